@@ -1,0 +1,32 @@
+"""What a user declares about device groups: frozen, free of Spark, made by orchestration.conf from YAML."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Features of one entity at one window, in declared order.
+
+    `entity` is "device" (features are metrics) or "group" (features are `device.metric`).
+    A feature without a fresh window is carried forward from one that ended at most `max_fill_seconds` earlier.
+    """
+
+    entity: str
+    features: tuple[str, ...]
+    max_fill_seconds: int = 0
+
+
+@dataclass(frozen=True)
+class Group:
+    """A named set of devices. Groups with the same `stream` share a query, whose lateness is the largest of theirs.
+
+    `idle_close_seconds` None: the last windows stay open until newer readings come.
+    """
+
+    name: str
+    metrics: tuple[str, ...]
+    lateness_seconds: int
+    stream: str
+    vector: Vector | None = None
+    idle_close_seconds: int | None = None
+    label: str | None = None

@@ -1,0 +1,73 @@
+"""Windows: which windows a reading belongs to. Every metric has its own step, so the window is a column and not an operator."""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from gold.spec import Group
+from silver.spec import Metric
+
+WATERMARK_DELAY_KEY = "spark.watermarkDelayMs"
+"""Marks a column as event time, as `withWatermark` and `window` do; Spark then closes groups by it."""
+
+
+def of_groups(readings: DataFrame, groups: Sequence[Group]) -> DataFrame:
+    """Readings that count for at least one of the groups."""
+    any_group = F.lit(False)
+    for group in groups:
+        any_group = any_group | _counts_for(group)
+    return readings.where(any_group).select("device_id", "metric", "event_time", "value", "groups")
+
+
+def windowed(readings: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Metric]) -> DataFrame:
+    """One row per reading, group and window, in a stream under one watermark: the largest lateness of the groups.
+
+    The watermark follows the event time of readings, and a window closes once its *end* is behind it, whatever its step:
+    `window_end` carries the mark that Spark's own `window` puts on its column. (With the window's start as watermark
+    column, short windows would wait for the longest one.) Rows with a null metric are ticks: they move the watermark
+    and belong to no window.
+    """
+    lateness = max(group.lateness_seconds for group in groups)
+    used = {name: metrics[name] for group in groups for name in group.metrics}
+    members = F.array_compact(F.array(*(F.when(_counts_for(group), F.lit(group.name)) for group in groups)))
+    ends = F.when(F.col("metric").isNotNull(), _window_ends(used))
+    return (
+        readings.withWatermark("event_time", f"{lateness} seconds")
+        .select("device_id", "metric", "event_time", "value", members.alias("members"), F.explode(ends).alias("end_seconds"))
+        .select("*", F.explode("members").alias("group"))
+        .select(
+            *("group", "device_id", "metric", "event_time", "value"),
+            F.timestamp_seconds("end_seconds").alias("window_end", metadata={WATERMARK_DELAY_KEY: lateness * 1000}),
+        )
+    )
+
+
+def window_start(metrics: Mapping[str, Metric]) -> Column:
+    """First instant of the window that ends at `window_end`."""
+    return F.timestamp_seconds(F.unix_seconds("window_end") - by_metric({name: m.step_seconds for name, m in metrics.items()}))
+
+
+def by_metric(values: Mapping[str, int]) -> Column:
+    """A number that depends on the metric. CASE, not a join: measured faster in Spark and elsewhere."""
+    return F.expr("case metric " + " ".join(f"when {_quoted(name)} then {value}L" for name, value in values.items()) + " end")
+
+
+def _window_ends(metrics: Mapping[str, Metric]) -> Column:
+    """Ends, in seconds since 1970, of the windows around `event_time`. A window holds its first instant and not its end."""
+    slide = by_metric({name: m.slide_seconds or m.step_seconds for name, m in metrics.items()})
+    seconds = F.unix_seconds("event_time")
+    first_end = seconds - F.pmod(seconds, slide) + slide
+    if all(m.slide_seconds is None for m in metrics.values()):
+        return F.array(first_end)
+    step = by_metric({name: m.step_seconds for name, m in metrics.items()})
+    return F.sequence(first_end, first_end + step - slide, slide)
+
+
+def _counts_for(group: Group) -> Column:
+    return F.array_contains("groups", group.name) & F.col("metric").isin(*group.metrics)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,48 @@
+"""Checkpoints: what binds a flow's progress to its tables."""
+
+import json
+import os
+from pathlib import Path
+
+from orchestration.errors import TidemarkError
+from orchestration.lake import Lake
+from orchestration.tables import GENERATION, Table, max_in_log
+
+BINDING = "tidemark.json"
+
+
+def bind(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
+    """Bind a new checkpoint to its tables, or refuse.
+
+    A flow that starts anew on tables that hold rows would append all of them a second time; bronze may, because its
+    rows get new identities and silver drops the duplicates.
+    """
+    checkpoint = lake.checkpoint(flow)
+    if (checkpoint / BINDING).exists():
+        return
+    for table in written:
+        batch = max_in_log(table, "bronze_batch" if flow.startswith(("bronze.", "silver.")) else "gold_batch")
+        if batch is not None and not flow.startswith("bronze."):
+            raise TidemarkError(
+                f"{table.name} holds rows, but the checkpoint of {flow} at {checkpoint} is missing.\n"
+                f"  Restore the checkpoint, or move {table.path} away to build the table anew from the layer before it."
+            )
+    newest = max_in_log(written[0], "bronze_batch") if flow.startswith("bronze.") else None
+    _write(checkpoint / BINDING, {"flow": flow, "generation": GENERATION, "first_bronze_batch": 0 if newest is None else newest + 1})
+
+
+def first_bronze_batch(lake: Lake, table: Table) -> int:
+    """What the checkpoint's batch 0 is called in bronze; batches never share a number, also when a checkpoint is replaced."""
+    binding = json.loads((lake.checkpoint(table.name) / BINDING).read_text())
+    return int(binding["first_bronze_batch"])
+
+
+def _write(file: Path, content: dict[str, object]) -> None:
+    """Whole or not at all: the name appears when the bytes are on disk."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_suffix(".draft")
+    with draft.open("w") as stream:
+        json.dump(content, stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    draft.replace(file)

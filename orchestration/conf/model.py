@@ -1,0 +1,57 @@
+"""The whole configuration of one lake, after checking: frozen, plain, free of Spark."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from expectations.rule import Rule
+from gold.spec import Group
+from silver.spec import Metric, Policy, Shape
+
+
+@dataclass(frozen=True)
+class Source:
+    """A landing folder. `path` is absolute; `files` is a glob on file names; a file is read once it has not changed for `settle_seconds`."""
+
+    name: str
+    path: Path
+    shape: Shape
+    files: str = "*"
+    settle_seconds: float = 2.0
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device as conf/devices.yml declares it."""
+
+    device_id: str
+    groups: tuple[str, ...] = ()
+    zone: str | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How Spark runs here; none of it changes a result."""
+
+    driver_memory: str = "2g"
+    cores: int = 2
+    shuffle_partitions: int = 2
+    state_store: str = "heap"  # heap | rocksdb
+    trigger_seconds: float = 5.0
+    max_batch_bytes: int = 134_217_728
+
+
+@dataclass(frozen=True)
+class Conf:
+    """`folder` is the conf folder; relative paths in conf start at its parent."""
+
+    folder: Path
+    pipeline: str
+    lake: Path
+    policy: Policy
+    engine: Engine
+    sources: dict[str, Source]
+    metrics: dict[str, Metric]
+    devices: dict[str, Device]
+    groups: dict[str, Group]
+    rules: tuple[Rule, ...]

@@ -1,0 +1,85 @@
+"""All flows on one screen: read this first.
+
+    landing folders -> bronze.events -> silver.readings -> gold.<group>_aggregates and gold.<group>_vectors
+                                     -> silver.quarantine
+
+A flow is one streaming query that feeds one layer: `rows` is what the query computes, with functions of the layers;
+`write` is what becomes of each micro-batch, safe to repeat. Nothing else in the product wires tables to functions.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import DataFrame
+
+from gold.aggregates import aggregates
+from gold.spec import Group
+from gold.windows import of_groups
+from orchestration import reading, writing
+from orchestration.lake import Lake
+from orchestration.tables import Table, tables
+from silver.enrich import CATALOGUE, catalogue_rows
+from silver.readings import Declared, quarantine, readings
+
+
+@dataclass(frozen=True)
+class Flow:
+    """`write(batch, batch_id)` gets each micro-batch of `rows()`; `tables` are the ones it appends to."""
+
+    name: str
+    tables: tuple[Table, ...]
+    rows: Callable[[], DataFrame]
+    write: Callable[[DataFrame, int], None]
+
+    @property
+    def layer(self) -> str:
+        """bronze, silver or gold."""
+        return self.name.split(".", 1)[0]
+
+
+def flows(lake: Lake) -> list[Flow]:
+    """Every flow that the conf asks for, in the order in which data passes them."""
+    return [bronze_events(lake), silver_readings(lake), silver_quarantine(lake), *(gold(lake, stream) for stream in streams(lake))]
+
+
+def bronze_events(lake: Lake) -> Flow:
+    table = tables(lake.conf)["bronze.events"]
+    return Flow("bronze.events", (table,), rows=partial(reading.landed_lines, lake), write=partial(writing.events, lake, table))
+
+
+def silver_readings(lake: Lake) -> Flow:
+    table = tables(lake.conf)["silver.readings"]
+    return Flow(table.name, (table,), rows=lambda: readings(*_silver_inputs(lake)), write=partial(writing.append_batch, lake, table))
+
+
+def silver_quarantine(lake: Lake) -> Flow:
+    table = tables(lake.conf)["silver.quarantine"]
+    return Flow(table.name, (table,), rows=lambda: quarantine(*_silver_inputs(lake)), write=partial(writing.append_batch, lake, table))
+
+
+def gold(lake: Lake, stream: str) -> Flow:
+    groups, metrics = streams(lake)[stream], lake.conf.metrics
+    written = {group.name: writing.GoldTables.of(lake, group) for group in groups}
+    return Flow(
+        f"gold.{stream}",
+        tuple(table for of_group in written.values() for table in of_group),
+        rows=lambda: aggregates(reading.with_ticks(lake, stream, of_groups(reading.stream(lake, "silver.readings"), groups)), groups, metrics),
+        write=partial(writing.windows, lake, f"gold.{stream}", groups),
+    )
+
+
+def streams(lake: Lake) -> dict[str, list[Group]]:
+    """Groups by the stream that they share."""
+    by_stream: dict[str, list[Group]] = {}
+    for group in lake.conf.groups.values():
+        by_stream.setdefault(group.stream, []).append(group)
+    return by_stream
+
+
+def _silver_inputs(lake: Lake) -> tuple[DataFrame, DataFrame, DataFrame, Declared]:
+    conf = lake.conf
+    declared = Declared({name: source.shape for name, source in conf.sources.items()}, conf.policy, conf.rules)
+    catalogue = lake.spark.createDataFrame(catalogue_rows(conf.metrics), CATALOGUE)
+    # Read as a table, not as a stream: every micro-batch sees the registry as it is then.
+    return reading.stream(lake, "bronze.events"), lake.read("silver.devices"), catalogue, declared

@@ -1,0 +1,25 @@
+"""One process writes a lake: two that append to one Delta table on a local disk lose acknowledged commits."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from orchestration.errors import HeldError
+
+
+@contextmanager
+def sole_writer(lake: Path) -> Iterator[None]:
+    """Hold the lake; HeldError if another process does. The kernel lets go of it when the holder ends, however it ends."""
+    lake.mkdir(parents=True, exist_ok=True)
+    with (lake / "writer.lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise HeldError(f"another process (pid {file.read().strip() or 'unknown'}) writes the lake at {lake}; stop it first, or wait for its end.") from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield

@@ -1,0 +1,90 @@
+"""What a run shows while it works: a bar per flow on a terminal, one JSON line per batch otherwise; all on the error stream."""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+
+from orchestration.intake import Look
+
+
+class Progress:
+    """One run's. Use as a context manager."""
+
+    def __init__(self, flows: Sequence[str], console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
+        self._bars = Bars(
+            SpinnerColumn(finished_text="[green]✓"),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[rows]:>12,} rows  {task.fields[rate]:>9,.0f}/s  watermark {task.fields[watermark]}"),
+            TimeElapsedColumn(),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._tasks: dict[str, TaskID] = {flow: self._bars.add_task(flow, total=None, start=False, rows=0, rate=0.0, watermark="-") for flow in flows}
+        self._seen: dict[str, int] = {}
+        self._rows: dict[str, int] = dict.fromkeys(flows, 0)
+        self._last_rows_at: dict[str, float] = {}
+        self._damaged: set[Path] = set()
+
+    def __enter__(self) -> "Progress":
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def update(self, flow: str, query: StreamingQuery) -> None:
+        """Report batches that ended since the last call."""
+        self._last_rows_at.setdefault(flow, time.monotonic())
+        self._bars.start_task(self._tasks[flow])
+        for progress in query.recentProgress:
+            batch = json.loads(progress.json) if hasattr(progress, "json") else progress
+            key = int(batch["batchId"])
+            if key > self._seen.get(flow, -1) and (batch["numInputRows"] or "addBatch" in batch["durationMs"]):
+                self._seen[flow] = key
+                self._batch(flow, batch)
+
+    def idle_seconds(self, flow: str) -> float:
+        """How long no batch of the flow has had rows."""
+        return time.monotonic() - self._last_rows_at.get(flow, time.monotonic())
+
+    def ended(self, flow: str) -> None:
+        """The flow has nothing more to do."""
+        self._bars.update(self._tasks[flow], total=1, completed=1)
+
+    def looked(self, look: Look) -> None:
+        """Say once of every damaged file that it is left where it is."""
+        for file in set(look.damaged) - self._damaged:
+            self._damaged.add(file)
+            self._say("file left out", file=str(file), reason="it is not a whole gzip file; it is read once it has been replaced")
+
+    def left_out(self, files: Sequence[Path]) -> None:
+        """Files that are still being written."""
+        for file in files:
+            self._say("file left out", file=str(file), reason="it is still being written; the next run reads it")
+
+    def _batch(self, flow: str, batch: dict[str, Any]) -> None:
+        rows, seconds = int(batch["numInputRows"]), batch["durationMs"].get("triggerExecution", 0) / 1000
+        watermark = batch.get("eventTime", {}).get("watermark")
+        self._rows[flow] += rows
+        if rows:
+            self._last_rows_at[flow] = time.monotonic()
+        self._bars.update(self._tasks[flow], rows=self._rows[flow], rate=rows / seconds if seconds else 0.0, watermark=watermark or "-")
+        if not self._console.is_terminal:
+            line = {"flow": flow, "batch": batch["batchId"], "at": batch["timestamp"], "rows": rows, "seconds": seconds, "watermark_at": watermark}
+            print(json.dumps(line), file=sys.stderr, flush=True)
+
+    def _say(self, what: str, **facts: str) -> None:
+        if self._console.is_terminal:
+            self._bars.console.print(f"{what}: {', '.join(facts.values())}", markup=False, highlight=False)
+        else:
+            print(json.dumps({"warning": what, **facts}), file=sys.stderr, flush=True)

@@ -1,0 +1,68 @@
+"""The Spark session: local, in UTC, with Delta, quiet."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from orchestration.conf.model import Engine
+
+SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    # Without it an idle registry of 20 rows would be hashed into as many files as there are cores.
+    "spark.sql.streaming.numRecentProgressUpdates": "5",
+    "spark.sql.streaming.metricsEnabled": "false",
+    # `env:` in a query's text would give away the environment.
+    "spark.sql.variable.substitute": "false",
+}
+HEAP_STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+ROCKSDB_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def spark_session(engine: Engine, jars: Sequence[Path], log: Path | None = None) -> SparkSession:
+    """The session of this process. What the JVM prints goes to the file `log`; None leaves it on the error stream."""
+    # Workers otherwise run the python3 of the PATH, which may be another version.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(f"local[{engine.cores}]").appName("tidemark")
+    for key, value in (SETTINGS | _of_engine(engine)).items():
+        builder = builder.config(key, value)
+    with _error_stream_to(log):
+        return builder.config("spark.jars", ",".join(map(str, jars))).getOrCreate()
+
+
+def _of_engine(engine: Engine) -> dict[str, str]:
+    log4j = f"-Dlog4j2.configurationFile={files('orchestration') / 'log4j2.properties'}"
+    return {
+        "spark.driver.memory": engine.driver_memory,
+        "spark.driver.extraJavaOptions": f"{log4j} -Duser.timezone=UTC",
+        "spark.sql.shuffle.partitions": str(engine.shuffle_partitions),
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB_STORE if engine.state_store == "rocksdb" else HEAP_STORE,
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "tidemark-warehouse"),
+    }
+
+
+@contextmanager
+def _error_stream_to(log: Path | None) -> Iterator[None]:
+    """The JVM inherits our error stream at its start and keeps it; warnings of its boot cannot be switched off otherwise."""
+    if log is None:
+        yield
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    ours = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)

@@ -1,0 +1,86 @@
+"""Tables of a lake: where they are, how they are made, and the one way to append to them."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+from pyspark.sql import DataFrame, SparkSession
+
+from bronze.schema import EVENTS, EVENTS_PARTITION
+from gold.schema import AGGREGATES, VECTORS
+from orchestration.conf.model import Conf
+from orchestration.errors import TidemarkError
+from silver.schema import QUARANTINE, READINGS
+
+GENERATION = 1
+
+
+@dataclass(frozen=True)
+class Table:
+    """A declared table. `statistics`: the columns that queries skip files by; statistics on others would cost and serve nobody."""
+
+    name: str
+    path: Path
+    ddl: str
+    statistics: tuple[str, ...]
+    partition: str | None = None
+
+
+def tables(conf: Conf) -> dict[str, Table]:
+    """Every table that flows write, by its SQL name."""
+    lineage = ("ingested_at", "bronze_batch", "bronze_row")
+    declared = [
+        Table("bronze.events", conf.lake / "bronze/events", EVENTS, lineage, EVENTS_PARTITION),
+        Table("silver.readings", conf.lake / "silver/readings", READINGS, ("device_id", "metric", "event_time", *lineage)),
+        Table("silver.quarantine", conf.lake / "silver/quarantine", QUARANTINE, ("device_id", "metric", "event_time", *lineage)),
+    ]
+    for group in conf.groups:
+        windows, vectors = f"{group}_aggregates", f"{group}_vectors"
+        declared.append(Table(f"gold.{windows}", conf.lake / "gold" / windows, AGGREGATES, ("device_id", "metric", "window_end", "gold_batch")))
+        declared.append(Table(f"gold.{vectors}", conf.lake / "gold" / vectors, VECTORS, ("entity", "window_end", "gold_batch")))
+    return {table.name: table for table in declared}
+
+
+def ensure(spark: SparkSession, table: Table) -> None:
+    """Create the table unless it is there; refuse one that has other columns than declared. `spark` reads the DDL."""
+    declared = spark.createDataFrame([], table.ddl).schema
+    if not (table.path / "_delta_log").exists():
+        table.path.mkdir(parents=True, exist_ok=True)
+        DeltaTable.create(
+            table.path,
+            schema=Schema.from_json(declared.json()),
+            partition_by=[table.partition] if table.partition else None,
+            configuration={"delta.dataSkippingStatsColumns": ",".join(table.statistics)},
+            mode="ignore",
+        )
+    found = _types(DeltaTable(table.path).schema().to_json())
+    if found != _types(declared.json()):
+        raise TidemarkError(
+            f"{table.name} at {table.path} has other columns than this version of Tidemark writes: {_difference(found, _types(declared.json()))}.\n"
+            "  It was written by another version, or by hand: restore it, or move the lake away to start anew."
+        )
+
+
+def append(rows: DataFrame, table: Table, app_id: str, version: int) -> None:
+    """Append `rows` once: a repeat with the same app id and a version that is not higher writes nothing."""
+    rows.write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", version).save(str(table.path))
+
+
+def max_in_log(table: Table, column: str) -> Any:
+    """The greatest value of a column with statistics, from the log alone; None for an empty table."""
+    if not (table.path / "_delta_log").exists():
+        return None
+    files = pa.table(DeltaTable(table.path).get_add_actions(flatten=True)).to_pydict()
+    return max((value for value in files.get(f"max.{column}", []) if value is not None), default=None)
+
+
+def _types(schema_json: str) -> dict[str, Any]:
+    return {field["name"]: field["type"] for field in json.loads(schema_json)["fields"]}
+
+
+def _difference(found: dict[str, Any], declared: dict[str, Any]) -> str:
+    names = [name for name in {**found, **declared} if found.get(name) != declared.get(name)]
+    return ", ".join(f"{name} is {found.get(name, 'absent')}, declared {declared.get(name, 'absent')}" for name in names)

@@ -1,0 +1,57 @@
+"""CSV payloads: one line is one row; names come from the header of its own file, or from conf where there is none."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from silver.spec import Shape
+
+MAX_COLUMNS = 64
+"""Columns of a file with a header that conf does not list; a wider line is unreadable until conf lists its columns."""
+
+
+def csv_event(events: DataFrame, text: Column, shape: Shape) -> DataFrame:
+    """Adds `field`, a struct of the declared columns as text, and `is_readable`: as many values as names.
+
+    A header may have one name fewer than the rows have values: the first value is then a row number without a name, as R writes it.
+    """
+    known = shape.columns
+    width = len(known) or MAX_COLUMNS
+    names = F.array(*(F.lit(name) for name in known)) if known else _cells(F.col("header"), shape, width)
+    count_of_names = F.lit(len(known)) if known else _count(F.col("header"), shape)
+    line = F.rtrim(F.regexp_replace(text, "^\ufeff", ""))
+    split_up = events.select(
+        *events.columns,
+        _cells(line, shape, width + 1).alias("cells"),
+        names.alias("names"),
+        (_count(line, shape) - count_of_names).alias("unnamed"),
+    )
+    is_whole = F.col("unnamed").isin(0, 1 if shape.has_header else 0) & (F.size("cells") > F.col("unnamed"))
+    # One row in, one row out: the generator keeps filters above it, which would otherwise split each line a second time.
+    rows = split_up.select("*", F.explode(F.array(F.coalesce(is_whole, F.lit(False)))).alias("is_readable"))
+    cells = [_cell(name).alias(name) for name in _declared(shape)]
+    return rows.withColumn("field", F.when(F.col("is_readable"), F.struct(*cells))).drop("cells", "names", "unnamed")
+
+
+def _cell(name: str) -> Column:
+    place = F.array_position("names", F.lit(name))
+    return F.when(place > 0, F.get("cells", (place - 1 + F.col("unnamed")).cast("int")))
+
+
+def _cells(line: Column, shape: Shape, width: int) -> Column:
+    schema = ", ".join(f"c{n} string" for n in range(width))
+    options = {"sep": shape.separator, "quote": shape.quote, "escape": shape.quote, "ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"}
+    row = F.from_csv(line, schema, options)
+    return F.array(*(row[f"c{n}"] for n in range(width)))
+
+
+def _count(line: Column, shape: Shape) -> Column:
+    """Values on a line; a separator inside quotes does not count. Null for a blank line."""
+    quote = "\\" + shape.quote
+    bare = F.regexp_replace(line, f"{quote}[^{quote}]*{quote}", "")
+    separators = F.length(bare) - F.length(F.replace(bare, F.lit(shape.separator), F.lit("")))
+    return F.when((F.trim(line) != "") & ~F.contains(bare, F.lit(shape.quote)), separators / len(shape.separator) + 1).cast("int")
+
+
+def _declared(shape: Shape) -> list[str]:
+    origins = [o.field for o in (shape.device, shape.zone, shape.metric, shape.unit) if o is not None and o.field is not None]
+    return list(dict.fromkeys([*origins, shape.time.field, *shape.metrics.values(), *([shape.value] if shape.value else [])]))

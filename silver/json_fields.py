@@ -1,0 +1,64 @@
+"""JSON payloads: only the declared fields are read, each as text, so that one odd value cannot spoil its neighbours."""
+
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
+
+from silver.spec import ELEMENT, Shape
+
+JSON_EVENT, JSON_ELEMENT = "json_event", "json_element"
+
+
+def json_event(events: DataFrame, text: Column, shape: Shape) -> DataFrame:
+    """Adds the parsed event (null unless the payload is exactly one object) and `is_readable`.
+
+    Spark reads the first of several objects on a line and forgets the rest. Inside `{"event":[...]}` only a payload
+    that is one whole JSON value parses to a list of one. Measured: also refuses `{} x`, `{},{}`, `{}],[{}` and 100,000 brackets.
+    """
+    wrapper = StructType([StructField("event", ArrayType(_schema(shape)))])
+    wrapped = F.concat(F.lit('{"event":['), text, F.lit("]}"))
+    parsed = events.withColumn("parsed", F.from_json(wrapped, wrapper, {"allowSingleQuotes": "false"})["event"])
+    # A generator keeps filters above it, which would otherwise parse each payload a second time.
+    only = F.explode_outer(F.when(F.size("parsed") == 1, F.col("parsed"))).alias(JSON_EVENT)
+    return parsed.select(*events.columns, only).withColumn("is_readable", F.col(JSON_EVENT).isNotNull())
+
+
+def json_field(path: str, root: str = JSON_EVENT) -> Column:
+    """A declared field by its dotted path."""
+    return F.col(".".join(f"`{name}`" for name in (root, *path.split("."))))
+
+
+def _schema(shape: Shape) -> StructType:
+    origins = [o.field for o in (shape.device, shape.zone, shape.metric, shape.unit) if o is not None and o.field is not None]
+    paths = [*origins, shape.time.field, *shape.metrics.values(), *([shape.value] if shape.value else [])]
+    in_event = [path for path in paths if not (shape.each and path.startswith(ELEMENT))]
+    tree = _tree(in_event)
+    if shape.each:
+        in_element = [path.removeprefix(ELEMENT) for path in paths if path.startswith(ELEMENT)]
+        *parents, last = shape.each.split(".")
+        node = tree
+        for name in parents:
+            node = node.setdefault(name, {})
+        node[last] = [_tree(in_element)]
+    return _struct(tree)
+
+
+def _tree(paths: list[str]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for path in paths:
+        node = tree
+        for name in path.split("."):
+            node = node.setdefault(name, {})
+    return tree
+
+
+def _struct(tree: dict[str, Any]) -> StructType:
+    return StructType([StructField(name, _type(node)) for name, node in tree.items()])
+
+
+def _type(node: dict[str, Any] | list[dict[str, Any]]) -> DataType:
+    if isinstance(node, list):
+        return ArrayType(_struct(node[0]))
+    return _struct(node) if node else StringType()

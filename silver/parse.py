@@ -1,0 +1,82 @@
+"""Payloads to measurements, all still text: one row per measurement, at least one row per event.
+
+What could not be read is null and `is_readable` false; nothing is dropped and nothing here can fail a query.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from silver.csv_fields import csv_event
+from silver.json_fields import JSON_ELEMENT, json_event, json_field
+from silver.spec import ELEMENT, Origin, Shape
+
+# A blank value in a wide row says that nothing was measured; an event with no measurement at all still makes a row.
+
+
+def measurements(events: DataFrame, shape: Shape, max_payload_bytes: int) -> DataFrame:
+    """Events of one shape to rows of `device_text, zone_text, metric_text, value_text, unit_text, time_text, part, is_readable` beside the columns of events.
+
+    Longer payloads than `max_payload_bytes` are not read.
+    """
+    text = F.when(F.length("payload") <= max_payload_bytes, F.col("payload").cast("string"))
+    read = json_event(events, text, shape) if shape.format == "json" else csv_event(events, text, shape)
+    elements = _one_row_per_element(read, shape)
+    rows = _one_row_per_metric(elements, shape) if shape.metrics else _one_metric_a_row(elements, shape)
+    return rows.select(
+        *(F.col(name) for name in events.columns),
+        _origin(shape.device, shape).alias("device_id"),
+        _origin(shape.zone, shape).alias("zone_text"),
+        _named("metric_text").alias("metric"),
+        F.col("value_text"),
+        _origin(shape.unit, shape).alias("unit_text"),
+        _field(shape.time.field, shape).alias("time_text"),
+        F.coalesce("element_at", F.lit(0)).cast("int").alias("element_at"),
+        F.coalesce("metric_at", F.lit(0)).cast("int").alias("metric_at"),
+        F.col("is_readable"),
+    ).withColumn("part", F.col("element_at") * max(len(shape.metrics), 1) + F.col("metric_at"))
+
+
+def _one_row_per_element(read: DataFrame, shape: Shape) -> DataFrame:
+    if shape.each is None:
+        return read.withColumn("element_at", F.lit(0))
+    elements = F.posexplode_outer(json_field(shape.each)).alias("element_at", JSON_ELEMENT)
+    return read.select("*", elements)
+
+
+def _one_metric_a_row(elements: DataFrame, shape: Shape) -> DataFrame:
+    assert shape.value is not None
+    return elements.select(
+        "*", F.lit(0).alias("metric_at"), _origin(shape.metric, shape).alias("metric_text"), _field(shape.value, shape).alias("value_text")
+    )
+
+
+def _one_row_per_metric(elements: DataFrame, shape: Shape) -> DataFrame:
+    """Wide to long. The metric's place in the declaration is its part, so that a blank beside it does not move it."""
+    values = [_named(_field(path, shape)) for path in shape.metrics.values()]
+    cells = F.array(*(F.struct(F.lit(name).alias("metric_text"), value.alias("value_text")) for name, value in zip(shape.metrics, values, strict=True)))
+    rows = elements.withColumn("has_any", F.coalesce(*values).isNotNull())
+    exploded = rows.select("*", F.posexplode_outer(F.when(F.col("has_any"), cells)).alias("metric_at", "cell")).select("*", "cell.*")
+    return exploded.where(F.col("value_text").isNotNull() | ~F.col("has_any"))
+
+
+def _origin(origin: Origin | None, shape: Shape) -> Column:
+    if origin is None:
+        return F.lit(None).cast("string")
+    if origin.constant is not None:
+        return F.lit(origin.constant)
+    if origin.file_name is not None:
+        return _named(F.regexp_extract("position", origin.file_name, 1))
+    assert origin.field is not None
+    return _named(_field(origin.field, shape))
+
+
+def _field(path: str, shape: Shape) -> Column:
+    if shape.format == "csv":
+        return F.col(f"field.`{path}`")
+    return json_field(path.removeprefix(ELEMENT), JSON_ELEMENT) if shape.each and path.startswith(ELEMENT) else json_field(path)
+
+
+def _named(text: Column | str) -> Column:
+    """Without blanks around it; null where nothing is left."""
+    trimmed = F.trim(text)
+    return F.when(trimmed != "", trimmed)

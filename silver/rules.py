@@ -1,0 +1,51 @@
+"""Rules that hold for every reading, whatever the conf adds. Positive: each says what a good measurement is.
+
+A rule that needs a readable payload holds for an unreadable one, and a rule on a value for a missing one,
+so that a quarantined row names causes and not their consequences.
+"""
+
+from collections.abc import Sequence
+
+from expectations.rule import Rule
+from silver.spec import Policy, Unknown
+
+BUILT_IN = (
+    "payload_is_small_enough",
+    "payload_is_utf8",
+    "payload_is_readable",
+    "device_is_present",
+    "metric_is_present",
+    "event_time_is_valid",
+    "event_time_is_not_in_the_future",
+    "value_is_a_number",
+    "value_is_in_range",
+    "unit_is_known",
+    "device_is_known",
+    "metric_is_known",
+)
+
+
+def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
+    """The built-in rules under this policy, then those of conf/rules.yml."""
+    asked_of_readable = {
+        "device_is_present": "device_id is not null",
+        "metric_is_present": "metric is not null",
+        "event_time_is_valid": "event_time is not null",
+        # An event time from a broken clock would push the watermark ahead and turn every later good row away.
+        "event_time_is_not_in_the_future": f"event_time is null or event_time <= ingested_at + interval {policy.max_future_seconds} seconds",
+        "value_is_a_number": "metric is null or not is_unit_known or (value is not null and not isnan(value) and abs(value) < double('infinity'))",
+        "value_is_in_range": "value is null or isnan(value) or value between coalesce(minimum, value) and coalesce(maximum, value)",
+        "unit_is_known": "is_unit_known",
+        "device_is_known": "device_id is null or is_device_known",
+        "metric_is_known": "metric is null or is_metric_known",
+    } | {rule.name: rule.holds for rule in declared}
+    if policy.unknown_device is Unknown.UNASSIGNED:
+        del asked_of_readable["device_is_known"]
+    if policy.unknown_metric is Unknown.UNASSIGNED:
+        del asked_of_readable["metric_is_known"]
+    return (
+        Rule("payload_is_small_enough", f"length(payload) <= {policy.max_payload_bytes}"),
+        Rule("payload_is_utf8", "is_valid_utf8(cast(payload as string))"),
+        Rule("payload_is_readable", f"is_readable or length(payload) > {policy.max_payload_bytes}"),
+        *(Rule(name, f"not is_readable or ({holds})") for name, holds in asked_of_readable.items()),
+    )

@@ -1,0 +1,48 @@
+"""Silver tables, as DDL: what Spark creates, writes and checks against."""
+
+READINGS = """
+  device_id STRING COMMENT 'as the source names it',
+  metric STRING COMMENT 'name in conf/metrics.yml',
+  event_time TIMESTAMP COMMENT 'when it was measured, UTC',
+  value DOUBLE COMMENT 'finite, in the unit of the metric',
+  unit STRING COMMENT 'unit that the metric declares; null where it declares none',
+  aggregation STRING COMMENT 'aggregation type of the metric; null where the metric is unknown',
+  step_seconds INT COMMENT 'coarse grain step of the metric; null where the metric is unknown',
+  zone STRING COMMENT 'from the event, else from the device registry; null where neither knows',
+  groups ARRAY<STRING> COMMENT 'device groups of the device when the event was ingested; may be empty',
+  source STRING COMMENT 'name of the source in conf/sources.yml',
+  ingested_at TIMESTAMP COMMENT 'from the event, UTC',
+  bronze_batch BIGINT COMMENT 'lineage: identity of the event',
+  bronze_row BIGINT COMMENT 'lineage: identity of the event',
+  part INT COMMENT 'lineage: which measurement of the event, from 0'
+"""
+"""Grain: one accepted measurement. Key: device_id, metric, event_time (within the lateness of the stream); also bronze_batch, bronze_row, part."""
+
+QUARANTINE = """
+  broken_rules ARRAY<STRING> COMMENT 'names of every rule that the row breaks, never empty',
+  payload BINARY COMMENT 'the whole message as it came, byte for byte',
+  header STRING COMMENT 'from the event',
+  device_id STRING COMMENT 'as far as it could be read',
+  metric STRING COMMENT 'as far as it could be read',
+  event_time TIMESTAMP COMMENT 'as far as it could be read, UTC',
+  value DOUBLE COMMENT 'as far as it could be read, in the unit of the metric',
+  source STRING COMMENT 'from the event',
+  position STRING COMMENT 'from the event',
+  received_at TIMESTAMP COMMENT 'from the event, UTC',
+  ingested_at TIMESTAMP COMMENT 'from the event, UTC',
+  bronze_batch BIGINT COMMENT 'lineage: identity of the event',
+  bronze_row BIGINT COMMENT 'lineage: identity of the event',
+  part INT COMMENT 'lineage: which measurement of the event; 0 where the event could not be read'
+"""
+"""Grain: one measurement (or one unreadable event) that breaks a rule. Key: bronze_batch, bronze_row, part."""
+
+DEVICES = """
+  device_id STRING COMMENT 'as the source names it',
+  zone STRING COMMENT 'where it is; may be null',
+  groups ARRAY<STRING> COMMENT 'device groups it belongs to; may be empty',
+  label STRING COMMENT 'for people; may be null',
+  is_known BOOLEAN COMMENT 'false: from registered_at on the device is unknown again',
+  origin STRING COMMENT 'conf, or the file that was loaded',
+  registered_at TIMESTAMP COMMENT 'counts for events ingested from this instant on, UTC'
+"""
+"""The device registry. Grain: one version of one device. Key: device_id, registered_at. Append only."""

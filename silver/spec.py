@@ -1,0 +1,106 @@
+"""What a user declares about payloads and metrics: frozen, free of Spark, made by orchestration.conf from YAML."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Aggregation(StrEnum):
+    """How the readings of one window become one value."""
+
+    AVERAGE = "average"
+    LATEST = "latest"
+    MIN = "min"
+    MAX = "max"
+    SUM = "sum"
+    COUNT = "count"
+    FIRST = "first"
+    STDDEV = "stddev"
+    MEDIAN = "median"
+
+
+class Unknown(StrEnum):
+    """What becomes of a reading of a device or metric that nobody declared."""
+
+    QUARANTINE = "quarantine"
+    UNASSIGNED = "unassigned"
+
+
+UNASSIGNED_GROUP = "unassigned"
+ELEMENT = "each."
+"""A field path that begins with this begins at the element of the list `Shape.each`, not at the event."""
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """value in the unit of the metric = value * multiply + add."""
+
+    multiply: float
+    add: float
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What is measured. `slide_seconds` None: tumbling windows; else it divides `step_seconds`. `minimum` and `maximum` are inclusive, None is open."""
+
+    name: str
+    aggregation: Aggregation
+    step_seconds: int
+    unit: str | None = None
+    slide_seconds: int | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    conversions: dict[str, Conversion] = field(default_factory=dict)
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a text comes from; exactly one is set. `file_name` is a regular expression on the path below the landing folder, its first group is the text."""
+
+    field: str | None = None
+    constant: str | None = None
+    file_name: str | None = None
+
+
+@dataclass(frozen=True)
+class Time:
+    """`format`: iso, epoch_s, epoch_ms, epoch_us, or a Spark datetime pattern. `time_zone` (an IANA name) is that of texts which name none."""
+
+    field: str
+    format: str = "iso"
+    time_zone: str = "UTC"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How the payload of one source is read.
+
+    Field paths are dotted (`data.temperature`); in CSV a field is a column name.
+    Long: `metric` and `value` (and perhaps `unit`) are set. Wide: `metrics` maps each metric to its field.
+    `each` (JSON only) is the path of a list with one measurement (long) or one row of measurements (wide) an element.
+    """
+
+    format: str  # json | csv
+    device: Origin
+    time: Time
+    zone: Origin | None = None
+    metric: Origin | None = None
+    value: str | None = None
+    unit: Origin | None = None
+    metrics: dict[str, str] = field(default_factory=dict)
+    each: str | None = None
+    has_header: bool = False
+    columns: tuple[str, ...] = ()
+    separator: str = ","
+    quote: str = '"'
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the silver layer promises; seconds throughout."""
+
+    lateness_seconds: int
+    max_future_seconds: int
+    max_payload_bytes: int
+    unknown_device: Unknown = Unknown.QUARANTINE
+    unknown_metric: Unknown = Unknown.QUARANTINE
