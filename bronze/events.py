@@ -26,6 +26,8 @@ def without_headers(events: DataFrame, headers: DataFrame, sources: Sequence[str
 
     `headers`: grain one file; `file`, `header`. A header line that stands again further down in its file is left out too.
     """
+    if not sources:
+        return events.withColumn("header", F.lit(None).cast("string"))
     with_header = events.where(F.col("source").isin(*sources)).join(F.broadcast(headers), on="file", how="left")
     without = events.where(~F.col("source").isin(*sources)).withColumn("header", F.lit(None).cast("string"))
     is_header = F.coalesce(F.col("payload") == F.col("header").cast("binary"), F.lit(False))

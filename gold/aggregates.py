@@ -1,4 +1,6 @@
-"""Aggregates: one row per closed window of one metric of one device. Pure: the same function runs in the stream, in a replay and in a batch job.
+"""Aggregates: one row per closed window of one metric of one device.
+
+Pure: the same function runs in the stream, in a replay and in a batch job.
 
 In a stream in append mode a window is emitted once, when its end is a lateness behind the newest reading;
 a reading that comes later is not counted (it is late for its group). In a batch job every window is there, open ones too.

@@ -23,8 +23,7 @@ def vectors(aggregates: DataFrame, group: Group, vector: Vector, metrics: Mappin
         (F.col("metric") if vector.entity == "device" else F.concat_ws(".", "device_id", "metric")).alias("feature"),
         *("window_end", "value"),
     ).where(F.col("feature").isin(*features))
-    reading = F.struct(F.col("value"), F.col("window_end").alias("ended_at"))
-    fresh = [F.max(F.when((F.col("feature") == name) & F.col("value").isNotNull(), reading)).alias(f"fresh_{n}") for n, name in enumerate(features)]
+    fresh = [_fresh(name).alias(f"fresh_{n}") for n, name in enumerate(features)]
     so_far = Window.partitionBy("entity").orderBy("window_end").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     newest = [F.last(f"fresh_{n}", ignorenulls=True).over(so_far).alias(f"newest_{n}") for n in range(len(features))]
     rows = cells.groupBy("entity", "window_end").agg(*fresh).select("entity", "window_end", *newest)
@@ -47,6 +46,11 @@ def _features(group: Group, vector: Vector, metrics: Mapping[str, Metric]) -> di
         return {feature: feature for feature in vector.features}
     of_group = sorted(group.metrics, key=len, reverse=True)
     return {feature: next(name for name in of_group if feature.endswith(f".{name}")) for feature in vector.features}
+
+
+def _fresh(feature: str) -> Column:
+    value_and_end = F.struct(F.col("value"), F.col("window_end").alias("ended_at"))
+    return F.max(F.when((F.col("feature") == feature) & F.col("value").isNotNull(), value_and_end))
 
 
 def _state(n: int, max_fill_seconds: int) -> Column:

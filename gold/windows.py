@@ -20,26 +20,37 @@ def of_groups(readings: DataFrame, groups: Sequence[Group]) -> DataFrame:
     return readings.where(any_group).select("device_id", "metric", "event_time", "value", "groups")
 
 
+def ticks(instants: DataFrame, groups: Sequence[Group]) -> DataFrame:
+    """Instants to rows like those of `of_groups`, without device and value: they move the watermark and count nowhere.
+
+    They carry a metric and groups, because Spark pushes what it knows of readings (such as "the metric is not null")
+    below the watermark, and would keep ticks without them from ever reaching it.
+    """
+    return instants.select(
+        F.lit(None).cast("string").alias("device_id"),
+        F.lit(groups[0].metrics[0]).alias("metric"),
+        F.col("event_time"),
+        F.lit(None).cast("double").alias("value"),
+        F.array(*(F.lit(group.name) for group in groups)).alias("groups"),
+    )
+
+
 def windowed(readings: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Metric]) -> DataFrame:
     """One row per reading, group and window, in a stream under one watermark: the largest lateness of the groups.
 
     The watermark follows the event time of readings, and a window closes once its *end* is behind it, whatever its step:
     `window_end` carries the mark that Spark's own `window` puts on its column. (With the window's start as watermark
-    column, short windows would wait for the longest one.) Rows with a null metric are ticks: they move the watermark
-    and belong to no window.
+    column, short windows would wait for the longest one.)
     """
     lateness = max(group.lateness_seconds for group in groups)
     used = {name: metrics[name] for group in groups for name in group.metrics}
-    members = F.array_compact(F.array(*(F.when(_counts_for(group), F.lit(group.name)) for group in groups)))
-    ends = F.when(F.col("metric").isNotNull(), _window_ends(used))
+    members = [F.when(_counts_for(group), F.lit(group.name)) for group in groups]
+    group = F.explode(F.array_compact(F.array(*members))) if len(groups) > 1 else F.lit(groups[0].name)
+    window_end = F.timestamp_seconds("end_seconds").alias("window_end", metadata={WATERMARK_DELAY_KEY: lateness * 1000})
     return (
         readings.withWatermark("event_time", f"{lateness} seconds")
-        .select("device_id", "metric", "event_time", "value", members.alias("members"), F.explode(ends).alias("end_seconds"))
-        .select("*", F.explode("members").alias("group"))
-        .select(
-            *("group", "device_id", "metric", "event_time", "value"),
-            F.timestamp_seconds("end_seconds").alias("window_end", metadata={WATERMARK_DELAY_KEY: lateness * 1000}),
-        )
+        .select("*", _end_seconds(used).alias("end_seconds"))
+        .select("device_id", "metric", "event_time", "value", group.alias("group"), window_end)
     )
 
 
@@ -53,15 +64,15 @@ def by_metric(values: Mapping[str, int]) -> Column:
     return F.expr("case metric " + " ".join(f"when {_quoted(name)} then {value}L" for name, value in values.items()) + " end")
 
 
-def _window_ends(metrics: Mapping[str, Metric]) -> Column:
+def _end_seconds(metrics: Mapping[str, Metric]) -> Column:
     """Ends, in seconds since 1970, of the windows around `event_time`. A window holds its first instant and not its end."""
     slide = by_metric({name: m.slide_seconds or m.step_seconds for name, m in metrics.items()})
     seconds = F.unix_seconds("event_time")
     first_end = seconds - F.pmod(seconds, slide) + slide
     if all(m.slide_seconds is None for m in metrics.values()):
-        return F.array(first_end)
+        return first_end
     step = by_metric({name: m.step_seconds for name, m in metrics.items()})
-    return F.sequence(first_end, first_end + step - slide, slide)
+    return F.explode(F.sequence(first_end, first_end + step - slide, slide))
 
 
 def _counts_for(group: Group) -> Column:

@@ -60,11 +60,15 @@ def silver_quarantine(lake: Lake) -> Flow:
 
 def gold(lake: Lake, stream: str) -> Flow:
     groups, metrics = streams(lake)[stream], lake.conf.metrics
-    written = {group.name: writing.GoldTables.of(lake, group) for group in groups}
+
+    def closed_windows() -> DataFrame:
+        of_stream = of_groups(reading.stream(lake, "silver.readings"), groups)
+        return aggregates(reading.with_ticks(lake, stream, groups, of_stream), groups, metrics)
+
     return Flow(
         f"gold.{stream}",
-        tuple(table for of_group in written.values() for table in of_group),
-        rows=lambda: aggregates(reading.with_ticks(lake, stream, of_groups(reading.stream(lake, "silver.readings"), groups)), groups, metrics),
+        tuple(table for group in groups for table in writing.gold_tables(lake, group)),
+        rows=closed_windows,
         write=partial(writing.windows, lake, f"gold.{stream}", groups),
     )
 

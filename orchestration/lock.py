@@ -18,7 +18,8 @@ def sole_writer(lake: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            raise HeldError(f"another process (pid {file.read().strip() or 'unknown'}) writes the lake at {lake}; stop it first, or wait for its end.") from None
+            holder = file.read().strip() or "unknown"
+            raise HeldError(f"process {holder} writes the lake at {lake}; stop it first, or wait for its end.") from None
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()

@@ -29,7 +29,8 @@ class Progress:
             console=self._console,
             disable=not self._console.is_terminal,
         )
-        self._tasks: dict[str, TaskID] = {flow: self._bars.add_task(flow, total=None, start=False, rows=0, rate=0.0, watermark="-") for flow in flows}
+        blank: dict[str, Any] = {"rows": 0, "rate": 0.0, "watermark": "-"}
+        self._tasks: dict[str, TaskID] = {flow: self._bars.add_task(flow, total=None, start=False, **blank) for flow in flows}
         self._seen: dict[str, int] = {}
         self._rows: dict[str, int] = dict.fromkeys(flows, 0)
         self._last_rows_at: dict[str, float] = {}
@@ -80,8 +81,8 @@ class Progress:
             self._last_rows_at[flow] = time.monotonic()
         self._bars.update(self._tasks[flow], rows=self._rows[flow], rate=rows / seconds if seconds else 0.0, watermark=watermark or "-")
         if not self._console.is_terminal:
-            line = {"flow": flow, "batch": batch["batchId"], "at": batch["timestamp"], "rows": rows, "seconds": seconds, "watermark_at": watermark}
-            print(json.dumps(line), file=sys.stderr, flush=True)
+            line = {"flow": flow, "batch": batch["batchId"], "at": batch["timestamp"], "rows": rows, "seconds": seconds}
+            print(json.dumps(line | {"watermark_at": watermark}), file=sys.stderr, flush=True)
 
     def _say(self, what: str, **facts: str) -> None:
         if self._console.is_terminal:

@@ -1,11 +1,14 @@
 """What flows read: landing folders and tables, as streams."""
 
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bronze.events import received
+from gold.spec import Group
+from gold.windows import ticks
 from orchestration.intake import claims_folder, position_of
 from orchestration.lake import Lake
 
@@ -40,9 +43,8 @@ def stream(lake: Lake, table: str) -> DataFrame:
     )
 
 
-def with_ticks(lake: Lake, name: str, readings: DataFrame) -> DataFrame:
-    """Readings and, if a group of the stream closes when idle, its ticks: rows with an event time and nothing else."""
-    if all(group.idle_close_seconds is None for group in lake.conf.groups.values() if group.stream == name):
+def with_ticks(lake: Lake, name: str, groups: Sequence[Group], readings: DataFrame) -> DataFrame:
+    """Readings of a gold stream and, if one of its groups closes when idle, its ticks."""
+    if all(group.idle_close_seconds is None for group in groups):
         return readings
-    ticks = stream(lake, TICKS).where(F.col("stream") == name).select("event_time")
-    return readings.unionByName(ticks, allowMissingColumns=True)
+    return readings.unionByName(ticks(stream(lake, TICKS).where(F.col("stream") == name), groups))

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
@@ -86,11 +87,11 @@ def _run_to_end(lake: Lake, of_layer: Sequence[Flow], progress: Progress, stop: 
     _finish(of_layer, queries, progress, stop)
 
 
-def _start(lake: Lake, flow: Flow, stop: threading.Event, trigger: dict[str, str | bool]) -> StreamingQuery:
+def _start(lake: Lake, flow: Flow, stop: threading.Event, trigger: dict[str, Any]) -> StreamingQuery:
     # A batch without data only moves the watermark: gold needs it to close windows, silver would only clear state earlier.
     lake.spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", flow.layer == "gold")
     writer = flow.rows().writeStream.queryName(flow.name).foreachBatch(_gated(flow.write, stop))
-    return writer.option("checkpointLocation", str(lake.checkpoint(flow.name))).trigger(**trigger).start()  # type: ignore[call-overload, no-any-return]
+    return writer.option("checkpointLocation", str(lake.checkpoint(flow.name))).trigger(**trigger).start()
 
 
 def _gated(write: Callable[[DataFrame, int], None], stop: threading.Event) -> Callable[[DataFrame, int], None]:

@@ -19,9 +19,11 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.databricks.delta.snapshotPartitions": "2",
-    # Without it an idle registry of 20 rows would be hashed into as many files as there are cores.
     "spark.sql.streaming.numRecentProgressUpdates": "5",
     "spark.sql.streaming.metricsEnabled": "false",
+    # A batch then turns rows away by the newest event of all batches before it; otherwise Spark is one batch more lenient,
+    # but only if no empty batch ran between, so that what is late would depend on pauses.
+    "spark.sql.streaming.statefulOperator.allowMultiple": "false",
     # `env:` in a query's text would give away the environment.
     "spark.sql.variable.substitute": "false",
 }

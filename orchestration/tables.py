@@ -37,10 +37,11 @@ def tables(conf: Conf) -> dict[str, Table]:
         Table("silver.readings", conf.lake / "silver/readings", READINGS, ("device_id", "metric", "event_time", *lineage)),
         Table("silver.quarantine", conf.lake / "silver/quarantine", QUARANTINE, ("device_id", "metric", "event_time", *lineage)),
     ]
+    of_windows = ("window_end", "gold_batch")
     for group in conf.groups:
-        windows, vectors = f"{group}_aggregates", f"{group}_vectors"
-        declared.append(Table(f"gold.{windows}", conf.lake / "gold" / windows, AGGREGATES, ("device_id", "metric", "window_end", "gold_batch")))
-        declared.append(Table(f"gold.{vectors}", conf.lake / "gold" / vectors, VECTORS, ("entity", "window_end", "gold_batch")))
+        aggregates, vectors = f"{group}_aggregates", f"{group}_vectors"
+        declared.append(Table(f"gold.{aggregates}", conf.lake / "gold" / aggregates, AGGREGATES, ("device_id", "metric", *of_windows)))
+        declared.append(Table(f"gold.{vectors}", conf.lake / "gold" / vectors, VECTORS, ("entity", *of_windows)))
     return {table.name: table for table in declared}
 
 
@@ -58,8 +59,9 @@ def ensure(spark: SparkSession, table: Table) -> None:
         )
     found = _types(DeltaTable(table.path).schema().to_json())
     if found != _types(declared.json()):
+        difference = _difference(found, _types(declared.json()))
         raise TidemarkError(
-            f"{table.name} at {table.path} has other columns than this version of Tidemark writes: {_difference(found, _types(declared.json()))}.\n"
+            f"{table.name} at {table.path} has other columns than this version of Tidemark writes: {difference}.\n"
             "  It was written by another version, or by hand: restore it, or move the lake away to start anew."
         )
 

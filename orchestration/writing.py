@@ -4,14 +4,13 @@ Every append carries pipeline/flow/table/generation as its application id and th
 Delta itself refuses the second one. Without it, a crash between two tables doubles rows.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bronze.events import identified, without_headers
-from gold.spec import Group
+from gold.spec import Group, Vector
 from gold.vectors import vectors
 from orchestration.checkpoints import first_bronze_batch
 from orchestration.intake import first_line
@@ -19,29 +18,12 @@ from orchestration.lake import Lake
 from orchestration.tables import GENERATION, Table, append, tables
 
 
-@dataclass(frozen=True)
-class GoldTables:
-    """The two tables of a group."""
-
-    aggregates: Table
-    vectors: Table
-
-    @classmethod
-    def of(cls, lake: Lake, group: Group) -> "GoldTables":
-        """Those of `group`."""
-        declared = tables(lake.conf)
-        return cls(declared[f"gold.{group.name}_aggregates"], declared[f"gold.{group.name}_vectors"])
-
-    def __iter__(self) -> Iterator[Table]:
-        return iter((self.aggregates, self.vectors))
-
-
 def events(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     """Bronze: header lines become a column, rows get their identity."""
     with_header = [name for name, source in lake.conf.sources.items() if source.shape.has_header]
     bronze_batch = first_bronze_batch(lake, table) + batch_id
-    rows = without_headers(batch, _headers(batch, with_header), with_header) if with_header else batch.withColumn("header", F.lit(None).cast("string"))
-    append(identified(rows, bronze_batch), table, _app_id(lake, "bronze.events", table), bronze_batch)
+    rows = without_headers(batch, _headers(batch, with_header), with_header)
+    append(identified(rows, bronze_batch), table, _app_id(lake, table.name, table), bronze_batch)
 
 
 def append_batch(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
@@ -51,33 +33,51 @@ def append_batch(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> N
 
 def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, batch_id: int) -> None:
     """Gold: closed windows to aggregates, and the vectors that they complete."""
-    stamped = batch.withColumns({"revision": F.lit(0), "gold_batch": F.lit(batch_id).cast("bigint")}).persist()
+    # Windows without a device are those of ticks.
+    stamped = _stamped(batch.where(F.col("device_id").isNotNull()), batch_id).persist()
     try:
-        closed = {row["group"]: row for row in stamped.groupBy("group").agg(F.min("window_end").cast("long").alias("first_end")).collect()}
+        # This also runs the query to its end. Most batches close nothing, and then nothing is written.
+        first_ends = dict(stamped.groupBy("group").agg(F.unix_seconds(F.min("window_end"))).collect())
         for group in groups:
-            if group.name in closed:
-                of_group = stamped.where(F.col("group") == group.name).drop("group")
-                _write_group(lake, flow, group, of_group, closed[group.name]["first_end"], batch_id)
+            if group.name in first_ends:
+                closed = stamped.where(F.col("group") == group.name).drop("group")
+                _append_group(lake, flow, group, closed, first_ends[group.name], batch_id)
     finally:
         stamped.unpersist()
 
 
-def _write_group(lake: Lake, flow: str, group: Group, closed: DataFrame, first_end: int, batch_id: int) -> None:
-    written = GoldTables.of(lake, group)
-    append(closed, written.aggregates, _app_id(lake, flow, written.aggregates), batch_id)
-    if group.vector is None:
-        return
-    reach = F.timestamp_seconds(F.lit(first_end - group.vector.max_fill_seconds))
-    # Without the rows of this batch: a repeat finds them in the table already.
-    earlier = lake.read(written.aggregates.name).where((F.col("window_end") >= reach) & (F.col("gold_batch") < batch_id))
-    known = earlier.unionByName(closed) if group.vector.max_fill_seconds else closed
-    completed = vectors(known, group, group.vector, lake.conf.metrics).where(F.col("window_end") >= F.timestamp_seconds(F.lit(first_end)))
-    append(completed.withColumns({"revision": F.lit(0), "gold_batch": F.lit(batch_id).cast("bigint")}), written.vectors, _app_id(lake, flow, written.vectors), batch_id)
+def gold_tables(lake: Lake, group: Group) -> tuple[Table, Table]:
+    """Aggregates and vectors of a group."""
+    declared = tables(lake.conf)
+    return declared[f"gold.{group.name}_aggregates"], declared[f"gold.{group.name}_vectors"]
+
+
+def _append_group(lake: Lake, flow: str, group: Group, closed: DataFrame, first_end: int, batch_id: int) -> None:  # noqa: PLR0917
+    aggregates, of_vectors = gold_tables(lake, group)
+    append(closed, aggregates, _app_id(lake, flow, aggregates), batch_id)
+    if group.vector is not None:
+        # Without the rows of this batch, which a repeated batch finds in the table already.
+        earlier = lake.read(aggregates.name).where(F.col("gold_batch") < batch_id)
+        completed = _completed(lake, group, group.vector, closed, earlier, first_end)
+        append(_stamped(completed, batch_id), of_vectors, _app_id(lake, flow, of_vectors), batch_id)
+
+
+def _completed(lake: Lake, group: Group, vector: Vector, closed: DataFrame, earlier: DataFrame, first_end: int) -> DataFrame:  # noqa: PLR0917
+    """Vectors at the ends of windows that closed now; earlier windows only fill them."""
+    if vector.max_fill_seconds:
+        reach = F.timestamp_seconds(F.lit(first_end - vector.max_fill_seconds))
+        closed = closed.unionByName(earlier.where(F.col("window_end") >= reach))
+    return vectors(closed, group, vector, lake.conf.metrics).where(F.col("window_end") >= F.timestamp_seconds(F.lit(first_end)))
+
+
+def _stamped(rows: DataFrame, batch_id: int) -> DataFrame:
+    return rows.withColumns({"revision": F.lit(0), "gold_batch": F.lit(batch_id).cast("bigint")})
 
 
 def _headers(batch: DataFrame, sources: Sequence[str]) -> DataFrame:
-    files = batch.where(F.col("source").isin(*sources)).select("file").distinct().collect()
-    return batch.sparkSession.createDataFrame([(row.file, first_line(row.file)) for row in files], "file string, header string")
+    """Grain: one file of a source with headers."""
+    files = [row.file for row in batch.where(F.col("source").isin(*sources)).select("file").distinct().collect()] if sources else []
+    return batch.sparkSession.createDataFrame([(file, first_line(file)) for file in files], "file string, header string")
 
 
 def _app_id(lake: Lake, flow: str, table: Table) -> str:

@@ -39,8 +39,8 @@ def _cell(name: str) -> Column:
 
 def _cells(line: Column, shape: Shape, width: int) -> Column:
     schema = ", ".join(f"c{n} string" for n in range(width))
-    options = {"sep": shape.separator, "quote": shape.quote, "escape": shape.quote, "ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"}
-    row = F.from_csv(line, schema, options)
+    options = {"sep": shape.separator, "quote": shape.quote, "escape": shape.quote}
+    row = F.from_csv(line, schema, options | {"ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"})
     return F.array(*(row[f"c{n}"] for n in range(width)))
 
 

@@ -11,17 +11,18 @@ CATALOGUE = """
   metric STRING, unit STRING, aggregation STRING, step_seconds INT, minimum DOUBLE, maximum DOUBLE,
   conversions MAP<STRING, STRUCT<multiply: DOUBLE, add: DOUBLE>>
 """
-"""Grain: one metric. `conversions` holds every unit that a source may name, the metric's own included."""
+"""Grain: one metric. `conversions` holds the units that a source may name beside the metric's own."""
 
 CatalogueRow = tuple[str, str | None, str, int, float | None, float | None, dict[str, tuple[float, float]]]
 
 
 def catalogue_rows(metrics: Mapping[str, Metric]) -> list[CatalogueRow]:
     """Rows of CATALOGUE."""
-    return [
-        (m.name, m.unit, m.aggregation.value, m.step_seconds, m.minimum, m.maximum, {unit: (c.multiply, c.add) for unit, c in m.conversions.items()})
-        for m in metrics.values()
-    ]
+    return [(m.name, m.unit, m.aggregation.value, m.step_seconds, m.minimum, m.maximum, _conversions(m)) for m in metrics.values()]
+
+
+def _conversions(metric: Metric) -> dict[str, tuple[float, float]]:
+    return {unit: (conversion.multiply, conversion.add) for unit, conversion in metric.conversions.items()}
 
 
 def with_catalogue(measurements: DataFrame, catalogue: DataFrame) -> DataFrame:
@@ -63,7 +64,8 @@ def with_registry(measurements: DataFrame, devices: DataFrame, policy: Policy) -
 
 
 def _versions(devices: DataFrame) -> DataFrame:
-    """Each version of a device with the instant at which the next one replaces it. The registry is small: one partition needs no shuffle."""
+    """Each version of a device with the instant at which the next one replaces it."""
+    # The registry is small: one partition needs no shuffle.
     following = F.lead("registered_at").over(Window.partitionBy("device_id").orderBy("registered_at"))
     return devices.coalesce(1).select(
         F.col("device_id").alias("registered_id"),

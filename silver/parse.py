@@ -10,13 +10,11 @@ from silver.csv_fields import csv_event
 from silver.json_fields import JSON_ELEMENT, json_event, json_field
 from silver.spec import ELEMENT, Origin, Shape
 
-# A blank value in a wide row says that nothing was measured; an event with no measurement at all still makes a row.
-
 
 def measurements(events: DataFrame, shape: Shape, max_payload_bytes: int) -> DataFrame:
-    """Events of one shape to rows of `device_text, zone_text, metric_text, value_text, unit_text, time_text, part, is_readable` beside the columns of events.
+    """Events of one shape to measurements: beside the columns of events, what names the measurement and `..._text` still to be read.
 
-    Longer payloads than `max_payload_bytes` are not read.
+    A payload longer than `max_payload_bytes` is not read.
     """
     text = F.when(F.length("payload") <= max_payload_bytes, F.col("payload").cast("string"))
     read = json_event(events, text, shape) if shape.format == "json" else csv_event(events, text, shape)
@@ -51,12 +49,14 @@ def _one_metric_a_row(elements: DataFrame, shape: Shape) -> DataFrame:
 
 
 def _one_row_per_metric(elements: DataFrame, shape: Shape) -> DataFrame:
-    """Wide to long. The metric's place in the declaration is its part, so that a blank beside it does not move it."""
+    """Wide to long; a blank says that nothing was measured. The place in the declaration is the part: a blank does not move it."""
     values = [_named(_field(path, shape)) for path in shape.metrics.values()]
-    cells = F.array(*(F.struct(F.lit(name).alias("metric_text"), value.alias("value_text")) for name, value in zip(shape.metrics, values, strict=True)))
+    cells = [
+        F.struct(F.lit(name).alias("metric_text"), value.alias("value_text")) for name, value in zip(shape.metrics, values, strict=True)
+    ]
     rows = elements.withColumn("has_any", F.coalesce(*values).isNotNull())
-    exploded = rows.select("*", F.posexplode_outer(F.when(F.col("has_any"), cells)).alias("metric_at", "cell")).select("*", "cell.*")
-    return exploded.where(F.col("value_text").isNotNull() | ~F.col("has_any"))
+    exploded = rows.select("*", F.posexplode_outer(F.when(F.col("has_any"), F.array(*cells))).alias("metric_at", "cell"))
+    return exploded.select("*", "cell.*").where(F.col("value_text").isNotNull() | ~F.col("has_any"))
 
 
 def _origin(origin: Origin | None, shape: Shape) -> Column:

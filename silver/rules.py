@@ -32,8 +32,10 @@ def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
         "metric_is_present": "metric is not null",
         "event_time_is_valid": "event_time is not null",
         # An event time from a broken clock would push the watermark ahead and turn every later good row away.
-        "event_time_is_not_in_the_future": f"event_time is null or event_time <= ingested_at + interval {policy.max_future_seconds} seconds",
-        "value_is_a_number": "metric is null or not is_unit_known or (value is not null and not isnan(value) and abs(value) < double('infinity'))",
+        "event_time_is_not_in_the_future": "event_time is null or "
+        f"event_time <= ingested_at + interval {policy.max_future_seconds} seconds",
+        "value_is_a_number": "metric is null or not is_unit_known or "
+        "(value is not null and not isnan(value) and abs(value) < double('infinity'))",
         "value_is_in_range": "value is null or isnan(value) or value between coalesce(minimum, value) and coalesce(maximum, value)",
         "unit_is_known": "is_unit_known",
         "device_is_known": "device_id is null or is_device_known",

@@ -16,7 +16,7 @@ READINGS = """
   bronze_row BIGINT COMMENT 'lineage: identity of the event',
   part INT COMMENT 'lineage: which measurement of the event, from 0'
 """
-"""Grain: one accepted measurement. Key: device_id, metric, event_time (within the lateness of the stream); also bronze_batch, bronze_row, part."""
+"""Grain: one accepted measurement. Key: bronze_batch, bronze_row, part; within the lateness also device_id, metric, event_time."""
 
 QUARANTINE = """
   broken_rules ARRAY<STRING> COMMENT 'names of every rule that the row breaks, never empty',

@@ -40,7 +40,10 @@ class Conversion:
 
 @dataclass(frozen=True)
 class Metric:
-    """What is measured. `slide_seconds` None: tumbling windows; else it divides `step_seconds`. `minimum` and `maximum` are inclusive, None is open."""
+    """What is measured.
+
+    `slide_seconds` None: tumbling windows; else it divides `step_seconds`. `minimum` and `maximum` are inclusive, None is open.
+    """
 
     name: str
     aggregation: Aggregation
@@ -55,7 +58,10 @@ class Metric:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a text comes from; exactly one is set. `file_name` is a regular expression on the path below the landing folder, its first group is the text."""
+    """Where a text comes from; exactly one is set.
+
+    `file_name` is a regular expression on the path below the landing folder; its first group is the text.
+    """
 
     field: str | None = None
     constant: str | None = None
@@ -64,7 +70,10 @@ class Origin:
 
 @dataclass(frozen=True)
 class Time:
-    """`format`: iso, epoch_s, epoch_ms, epoch_us, or a Spark datetime pattern. `time_zone` (an IANA name) is that of texts which name none."""
+    """`format`: iso, epoch_s, epoch_ms, epoch_us, or a Spark datetime pattern.
+
+    `time_zone` (an IANA name) is that of texts which name none.
+    """
 
     field: str
     format: str = "iso"

@@ -1,0 +1,115 @@
+"""Whole lakes for tests: a conf in code, a landing folder, the real flows in the session of the tests."""
+
+import io
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from gold.spec import Group, Vector
+from orchestration.conf.model import Conf, Device, Engine, Source
+from orchestration.flows import flows
+from orchestration.lake import Lake
+from orchestration.progress import Progress
+from orchestration.runner import run_continuously, run_once
+from silver.spec import Aggregation, Metric, Origin, Policy, Shape, Time
+
+SHAPE = Shape("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value")
+METRICS = {
+    "temperature": Metric("temperature", Aggregation.AVERAGE, 600),
+    "power": Metric("power", Aggregation.SUM, 3600),
+    "vibration": Metric("vibration", Aggregation.MAX, 600, slide_seconds=300),
+}
+KITCHEN = Group("kitchen", ("temperature", "power"), 600, "kitchen", Vector("device", ("temperature", "power"), 3600))
+PRESSES = Group("presses", ("vibration",), 600, "presses", Vector("group", ("press.vibration",)))
+DEVICES = {"oven": ("kitchen",), "fridge": ("kitchen",), "press": ("presses",)}
+
+
+def conf(folder: Path, **changes: Any) -> Conf:
+    """A small conf; `changes` replace its fields."""
+    made = Conf(
+        folder=folder,
+        pipeline="test",
+        lake=folder / "lake",
+        policy=Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=10_000),
+        engine=Engine(shuffle_partitions=2, trigger_seconds=0.2),
+        sources={"plant": Source("plant", folder / "landing", SHAPE, settle_seconds=0.0)},
+        metrics=METRICS,
+        devices={name: Device(name, groups) for name, groups in DEVICES.items()},
+        groups={"kitchen": KITCHEN, "presses": PRESSES},
+        rules=(),
+    )
+    return replace(made, **changes)
+
+
+def event(device: str, metric: str, value: float, event_time: datetime) -> str:
+    """A line as the source sends it."""
+    return json.dumps({"device": device, "metric": metric, "value": value, "ts": event_time.isoformat()})
+
+
+def land(folder: Path, name: str, lines: Sequence[str | bytes], landing: str = "landing") -> Path:
+    """A file in the landing folder; its time is that of its number of siblings, so that files keep their order."""
+    file = folder / landing / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"".join((line if isinstance(line, bytes) else line.encode()) + b"\n" for line in lines))
+    modified = 1_700_000_000 + len(list(file.parent.iterdir()))
+    os.utime(file, (modified, modified))
+    return file
+
+
+def run(made: Conf, spark: SparkSession, names: Sequence[str] = ()) -> None:
+    """`tidemark run --once`, of all flows or those named."""
+    lake = Lake(made, spark)
+    chosen = [flow for flow in flows(lake) if not names or flow.name in names]
+    with Progress([flow.name for flow in chosen], Console(file=io.StringIO())) as progress:
+        run_once(lake, chosen, progress, threading.Event())
+
+
+def run_until(made: Conf, spark: SparkSession, is_done: Callable[[], bool], seconds: float = 60) -> None:
+    """`tidemark run` until `is_done`, then as if SIGTERM had come."""
+    lake, stop = Lake(made, spark), threading.Event()
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with Progress([flow.name for flow in flows(lake)], Console(file=io.StringIO())) as progress:
+                run_continuously(lake, flows(lake), progress, stop)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    pause = threading.Event()
+    for _ in range(int(seconds * 5)):
+        if failures or is_done():
+            break
+        pause.wait(0.2)
+    done = is_done()
+    stop.set()
+    thread.join()
+    assert not failures, failures
+    assert done, f"not done within {seconds} s"
+
+
+def table(made: Conf, name: str) -> pd.DataFrame:
+    """A table, read without Spark."""
+    return DeltaTable(made.lake / name.replace(".", "/")).to_pandas()
+
+
+def minutes(start: datetime, count: int, step: float = 1.0) -> list[datetime]:
+    """Instants a `step` of minutes apart."""
+    return [start + timedelta(minutes=step * n) for n in range(count)]
+
+
+def multiset(rows: pd.DataFrame, columns: Sequence[str]) -> Mapping[tuple[str, ...], int]:
+    """Rows by their content, whatever their order."""
+    return rows[list(columns)].map(str).value_counts().to_dict()

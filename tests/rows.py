@@ -1,0 +1,74 @@
+"""Rows for tests: short ways to write events, readings and instants."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bronze.schema import EVENTS
+from silver.enrich import CATALOGUE, catalogue_rows
+from silver.readings import Declared, quarantine, readings
+from silver.schema import DEVICES, READINGS
+from silver.spec import Aggregation, Conversion, Metric, Origin, Policy, Shape, Time
+
+INGESTED_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric(
+            "temperature", Aggregation.AVERAGE, 60, "degC", minimum=-50.0, maximum=500.0, conversions={"degF": Conversion(5 / 9, -160 / 9)}
+        ),
+        Metric("humidity", Aggregation.MAX, 60),
+        Metric("power", Aggregation.SUM, 3600, "W"),
+    )
+}
+LONG = Shape("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value", unit=Origin(field="unit"))
+POLICY = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
+
+
+def at(text: str) -> datetime:
+    """`12:00:01` on the first of January 2026, or a whole ISO instant; UTC."""
+    return datetime.fromisoformat(text if "-" in text else f"2026-01-01T{text}").replace(tzinfo=UTC)
+
+
+def events(spark: SparkSession, payloads: Sequence[str | bytes], header: str | None = None, position: str = "room.txt") -> DataFrame:
+    """Events of source `plant`, numbered from 0 in `bronze_row`."""
+    rows = [
+        (
+            payload if isinstance(payload, bytes) else payload.encode(),
+            header,
+            "plant",
+            position,
+            INGESTED_AT,
+            INGESTED_AT,
+            INGESTED_AT.date(),
+            0,
+            n,
+        )
+        for n, payload in enumerate(payloads)
+    ]
+    return spark.createDataFrame(rows, EVENTS)
+
+
+def devices(spark: SparkSession, *versions: tuple[Any, ...]) -> DataFrame:
+    """A registry; without versions, `oven` and `room` are in the kitchen since 1970."""
+    since = datetime(1970, 1, 1, tzinfo=UTC)
+    known = versions or tuple((name, "hall", ["kitchen"], None, True, "conf", since) for name in ("oven", "room"))
+    return spark.createDataFrame(known, DEVICES)
+
+
+def silver(spark: SparkSession, rows: DataFrame, shape: Shape = LONG, policy: Policy = POLICY, **more: Any) -> tuple[list[Any], list[Any]]:
+    """Readings and quarantine of events, in the order of events."""
+    declared = Declared({"plant": shape}, policy, more.get("rules", ()))
+    inputs = (rows, more.get("devices") or devices(spark), spark.createDataFrame(catalogue_rows(METRICS), CATALOGUE), declared)
+    return tuple(layer(*inputs).orderBy("bronze_row", "part").collect() for layer in (readings, quarantine))  # type: ignore[return-value]
+
+
+def measured(spark: SparkSession, rows: Sequence[tuple[str, str, float, datetime]], groups: Sequence[str] = ("kitchen",)) -> DataFrame:
+    """Readings: device, metric, value, event time."""
+    full = [
+        (device, metric, event_time, value, None, None, None, None, list(groups), "plant", INGESTED_AT, 0, n, 0)
+        for n, (device, metric, value, event_time) in enumerate(rows)
+    ]
+    return spark.createDataFrame(full, READINGS)

@@ -1,0 +1,188 @@
+"""Payload shapes: what a user can declare, and what becomes of payloads that do not have the shape."""
+
+import json
+from datetime import UTC
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from silver.spec import Origin, Shape, Time
+from tests.rows import INGESTED_AT, at, events, silver
+
+GOOD = '{"device":"oven","metric":"temperature","value":1.5,"ts":"2026-01-01T00:00:01Z"}'
+
+
+def taken(readings: list[Any]) -> list[tuple[Any, ...]]:
+    return [(row.bronze_row, row.part, row.metric, row.value, row.event_time.replace(tzinfo=UTC)) for row in readings]
+
+
+def test_long_rows_give_one_reading_an_event_with_zone_unit_and_lineage(spark: SparkSession) -> None:
+    (reading,), quarantined = silver(spark, events(spark, [GOOD]))
+    assert quarantined == []
+    assert reading.asDict() == {
+        "device_id": "oven",
+        "metric": "temperature",
+        "event_time": at("00:00:01").replace(tzinfo=None),
+        "value": 1.5,
+        "unit": "degC",
+        "aggregation": "average",
+        "step_seconds": 60,
+        "zone": "hall",
+        "groups": ["kitchen"],
+        "source": "plant",
+        "ingested_at": INGESTED_AT.replace(tzinfo=None),
+        "bronze_batch": 0,
+        "bronze_row": 0,
+        "part": 0,
+    }
+
+
+def test_nested_wide_rows_give_one_reading_a_metric_and_a_blank_is_no_measurement(spark: SparkSession) -> None:
+    shape = Shape("json", Origin(field="d.id"), Time("at", "epoch_ms"), metrics={"temperature": "v.t", "humidity": "v.h"})
+    payloads = [
+        '{"d":{"id":"oven"},"at":1767225601000,"v":{"t":1,"h":2}}',
+        '{"d":{"id":"oven"},"at":"1767225602000","v":{"t":null,"h":"3"}}',
+        '{"d":{"id":"oven"},"at":1767225603000,"v":{"t":"broken","h":4}}',  # one of two broken: the other one is good
+        '{"d":{"id":"oven"},"at":1767225604000,"v":{}}',
+    ]
+    readings, quarantined = silver(spark, events(spark, payloads), shape)
+    assert taken(readings) == [
+        (0, 0, "temperature", 1.0, at("00:00:01")),
+        (0, 1, "humidity", 2.0, at("00:00:01")),
+        (1, 1, "humidity", 3.0, at("00:00:02")),
+        (2, 1, "humidity", 4.0, at("00:00:03")),
+    ]
+    assert [(row.bronze_row, row.part, row.broken_rules) for row in quarantined] == [
+        (2, 0, ["value_is_a_number"]),
+        (3, 0, ["metric_is_present"]),
+    ]
+
+
+def test_a_list_gives_one_reading_an_element_each_with_its_own_time(spark: SparkSession) -> None:
+    shape = Shape(
+        "json", Origin(field="device"), Time("each.t", "epoch_s"), metric=Origin(field="each.n"), value="each.v", each="data.list"
+    )
+    payloads = [
+        '{"device":"oven","data":{"list":[{"n":"temperature","v":1,"t":1767225601.5},{"n":"humidity","v":true,"t":1767225602}]}}',
+        '{"device":"oven","data":{"list":[]}}',
+    ]
+    readings, quarantined = silver(spark, events(spark, payloads), shape)
+    assert taken(readings) == [(0, 0, "temperature", 1.0, at("00:00:01.5")), (0, 1, "humidity", 1.0, at("00:00:02"))]
+    assert [row.bronze_row for row in quarantined] == [1]
+
+
+def test_csv_takes_its_names_from_the_header_of_its_own_file_and_its_device_from_the_file_name(spark: SparkSession) -> None:
+    """As the room's real files: quoted and not, one name fewer than values, local times without a zone."""
+    shape = Shape(
+        "csv",
+        Origin(file_name=r"^(.+)\.txt$"),
+        Time("date", time_zone="Europe/Brussels"),
+        metrics={"temperature": "Temperature", "humidity": "Humidity"},
+        has_header=True,
+    )
+    lines = ['"1","2025-12-31 14:19:00",23.7,26', '"2",2025-12-31 14:20:00,,"27"\r', "3,2025-12-31 14:21:00", ""]
+    readings, quarantined = silver(spark, events(spark, lines, header='"date","Temperature","Humidity"'), shape)
+    assert [row.device_id for row in readings] == ["room"] * 3
+    assert taken(readings) == [
+        (0, 0, "temperature", 23.7, at("2025-12-31T13:19:00")),
+        (0, 1, "humidity", 26.0, at("2025-12-31T13:19:00")),
+        (1, 1, "humidity", 27.0, at("2025-12-31T13:20:00")),
+    ]
+    assert [(row.bronze_row, row.broken_rules) for row in quarantined] == [(2, ["payload_is_readable"]), (3, ["payload_is_readable"])]
+    other_order, _ = silver(spark, events(spark, ["26,2025-12-31 14:19:00,23.7"], header="Humidity,date,Temperature"), shape)
+    assert taken(other_order)[0] == (0, 0, "temperature", 23.7, at("2025-12-31T13:19:00"))
+
+
+def test_csv_without_header_takes_its_names_from_conf(spark: SparkSession) -> None:
+    shape = Shape(
+        "csv",
+        Origin(field="dev"),
+        Time("t", "dd.MM.yyyy HH:mm:ss"),
+        metric=Origin(constant="temperature"),
+        value="v",
+        columns=("dev", "t", "v"),
+        separator=";",
+    )
+    readings, quarantined = silver(spark, events(spark, ["oven;01.01.2026 00:00:01;1.5", "oven;soon;1", "oven;01.01.2026 00:00:01"]), shape)
+    assert taken(readings) == [(0, 0, "temperature", 1.5, at("00:00:01"))]
+    assert [row.broken_rules for row in quarantined] == [["event_time_is_valid"], ["payload_is_readable"]]
+
+
+@pytest.mark.parametrize(
+    ("time_format", "zone", "text", "instant"),
+    [
+        ("iso", "UTC", "2026-01-01T00:00:01.250Z", "00:00:01.25"),
+        ("iso", "Europe/Brussels", "2026-01-01T02:00:00+02:00", "00:00:00"),  # names its own zone
+        ("iso", "Europe/Brussels", "2026-01-01 01:00:00", "00:00:00"),
+        ("iso", "UTC", "12:30:00", None),  # a cast alone makes it today
+        ("iso", "UTC", "2026", None),
+        ("epoch_us", "UTC", "1767225600000001", "00:00:00.000001"),
+        ("epoch_ms", "UTC", "99999999999999999999", None),  # would overflow
+        ("epoch_s", "UTC", "-1", None),
+        ("epoch_s", "UTC", "NaN", None),
+    ],
+)
+def test_event_times_are_read_in_the_declared_format_and_zone(
+    spark: SparkSession, time_format: str, zone: str, text: str, instant: str | None
+) -> None:
+    shape = Shape("json", Origin(constant="oven"), Time("t", time_format, zone), metrics={"humidity": "h"})
+    readings, quarantined = silver(spark, events(spark, [json.dumps({"t": text, "h": 1})]), shape)
+    found = [row.event_time.replace(tzinfo=UTC) for row in readings]
+    assert found == ([at(instant)] if instant else [])
+    assert [row.broken_rules for row in quarantined] == ([] if instant else [["event_time_is_valid"]])
+
+
+def test_each_hostile_payload_is_in_quarantine_byte_for_byte_with_its_reason_and_its_neighbours_go_through(spark: SparkSession) -> None:
+    hostile = {
+        GOOD.replace("2026-01-01", "2099-01-01").encode(): ["event_time_is_not_in_the_future"],
+        GOOD.replace("1.5", "1..5").encode(): ["payload_is_readable"],
+        GOOD.replace("1.5", '"twelve"').encode(): ["value_is_a_number"],
+        GOOD.replace("1.5", "NaN").encode(): ["value_is_a_number"],
+        GOOD.replace("1.5", "1e999").encode(): ["value_is_a_number"],
+        b"": ["payload_is_readable"],
+        (GOOD + GOOD).encode(): ["payload_is_readable"],
+        (GOOD + "," + GOOD).encode(): ["payload_is_readable"],
+        (GOOD + "],[" + GOOD).encode(): ["payload_is_readable"],
+        GOOD.encode().replace(b"{", b'{"note":"\xff",'): ["payload_is_utf8"],
+        ('{"device":' * 90 + "1" + "}" * 90).encode(): ["device_is_known", "metric_is_present", "event_time_is_valid"],
+        ("[" * 900).encode(): ["payload_is_readable"],
+        b"x" * 5000: ["payload_is_small_enough"],
+        b"null": ["payload_is_readable"],
+        GOOD.replace("1.5", '1.5,"unit":"furlong"').encode(): ["unit_is_known"],
+        GOOD.replace("1.5", "700").encode(): ["value_is_in_range"],
+        GOOD.replace("oven", "nobody").encode(): ["device_is_known"],
+        GOOD.replace("temperature", "mood").encode(): ["metric_is_known"],
+        GOOD.replace("temperature", "mood").replace("oven", "nobody").encode(): ["device_is_known", "metric_is_known"],
+    }
+    payloads = [payload for n, bad in enumerate(hostile) for payload in (bad, GOOD.replace(":01Z", f":{n:02d}Z"))]
+    readings, quarantined = silver(spark, events(spark, payloads))
+    assert {row.bronze_row for row in readings} == set(range(1, len(payloads), 2))
+    assert {bytes(row.payload): sorted(row.broken_rules) for row in quarantined} == {bad: sorted(rules) for bad, rules in hostile.items()}
+
+
+TEXT = st.text(st.characters(blacklist_characters="\n"), max_size=60)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
+    max_leaves=8,
+)
+EVENT = st.fixed_dictionaries({}, optional={"device": JSON, "metric": JSON, "value": JSON, "ts": JSON, "unit": JSON}).map(json.dumps)
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.binary(max_size=200).filter(lambda b: b"\n" not in b) | TEXT.map(lambda t: t.encode(errors="replace")) | EVENT.map(str.encode),
+        min_size=200,
+    )
+)
+def test_any_bytes_at_all_are_a_reading_or_in_quarantine_and_never_both(spark: SparkSession, payloads: list[bytes]) -> None:
+    numbered = [payload + b" " * (n % 7) for n, payload in enumerate(payloads)]
+    readings, quarantined = silver(spark, events(spark, [*numbered, GOOD]))
+    accepted, rejected = ({row.bronze_row for row in side} for side in (readings, quarantined))
+    assert accepted.isdisjoint(rejected)
+    assert accepted | rejected == set(range(len(numbered) + 1))
+    assert all(bytes(row.payload) == numbered[row.bronze_row] for row in quarantined)
