@@ -85,5 +85,7 @@ def _silver_inputs(lake: Lake) -> tuple[DataFrame, DataFrame, DataFrame, Declare
     conf = lake.conf
     declared = Declared({name: source.shape for name, source in conf.sources.items()}, conf.policy, conf.rules)
     catalogue = lake.spark.createDataFrame(catalogue_rows(conf.metrics), CATALOGUE)
+    # One bronze batch is one silver batch, whenever silver gets to it: what is late depends on bronze alone.
+    events = reading.stream(lake, "bronze.events", files_per_batch=1)
     # Read as a table, not as a stream: every micro-batch sees the registry as it is then.
-    return reading.stream(lake, "bronze.events"), lake.read("silver.devices"), catalogue, declared
+    return events, lake.read("silver.devices"), catalogue, declared

@@ -22,7 +22,8 @@ def events(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     """Bronze: header lines become a column, rows get their identity."""
     with_header = [name for name, source in lake.conf.sources.items() if source.shape.has_header]
     bronze_batch = first_bronze_batch(lake, table) + batch_id
-    rows = without_headers(batch, _headers(batch, with_header), with_header)
+    # One file a commit, so that silver can take one commit at a time.
+    rows = without_headers(batch, _headers(batch, with_header), with_header).coalesce(1)
     append(identified(rows, bronze_batch), table, _app_id(lake, table.name, table), bronze_batch)
 
 

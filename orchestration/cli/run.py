@@ -9,7 +9,9 @@ import click
 
 @click.command(epilog="Example: tidemark run --once")
 @click.option("--once", is_flag=True, help="Bring every table up to date, then end. Without it: go on until Ctrl-C or SIGTERM.")
-@click.option("--layer", "layers", multiple=True, type=click.Choice(["bronze", "silver", "gold"]), help="Only flows of this layer; may be repeated.")
+@click.option(
+    "--layer", "layers", multiple=True, type=click.Choice(["bronze", "silver", "gold"]), help="Only flows of this layer; may be repeated."
+)
 @click.option("--flow", "names", multiple=True, help="Only this flow, such as silver.readings or gold.kitchen; may be repeated.")
 @click.pass_obj
 def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tuple[str, ...]) -> None:

@@ -10,7 +10,10 @@ from silver.spec import Metric, Policy, Shape
 
 @dataclass(frozen=True)
 class Source:
-    """A landing folder. `path` is absolute; `files` is a glob on file names; a file is read once it has not changed for `settle_seconds`."""
+    """A landing folder.
+
+    `path` is absolute; `files` is a glob on file names; a file is read once it has not changed for `settle_seconds`.
+    """
 
     name: str
     path: Path

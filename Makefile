@@ -1,0 +1,72 @@
+# Needs Python 3.11 or later and Java 17. `make` alone lists what there is.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PY := .venv/bin/python
+TIDEMARK := .venv/bin/tidemark
+step = @printf '\n\033[1m== %s\033[0m\n' $(1)
+
+.PHONY: help
+help: ## list the targets
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+.PHONY: install
+install: .venv/installed ## make .venv with what requirements.lock names, and fetch the jars; nothing to do when they are there
+	@$(PY) -m orchestration.jars
+
+.venv/installed: requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tidemark needs Python 3.11 or later; say which with make PYTHON=...")'
+	test -x $(PY) || $(PYTHON) -m venv .venv
+	test -x .venv/bin/uv || { $(PY) -m ensurepip >/dev/null && $(PY) -m pip install --quiet uv==0.13.9; }
+	.venv/bin/uv pip install --quiet --python $(PY) --require-hashes -r requirements.lock
+	.venv/bin/uv pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
+	touch $@
+
+.PHONY: lock
+lock: .venv/installed ## pin what pyproject.toml asks for in requirements.lock, with hashes
+	.venv/bin/uv pip compile --quiet --universal --generate-hashes --extra dev --python-version 3.11 --no-emit-index-url --no-header \
+	  pyproject.toml -o requirements.lock
+
+.PHONY: demo
+demo: install ## simulate 240,000 events, bring them through all layers, show the answers
+	$(call step,"start afresh: ./lake ./landing ./landing.truth ./artifacts")
+	rm -rf lake landing landing.truth artifacts
+	$(call step,"tidemark simulate: devices that behave like the field")
+	$(TIDEMARK) simulate --to landing --events 240000
+	$(call step,"tidemark run --once: bronze -> silver -> gold")
+	$(TIDEMARK) run --once
+	$(call step,"tidemark status")
+	$(TIDEMARK) status
+	$(call step,"tidemark quality")
+	$(TIDEMARK) quality
+	$(call step,"tidemark sql: the latest vectors of the kitchen")
+	$(TIDEMARK) sql "select entity, window_start, vector, missing from gold.kitchen_vectors order by window_start desc, entity limit 5"
+	$(call step,"tidemark plot kitchen")
+	$(TIDEMARK) plot kitchen
+
+.PHONY: test
+test: install ## all tests
+	$(PY) -m pytest
+
+.PHONY: check
+check: install ## style, types, and the shape of the tree
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy bronze silver gold expectations orchestration tests
+	$(PY) -m pytest -q tests/test_architecture.py
+
+.PHONY: bench
+bench: install ## 2,000,000 events: tidemark against one plain Spark hop
+	$(PY) tests/bench/medallion.py
+
+.PHONY: bench-10m
+bench-10m: install ## 10,000,000 events in one run with a 2 GB driver
+	$(PY) tests/bench/medallion.py --events 10000000 --driver-memory 2g
+
+.PHONY: clean
+clean: ## remove what the targets made, but not .venv
+	rm -rf lake landing landing.truth artifacts build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse
+	find bronze silver gold expectations orchestration tests conf -name __pycache__ -prune -exec rm -rf {} +

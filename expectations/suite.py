@@ -1,0 +1,85 @@
+"""A suite says what must be true of one kind of table; data for Great Expectations, free of Spark and of I/O."""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Any
+
+COLUMN_ARGUMENTS = ("column", "column_A", "column_B", "column_list")
+
+
+class Severity(StrEnum):
+    """What it means that an expectation fails; the worst first."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """`type` and `kwargs` are those of Great Expectations; `description` is one sentence that is true of a good table."""
+
+    type: str
+    description: str
+    severity: Severity
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it looks at; none where it looks at the table as a whole."""
+        named = [self.kwargs[argument] for argument in COLUMN_ARGUMENTS if argument in self.kwargs]
+        return tuple(column for names in named for column in ([names] if isinstance(names, str) else names))
+
+    @property
+    def is_about_table(self) -> bool:
+        """Whether it has a meaning for a table without rows."""
+        return self.type.startswith("expect_table_")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """`table` is a name, or a pattern with `*` for the tables of all device groups.
+
+    `columns`: computed before anything is expected, SQL by name. `sample`: what is shown of a row that fails.
+    `together_with`: tables whose rows are judged as one with those of `table`; a column that one of them lacks is null there.
+    """
+
+    name: str
+    table: str
+    expectations: tuple[Expectation, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    sample: tuple[str, ...] = ()
+    together_with: tuple[str, ...] = ()
+
+    def applies_to(self, table: str) -> bool:
+        """Whether the table of this name is of this kind."""
+        return fnmatchcase(table, self.table)
+
+
+def suite(name: str, document: Mapping[str, Any]) -> Suite:
+    """The suite that a document describes; ValueError says in one sentence where it does not describe one."""
+    _check_keys(name, document, {"table", "expectations"}, {"columns", "sample", "together_with"})
+    return Suite(
+        name,
+        document["table"],
+        tuple(_expectation(f"{name}: expectation {n}", each) for n, each in enumerate(document["expectations"], start=1)),
+        dict(document.get("columns", {})),
+        tuple(document.get("sample", ())),
+        tuple(document.get("together_with", ())),
+    )
+
+
+def _expectation(where: str, entry: Mapping[str, Any]) -> Expectation:
+    _check_keys(where, entry, {"type", "description", "severity"}, {"kwargs"})
+    if entry["severity"] not in list(Severity):
+        raise ValueError(f"{where} has the severity {entry['severity']!r}; use {', '.join(Severity)}")
+    return Expectation(entry["type"], entry["description"], Severity(entry["severity"]), dict(entry.get("kwargs", {})))
+
+
+def _check_keys(where: str, found: Mapping[str, Any], required: Set[str], optional: Set[str]) -> None:
+    if absent := sorted(required - found.keys()):
+        raise ValueError(f"{where} lacks {', '.join(absent)}; add it")
+    if unknown := sorted(found.keys() - required - optional):
+        raise ValueError(f"{where} has {', '.join(unknown)}, which is not a key; the keys are {', '.join(sorted(required | optional))}")

@@ -1,0 +1,129 @@
+"""The command `tidemark`: loads only the command that was asked for, and turns whatever goes wrong into one sentence and an exit code.
+
+Exit codes: 0 yes or done; 1 the answer is no; 2 wrong usage or conf; 3 someone else holds the lake; 4 it broke; 130 interrupted.
+A command returns its exit code; None is 0.
+"""
+
+import importlib
+import os
+import select
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orchestration.cli.rows import visible
+from orchestration.errors import ConfError, TidemarkError
+
+STDOUT = 1
+BROKE = 4
+INTERRUPTED = 130
+
+# One line each, so that `tidemark --help` imports none of them. Each is `command` in the module of its name.
+COMMANDS = {
+    "init": "Write a starter conf, or propose one from a sample of your data.",
+    "check": "Find every mistake of a conf, without starting Spark.",
+    "simulate": "Write events of devices that behave like the field.",
+    "run": "Bring events through bronze, silver and gold, once or for ever.",
+    "status": "Say how far each flow is: rows, last batch, watermark, lag.",
+    "sql": "Answer a query over the tables.",
+    "quality": "Check the tables against their expectations, and write a report.",
+    "plot": "Draw the vectors of a device group over time.",
+    "devices": "Load and list the device registry.",
+}
+
+
+class LazyCommands(click.Group):
+    """Commands by name; a module is imported when its command is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order in which a newcomer needs them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now; None where there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"orchestration.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in `--help`, from the table above."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 140})
+@click.option("--conf", type=click.Path(path_type=Path), default=Path("conf"), show_default="./conf", help="The conf folder.")
+@click.option("--debug", is_flag=True, help="Show the trace when something breaks.")
+@click.version_option(package_name="tidemark", message="%(prog)s %(version)s")
+@click.pass_obj
+def tidemark(obj: dict[str, Any], conf: Path, debug: bool) -> None:
+    """Raw device events become silver readings and gold vectors.
+
+    \b
+    Example:
+      tidemark init conf && tidemark simulate --to landing && tidemark run --once && tidemark status
+    """
+    obj.update(conf=conf, debug=debug)
+
+
+def main() -> None:
+    """Entry point: run the command line and leave with its exit code."""
+    try:
+        code = exit_code(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our stdout has seen enough, as in `tidemark sql ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)  # or the flush at the end would complain
+        code = 0
+    sys.exit(code)
+
+
+def exit_code(arguments: Sequence[str]) -> int:
+    """Run one command line; errors are told on stderr, all but a closed stdout."""
+    obj: dict[str, Any] = {"debug": False}
+    try:
+        with tidemark.make_context("tidemark", list(arguments), obj=obj) as context:
+            return int(tidemark.invoke(context) or 0)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except Exception as error:
+        if isinstance(error, BrokenPipeError) and not is_stdout_open():
+            raise
+        if obj["debug"]:
+            traceback.print_exc()
+        return told(error)
+
+
+def told(error: Exception) -> int:
+    """Say on stderr what went wrong; the exit code for it."""
+    match error:
+        case ConfError():
+            lines = [f"tidemark: {line}" for line in str(error).splitlines()]
+        case TidemarkError():
+            lines = f"tidemark: {error}".splitlines()
+        case _:
+            lines = [f"tidemark: it broke: {type(error).__name__}: {first_meaningful_line(str(error))} (--debug shows the trace)"]
+    click.echo("\n".join(visible(line) for line in lines), err=True)
+    return error.exit_code if isinstance(error, TidemarkError) else BROKE
+
+
+def first_meaningful_line(message: str) -> str:
+    """Of a Java error, what happened; without the name of the call through which Python met it and without the trace."""
+    lines = (line.strip().removeprefix(": ") for line in message.splitlines())
+    return next((line for line in lines if line and not line.startswith("An error occurred while calling")), "without a message")
+
+
+def is_stdout_open() -> bool:
+    """Whether anybody still reads what is printed; another pipe may have broken instead, such as that to the JVM."""
+    stdout = select.poll()
+    stdout.register(STDOUT, 0)  # asked for no event at all, it still tells of an end that is gone
+    return not stdout.poll(0)

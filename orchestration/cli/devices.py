@@ -1,0 +1,55 @@
+"""`tidemark devices`: load and list the device registry."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orchestration.cli.rows import format_option, show
+
+
+@click.group()
+def command() -> None:
+    """Load and list the device registry, which conf/devices.yml feeds as well.
+
+    \b
+    Example:
+      tidemark devices load plant.csv && tidemark devices list
+    """
+
+
+@command.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.pass_obj
+def load(obj: dict[str, Any], file: Path) -> None:
+    """Register the devices of FILE, a CSV with a header or JSON lines; those that changed count from 10 seconds on.
+
+    \b
+    Columns: device_id, and perhaps zone, groups (separated by semicolons) and label.
+    Example:
+      printf 'device_id,zone,groups\\noven-09,hall-2,kitchen;building\\n' > plant.csv
+      tidemark devices load plant.csv
+    """
+    from orchestration.conf.load import load as load_conf
+    from orchestration.registry import load as load_devices
+
+    conf = load_conf(obj["conf"])
+    count = load_devices(conf.lake, file, datetime.now(UTC), conf.groups)
+    click.echo(f"{count} devices of {file} are new or changed" if count else f"the registry knows all of {file} already", err=True)
+
+
+@command.command(name="list")
+@format_option
+@click.pass_obj
+def list_(obj: dict[str, Any], format: str) -> None:
+    """Print the newest version of each device; `is_known` false means that it left conf.
+
+    \b
+    Example:
+      tidemark devices list --format csv
+    """
+    from orchestration.conf.load import load as load_conf
+    from orchestration.registry import SCHEMA, current
+
+    show(current(load_conf(obj["conf"]).lake), format, SCHEMA.names)

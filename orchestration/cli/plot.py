@@ -1,0 +1,31 @@
+"""`tidemark plot`: a picture of a group's vectors."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.argument("group")
+@click.option(
+    "--entity", "entities", multiple=True, metavar="NAME", help="Only this entity; may be repeated.  [default: the first 12 by name]"
+)
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="The PNG to write.  [default: artifacts/GROUP.png]")
+@click.pass_obj
+def command(obj: dict[str, Any], group: str, entities: tuple[str, ...], output: Path | None) -> None:
+    """Draw the vectors of GROUP over time into a PNG: a panel for each feature, a line for each entity.
+
+    \b
+    Example:
+      tidemark plot kitchen --entity oven-01 --entity oven-02 --output ovens.png
+    """
+    from orchestration.conf.load import load
+
+    conf = load(obj["conf"])
+    if group not in conf.groups:
+        raise click.UsageError(f"there is no group {group!r}; the groups are {', '.join(conf.groups)}")
+
+    from orchestration.plot import plot
+
+    click.echo(plot(conf, conf.groups[group], entities, output or Path("artifacts") / f"{group}.png"))

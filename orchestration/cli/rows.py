@@ -1,0 +1,134 @@
+"""Rows on stdout, as a table for people or as CSV or JSON for programs."""
+
+import csv
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+format_option = click.option(
+    "--format", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True, help="How to print the rows."
+)
+
+# Control characters, marks that turn the direction of text, halves of surrogate pairs: with these a hostile cell could steer a terminal.
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+# In JSON text these stand inside strings only; the rest of the control characters is escaped by the json module.
+UNPRINTABLE_IN_JSON = re.compile(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+WIDE = 100_000  # columns; a pipe has no edge at which a cell should wrap
+
+
+def show(rows: Sequence[Mapping[str, Any]], format: str, columns: Sequence[str] = ()) -> None:
+    """Print rows to stdout; columns default to the keys in the order they first appear, and are worth giving where there may be no rows."""
+    columns = columns or list(dict.fromkeys(key for row in rows for key in row))
+    cells = [{column: plain(row.get(column)) for column in columns} for row in rows]
+    match format:
+        case "json":
+            show_json(cells)
+        case "csv":
+            show_csv(columns, cells)
+        case _:
+            show_table(columns, cells)
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold: instants in ISO 8601 with Z (naive ones are UTC), bytes as text with backslash escapes, NaN and NaT as null."""
+    if hasattr(value, "tolist"):  # numpy's scalars and arrays
+        return plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | memoryview):
+        return [plain(each) for each in value]
+    return _plain_scalar(value)
+
+
+def visible(text: str) -> str:
+    """Text that a terminal prints and does not obey: what cannot be printed becomes its backslash escape."""
+    return UNPRINTABLE.sub(_escaped, text)
+
+
+def show_json(cells: Sequence[Mapping[str, Any]]) -> None:
+    """One array, one object a line."""
+    lines = (UNPRINTABLE_IN_JSON.sub(_escaped_in_json, json.dumps(cell, ensure_ascii=False)) for cell in cells)
+    sys.stdout.write("[" + ",\n ".join(lines) + "]\n")
+
+
+def show_csv(columns: Sequence[str], cells: Sequence[Mapping[str, Any]]) -> None:
+    """RFC 4180 with a header line; null is empty, lists and structs are JSON. A terminal gets text escaped, a program as it is."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    clean = visible if sys.stdout.isatty() else _encodable
+    if columns:
+        writer.writerow([clean(column) for column in columns])
+    writer.writerows([clean(_text(cell[column])) for column in columns] for cell in cells)
+
+
+def show_table(columns: Sequence[str], cells: Sequence[Mapping[str, Any]]) -> None:
+    """For people: numbers to the right, nothing interpreted as markup."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if not columns:
+        sys.stdout.write("no rows\n")
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        is_number = any(isinstance(cell[column], int | float) for cell in cells)
+        table.add_column(Text(visible(column)), justify="right" if is_number else "left", overflow="fold")
+    for cell in cells:
+        table.add_row(*(Text(visible(_text(cell[column]))) for column in columns))
+    Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDE).print(table)
+
+
+def _text(cell: Any) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, str):
+        return cell
+    return json.dumps(cell, ensure_ascii=False)
+
+
+def _plain_scalar(value: Any) -> bool | int | float | str | None:
+    plain_value: bool | int | float | str | None
+    match value:
+        case None | bool() | int() | str():
+            plain_value = value
+        case float():
+            plain_value = _number(value)
+        case bytes() | bytearray() | memoryview():
+            plain_value = bytes(value).decode("utf-8", "backslashreplace")
+        case datetime():
+            plain_value = _instant(value)
+        case _:
+            plain_value = str(value)
+    return plain_value
+
+
+def _number(value: float) -> float | str | None:
+    """JSON has no word for infinity either, but a reader would not take it for a missing value."""
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def _instant(value: datetime) -> str | None:
+    if str(value) == "NaT":  # pandas' missing instant is a datetime
+        return None
+    return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
+
+
+def _escaped_in_json(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"

@@ -1,0 +1,171 @@
+"""`tidemark simulate`: events of made-up devices into a landing folder, and the truth about them beside it."""
+
+from __future__ import annotations
+
+import csv
+import signal
+import sys
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from orchestration.conf.model import Conf
+    from orchestration.simulate.arrivals import Messages
+    from orchestration.simulate.landing import Landing
+    from orchestration.simulate.plan import Plan
+
+DEFAULT_EVENTS = 240_000
+DEFAULT_INTERVAL = 60.0
+DEFAULT_FILES = 8
+DEVICES_FILE = "_devices.csv"
+"""Begins with an underscore, so that whoever reads the folder as Parquet passes over it."""
+SHARE = click.FloatRange(0, 1)
+
+
+class Instant(click.ParamType[datetime]):
+    """ISO 8601; without a zone it is UTC."""
+
+    name = "iso"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The aware datetime; a usage error otherwise."""
+        try:
+            instant = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is not an ISO 8601 instant, such as 2026-01-05T00:00:00Z", param, ctx)
+        return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+@click.command()
+@click.option(
+    "--to", "folder", required=True, type=click.Path(path_type=Path), help="The landing folder; the truth goes to DIR.truth beside it."
+)
+@click.option("--events", type=click.IntRange(min=1), help="How many lines.  [default: 240000; with --rate until Ctrl-C]")
+@click.option(
+    "--devices", "count", type=click.IntRange(1, 1_000_000), help="Make up N devices (sim-0001 ..).  [default: those of the conf]"
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same arguments give the same bytes.")
+@click.option("--start", type=Instant(), metavar="ISO", help="First event time.  [default: 2026-01-05T00:00:00Z]")
+@click.option("--interval", type=click.FloatRange(min=0.001), metavar="SECONDS", help="Between two readings of a device.  [default: 60]")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="EVENTS_PER_SECOND",
+    help="Write a file every second; event times are now.",
+)
+@click.option("--files", type=click.IntRange(min=1), help="How many files.  [default: 8]")
+@click.option(
+    "--shape", type=click.Choice(["long", "wide", "list"]), default="long", show_default=True, help="One measurement an event, or all."
+)
+@click.option(
+    "--order", type=click.Choice(["time", "shuffled"]), help="Lines as they arrive, or in files drawn at random.  [default: time]"
+)
+@click.option("--late", type=SHARE, default=0.005, show_default=True, help="Share sent after the longest lateness of the conf.")
+@click.option("--duplicate", type=SHARE, default=0.01, show_default=True, help="Share sent a second time.")
+@click.option(
+    "--malformed", type=SHARE, default=0.001, show_default=True, help="Share with a broken number, cut, empty, doubled or not UTF-8."
+)
+@click.option("--future", type=SHARE, default=0.00002, show_default="0.00002", help="Share dated 2099.")
+@click.option("--offline", type=SHARE, default=0.002, show_default=True, help="Share of the time without network; sent afterwards.")
+@click.pass_obj
+def command(obj: dict[str, Any], /, folder: Path, **options: Any) -> None:
+    """Simulate devices that behave like the field: daily cycle, noise, drift, faults, and a network that delays, repeats and breaks.
+
+    What was sent, line by line, is told in DIR.truth (Parquet). A second run adds files and never overwrites one.
+
+    \b
+    Example:
+      tidemark simulate --to landing --events 240000
+      tidemark simulate --to landing --rate 500
+    """
+    from orchestration.conf.load import load
+    from orchestration.simulate.landing import Landing
+
+    _refuse_with_rate(options)
+    plan = _planned(load(obj["conf"]), options)
+    landing = Landing(folder, plan)
+    with _shown(plan) as (counts, told):
+        _feed(plan, landing, options, told)
+    summary = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+    click.echo(f"{counts.total():,} events in {folder} ({summary}); the truth about each is in {landing.truth.name}", err=True)
+    if options["count"]:
+        devices = landing.truth / DEVICES_FILE
+        _write_devices(devices, plan)
+        click.echo(f"the devices are made up: make them known with `tidemark devices load {devices}`", err=True)
+
+
+def _refuse_with_rate(options: dict[str, Any]) -> None:
+    for name in ("start", "interval", "files", "order"):
+        if options["rate"] and options[name] is not None:
+            raise click.UsageError(f"--{name} does not go with --rate, which writes a file every second with the events of that second")
+
+
+def _planned(conf: Conf, options: dict[str, Any]) -> Plan:
+    """With a rate the interval follows from it, and time begins now."""
+    from orchestration.simulate import plan
+
+    devices = plan.made_up_devices(conf, options["count"]) if options["count"] else list(conf.devices.values())
+    start, interval = options["start"] or plan.DEFAULT_START, options["interval"] or DEFAULT_INTERVAL
+    events = options["events"] or DEFAULT_EVENTS
+    if options["rate"]:
+        a_tick = len(devices) * (len(conf.metrics) if options["shape"] == "long" else 1)
+        start, interval = datetime.now(UTC), a_tick / options["rate"]
+        events = options["events"] or plan.WITHOUT_END
+    odds = plan.Odds(**{name: options[name] for name in ("late", "duplicate", "malformed", "future", "offline")})
+    shape, seed = options["shape"], options["seed"]
+    return plan.plan(conf, devices, events=events, seed=seed, start=start, interval_seconds=interval, shape=shape, odds=odds)
+
+
+def _feed(plan: Plan, landing: Landing, options: dict[str, Any], told: Callable[[Messages], None]) -> None:
+    from orchestration.simulate import feed
+
+    files = min(options["files"] or DEFAULT_FILES, plan.events)
+    if options["rate"]:
+        stop = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        feed.at_rate(plan, landing, stop, told)
+    elif options["order"] == "shuffled":
+        if files > feed.MOST_SHUFFLED_FILES:
+            raise click.UsageError(f"--order shuffled writes all files at once, at most {feed.MOST_SHUFFLED_FILES}; --files is {files}")
+        feed.shuffled(plan, landing, files, told)
+    else:
+        feed.in_order(plan, landing, files, told)
+
+
+@contextmanager
+def _shown(plan: Plan) -> Iterator[tuple[Counter[str], Callable[[Messages], None]]]:
+    """A progress bar on stderr, and the count of each kind of message so far."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from orchestration.simulate.arrivals import Kind
+    from orchestration.simulate.plan import WITHOUT_END
+
+    counts: Counter[str] = Counter({kind.name.lower(): 0 for kind in Kind})
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("events"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("simulate", total=None if plan.events == WITHOUT_END else plan.events)
+
+        def told(messages: Messages) -> None:
+            for kind in Kind:
+                counts[kind.name.lower()] += int((messages["kind"] == kind).sum())
+            progress.advance(task, len(messages))
+
+        yield counts, told
+
+
+def _write_devices(path: Path, plan: Plan) -> None:
+    """What `tidemark devices load` reads."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["device_id", "zone", "groups"])
+        writer.writerows([device.device_id, device.zone, ";".join(device.groups)] for device in plan.devices)

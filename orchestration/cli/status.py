@@ -1,0 +1,31 @@
+"""`tidemark status`: how far each flow is."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from orchestration.cli.rows import format_option, show
+
+
+@click.command()
+@format_option
+@click.pass_obj
+def command(obj: dict[str, Any], format: str) -> None:
+    """Say how far each flow is; safe and fast beside a running pipeline.
+
+    \b
+    rows          rows of the table
+    last_batch    the last micro-batch that was finished, and when
+    watermark_at  readings up to here are late for the flow
+    behind        rows of its source that the flow has not read yet
+    lag_seconds   how long the oldest of these has been waiting
+
+    \b
+    Example:
+      tidemark status --format json
+    """
+    from orchestration.conf.load import load
+    from orchestration.status import COLUMNS, status
+
+    show(status(load(obj["conf"]), datetime.now(UTC)), format, COLUMNS)

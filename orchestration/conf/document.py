@@ -1,0 +1,234 @@
+"""One YAML file, as plain data that knows its lines.
+
+Plain scalars are read as YAML 1.2 does, the way editors check them: `no`, `on`, `12:30`, `0123` and dates are texts, `1e-3` is a number.
+Keys are always texts. Anchors, aliases and merge keys (`<<`) work; tags, several documents and duplicate keys are refused.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from orchestration.conf.mistake import Mistake, shown
+
+MAX_DEPTH = 20
+"""The C loader has no bound of its own: 100,000 brackets would end the process."""
+MAX_NODES = 2_000_000
+"""With every alias written out: ten lines of aliases of aliases can stand for billions of nodes."""
+MAX_BYTES = 50_000_000
+TAG = "tag:yaml.org,2002:"
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Base):  # type: ignore[misc]
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  PyYAML asks for it on the class
+
+
+for _tag, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?(0|[1-9][0-9]*)", list("-+0123456789")),
+    ("float", r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", list("-+.0123456789")),
+    ("merge", r"<<", ["<"]),
+):
+    _Loader.add_implicit_resolver(TAG + _tag, re.compile(rf"^(?:{_pattern})$"), _first)
+
+Step = str | int
+"""A key of a mapping, or a place in a list."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """`data` holds dict, list, str, int, float, bool and None; `lines` is by identity of container, then by step."""
+
+    file: str
+    data: Any
+    lines: dict[int, dict[Step, int]]
+
+    def line(self, path: Sequence[Step]) -> int:
+        """Line of the key or list item; of its nearest ancestor where it is not written down."""
+        at, line = self.data, 1
+        for step in path:
+            places = self.lines.get(id(at), {})
+            if step not in places:
+                break
+            line, at = places[step], at[step]
+        return line
+
+
+class _Unreadable(Exception):
+    """Carries the one mistake that keeps the file from being read at all."""
+
+    def __init__(self, line: int, text: str) -> None:
+        super().__init__(text)
+        self.line, self.text = line, text
+
+
+def read_document(path: Path) -> tuple[Document | None, list[Mistake]]:
+    """A file that cannot be read at all is one mistake and no document."""
+    file = str(path)
+    try:
+        node = _composed(_text(path))
+        reading = _Reading(file)
+        return Document(file, reading.plain(node).value, reading.lines), reading.mistakes
+    except _Unreadable as error:
+        return None, [Mistake(file, error.line, error.text)]
+
+
+def _text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise _Unreadable(1, "is missing; `tidemark init DIR` writes a whole conf folder to start from") from None
+    except OSError as error:
+        raise _Unreadable(1, f"cannot be read ({error.strerror}); check the path and its permissions") from None
+    if len(data) > MAX_BYTES:
+        raise _Unreadable(1, f"is {len(data):,} bytes long, too much for a conf; load devices with `tidemark devices load FILE` instead")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise _Unreadable(line, f"is not UTF-8 (byte 0x{data[error.start]:02x}); save the file as UTF-8") from None
+
+
+def _composed(text: str) -> yaml.Node:
+    try:
+        _check_depth(text)
+        node = yaml.compose(text, _Loader)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise _Unreadable(line, f"holds the control character U+{error.character:04X}; remove it") from None
+    except yaml.MarkedYAMLError as error:
+        raise _explained(error, text) from None
+    if node is None:
+        raise _Unreadable(1, "is empty; `tidemark init DIR` writes a conf folder with an example of it")
+    return node
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, _Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            raise _Unreadable(line, f"is nested deeper than {MAX_DEPTH} levels, which no setting is; check the brackets")
+
+
+def _explained(error: yaml.MarkedYAMLError, text: str) -> _Unreadable:
+    mark = error.problem_mark or error.context_mark
+    line = mark.line + 1 if mark else 1
+    problem = " ".join(filter(None, (error.context, error.problem)))
+    if "single document" in problem:
+        return _Unreadable(line, "holds a second document ('---'); keep one document in a file")
+    if mark and text.splitlines()[mark.line : line] and "\t" in text.splitlines()[mark.line][: mark.column + 1]:
+        return _Unreadable(line, "is indented with a tab; YAML wants spaces")
+    return _Unreadable(line, f"is not YAML: {problem}; check quotes, brackets, colons and indentation here and above")
+
+
+class _Plain(NamedTuple):
+    value: Any
+    depth: int
+    nodes: int
+
+
+@dataclass
+class _Reading:
+    """Node tree to plain data; a node that is shared by aliases is read once."""
+
+    file: str
+    lines: dict[int, dict[Step, int]] = field(default_factory=dict)
+    mistakes: list[Mistake] = field(default_factory=list)
+    done: dict[int, _Plain | None] = field(default_factory=dict)
+    paired: dict[int, list[tuple[Step, yaml.Node, int]]] = field(default_factory=dict)
+
+    def plain(self, node: yaml.Node) -> _Plain:
+        if id(node) not in self.done:
+            self.done[id(node)] = None
+            self.done[id(node)] = self._read(node)
+        known = self.done[id(node)]
+        if known is None:
+            raise _Unreadable(_line(node), "holds an anchor that contains itself; write the value out")
+        return known
+
+    def _read(self, node: yaml.Node) -> _Plain:
+        if isinstance(node, yaml.ScalarNode):
+            return _Plain(self._scalar(node), 0, 1)
+        if node.tag not in (TAG + "map", TAG + "seq"):
+            self._mistake(node, f"the tag {shown(node.tag)} is not read here; remove it")
+        pairs = self._pairs(node) if isinstance(node, yaml.MappingNode) else [(n, item, _line(item)) for n, item in enumerate(node.value)]
+        children = [(step, self.plain(child), line) for step, child, line in pairs]
+        value: Any = {step: child.value for step, child, _ in children}
+        value = value if isinstance(node, yaml.MappingNode) else list(value.values())
+        self.lines[id(value)] = {step: line for step, _, line in children}
+        depth = 1 + max((child.depth for _, child, _ in children), default=0)
+        nodes = 1 + sum(child.nodes for _, child, _ in children)
+        if depth > MAX_DEPTH or nodes > MAX_NODES:
+            raise _Unreadable(_line(node), "becomes too large when its aliases are written out; use fewer of them")
+        return _Plain(value, depth, nodes)
+
+    def _pairs(self, node: yaml.MappingNode) -> list[tuple[Step, yaml.Node, int]]:
+        if id(node) not in self.paired:
+            self.paired[id(node)] = self._own_and_merged(node)
+        return self.paired[id(node)]
+
+    def _own_and_merged(self, node: yaml.MappingNode) -> list[tuple[Step, yaml.Node, int]]:
+        """Own keys first; merged ones do not replace them."""
+        own: dict[Step, tuple[yaml.Node, int]] = {}
+        merged: list[tuple[Step, yaml.Node, int]] = []
+        for key, child in node.value:
+            if key.tag == TAG + "merge":
+                merged += self._merged(child)
+            elif not isinstance(key, yaml.ScalarNode):
+                self._mistake(key, "a list or mapping cannot be a key; write a text")
+            elif key.value in own:
+                self._mistake(key, f"{shown(key.value)} is there twice, first on line {own[key.value][1]}; keep one")
+            else:
+                own[key.value] = child, _line(key)
+        rest = {step: (child, line) for step, child, line in reversed(merged) if step not in own}
+        return [(step, child, line) for step, (child, line) in (own | rest).items()]
+
+    def _merged(self, node: yaml.Node) -> list[tuple[Step, yaml.Node, int]]:
+        self.plain(node)  # refuses an anchor that contains itself before it is walked here
+        pairs: list[tuple[Step, yaml.Node, int]] = []
+        for part in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            if isinstance(part, yaml.MappingNode):
+                pairs += self._pairs(part)
+            else:
+                self._mistake(part, "'<<' merges mappings only; name the anchor of a mapping")
+        return pairs
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        kind = node.tag.removeprefix(TAG)
+        if kind in ("str", "merge"):
+            return node.value
+        if kind not in ("null", "bool", "int", "float"):
+            self._mistake(node, f"the tag {shown(node.tag)} is not read here; remove it")
+            return node.value
+        try:
+            return _value(kind, node.value)
+        except ValueError:
+            self._mistake(node, f"{shown(node.value)} is not a number that can be used; write a finite one of at most 18 digits")
+            return 0
+
+    def _mistake(self, node: yaml.Node, text: str) -> None:
+        self.mistakes.append(Mistake(self.file, _line(node), text))
+
+
+def _value(kind: str, text: str) -> bool | int | float | None:
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() == "true"
+    number = int(text) if kind == "int" and len(text) <= 19 else float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+    if not math.isfinite(number) or (kind == "int" and abs(number) >= 10**18):
+        raise ValueError(text)
+    return number
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1

@@ -1,0 +1,73 @@
+"""What groups.yml and devices.yml mean: references to groups, metrics and devices, and what a shared stream must share."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orchestration.conf.mistake import shown, way_out
+from orchestration.conf.names import Declared
+from orchestration.conf.structure import Finding
+
+
+def check_devices(devices: Mapping[str, Any], declared: Declared) -> Iterator[Finding]:
+    for device_id, device in devices.items():
+        for at, group in enumerate((device or {}).get("groups", ())):
+            if declared.lacks("groups", group):
+                yield Finding(("devices", device_id, "groups", at), f"{device_id}.groups names {declared.unknown('groups', group)}")
+
+
+def check_groups(groups: Mapping[str, Any], devices: Mapping[str, Any], declared: Declared) -> Iterator[Finding]:
+    """A group without devices is no mistake: they may come by `tidemark devices load`."""
+    for name, group in groups.items():
+        for at, metric in enumerate(group.get("metrics", ())):
+            if declared.lacks("metrics", metric):
+                yield Finding(("groups", name, "metrics", at), f"{name}.metrics names {declared.unknown('metrics', metric)}")
+        if "vector" in group and "metrics" in group:
+            members = [device_id for device_id, device in devices.items() if name in (device or {}).get("groups", (name,))]
+            yield from _check_features(name, group, members, declared)
+    yield from _check_streams(groups)
+
+
+def _check_features(name: str, group: Mapping[str, Any], members: list[str], declared: Declared) -> Iterator[Finding]:
+    vector, metrics = group["vector"], list(group["metrics"])
+    if any(declared.lacks("metrics", metric) for metric in metrics):
+        metrics += declared.names["metrics"] or ()  # the unknown metric is told already: the feature it would have been is not
+    setting = f"{name}.vector.features"
+    is_of_group = vector.get("entity") == "group"
+    if is_of_group and "features" not in vector:
+        example = f"{(members or ['device'])[0]}.{metrics[0]}"
+        yield Finding(("groups", name, "vector"), f"{setting} is missing, and entity group has no default; write for example [{example}]")
+    for at, feature in enumerate(vector.get("features", ())):
+        if is_of_group:
+            problem = _problem_of_pair(feature, metrics, members, declared)
+        else:
+            problem = None if feature in metrics else f"is no metric of the group; {way_out(feature, metrics, f'add it to {name}.metrics')}"
+        if problem:
+            yield Finding(("groups", name, "vector", "features", at), f"{setting} names {shown(feature)}, which {problem}")
+
+
+def _problem_of_pair(feature: str, metrics: list[str], members: list[str], declared: Declared) -> str | None:
+    """Devices and metrics may hold dots: the reading counts in which both are known."""
+    pairs = [(feature[:at], feature[at + 1 :]) for at, character in enumerate(feature) if character == "."]
+    of_metric = [(device_id, metric) for device_id, metric in pairs if metric in metrics]
+    known = [pair for pair in of_metric if not declared.lacks("devices", pair[0])]
+    if len(known) > 1:
+        return "can be read as {} of {} and as {} of {}; rename one of them".format(*known[0][::-1], *known[1][::-1])
+    if known:
+        is_member = declared.names["devices"] is None or known[0][0] in members
+        return None if is_member else f"is of a device outside the group; add the group to {known[0][0]} in devices.yml"
+    if of_metric:
+        return f"is of a device that devices.yml does not declare; {way_out(of_metric[0][0], members, 'declare it there')}"
+    possible = [f"{device_id}.{metric}" for device_id in members for metric in metrics]
+    return f"is no device.metric of the group; {way_out(feature, possible, 'its metrics are ' + ', '.join(metrics))}"
+
+
+def _check_streams(groups: Mapping[str, Any]) -> Iterator[Finding]:
+    """One query has one way to close its windows when nothing comes."""
+    first: dict[str, str] = {}
+    for name, group in groups.items():
+        stream = group.get("stream", name)
+        other = first.setdefault(stream, name)
+        own, others = (groups[each].get("idle_close_seconds", "not set") for each in (name, other))
+        if own != others:
+            text = f"{name}.idle_close_seconds is {own}, but {others} for {other}, which shares the stream {stream}; make them equal"
+            yield Finding(("groups", name, "idle_close_seconds"), text)

@@ -1,0 +1,48 @@
+"""Names that conf declares, and references to them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orchestration.conf.mistake import shown, way_out
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Names by noun (metrics, devices, groups); None where the file of the noun cannot be read: then nothing is unknown."""
+
+    names: dict[str, frozenset[str] | None]
+    settings: dict[str, frozenset[str]]
+    """Settings of each source as written, right or wrong."""
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> "Declared":
+        """`data` is each readable file as it was written, by its name without its ending."""
+        names = {
+            noun: _names(noun, data[noun].get(noun)) if isinstance(data.get(noun), dict) else None
+            for noun in ("metrics", "devices", "groups")
+        }
+        sources = data["sources"].get("sources") if isinstance(data.get("sources"), dict) else None
+        written = sources.items() if isinstance(sources, dict) else ()
+        return cls(names, {name: frozenset(source) for name, source in written if isinstance(source, dict)})
+
+    def lacks(self, noun: str, name: str) -> bool:
+        known = self.names[noun]
+        return known is not None and name not in known
+
+    def unknown(self, noun: str, name: str) -> str:
+        """Second half of a sentence about a name that is not declared."""
+        return f"{shown(name)}, which {noun}.yml does not declare; {way_out(name, self.names[noun] or (), 'declare it there')}"
+
+
+def differ_in_case(path: str, other: str) -> bool:
+    """Whether two field paths part where they differ by upper and lower case only."""
+    parted = next(((a, b) for a, b in zip(path.split("."), other.split("."), strict=False) if a != b), None)
+    return parted is not None and parted[0].lower() == parted[1].lower()
+
+
+def _names(noun: str, entries: object) -> frozenset[str] | None:
+    """No metric at all is a mistake of its own, that would make one of every reference."""
+    if noun == "metrics":
+        return frozenset(entries) if isinstance(entries, dict) and entries else None
+    return frozenset(entries or ()) if isinstance(entries, dict | None) else None

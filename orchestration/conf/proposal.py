@@ -1,0 +1,135 @@
+"""What a sample says about devices, metrics and steps: everything a proposed conf is written from."""
+
+import math
+import re
+import statistics
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from orchestration.conf.csv_sample import csv_sample, is_number
+from orchestration.conf.instants import seconds_of
+from orchestration.conf.json_sample import json_sample
+from orchestration.conf.roles import Roles, roles_of
+from orchestration.conf.sample import Row, Sample, Scalar, lines_of
+from orchestration.errors import ConfError
+
+STEPS = (1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 21600, 86400)
+READINGS_PER_STEP = 10
+DEFAULT_STEP_SECONDS = 600
+MAX_DEVICES = 1_000
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Readings of one metric in the sample. `unit` is the one most of them name."""
+
+    count: int
+    minimum: float
+    maximum: float
+    units: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """`interval_seconds` is the median between two readings of one device and metric; None where the sample has no two."""
+
+    sample: Sample
+    roles: Roles
+    metrics: dict[str, Seen]
+    devices: list[str]
+    interval_seconds: float | None
+    step_seconds: int
+
+
+def proposal_of(file: Path) -> Proposal:
+    """Raises ConfError where the file is unreadable, or has no time or no number in it."""
+    lines = lines_of(file)
+    is_json = lines[0].lstrip().startswith(("{", "["))
+    sample = json_sample(file, lines) if is_json else csv_sample(file, lines)
+    roles = roles_of(sample)
+    if isinstance(roles, str):
+        raise ConfError(f"{file} {roles}; name a file of readings, or write the conf by hand from `tidemark init DIR`")
+    metrics = _metrics(sample.rows, roles)
+    if not metrics:
+        raise ConfError(f"{file} holds no metric with a usable name and numbers; write the conf by hand from `tidemark init DIR`")
+    interval = _interval(sample.rows, roles)
+    return Proposal(sample, roles, metrics, _devices(sample, roles), interval, _step(interval))
+
+
+def usable(name: str) -> bool:
+    """Whether conf takes it as the name of a metric, device or unit."""
+    return name.isprintable() and name.strip() != "" and len(name) <= 200
+
+
+def suffix_of(file: Path) -> str:
+    """The ending of the file's name, without that of gzip; empty where it is no plain one."""
+    suffix = Path(file.name.removesuffix(".gz")).suffix
+    return suffix if suffix[1:].isalnum() else ""
+
+
+def _metrics(rows: list[Row], roles: Roles) -> dict[str, Seen]:
+    values: dict[str, list[float]] = {}
+    units: dict[str, dict[str, int]] = {}
+    for row in rows:
+        for metric, value in _measurements(row, roles):
+            number = _number(value)
+            if usable(metric) and number is not None:
+                values.setdefault(metric, []).append(number)
+                unit = str(row.get(roles.unit, "")).strip() if roles.unit else ""
+                if unit and usable(unit):
+                    units.setdefault(metric, {})[unit] = units.setdefault(metric, {}).get(unit, 0) + 1
+    by_count = {metric: tuple(sorted(counts, key=lambda unit: -counts[unit])) for metric, counts in units.items()}
+    return {metric: Seen(len(seen), min(seen), max(seen), by_count.get(metric, ())) for metric, seen in values.items()}
+
+
+def _measurements(row: Row, roles: Roles) -> list[tuple[str, Scalar]]:
+    if roles.metric and roles.value:
+        is_whole = roles.metric in row and roles.value in row
+        return [(str(row[roles.metric]).strip(), row[roles.value])] if is_whole else []
+    return [(metric, row[path]) for metric, path in roles.metrics.items() if path in row]
+
+
+def _number(value: Scalar) -> float | None:
+    """As the silver layer reads it: also true and false."""
+    text = str(value).lower()
+    if text in ("true", "false"):
+        return float(text == "true")
+    number = float(text) if is_number(text) else math.nan
+    return number if math.isfinite(number) else None
+
+
+def _devices(sample: Sample, roles: Roles) -> list[str]:
+    """Ids seen in the sample; where the file's name has to serve, also those of the files of its kind beside it."""
+    if roles.device:
+        found = {str(row[roles.device]).strip() for row in sample.rows if roles.device in row}
+    else:
+        suffix = suffix_of(sample.file)
+        beside = [
+            file.name.removesuffix(".gz") for file in sample.file.resolve().parent.iterdir() if suffix_of(file) == suffix and file.is_file()
+        ]
+        found = {name.removesuffix(suffix) if suffix else name for name in beside}
+    return sorted(name for name in found if usable(name))[:MAX_DEVICES]
+
+
+def _interval(rows: list[Row], roles: Roles) -> float | None:
+    times: dict[tuple[Scalar | None, Scalar | None], set[float]] = {}
+    for row in rows:
+        second = seconds_of(row[roles.time], roles.time_format.format) if roles.time in row else None
+        if second is not None:
+            times.setdefault((row.get(roles.device or ""), row.get(roles.metric or "")), set()).add(second)
+    gaps = [later - earlier for seen in times.values() for earlier, later in pairwise(sorted(seen))]
+    return statistics.median(gaps) if gaps else None
+
+
+def _step(interval: float | None) -> int:
+    """About ten readings a window, at a length people use."""
+    if interval is None:
+        return DEFAULT_STEP_SECONDS
+    return next((step for step in STEPS if step >= READINGS_PER_STEP * interval), STEPS[-1])
+
+
+def file_name_pattern(file: Path) -> str:
+    """Takes the device from the name of a file, in any folder below the landing folder."""
+    suffix = suffix_of(file)
+    return rf"([^/]+?){re.escape(suffix)}(?:\.gz)?$"

@@ -1,0 +1,106 @@
+"""Devices from a file that a person keeps: CSV with a header, or JSON lines; fields as in conf/devices.yml, one device a row."""
+
+import csv
+import io
+import json
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from orchestration.conf.model import Device
+from orchestration.errors import ConfError
+
+FIELDS = ("device_id", "zone", "groups", "label")
+EXAMPLE = 'device_id,zone,groups,label as the first line of a CSV, or {"device_id": "oven-01", "groups": ["kitchen"]} a line'
+
+Row = tuple[int, dict[str, Any]]
+"""Line in the file, from 1, and the fields as they stand there."""
+
+
+def devices_in(file: Path, groups: Collection[str] | None = None) -> list[Device]:
+    """The devices of the file in its order; ConfError with a line for each mistake. Where `groups` are given, others are refused."""
+    mistakes: list[str] = []
+    devices: dict[str, Device] = {}
+    for line, fields in rows(file, mistakes):
+        troubles = [trouble for trouble in troubles_of(fields, groups) if trouble]
+        if not troubles:
+            device = device_of(fields)
+            if device.device_id in devices:
+                troubles.append(f"device_id {device.device_id!r} was in an earlier line already: remove one of the two")
+            devices.setdefault(device.device_id, device)
+        mistakes += [f"{file}:{line}: {trouble}" for trouble in troubles]
+    if mistakes:
+        raise ConfError("\n".join(mistakes))
+    return list(devices.values())
+
+
+def device_of(fields: dict[str, Any]) -> Device:
+    """One row without troubles; an empty text is the same as none."""
+    return Device(fields["device_id"], tuple(fields.get("groups") or ()), fields.get("zone") or None, fields.get("label") or None)
+
+
+def rows(file: Path, mistakes: list[str]) -> Iterator[Row]:
+    """Rows of the file, with groups as a list; what cannot be read as a row is added to the mistakes."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfError(f"{file}: cannot be read ({error.strerror}): name a file with {EXAMPLE}") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ConfError(f"{file}:{line}: is not UTF-8 text: save the file as UTF-8") from error
+    return json_rows(file, text, mistakes) if text.lstrip().startswith("{") else csv_rows(file, text, mistakes)
+
+
+def json_rows(file: Path, text: str, mistakes: list[str]) -> Iterator[Row]:
+    """One object a line; empty lines are passed over."""
+    for line, content in enumerate(text.split("\n"), start=1):
+        try:
+            fields = json.loads(content) if content.strip() else None
+        except (ValueError, RecursionError):
+            mistakes.append(f"{file}:{line}: is not a JSON object on one line: write {EXAMPLE}")
+            continue
+        if isinstance(fields, dict):
+            yield line, fields
+        elif content.strip():
+            mistakes.append(f"{file}:{line}: is JSON, but not an object: write {EXAMPLE}")
+
+
+def csv_rows(file: Path, text: str, mistakes: list[str]) -> Iterator[Row]:
+    """Comma separated, quoted as RFC 4180 says; `groups` is one cell, separated by semicolons."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = next(reader, [])
+        if "device_id" not in header or len(set(header)) < len(header) or set(header) - set(FIELDS):
+            mistakes.append(f"{file}:1: the first line is {','.join(header)!r}, not a header of a device list: write {EXAMPLE}")
+            return
+        first_line = reader.line_num + 1
+        for cells in reader:
+            if len(cells) == len(header):
+                fields: dict[str, Any] = dict(zip(header, cells, strict=True))
+                yield first_line, fields | {"groups": [name.strip() for name in fields.get("groups", "").split(";") if name.strip()]}
+            elif cells:
+                mistakes.append(f"{file}:{first_line}: has {len(cells)} cells under {len(header)} columns: quote a cell that holds a comma")
+            first_line = reader.line_num + 1
+    except csv.Error as error:
+        mistakes.append(f"{file}:{reader.line_num}: is not CSV ({error}): write quotes inside a quoted cell twice")
+
+
+def troubles_of(fields: dict[str, Any], groups: Collection[str] | None) -> Iterator[str]:
+    """What is wrong with one row, in words, with the way out."""
+    for name in fields.keys() - set(FIELDS):
+        yield f"{name!r} is not a field of a device: the fields are {', '.join(FIELDS)}"
+    device_id = fields.get("device_id")
+    if not isinstance(device_id, str) or not device_id.strip() or not device_id.isprintable():
+        yield f"device_id is {device_id!r}: write the id as the source names the device, a text without control characters"
+    for name in ("zone", "label"):
+        if not isinstance(fields.get(name), str | None):
+            yield f"{name} is {fields[name]!r}: write a text, or leave it out"
+    named = fields.get("groups")
+    if named is not None and not (isinstance(named, list) and all(isinstance(name, str) and name for name in named)):
+        yield f'groups is {named!r}: write a list of names, as ["kitchen"]'
+        return
+    for name in named or ():
+        if groups is not None and name not in groups:
+            near = get_close_matches(name, groups, n=1)
+            yield f"{name!r} is not a group of conf/groups.yml: " + (f"did you mean {near[0]!r}?" if near else "declare it there first")

@@ -1,0 +1,47 @@
+"""The Java that Spark will use, looked at before Spark starts: its own message about a wrong one is two pages long."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from orchestration.errors import TidemarkError
+
+OLDEST = 17
+WAY_OUT = (
+    f"install Java {OLDEST}, JDK or JRE (Debian and Ubuntu: `apt-get install openjdk-17-jre-headless`, macOS: `brew install openjdk@17`), "
+    "or point JAVA_HOME to one"
+)
+
+
+def require_java() -> None:
+    """Raise TidemarkError, with what to install, unless Spark will find a Java that can run it."""
+    command = java_command()
+    # Spark needs this module, which a JRE cut down by jlink may lack; naming it here also makes Java 8 and other strangers fail.
+    answer = subprocess.run(
+        [command, "--add-modules=jdk.incubator.vector", "-version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    if answer.returncode:
+        told = answer.stderr.strip() or f"exit code {answer.returncode}"
+        raise TidemarkError(f"{command} cannot run Spark ({told.splitlines()[-1]}): {WAY_OUT}.")
+    if (version := major_version(answer.stderr)) < OLDEST:
+        raise TidemarkError(f"{command} is Java {version}, and Spark needs {OLDEST} or later: {WAY_OUT}.")
+
+
+def java_command() -> str:
+    """The path of `java`, found as Spark's own start script finds it: JAVA_HOME first, then the PATH."""
+    if home := os.environ.get("JAVA_HOME"):
+        command = Path(home) / "bin" / "java"
+        if not os.access(command, os.X_OK):
+            raise TidemarkError(f"JAVA_HOME is {home}, where there is no bin/java: {WAY_OUT}.")
+        return str(command)
+    if found := shutil.which("java"):
+        return found
+    raise TidemarkError(f"Java is not installed, and Spark runs on it: {WAY_OUT}.")
+
+
+def major_version(text: str) -> int:
+    """Of what `java -version` prints: 17 for `"17.0.15"`, 8 for `"1.8.0_392"`, 0 where it names none."""
+    found = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(found[1]) if found else 0

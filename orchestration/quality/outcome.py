@@ -1,0 +1,95 @@
+"""What a run found: plain data, free of Spark and of Great Expectations."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from expectations.suite import Expectation, Severity
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of one expectation. `is_success` None: not checked, as there are no rows; one that could not be evaluated has failed.
+
+    `unexpected_percent` is of rows in which the column is not null, 0 to 100; None where rows are not judged one by one.
+    `samples` are a few of the rows that fail, as texts by column; instants in UTC.
+    """
+
+    is_success: bool | None
+    observed: str
+    unexpected_percent: float | None = None
+    samples: tuple[Mapping[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """Grain: one expectation of one suite on one table in one run."""
+
+    suite: str
+    expectation: Expectation
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class TableResult:
+    """All that a run found about one table. `version` None: it does not exist."""
+
+    table: str
+    version: int | None
+    rows: int
+    results: tuple[Result, ...]
+
+    @property
+    def state(self) -> str:
+        """missing, empty or checked."""
+        if self.version is None:
+            return "missing"
+        return "checked" if self.rows else "empty"
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many expectations passed, were not checked, or failed, those by severity."""
+        return Counter(verdict(result) for result in self.results)
+
+    @property
+    def failed(self) -> list[Result]:
+        """What failed, the worst first."""
+        order = list(Severity)
+        return sorted((r for r in self.results if r.outcome.is_success is False), key=lambda r: order.index(r.expectation.severity))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One look at the tables; `run_at` in UTC."""
+
+    run_id: str
+    run_at: datetime
+    pipeline: str
+    tables: tuple[TableResult, ...]
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether no critical expectation failed; where nothing at all could be checked, nothing has passed."""
+        is_checked = any(result.outcome.is_success is not None for table in self.tables for result in table.results)
+        return is_checked and not any(table.counts[Severity.CRITICAL] for table in self.tables)
+
+
+def verdict(result: Result) -> str:
+    """passed, not_checked, or the severity of what failed."""
+    if result.outcome.is_success is None:
+        return "not_checked"
+    return "passed" if result.outcome.is_success else result.expectation.severity.value
+
+
+COUNTED = ("passed", *(severity.value for severity in Severity), "not_checked")
+COLUMNS = ("table", "version", "rows", "state", *COUNTED)
+
+
+def summary(run: Run) -> list[dict[str, str | int | None]]:
+    """Grain: one table; `critical`, `warning` and `info` count what failed."""
+    return [
+        {"table": table.table, "version": table.version, "rows": table.rows, "state": table.state}
+        | {word: table.counts[word] for word in COUNTED}
+        for table in run.tables
+    ]

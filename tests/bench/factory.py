@@ -1,0 +1,77 @@
+"""What the benchmark runs on: a conf for 200 devices, and their events, made once and kept."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import yaml
+
+DEVICES = 200
+LATENESS_SECONDS = 120
+STEP_SECONDS = 60
+METRICS: dict[str, dict[str, Any]] = {
+    "temperature": {"unit": "degC", "aggregation": "average"},
+    "humidity": {"unit": "%", "aggregation": "latest"},
+    "vibration": {"unit": "mm/s", "aggregation": "max"},
+    "power": {"unit": "W", "aggregation": "average"},
+    "pressure": {"unit": "bar", "aggregation": "min"},
+}
+GROUPS = ("north", "middle", "south")
+SIMULATION = ["--files", "8", "--interval", "1", "--seed", "7", "--duplicate", "0.02"]
+"""Nothing late, broken or from the future: what is compared is speed, and the counts are known."""
+CLEAN = ["--late", "0", "--malformed", "0", "--future", "0", "--offline", "0"]
+TIDEMARK = [sys.executable, "-c", "from orchestration.cli.app import main; main()"]
+
+
+def write_conf(folder: Path, driver_memory: str, cores: int) -> Path:
+    """A conf folder whose landing folder and lake are its siblings."""
+    conf = folder / "conf"
+    shutil.rmtree(conf, ignore_errors=True)
+    conf.mkdir(parents=True)
+    text = {name: {"field": name} for name in ("device", "zone", "metric", "value", "unit")}
+    source = {"path": "./landing", "format": "json", **text, "time": {"field": "ts", "format": "iso"}}
+    policy = {"lateness_seconds": LATENESS_SECONDS, "max_future_seconds": 300, "max_payload_bytes": 1_048_576}
+    engine = {"driver_memory": driver_memory, "cores": cores, "shuffle_partitions": cores}
+    devices = {f"sim-{n:04d}": {"groups": [GROUPS[n % len(GROUPS)]], "zone": f"zone-{n % 4}"} for n in range(1, DEVICES + 1)}
+    group = {"metrics": list(METRICS), "vector": {"entity": "device", "max_fill_seconds": 5 * STEP_SECONDS}}
+    _dump(conf / "pipeline.yml", {"pipeline": "bench", "lake": "./lake", "policy": policy, "engine": engine})
+    _dump(conf / "sources.yml", {"sources": {"plant": source}})
+    _dump(conf / "devices.yml", {"devices": devices})
+    _dump(conf / "metrics.yml", {"metrics": {name: {**metric, "step_seconds": STEP_SECONDS} for name, metric in METRICS.items()}})
+    _dump(conf / "groups.yml", {"groups": dict.fromkeys(GROUPS, group)})
+    _dump(conf / "rules.yml", {"rules": {}})
+    return conf
+
+
+def write_events(folder: Path, conf: Path, events: int) -> Path:
+    """The landing folder of so many events; written once, renamed when whole."""
+    landing = folder / "landing"
+    if not landing.exists():
+        making = folder / "making"
+        for leftover in (making, making.with_name("making.truth"), folder / "landing.truth"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        simulate = [*TIDEMARK, "--conf", str(conf), "simulate", "--to", str(making), "--events", str(events), *SIMULATION, *CLEAN]
+        subprocess.run(simulate, check=True)
+        os.rename(making.with_name("making.truth"), folder / "landing.truth")
+        os.rename(making, landing)
+    return landing
+
+
+def expected_rows(folder: Path) -> Mapping[str, int]:
+    """Rows that each table must hold, by the truth."""
+    truth = ds.dataset(folder / "landing.truth")
+    return {
+        "bronze.events": truth.count_rows(),
+        "silver.readings": truth.count_rows(filter=pc.field("kind") == "good"),
+        "silver.quarantine": 0,
+    }
+
+
+def _dump(file: Path, content: Mapping[str, Any]) -> None:
+    file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")

@@ -1,0 +1,142 @@
+"""The speed of all layers, measured against one hop in the same run: `make bench`, `make bench-10m`.
+
+Fresh processes, timed whole (start included), in turn. Afterwards the tables are counted: a fast wrong answer is none.
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import platform
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from rich.console import Console
+from rich.table import Table
+
+REPOSITORY = Path(__file__).parents[2]
+sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
+
+from orchestration.jars import fetched  # noqa: E402
+from tests.bench.factory import TIDEMARK, expected_rows, write_conf, write_events  # noqa: E402
+from tests.bench.processes import FailedError, Run, timed  # noqa: E402
+
+GOLD = ("north_aggregates", "north_vectors")
+"""Counted for the record: how many windows are closed depends on the watermark."""
+told = Console(stderr=True)
+
+
+def main() -> int:
+    """Measure, check, tell; 0 when every count is right."""
+    options = _options()
+    folder = options.work / str(options.events)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as alone:
+        fcntl.flock(alone, fcntl.LOCK_EX)  # two benchmarks would share the lake and slow each other down
+        return _measured(folder, options)
+
+
+def _measured(folder: Path, options: argparse.Namespace) -> int:
+    conf = write_conf(folder, options.driver_memory, options.cores)
+    landing = write_events(folder, conf, options.events)
+    _into_memory(landing)
+    runs: dict[str, list[Run]] = {"one hop": [], "all layers": []}
+    for number in range(options.rounds):
+        told.log(f"round {number + 1} of {options.rounds}")
+        if not options.only_layers:
+            runs["one hop"].append(_one_hop(folder, options))
+        runs["all layers"].append(_all_layers(folder, conf))
+    rows, expected = _rows(folder / "lake"), expected_rows(folder)
+    report = _report(options, runs, rows)
+    _show(report)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    wrong = {name: (rows.get(name), count) for name, count in expected.items() if rows.get(name) != count}
+    for name, (found, count) in wrong.items():
+        told.print(f"{name} holds {found} rows and should hold {count}", style="red")
+    return 1 if wrong else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=2_000_000)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--driver-memory", default="2g")
+    parser.add_argument("--cores", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--only-layers", action="store_true", help="leave the one hop out")
+    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tidemark-bench", help="where events and lake go")
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "artifacts" / "bench.json")
+    return parser.parse_args()
+
+
+def _one_hop(folder: Path, options: argparse.Namespace) -> Run:
+    table = folder / "one-hop"
+    shutil.rmtree(table, ignore_errors=True)
+    job, jars = REPOSITORY / "tests/bench/one_hop.py", ",".join(map(str, fetched()))
+    command = [sys.executable, str(job), str(folder / "landing"), str(table), jars, options.driver_memory, str(options.cores)]
+    return timed(command, folder, folder / "one-hop.log")
+
+
+def _all_layers(folder: Path, conf: Path) -> Run:
+    shutil.rmtree(folder / "lake", ignore_errors=True)
+    return timed([*TIDEMARK, "--conf", str(conf), "run", "--once"], REPOSITORY, folder / "all-layers.log")
+
+
+def _into_memory(landing: Path) -> None:
+    """Read the files once, so that the first process does not pay for the disk."""
+    for file in landing.iterdir():
+        with file.open("rb") as stream:
+            while stream.read(1 << 24):
+                pass
+
+
+def _rows(lake: Path) -> dict[str, int]:
+    """Rows of each table, from its log."""
+    names = ["bronze/events", "silver/readings", "silver/quarantine", *(f"gold/{name}" for name in GOLD)]
+    return {
+        name.replace("/", "."): sum(pa.table(DeltaTable(lake / name).get_add_actions()).column("num_records").to_pylist()) for name in names
+    }
+
+
+def _report(options: argparse.Namespace, runs: Mapping[str, list[Run]], rows: Mapping[str, int]) -> dict[str, Any]:
+    """Medians over the rounds; every single run beside them."""
+    jobs = {
+        name: {
+            "seconds": statistics.median(run.seconds for run in of_job),
+            "events_per_second": options.events / statistics.median(run.seconds for run in of_job),
+            "peak_bytes": max((run.peak_bytes or 0) for run in of_job) or None,
+            "runs": [vars(run) for run in of_job],
+        }
+        for name, of_job in runs.items()
+        if of_job
+    }
+    ratio = jobs["all layers"]["seconds"] / jobs["one hop"]["seconds"] if "one hop" in jobs else None
+    machine = {"system": platform.system(), "processors": os.cpu_count(), "python": platform.python_version()}
+    settings = {"events": options.events, "rounds": options.rounds, "driver_memory": options.driver_memory, "cores": options.cores}
+    return {"jobs": jobs, "ratio": ratio, "rows": dict(rows), "settings": settings, "machine": machine}
+
+
+def _show(report: Mapping[str, Any]) -> None:
+    table = Table("job", "seconds", "times one hop", "events/s", "peak memory")
+    hop = report["jobs"].get("one hop")
+    for name, job in report["jobs"].items():
+        ratio = f"{job['seconds'] / hop['seconds']:.2f}" if hop else ""
+        peak = f"{job['peak_bytes'] / 2**30:.2f} GiB" if job["peak_bytes"] else "unknown"
+        table.add_row(name, f"{job['seconds']:.1f}", ratio, f"{job['events_per_second']:,.0f}", peak)
+    console = Console()
+    console.print(table)
+    console.print(", ".join(f"{name} {count:,}" for name, count in report["rows"].items()))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except FailedError as error:
+        sys.exit(str(error))

@@ -1,0 +1,98 @@
+"""`tidemark check`: all mistakes of all files in one pass, exit codes, and no Spark."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from orchestration.cli.app import exit_code
+
+ROOT = Path(__file__).parents[3]
+
+PLANTED = [
+    ("devices", "fridge-01: {groups: [kitchen", "fridge-01: {groups: [kichen", "devices.yml:10: fridge-01.groups names 'kichen'"),
+    ("devices", "  pump-04:", "  pump-03:", "devices.yml:25: 'pump-03' is there twice, first on line 24"),
+    (
+        "groups",
+        "    lateness_seconds",
+        "    latness_seconds",
+        "groups.yml:9: kitchen.latness_seconds is not a setting; did you mean 'lateness_seconds'?",
+    ),
+    (
+        "groups",
+        "features: [temperature, vibration",
+        "features: [temprature, vibration",
+        "groups.yml:23: press_line.vector.features names 'temprature'",
+    ),
+    ("groups", "press-01.power", "press-1.power", "groups.yml:33: building.vector.features names 'press-1.power'"),
+    ("metrics", "aggregation: median", "aggregation: mode", "metrics.yml:20: humidity.aggregation is 'mode'"),
+    (
+        "metrics",
+        "slide_seconds: 300",
+        "slide_seconds: 450",
+        "metrics.yml:30: vibration.slide_seconds is 450, which does not divide step_seconds (600)",
+    ),
+    ("metrics", "step_seconds: 3600", "step_seconds: one hour", "metrics.yml:39: power.step_seconds is a text"),
+    (
+        "pipeline",
+        "max_future_seconds: 300",
+        "max_future_seconds: -1",
+        "pipeline.yml:11: policy.max_future_seconds is -1; it must be at least 0",
+    ),
+    ("pipeline", "unknown_metric: quarantine", "unknown_metric: unassigned", "pipeline.yml:14: policy.unknown_metric is 'unassigned'"),
+    ("pipeline", "driver_memory: 2g", "driver_memory: 2 GB", "pipeline.yml:17: engine.driver_memory is '2 GB'"),
+    ("rules", "(0, 1)", "(0, 1", "rules.yml:8: door_is_open_or_closed.holds opens a parenthesis"),
+    ("rules", "event_time_is_after_2020", "event_time_is_valid", "rules.yml:13: 'event_time_is_valid' is the name of a built-in rule"),
+    (
+        "sources",
+        "time_zone: UTC",
+        "time_zone: Europe/Brusels",
+        "sources.yml:13: plant.time.time_zone 'Europe/Brusels' is not a time zone; did you mean",
+    ),
+    ("sources", "unit: {field: unit}", "separator: ';'", "sources.yml:16: plant.separator is for csv"),
+]
+
+
+def test_fifteen_planted_mistakes_are_found_in_one_pass(
+    folder: Path, mistakes_after: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    mistakes = mistakes_after(*(planted[:3] for planted in PLANTED))
+    assert len(mistakes) == len(PLANTED) == 15
+    for mistake, (_, _, _, expected) in zip(mistakes, PLANTED, strict=True):
+        assert mistake.startswith(f"conf/{expected}")
+        assert ";" in mistake  # the way out
+    assert exit_code(["check"]) == 2
+    assert capsys.readouterr().out.splitlines() == mistakes
+
+
+def test_a_sound_conf_is_summed_up_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["--conf", "conf", "check"]) == 0
+    assert capsys.readouterr().out == (
+        "conf: no mistakes; pipeline tidemark with 1 source, 5 metrics, 20 devices, 3 groups in 2 streams, 15 rules (3 of your own)\n"
+    )
+
+
+def test_control_characters_of_a_conf_do_not_reach_the_terminal(mistakes_after: Callable[..., list[str]]) -> None:
+    (line,) = mistakes_after(("devices", "zone: hall-1", '"fi\\e[31mld": hall-1'))
+    assert line.isprintable()
+    assert "fi\\x1b[31mld" in line
+
+
+@pytest.mark.parametrize("arguments", [["check"], ["check", "--help"], ["init", "--help"]])
+def test_neither_spark_nor_pandas_is_imported(arguments: list[str]) -> None:
+    heavy = "{'pyspark', 'pandas', 'great_expectations', 'matplotlib'} & set(sys.modules)"
+    code = f"import sys; from orchestration.cli.app import exit_code; sys.exit(exit_code({arguments!r}) or len({heavy}))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True).returncode == 0
+
+
+def test_every_mistake_of_a_feature_that_reads_two_ways_names_both(folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
+    lines = mistakes_after(
+        ("metrics", "metrics:\n", "metrics:\n  c: {aggregation: sum, step_seconds: 60}\n  b.c: {aggregation: sum, step_seconds: 60}\n"),
+        ("devices", "devices:\n", "devices:\n  a.b: {groups: [twice]}\n  a: {groups: [twice]}\n"),
+        ("groups", "groups:\n", "groups:\n  twice: {metrics: [c, b.c], vector: {entity: group, features: [a.b.c]}}\n"),
+    )
+    assert lines == [
+        "conf/groups.yml:6: twice.vector.features names 'a.b.c', which can be read as b.c of a and as c of a.b; rename one of them"
+    ]

@@ -1,0 +1,151 @@
+"""Loading: the default conf, paths, defaults, and no exception other than ConfError whatever the files hold."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestration.conf.check import FILES
+from orchestration.conf.load import load
+from orchestration.errors import ConfError
+from silver.spec import Aggregation
+
+DEFAULT = Path(__file__).parents[3] / "conf"
+
+
+def test_the_default_conf_has_what_the_demo_shows() -> None:
+    conf = load(DEFAULT)
+    assert (len(conf.devices), len(conf.metrics), sorted(conf.groups)) == (20, 5, ["building", "kitchen", "press_line"])
+    assert conf.groups["press_line"].stream == conf.groups["building"].stream != conf.groups["kitchen"].stream
+    assert {metric.step_seconds for metric in conf.metrics.values()} == {600, 3600}
+    assert conf.metrics["vibration"].slide_seconds == 300
+    assert len({metric.aggregation for metric in conf.metrics.values()}) == 4
+    assert conf.metrics["temperature"].aggregation is Aggregation.AVERAGE
+
+
+def test_the_examples_in_the_comments_of_the_default_conf_are_sound(folder: Path) -> None:
+    text = (folder / "sources.yml").read_text()
+    start = text.index("#   lab:")
+    (folder / "sources.yml").write_text(text[:start] + text[start:].replace("\n# ", "\n").removeprefix("# "))
+    sources = load(folder).sources
+    assert list(sources) == ["plant", "lab", "gateway"]
+    assert (sources["lab"].shape.format, sources["gateway"].shape.each) == ("csv", "data.readings")
+
+
+def test_paths_start_at_the_parent_of_the_conf_folder(folder: Path) -> None:
+    conf = load(folder)
+    assert (conf.folder, conf.lake) == (Path.cwd() / "conf", Path.cwd() / "lake")
+    assert conf.sources["plant"].path == Path.cwd() / "landing"
+
+
+def test_home_and_variables_expand_in_paths(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, mistakes_after: Callable[..., list[str]]
+) -> None:
+    monkeypatch.setenv("HOME", "/home/op")
+    monkeypatch.setenv("PLANT", "/data/$ plant")
+    assert mistakes_after(("pipeline", "./lake", "~/lake"), ("sources", "./landing", "${PLANT}/in")) == []
+    assert (load(folder).lake, load(folder).sources["plant"].path) == (Path("/home/op/lake"), Path("/data/$ plant/in"))
+
+
+def test_what_is_left_out_has_the_default_that_the_schema_names(folder: Path) -> None:
+    (folder / "pipeline.yml").write_text("pipeline: p\nlake: ./lake\npolicy: {lateness_seconds: 42}\n")
+    (folder / "groups.yml").write_text(
+        "groups: {kitchen: {metrics: [power], vector: {}}, press_line: {metrics: [power]}, building: {metrics: [power]}}\n"
+    )
+    conf = load(folder)
+    schema = json.loads((DEFAULT / "schema" / "pipeline.json").read_text())["properties"]
+    for part, built in (("policy", conf.policy), ("engine", conf.engine)):
+        defaults = {key: setting["default"] for key, setting in schema[part]["properties"].items() if "default" in setting}
+        assert defaults == {key: getattr(built, key) for key in defaults}
+    kitchen = conf.groups["kitchen"]
+    assert (kitchen.lateness_seconds, kitchen.stream, kitchen.idle_close_seconds) == (42, "kitchen", None)
+    assert kitchen.vector is not None
+    assert (kitchen.vector.entity, kitchen.vector.features, kitchen.vector.max_fill_seconds) == ("device", ("power",), 0)
+    assert conf.groups["building"].vector is None
+
+
+@pytest.mark.parametrize("file", ["devices", "groups", "rules"])
+def test_a_noun_without_entries_is_allowed(file: str, folder: Path) -> None:
+    for name in {"devices", file}:
+        (folder / f"{name}.yml").write_text(f"{name}:\n")
+    if file != "groups":
+        text = (folder / "groups.yml").read_text()
+        (folder / "groups.yml").write_text(text[: text.index("  building:")])  # its features name devices
+    assert not getattr(load(folder), file)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_setting_of_a_schema_explains_itself(name: str) -> None:
+    schema = json.loads((DEFAULT / "schema" / f"{name}.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert (DEFAULT / f"{name}.yml").read_text().startswith(f"# yaml-language-server: $schema=schema/{name}.json\n")
+    for path, setting in settings_of(schema):
+        assert setting.get("description"), path
+        assert "examples" in setting or "default" in setting, path
+
+
+def settings_of(schema: dict[str, Any], path: str = "") -> list[tuple[str, dict[str, Any]]]:
+    """Every named setting below a schema."""
+    found = [(f"{path}.{key}", setting) for key, setting in schema.get("properties", {}).items()]
+    inner = [schema[key] for key in ("additionalProperties", "items") if isinstance(schema.get(key), dict)]
+    below = [*found, *((path, each) for each in inner)]
+    return found + [each for at, setting in below for each in settings_of(setting, at)]
+
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["kitchen", "temperature", "a.b", "(", "$"])
+)
+keys = st.text(max_size=5) | st.sampled_from(
+    ["field", "constant", "groups", "metrics", "vector", "features", "entity", "holds", "path", "format", "each"]
+)
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=8)
+
+
+def loaded_or_refused(file: str, content: bytes) -> None:
+    """Loads the default conf with one file replaced."""
+    with tempfile.TemporaryDirectory() as parent:
+        folder = Path(parent) / "conf"
+        shutil.copytree(DEFAULT, folder, ignore=shutil.ignore_patterns("__pycache__", "schema", "*.py"))
+        (folder / f"{file}.yml").write_bytes(content)
+        try:
+            load(folder)
+        except ConfError as error:
+            assert all(line.startswith(str(folder)) for line in str(error).split("\n"))
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.sampled_from(FILES), st.text().map(str.encode) | st.binary() | st.text("-:{}[]&*!|>'\"#%@, \n\tab<1", max_size=60).map(str.encode)
+)
+def test_any_text_at_all_is_loaded_or_refused(file: str, content: bytes) -> None:
+    loaded_or_refused(file, content)
+
+
+@settings(deadline=None, max_examples=250)
+@given(st.data())
+def test_any_value_in_place_of_a_setting_is_loaded_or_refused(data: st.DataObject) -> None:
+    file = data.draw(st.sampled_from(FILES))
+    content = yaml.safe_load((DEFAULT / f"{file}.yml").read_text())
+    at = content
+    while True:
+        step = data.draw(st.sampled_from(sorted(at) if isinstance(at, dict) else list(range(len(at)))))
+        if not at[step] or not isinstance(at[step], dict | list) or data.draw(st.booleans()):
+            break
+        at = at[step]
+    at[step] = data.draw(values)
+    if isinstance(at, dict):
+        at |= data.draw(st.dictionaries(keys, values, max_size=2))
+    loaded_or_refused(file, yaml.safe_dump(content, allow_unicode=True).encode())

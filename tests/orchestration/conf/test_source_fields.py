@@ -1,0 +1,105 @@
+"""A source that reads fields which cannot be there is one line, with the way out."""
+
+from collections.abc import Callable
+
+import pytest
+
+CASES = [
+    pytest.param(
+        "sources",
+        "zone: {field: zone}",
+        "zone: {field: Device}",
+        (
+            "conf/sources.yml:12: plant.zone.field is 'Device', which Spark does not tell from 'device'; "
+            "read one of the two, or rename one at the source"
+        ),
+        id="fields that differ in case",
+    ),
+    pytest.param(
+        "sources",
+        "format: json",
+        "format: csv",
+        "conf/sources.yml:7: plant has neither header nor columns; set `header: true`, or name the columns in order",
+        id="CSV without header and columns",
+    ),
+    pytest.param(
+        "sources",
+        "format: json",
+        "format: csv\n    header: true\n    each: list",
+        "conf/sources.yml:12: plant.each is for json, but plant.format is csv; remove it",
+        id="each of CSV",
+    ),
+    pytest.param(
+        "sources",
+        "format: json",
+        "format: csv\n    header: true\n    separator: '\"'",
+        "conf/sources.yml:7: plant.quote is also its separator; choose another",
+        id="separator that is the quote",
+    ),
+    pytest.param(
+        "sources",
+        "format: json",
+        "format: csv\n    columns: [device, zone, metric, value, unit, time]",
+        (
+            "conf/sources.yml:14: plant.time.field is 'ts', which is not among plant.columns; they are device, "
+            "zone, metric, value, unit, time"
+        ),
+        id="field that is no column",
+    ),
+    pytest.param(
+        "sources",
+        "format: json",
+        "format: csv\n    columns: [device, zone, metric, value, unit, ts, ts]",
+        "conf/sources.yml:11: plant.columns names 'ts' twice; remove one",
+        id="column twice",
+    ),
+    pytest.param(
+        "sources",
+        "zone: {field: zone}",
+        "zone: {field: device.zone}",
+        ("conf/sources.yml:12: plant.zone.field is 'device.zone', but 'device' is read as one value; read one of the two"),
+        id="field inside of a field",
+    ),
+    pytest.param(
+        "sources",
+        "zone: {field: zone}",
+        "zone: {field: a..zone}",
+        ("conf/sources.yml:12: plant.zone.field is 'a..zone', which has an empty part; write names with single dots between them"),
+        id="field path with an empty part",
+    ),
+    pytest.param(
+        "sources",
+        "    unit: {field: unit}\n",
+        "    unit: {field: each.u}\n    each: zone\n",
+        "conf/sources.yml:12: plant.zone.field is the list of plant.each itself; begin at its elements with 'each.'",
+        id="list as a field",
+    ),
+    pytest.param(
+        "sources",
+        "    unit: {field: unit}\n",
+        "    each: list\n",
+        "conf/sources.yml:16: plant.each is set, but no field begins at its elements; begin their paths with 'each.'",
+        id="list without fields of its elements",
+    ),
+    pytest.param(
+        "sources",
+        "    metric: {field: metric}\n    value: {field: value}\n",
+        "    metrics: {temprature: t}\n",
+        ("conf/sources.yml:14: plant.metrics names 'temprature', which metrics.yml does not declare; did you mean 'temperature'?"),
+        id="unknown metric of wide rows",
+    ),
+    pytest.param(
+        "sources",
+        "metric: {field: metric}",
+        "metric: {constant: pressure}",
+        "conf/sources.yml:14: plant.metric names 'pressure', which metrics.yml does not declare; declare it there",
+        id="unknown constant metric",
+    ),
+]
+
+
+@pytest.mark.parametrize(("file", "old", "new", "line"), CASES)
+def test_a_field_that_cannot_be_read_is_told_on_its_line(
+    file: str, old: str, new: str, line: str, mistakes_after: Callable[..., list[str]]
+) -> None:
+    assert mistakes_after((file, old, new)) == [line]

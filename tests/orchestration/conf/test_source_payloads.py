@@ -1,0 +1,101 @@
+"""A source whose payloads could not be read as declared is one line, with the way out."""
+
+from collections.abc import Callable
+
+import pytest
+
+CASES = [
+    pytest.param(
+        "sources",
+        "time_zone: UTC",
+        "time_zone: Europe/Brusels",
+        ("conf/sources.yml:13: plant.time.time_zone 'Europe/Brusels' is not a time zone; did you mean 'Europe/Brussels'?"),
+        id="unknown time zone",
+    ),
+    pytest.param(
+        "sources",
+        "time_zone: UTC",
+        "time_zone: ../../etc/passwd",
+        ("conf/sources.yml:13: plant.time.time_zone '../../etc/passwd' is not a time zone; write an IANA name such as Europe/Brussels"),
+        id="time zone outside of the database",
+    ),
+    pytest.param(
+        "sources",
+        "format: iso",
+        "format: '%Y-%m-%d'",
+        (
+            "conf/sources.yml:13: plant.time.format '%Y-%m-%d' is not a datetime pattern of Spark (% has no "
+            "meaning); write one of iso, epoch_s, epoch_ms, epoch_us, or a pattern such as yyyy-MM-dd HH:mm:ss"
+        ),
+        id="format of times in Python's way",
+    ),
+    pytest.param(
+        "sources",
+        "format: iso",
+        "format: epoch",
+        ("conf/sources.yml:13: plant.time.format 'epoch' is not a datetime pattern of Spark (e has no meaning); did you mean 'epoch_s'?"),
+        id="format of times misspelt",
+    ),
+    pytest.param(
+        "sources",
+        "format: iso",
+        "format: HH:mm:ss",
+        (
+            "conf/sources.yml:13: plant.time.format 'HH:mm:ss' has no year or no day; write one of iso, epoch_s, "
+            "epoch_ms, epoch_us, or a pattern such as yyyy-MM-dd HH:mm:ss"
+        ),
+        id="format of times without a year",
+    ),
+    pytest.param(
+        "sources",
+        "zone: {field: zone}",
+        "zone: {file_name: '(.+'}",
+        (
+            "conf/sources.yml:12: plant.zone.file_name '(.+' is not a regular expression (missing ), unterminated "
+            "subpattern at position 0); correct it, for example '^(.+)\\.txt$'"
+        ),
+        id="regular expression that is none",
+    ),
+    pytest.param(
+        "sources",
+        "zone: {field: zone}",
+        "zone: {file_name: '.+'}",
+        ("conf/sources.yml:12: plant.zone.file_name '.+' has no group; put ( ) around the part to take, for example '^(.+)\\.txt$'"),
+        id="regular expression without a group",
+    ),
+    pytest.param(
+        "sources",
+        "    unit: {field: unit}\n",
+        "    metrics: {power: p}\n",
+        "conf/sources.yml:16: plant sets metric and value (long rows) and metrics (wide rows); keep one of the two",
+        id="long and wide",
+    ),
+    pytest.param(
+        "sources",
+        "    metric: {field: metric}\n    value: {field: value}\n",
+        "",
+        ("conf/sources.yml:7: plant does not say what it measures; set metric and value (long rows), or metrics (wide rows)"),
+        id="neither long nor wide",
+    ),
+    pytest.param(
+        "sources",
+        "    value: {field: value}\n",
+        "",
+        "conf/sources.yml:14: plant.metric is set without plant.value; long rows need both",
+        id="metric without value",
+    ),
+    pytest.param(
+        "sources",
+        "    unit: {field: unit}\n",
+        "    header: true\n",
+        "conf/sources.yml:16: plant.header is for csv, but plant.format is json; remove it",
+        id="header of JSON",
+    ),
+]
+
+
+@pytest.mark.parametrize(("file", "old", "new", "line"), CASES)
+def test_a_contradiction_in_a_source_is_told_on_its_line(
+    file: str, old: str, new: str, line: str, mistakes_after: Callable[..., list[str]]
+) -> None:
+    assert mistakes_after((file, old, new)) == [line]

@@ -1,0 +1,119 @@
+"""`tidemark plot`: what stands in the picture."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from gold.spec import Group, Vector
+from orchestration.conf.model import Conf, Engine
+from orchestration.errors import TidemarkError
+from orchestration.plot import COLOURS, Series, draw, entities_of, looks_of, metric_of, note, plot, series_of
+from silver.spec import Aggregation, Metric, Policy
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+METRICS = {
+    "temperature": Metric("temperature", Aggregation.AVERAGE, 600, "degC"),
+    "door.temperature": Metric("door.temperature", Aggregation.COUNT, 3600, "degC"),
+}
+FEATURES = tuple(METRICS)
+KITCHEN = Group("kitchen", FEATURES, 600, "kitchen", Vector("device", FEATURES, 3600), label="The $kitchen$")
+INSTANT = pa.timestamp("us", "UTC")
+SCHEMA = pa.schema(
+    [
+        *(("entity", pa.string()), ("window_start", INSTANT), ("window_end", INSTANT), ("vector", pa.list_(pa.float64()))),
+        *(("missing", pa.list_(pa.string())), ("filled", pa.list_(pa.string())), ("revision", pa.int32()), ("gold_batch", pa.int64())),
+    ]
+)
+
+
+def row(entity: str, window: int, vector: list[float | None], filled: tuple[str, ...] = (), revision: int = 0) -> dict[str, Any]:
+    start = START + timedelta(seconds=600 * window)
+    missing = [name for name, value in zip(FEATURES, vector, strict=False) if value is None]
+    end = start + timedelta(seconds=600)
+    names = ("entity", "window_start", "window_end", "vector", "missing", "filled", "revision", "gold_batch")
+    return dict(zip(names, (entity, start, end, vector, missing, list(filled), revision, 0), strict=True))
+
+
+def conf_with(folder: Path, *rows: dict[str, Any]) -> Conf:
+    write_deltalake(folder / "lake/gold/kitchen_vectors", pa.Table.from_pylist(rows, schema=SCHEMA), mode="append")
+    return Conf(folder / "conf", "test", folder / "lake", Policy(600, 300, 1000), Engine(), {}, METRICS, {}, {"kitchen": KITCHEN}, ())
+
+
+def test_a_vector_is_drawn_in_its_highest_revision_in_order_of_time(tmp_path: Path) -> None:
+    conf = conf_with(
+        tmp_path, row("oven", 1, [3.0, 4.0]), row("oven", 0, [1.0, None]), row("oven", 0, [9.0, 2.0], ("temperature",), revision=1)
+    )
+    drawn = series_of(conf.lake / "gold/kitchen_vectors", ["oven"], FEATURES)["oven"]
+    assert drawn.values.tolist() == [[9.0, 2.0], [3.0, 4.0]]
+    assert drawn.filled.tolist() == [[True, False], [False, False]]
+    assert [str(at)[:16] for at in drawn.at] == ["2026-01-05T00:10", "2026-01-05T00:20"]
+
+
+def test_missing_features_and_absent_vectors_are_gaps(tmp_path: Path) -> None:
+    rows = [row("oven", window, [float(window), None]) for window in (0, 1, 2, 3, 4, 20, 21)]
+    drawn = series_of(conf_with(tmp_path, *rows).lake / "gold/kitchen_vectors", ["oven"], FEATURES)["oven"]
+    assert np.isnan(drawn.values[:, 0]).tolist() == [False] * 5 + [True] + [False] * 2
+    assert np.isnan(drawn.values[:, 1]).all()
+
+
+def test_vectors_of_an_earlier_conf_with_other_features_are_left_out(tmp_path: Path) -> None:
+    conf = conf_with(tmp_path, row("oven", 0, [1.0]), row("oven", 1, [1.0, 2.0]))
+    assert series_of(conf.lake / "gold/kitchen_vectors", ["oven"], FEATURES)["oven"].values.tolist() == [[1.0, 2.0]]
+
+
+def test_a_hostile_name_is_only_a_name(tmp_path: Path) -> None:
+    name = "o'ven\" or 1=1 --$\\frac$"
+    conf = conf_with(tmp_path, row(name, 0, [1.0, 2.0]), row("oven", 0, [3.0, 4.0]))
+    assert list(series_of(conf.lake / "gold/kitchen_vectors", [name], FEATURES)) == [name]
+    assert plot(conf, KITCHEN, [name], tmp_path / "new" / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("count", [1, 12, 20])
+def test_at_most_twelve_entities_are_drawn_and_the_rest_is_counted(tmp_path: Path, count: int) -> None:
+    conf = conf_with(tmp_path, *(row(f"oven-{number:02d}", 0, [1.0, None]) for number in range(count)))
+    assert len(entities_of(conf.lake / "gold/kitchen_vectors")) == count
+    assert plot(conf, KITCHEN, (), tmp_path / "a.png").stat().st_size > 10_000
+    assert note(min(count, 12), count).endswith(
+        {1: "entities: 1", 12: "entities: 12", 20: "12 of 20 entities, 8 left out (choose with --entity)"}[count]
+    )
+
+
+def test_every_entity_has_its_own_look() -> None:
+    looks = [(look["color"], look["linestyle"]) for look in looks_of(12)]
+    assert len(set(looks)) == 12
+    assert {colour for colour, _ in looks} == set(COLOURS)
+
+
+def test_the_picture_grows_with_the_features() -> None:
+    at = np.array(["2026-01-05T00:10"], "datetime64[us]")
+
+    def size(count: int) -> tuple[float, int]:
+        features = tuple(f"oven-{number}.temperature" for number in range(count))
+        group = Group("g", ("temperature",), 600, "g", Vector("group", features))
+        figure = draw(group, METRICS, {"g": Series(at, np.ones((1, count)), np.zeros((1, count), bool))}, "")
+        return figure.get_figheight(), sum(panel.get_visible() for panel in figure.axes)
+
+    assert [size(1)[1], size(4)[1], size(7)[1], size(13)[1]] == [1, 4, 7, 13]
+    assert size(1)[0] < size(4)[0] < size(13)[0]
+
+
+def test_a_feature_finds_its_metric_though_names_hold_dots() -> None:
+    assert metric_of("temperature", METRICS) is METRICS["temperature"]
+    assert metric_of("oven.1.temperature", METRICS) is METRICS["temperature"]
+    assert metric_of("oven.door.temperature", METRICS) is METRICS["door.temperature"]
+    assert metric_of("pressure", METRICS) is None
+
+
+def test_nothing_to_draw_is_one_sentence_with_the_way_out(tmp_path: Path) -> None:
+    conf = conf_with(tmp_path, row("oven", 0, [1.0, 2.0]))
+    with pytest.raises(TidemarkError, match=r"knows no entity 'stove': it has oven\."):
+        plot(conf, KITCHEN, ["stove"], tmp_path / "a.png")
+    with pytest.raises(TidemarkError, match=r"halls has no vector to draw: declare one in .*groups\.yml"):
+        plot(conf, Group("halls", (), 600, "halls"), (), tmp_path / "a.png")
+    with pytest.raises(TidemarkError, match=r"gold\.yard_vectors holds no vectors yet: .*tidemark run --once"):
+        plot(conf, Group("yard", FEATURES, 600, "yard", KITCHEN.vector), (), tmp_path / "a.png")

@@ -1,0 +1,127 @@
+"""`tidemark status`: what it says of logs and checkpoints as Spark leaves them."""
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from gold.spec import Group
+from orchestration import flows as wired
+from orchestration.conf.model import Conf, Engine
+from orchestration.lake import Lake
+from orchestration.status import COLUMNS, flows, status
+from silver.spec import Policy
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+GROUPS = {
+    "kitchen": Group("kitchen", ("temperature",), 600, "kitchen"),
+    "press_line": Group("press_line", ("temperature",), 600, "halls"),
+    "building": Group("building", ("temperature",), 600, "halls"),
+}
+
+
+def conf_of(folder: Path) -> Conf:
+    return Conf(folder / "conf", "test", folder / "lake", Policy(600, 300, 1000), Engine(), {}, {}, {}, GROUPS, ())
+
+
+def append(table: Path, count: int, at: datetime) -> None:
+    """A version of `count` rows, committed at that time."""
+    write_deltalake(table, pa.table({"number": list(range(count))}), mode="append")
+    os.utime(table / f"_delta_log/{DeltaTable(table).version():020d}.json", (at.timestamp(), at.timestamp()))
+
+
+def finished(checkpoint: Path, batch: int, watermark: datetime | None, *offsets: dict[str, Any]) -> None:
+    """A batch as Spark notes it, committed at noon."""
+    for folder in ("offsets", "commits"):
+        (checkpoint / folder).mkdir(parents=True, exist_ok=True)
+    lines = ["v1", json.dumps({"batchWatermarkMs": 0}), *(json.dumps(offset) for offset in offsets)]
+    (checkpoint / "offsets" / str(batch)).write_text("\n".join(lines))
+    commit = checkpoint / "commits" / str(batch)
+    commit.write_text("v1\n" + json.dumps({"nextBatchWatermarkMs": int(watermark.timestamp() * 1000) if watermark else 0}))
+    os.utime(commit, (NOON.timestamp(), NOON.timestamp()))
+
+
+def read_up_to(table: Path, version: int, index: int) -> dict[str, Any]:
+    return {"sourceVersion": 1, "reservoirId": str(DeltaTable(table).metadata().id), "reservoirVersion": version, "index": index}
+
+
+def of(flow: str, conf: Conf, now: datetime = NOON) -> dict[str, Any]:
+    return next(row for row in status(conf, now) if row["flow"] == flow)
+
+
+def test_the_flows_are_those_that_run(tmp_path: Path) -> None:
+    conf = conf_of(tmp_path)
+    assert [(name, tables) for name, _, tables in flows(conf)] == [
+        (flow.name, [table.name for table in flow.tables]) for flow in wired.flows(Lake(conf))
+    ]
+
+
+def test_a_lake_that_does_not_exist_has_no_rows_and_nothing_to_say(tmp_path: Path) -> None:
+    rows = status(conf_of(tmp_path), NOON)
+    assert [row["table"] for row in rows][2:5] == ["silver.quarantine", "gold.kitchen_aggregates", "gold.kitchen_vectors"]
+    assert {(tuple(row), row["rows"], *list(row.values())[3:]) for row in rows} == {(COLUMNS, 0, None, None, None, None, None)}
+    assert not (tmp_path / "lake").exists()
+
+
+def test_a_flow_that_read_everything_is_not_behind(tmp_path: Path) -> None:
+    conf = conf_of(tmp_path)
+    events = conf.lake / "bronze/events"
+    append(events, 7, NOON)
+    finished(conf.lake / "checkpoints/silver.readings", 0, None, read_up_to(events, 0, -1))
+    finished(conf.lake / "checkpoints/silver.readings", 10, NOON - timedelta(minutes=10), read_up_to(events, 1, -1))
+    row = of("silver.readings", conf, NOON + timedelta(hours=1))
+    assert [row[name] for name in COLUMNS[3:]] == [10, NOON, NOON - timedelta(minutes=10), 0.0, 0]
+
+
+def test_a_flow_is_behind_by_the_rows_after_its_offset_and_lags_by_the_oldest_of_them(tmp_path: Path) -> None:
+    conf = conf_of(tmp_path)
+    events = conf.lake / "bronze/events"
+    for count in (1, 10, 100):
+        append(events, count, NOON + timedelta(minutes=count))
+    finished(conf.lake / "checkpoints/silver.readings", 0, None, read_up_to(events, 1, -1))
+    row = of("silver.readings", conf, NOON + timedelta(minutes=11))
+    assert (row["behind"], row["lag_seconds"]) == (110, 60.0)
+    # Another flow has not begun: every row waits for it.
+    assert of("silver.quarantine", conf)["behind"] == 111
+
+
+def test_a_version_read_in_part_counts_for_the_files_that_are_left(tmp_path: Path) -> None:
+    conf = conf_of(tmp_path)
+    events = conf.lake / "bronze/events"
+    parts = pa.table({"part": ["a", "b", "b", "c", "c", "c"], "number": [0] * 6})
+    write_deltalake(events, parts, partition_by=["part"], mode="append")
+    added = [
+        json.loads(line)["add"] for line in (events / f"_delta_log/{0:020d}.json").read_text().splitlines() if line.startswith('{"add"')
+    ]
+    left = [json.loads(add["stats"])["numRecords"] for add in added][1:]
+    finished(conf.lake / "checkpoints/silver.readings", 0, None, read_up_to(events, 0, 0))
+    assert of("silver.readings", conf)["behind"] == sum(left) > 0
+
+
+def test_rearranging_a_table_leaves_nobody_behind(tmp_path: Path) -> None:
+    conf = conf_of(tmp_path)
+    events = conf.lake / "bronze/events"
+    append(events, 3, NOON)
+    append(events, 3, NOON)
+    finished(conf.lake / "checkpoints/silver.readings", 0, None, read_up_to(events, 2, -1))
+    DeltaTable(events).optimize.compact()
+    assert (of("silver.readings", conf)["behind"], DeltaTable(events).version()) == (0, 2)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_several_sources_the_offset_of_the_readings_counts(tmp_path: Path, order: int) -> None:
+    conf = conf_of(tmp_path)
+    readings, ticks = conf.lake / "silver/readings", conf.lake / "ops/ticks"
+    append(readings, 5, NOON)
+    append(ticks, 1, NOON)
+    offsets = [read_up_to(readings, 1, -1), read_up_to(ticks, 0, -1)][::order]
+    finished(conf.lake / "checkpoints/gold.halls", 0, NOON, *offsets)
+    rows = [row for row in status(conf, NOON) if row["flow"] == "gold.halls"]
+    assert [(row["table"], row["behind"]) for row in rows] == [
+        (f"gold.{group}_{kind}", 0) for group in ("press_line", "building") for kind in ("aggregates", "vectors")
+    ]
