@@ -14,8 +14,9 @@ help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 .PHONY: install
-install: .venv/installed ## make .venv with what requirements.lock names, and fetch the jars; nothing to do when they are there
+install: .venv/installed ## make .venv with what requirements.lock names, fetch the jars, make a class archive for a faster start; nothing to do when they are there
 	@$(PY) -m orchestration.jars
+	@$(PY) -m orchestration.class_archive
 
 .venv/installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tidemark needs Python 3.11 or later; say which with make PYTHON=...")'
@@ -50,6 +51,15 @@ demo: install ## simulate 240,000 events, bring them through all layers, show th
 .PHONY: test
 test: install ## all tests
 	$(PY) -m pytest
+
+ROUNDS ?= 10
+ifndef SEED
+SEED := $(shell date +%s)
+endif
+.PHONY: chaos
+chaos: install ## kill a run at ROUNDS=10 random moments, each in a lake of its own; SEED=... repeats, and is printed
+	$(call step,"seeds $(SEED) and on")
+	ROUNDS=$(ROUNDS) SEED=$(SEED) $(PY) -m pytest -v --capture=no tests/orchestration/test_kill.py -k random_moment
 
 .PHONY: check
 check: install ## style, types, and the shape of the tree

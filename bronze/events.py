@@ -1,7 +1,5 @@
 """The bronze layer: messages as they came, with where and when. Nothing parsed, nothing refused, bytes kept."""
 
-from collections.abc import Sequence
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -21,17 +19,16 @@ def received(lines: DataFrame, source: str, position: Column) -> DataFrame:
     )
 
 
-def without_headers(events: DataFrame, headers: DataFrame, sources: Sequence[str]) -> DataFrame:
-    """Adds `header`, the first line of the event's file, for events of `sources`, and leaves the header lines out: they are no events.
+def without_headers(events: DataFrame, headers: DataFrame | None) -> DataFrame:
+    """Adds `header`, the first line of the event's file, where `headers` knows it, and leaves the header lines out: they are no events.
 
-    `headers`: grain one file; `file`, `header`. A header line that stands again further down in its file is left out too.
+    `headers`: grain one file; `file`, `header`; None where no source has any. A header line that stands again further
+    down in its file is left out too.
     """
-    if not sources:
+    if headers is None:
         return events.withColumn("header", F.lit(None).cast("string"))
-    with_header = events.where(F.col("source").isin(*sources)).join(F.broadcast(headers), on="file", how="left")
-    without = events.where(~F.col("source").isin(*sources)).withColumn("header", F.lit(None).cast("string"))
-    is_header = F.coalesce(F.col("payload") == F.col("header").cast("binary"), F.lit(False))
-    return without.unionByName(with_header.where(~is_header))
+    is_event = F.coalesce(F.col("payload") != F.col("header").cast("binary"), F.lit(True))
+    return events.join(F.broadcast(headers), on="file", how="left").where(is_event)
 
 
 def identified(events: DataFrame, bronze_batch: int) -> DataFrame:

@@ -1,7 +1,7 @@
 """All flows on one screen: read this first.
 
     landing folders -> bronze.events -> silver.readings -> gold.<group>_aggregates and gold.<group>_vectors
-                                     -> silver.quarantine
+                                     -> silver.quarantine (what did not become a reading)
 
 A flow is one streaming query that feeds one layer: `rows` is what the query computes, with functions of the layers;
 `write` is what becomes of each micro-batch, safe to repeat. Nothing else in the product wires tables to functions.
@@ -20,7 +20,7 @@ from orchestration import reading, writing
 from orchestration.lake import Lake
 from orchestration.tables import Table, tables
 from silver.enrich import CATALOGUE, catalogue_rows
-from silver.readings import Declared, quarantine, readings
+from silver.readings import Declared, not_yet_readings, quarantine, readings
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Flow:
         """bronze, silver or gold."""
         return self.name.split(".", 1)[0]
 
+    @property
+    def stage(self) -> int:
+        """In a run that ends, flows of a stage wait for those of the stage before."""
+        return {"bronze.events": 0, "silver.readings": 1}.get(self.name, 2)
+
 
 def flows(lake: Lake) -> list[Flow]:
     """Every flow that the conf asks for, in the order in which data passes them."""
@@ -50,12 +55,23 @@ def bronze_events(lake: Lake) -> Flow:
 
 def silver_readings(lake: Lake) -> Flow:
     table = tables(lake.conf)["silver.readings"]
-    return Flow(table.name, (table,), rows=lambda: readings(*_silver_inputs(lake)), write=partial(writing.append_batch, lake, table))
+    return Flow(
+        table.name,
+        (table,),
+        rows=lambda: readings(_events(lake), *_silver_knowledge(lake)),
+        write=partial(writing.append_batch, lake, table),
+    )
 
 
 def silver_quarantine(lake: Lake) -> Flow:
     table = tables(lake.conf)["silver.quarantine"]
-    return Flow(table.name, (table,), rows=lambda: quarantine(*_silver_inputs(lake)), write=partial(writing.append_batch, lake, table))
+
+    def rejected(events: DataFrame, accepted: DataFrame) -> DataFrame:
+        return quarantine(not_yet_readings(events, accepted), *_silver_knowledge(lake))
+
+    return Flow(
+        table.name, (table,), rows=lambda: _events(lake).select("bronze_batch"), write=partial(writing.quarantined, lake, table, rejected)
+    )
 
 
 def gold(lake: Lake, stream: str) -> Flow:
@@ -81,11 +97,15 @@ def streams(lake: Lake) -> dict[str, list[Group]]:
     return by_stream
 
 
-def _silver_inputs(lake: Lake) -> tuple[DataFrame, DataFrame, DataFrame, Declared]:
+def _events(lake: Lake) -> DataFrame:
+    """One bronze batch is one silver batch, whenever silver gets to it: what is late depends on bronze alone."""
+    return reading.stream(lake, "bronze.events", files_per_batch=1)
+
+
+def _silver_knowledge(lake: Lake) -> tuple[DataFrame, DataFrame, Declared]:
+    """Devices, metrics, and the rest of what conf declares."""
     conf = lake.conf
     declared = Declared({name: source.shape for name, source in conf.sources.items()}, conf.policy, conf.rules)
     catalogue = lake.spark.createDataFrame(catalogue_rows(conf.metrics), CATALOGUE)
-    # One bronze batch is one silver batch, whenever silver gets to it: what is late depends on bronze alone.
-    events = reading.stream(lake, "bronze.events", files_per_batch=1)
     # Read as a table, not as a stream: every micro-batch sees the registry as it is then.
-    return events, lake.read("silver.devices"), catalogue, declared
+    return lake.read("silver.devices"), catalogue, declared

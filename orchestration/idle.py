@@ -22,7 +22,7 @@ SCHEMA = pa.schema([("stream", pa.string()), ("event_time", pa.timestamp("us", "
 
 def ensure_ticks(path: Path) -> None:
     """An empty table of ticks, unless there is one."""
-    if not (path / "_delta_log").exists():
+    if not DeltaTable.is_deltatable(str(path)):
         write_deltalake(path, SCHEMA.empty_table(), mode="append")
 
 

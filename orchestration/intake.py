@@ -77,7 +77,8 @@ def first_line(file: str) -> str | None:
     path = Path(unquote(file.removeprefix("file:").replace("///", "/")))
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
         line = stream.readline(1 << 20).removesuffix(b"\n")
-    return line.decode(errors="replace") or None
+    # Without the byte order mark, which Spark leaves out of a file's first line too.
+    return line.decode("utf-8-sig", errors="replace") or None
 
 
 def _safe(name: str) -> str:

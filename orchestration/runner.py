@@ -20,7 +20,6 @@ from orchestration.reading import TICKS
 from orchestration.registry import sync
 from orchestration.tables import ensure, tables
 
-LAYERS = ("bronze", "silver", "gold")
 POLL_SECONDS = 0.2
 
 
@@ -29,13 +28,12 @@ class StoppedError(Exception):
 
 
 def run_once(lake: Lake, chosen: Sequence[Flow], progress: Progress, stop: threading.Event) -> None:
-    """Layer by layer, until nothing waits. Micro-batches bound the memory, however much waits."""
+    """Stage by stage, until nothing waits. Micro-batches bound the memory, however much waits."""
     _prepare(lake, chosen)
-    for layer in LAYERS:
-        of_layer = [flow for flow in chosen if flow.layer == layer]
-        if layer == "bronze" and of_layer:
-            _claim_patiently(lake, progress)
-        _run_to_end(lake, of_layer, progress, stop)
+    if any(flow.layer == "bronze" for flow in chosen):
+        _claim_patiently(lake, progress)
+    for stage in sorted({flow.stage for flow in chosen}):
+        _run_to_end(lake, [flow for flow in chosen if flow.stage == stage], progress, stop)
     idle = [flow for flow in chosen if flow.layer == "gold" and not stop.is_set() and _tick(lake, flow)]
     _run_to_end(lake, idle, progress, stop)
 
@@ -75,16 +73,16 @@ def _prepare(lake: Lake, chosen: Sequence[Flow]) -> None:
         claims_folder(lake.conf.lake, source.name).mkdir(parents=True, exist_ok=True)
 
 
-def _run_to_end(lake: Lake, of_layer: Sequence[Flow], progress: Progress, stop: threading.Event) -> None:
-    if stop.is_set() or not of_layer:
+def _run_to_end(lake: Lake, of_stage: Sequence[Flow], progress: Progress, stop: threading.Event) -> None:
+    if stop.is_set() or not of_stage:
         return
-    queries = [_start(lake, flow, stop, {"availableNow": True}) for flow in of_layer]
+    queries = [_start(lake, flow, stop, {"availableNow": True}) for flow in of_stage]
     while any(query.isActive for query in queries):
         time.sleep(POLL_SECONDS)
-        for flow, query in zip(of_layer, queries, strict=True):
+        for flow, query in zip(of_stage, queries, strict=True):
             progress.update(flow.name, query)
             _raise_if_broken(flow, query, stop)
-    _finish(of_layer, queries, progress, stop)
+    _finish(of_stage, queries, progress, stop)
 
 
 def _start(lake: Lake, flow: Flow, stop: threading.Event, trigger: dict[str, Any]) -> StreamingQuery:

@@ -48,7 +48,7 @@ def tables(conf: Conf) -> dict[str, Table]:
 def ensure(spark: SparkSession, table: Table) -> None:
     """Create the table unless it is there; refuse one that has other columns than declared. `spark` reads the DDL."""
     declared = spark.createDataFrame([], table.ddl).schema
-    if not (table.path / "_delta_log").exists():
+    if not DeltaTable.is_deltatable(str(table.path)):
         table.path.mkdir(parents=True, exist_ok=True)
         DeltaTable.create(
             table.path,

@@ -4,7 +4,7 @@ Every append carries pipeline/flow/table/generation as its application id and th
 Delta itself refuses the second one. Without it, a crash between two tables doubles rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -23,7 +23,7 @@ def events(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     with_header = [name for name, source in lake.conf.sources.items() if source.shape.has_header]
     bronze_batch = first_bronze_batch(lake, table) + batch_id
     # One file a commit, so that silver can take one commit at a time.
-    rows = without_headers(batch, _headers(batch, with_header), with_header).coalesce(1)
+    rows = without_headers(batch, _headers(batch, with_header)).coalesce(1)
     append(identified(rows, bronze_batch), table, _app_id(lake, table.name, table), bronze_batch)
 
 
@@ -32,16 +32,28 @@ def append_batch(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> N
     append(batch, table, _app_id(lake, table.name, table), batch_id)
 
 
+def quarantined(lake: Lake, table: Table, rejected: Callable[[DataFrame, DataFrame], DataFrame], batch: DataFrame, batch_id: int) -> None:
+    """What `rejected` finds in the events of the bronze batch, given the readings that it has become so far."""
+    (bronze_batch,) = batch.agg(F.max("bronze_batch")).collect()[0]
+    if bronze_batch is not None:
+        # Read again as tables: Spark then leaves out the columns and files that a step does not need.
+        of_batch = F.col("bronze_batch") == bronze_batch
+        rows = rejected(lake.read("bronze.events").where(of_batch), lake.read("silver.readings").where(of_batch))
+        append(rows, table, _app_id(lake, table.name, table), batch_id)
+
+
 def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, batch_id: int) -> None:
     """Gold: closed windows to aggregates, and the vectors that they complete."""
     # Windows without a device are those of ticks.
     stamped = _stamped(batch.where(F.col("device_id").isNotNull()), batch_id).persist()
     try:
         # This also runs the query to its end. Most batches close nothing, and then nothing is written.
-        first_ends = dict(stamped.groupBy("group").agg(F.unix_seconds(F.min("window_end"))).collect())
+        found = stamped.groupBy("group").agg(F.unix_seconds(F.min("window_end"))).collect()
+        first_ends: dict[str, int] = {group: first_end for group, first_end in found}
         for group in groups:
             if group.name in first_ends:
-                closed = stamped.where(F.col("group") == group.name).drop("group")
+                # Few rows: one partition saves the vectors two shuffles, and every table small files.
+                closed = stamped.where(F.col("group") == group.name).drop("group").coalesce(1)
                 _append_group(lake, flow, group, closed, first_ends[group.name], batch_id)
     finally:
         stamped.unpersist()
@@ -75,9 +87,11 @@ def _stamped(rows: DataFrame, batch_id: int) -> DataFrame:
     return rows.withColumns({"revision": F.lit(0), "gold_batch": F.lit(batch_id).cast("bigint")})
 
 
-def _headers(batch: DataFrame, sources: Sequence[str]) -> DataFrame:
-    """Grain: one file of a source with headers."""
-    files = [row.file for row in batch.where(F.col("source").isin(*sources)).select("file").distinct().collect()] if sources else []
+def _headers(batch: DataFrame, sources: Sequence[str]) -> DataFrame | None:
+    """Grain: one file of a source with headers; None where no source has any."""
+    if not sources:
+        return None
+    files = [row.file for row in batch.where(F.col("source").isin(*sources)).select("file").distinct().collect()]
     return batch.sparkSession.createDataFrame([(file, first_line(file)) for file in files], "file string, header string")
 
 

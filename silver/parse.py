@@ -3,6 +3,9 @@
 What could not be read is null and `is_readable` false; nothing is dropped and nothing here can fail a query.
 """
 
+from functools import reduce
+from operator import add
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -28,23 +31,27 @@ def measurements(events: DataFrame, shape: Shape, max_payload_bytes: int) -> Dat
         F.col("value_text"),
         _origin(shape.unit, shape).alias("unit_text"),
         _field(shape.time.field, shape).alias("time_text"),
-        F.coalesce("element_at", F.lit(0)).cast("int").alias("element_at"),
-        F.coalesce("metric_at", F.lit(0)).cast("int").alias("metric_at"),
+        (F.coalesce("element_at", F.lit(0)) * max(len(shape.metrics), 1) + F.coalesce("metric_at", F.lit(0))).cast("int").alias("part"),
+        F.col("parts").cast("int"),
         F.col("is_readable"),
-    ).withColumn("part", F.col("element_at") * max(len(shape.metrics), 1) + F.col("metric_at"))
+    )
 
 
 def _one_row_per_element(read: DataFrame, shape: Shape) -> DataFrame:
     if shape.each is None:
-        return read.withColumn("element_at", F.lit(0))
-    elements = F.posexplode_outer(json_field(shape.each)).alias("element_at", JSON_ELEMENT)
-    return read.select("*", elements)
+        return read.select("*", F.lit(0).alias("element_at"), F.lit(1).alias("elements"))
+    elements = json_field(shape.each)
+    return read.select("*", F.posexplode_outer(elements).alias("element_at", JSON_ELEMENT), F.size(elements).alias("elements"))
 
 
 def _one_metric_a_row(elements: DataFrame, shape: Shape) -> DataFrame:
     assert shape.value is not None
     return elements.select(
-        "*", F.lit(0).alias("metric_at"), _origin(shape.metric, shape).alias("metric_text"), _field(shape.value, shape).alias("value_text")
+        "*",
+        F.lit(0).alias("metric_at"),
+        _origin(shape.metric, shape).alias("metric_text"),
+        _field(shape.value, shape).alias("value_text"),
+        F.col("elements").alias("parts"),
     )
 
 
@@ -54,7 +61,10 @@ def _one_row_per_metric(elements: DataFrame, shape: Shape) -> DataFrame:
     cells = [
         F.struct(F.lit(name).alias("metric_text"), value.alias("value_text")) for name, value in zip(shape.metrics, values, strict=True)
     ]
-    rows = elements.withColumn("has_any", F.coalesce(*values).isNotNull())
+    filled = reduce(add, (value.isNotNull().cast("int") for value in values))
+    # Wide rows in a list differ in their blanks; how many measurements the whole event holds is then not counted.
+    parts = F.lit(None) if shape.each else filled
+    rows = elements.select("*", (filled > 0).alias("has_any"), parts.alias("parts"))
     exploded = rows.select("*", F.posexplode_outer(F.when(F.col("has_any"), F.array(*cells))).alias("metric_at", "cell"))
     return exploded.select("*", "cell.*").where(F.col("value_text").isNotNull() | ~F.col("has_any"))
 

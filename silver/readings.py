@@ -22,7 +22,7 @@ from silver.spec import Policy, Shape
 KEYS = ["device_id", "metric", "event_time"]
 READING_COLUMNS = [
     *("device_id", "metric", "event_time", "value", "unit", "aggregation", "step_seconds", "zone", "groups"),
-    *("source", "ingested_at", "bronze_batch", "bronze_row", "part"),
+    *("source", "ingested_at", "bronze_batch", "bronze_row", "part", "parts"),
 ]
 QUARANTINE_COLUMNS = [
     *("broken_rules", "payload", "header", "device_id", "metric", "event_time", "value"),
@@ -52,6 +52,18 @@ def readings(events: DataFrame, devices: DataFrame, catalogue: DataFrame, declar
 def quarantine(events: DataFrame, devices: DataFrame, catalogue: DataFrame, declared: Declared) -> DataFrame:
     """Rejected measurements with every broken rule named."""
     return judged(events, devices, catalogue, declared).rejected.select(*QUARANTINE_COLUMNS)
+
+
+def not_yet_readings(events: DataFrame, accepted: DataFrame) -> DataFrame:
+    """Events of one bronze batch without those whose every measurement is among `accepted`, readings of the same batch.
+
+    Only these can hold something for quarantine, and judging is by far the dearest step. Readings that are still to
+    come make no difference: a judgement is the same whenever it is made.
+    """
+    of_one_part = accepted.where(F.col("parts") == 1).select("bronze_row")
+    of_many_parts = accepted.where(F.col("parts") > 1).groupBy("bronze_row", "parts").count().where(F.col("count") == F.col("parts"))
+    complete = of_one_part.unionByName(of_many_parts.select("bronze_row"))
+    return events.join(F.broadcast(complete), on="bronze_row", how="left_anti").select(*events.columns)
 
 
 def judged(events: DataFrame, devices: DataFrame, catalogue: DataFrame, declared: Declared) -> Split:

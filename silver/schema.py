@@ -14,7 +14,8 @@ READINGS = """
   ingested_at TIMESTAMP COMMENT 'from the event, UTC',
   bronze_batch BIGINT COMMENT 'lineage: identity of the event',
   bronze_row BIGINT COMMENT 'lineage: identity of the event',
-  part INT COMMENT 'lineage: which measurement of the event, from 0'
+  part INT COMMENT 'lineage: which measurement of the event, from 0',
+  parts INT COMMENT 'measurements that the event holds, good or bad; null where that is not counted'
 """
 """Grain: one accepted measurement. Key: bronze_batch, bronze_row, part; within the lateness also device_id, metric, event_time."""
 

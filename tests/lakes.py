@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -57,10 +58,15 @@ def event(device: str, metric: str, value: float, event_time: datetime) -> str:
 
 
 def land(folder: Path, name: str, lines: Sequence[str | bytes], landing: str = "landing") -> Path:
+    """A file of these lines in the landing folder."""
+    return land_bytes(folder, name, b"".join((line if isinstance(line, bytes) else line.encode()) + b"\n" for line in lines), landing)
+
+
+def land_bytes(folder: Path, name: str, content: bytes, landing: str = "landing") -> Path:
     """A file in the landing folder; its time is that of its number of siblings, so that files keep their order."""
     file = folder / landing / name
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(b"".join((line if isinstance(line, bytes) else line.encode()) + b"\n" for line in lines))
+    file.write_bytes(content)
     modified = 1_700_000_000 + len(list(file.parent.iterdir()))
     os.utime(file, (modified, modified))
     return file
@@ -110,6 +116,18 @@ def minutes(start: datetime, count: int, step: float = 1.0) -> list[datetime]:
     return [start + timedelta(minutes=step * n) for n in range(count)]
 
 
-def multiset(rows: pd.DataFrame, columns: Sequence[str]) -> Mapping[tuple[str, ...], int]:
+def multiset(rows: pd.DataFrame, columns: Sequence[str]) -> Mapping[Any, int]:
     """Rows by their content, whatever their order."""
     return rows[list(columns)].map(str).value_counts().to_dict()
+
+
+def assert_same(found: pd.DataFrame, expected: pd.DataFrame, key: Sequence[str], columns: Sequence[str]) -> None:
+    """The same rows in any order: floats to 1e-9 of themselves, all else exactly. Rows of one key have to be equal in `columns`."""
+    assert len(expected) > 0
+    left, right = (rows.sort_values(list(key), ignore_index=True)[list(columns)].map(_plain) for rows in (found, expected))
+    pd.testing.assert_frame_equal(left, right, check_dtype=False, check_exact=False, rtol=1e-9, atol=0)
+
+
+def _plain(cell: Any) -> Any:
+    """An array as a list, whoever read it."""
+    return list(cell) if isinstance(cell, np.ndarray) else cell

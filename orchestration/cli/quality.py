@@ -1,5 +1,6 @@
 """`tidemark quality`: are the tables as they should be?"""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,6 @@ def command(obj: dict[str, Any], layer: str | None, report: Path, format: str) -
     Example:
       tidemark quality --layer silver --report silver.html
     """
-    from datetime import UTC, datetime
-
     from rich.console import Console
 
     from orchestration.lake import Lake

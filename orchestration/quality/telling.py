@@ -36,7 +36,9 @@ def text(value: Any) -> str:
             shown = value.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ") + "Z"
         case float() if math.isfinite(value):
             shown = f"{value:,.10g}"
-        case bool() | None | str() | date() | float():
+        case None:
+            shown = "null"
+        case bool() | str() | date() | float():
             shown = str(value)
         case int():
             shown = f"{value:,}"

@@ -7,6 +7,7 @@ has something to tell although it passed: a count, a maximum, a share that is to
 
 import logging
 import os
+import warnings
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -41,11 +42,10 @@ def _details(suite: Suite) -> dict[str, Any]:
 
 def _is_for_every_row(expectation: Expectation) -> bool:
     """Whether success means that not one row is unexpected; then there are no details to ask for."""
-    from great_expectations.expectations import expectation as kinds
-    from great_expectations.expectations.registry import get_expectation_impl
-
+    known = _great_expectations().expectations
+    kinds = known.expectation
     judges_rows = (kinds.ColumnMapExpectation, kinds.ColumnPairMapExpectation, kinds.MulticolumnMapExpectation)
-    return issubclass(get_expectation_impl(expectation.type), judges_rows) and expectation.kwargs.get("mostly", 1) == 1
+    return issubclass(known.registry.get_expectation_impl(expectation.type), judges_rows) and expectation.kwargs.get("mostly", 1) == 1
 
 
 def _validated(
@@ -77,7 +77,8 @@ def _great_expectations() -> Any:
     """The module; it reports its use to its maker unless this is said before it is imported."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     try:
-        import great_expectations
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of modules that it imports; not ours to mend
+            import great_expectations
     except SystemExit:  # pyspark takes a program without a file for its own doctests, and would end it here with exit code 0
         raise TidemarkError("quality cannot run from `python -c` or an embedded Python; put the code into a file.") from None
     # It logs every expectation that it cannot evaluate, with a trace; the outcome says so too.

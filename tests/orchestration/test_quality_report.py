@@ -50,7 +50,7 @@ def test_hostile_values_are_shown_and_do_nothing() -> None:
 def test_the_page_of_healthy_tables_names_no_host_at_all() -> None:
     page = rendered(run_of(Outcome(True, "none of 10 rows", 0.0)))
     assert not re.search(r"(https?:)?//\w|url\(|@import", page)
-    assert "default-src &#39;none&#39;" in page or "default-src 'none'" in page
+    assert "default-src 'none'" in page
 
 
 def test_a_long_value_is_cut_and_says_how_long_it_was() -> None:

@@ -1,0 +1,225 @@
+"""`tidemark run --once` as real processes that are killed, stopped and refused: the tables end as if nobody had disturbed them.
+
+`make chaos ROUNDS=10` kills at random moments; a round is told by its seed and comes again by SEED.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from pyspark.sql import SparkSession
+
+from orchestration.conf.starter import write_starter
+from orchestration.idle import ensure_ticks
+from orchestration.lake import Lake
+from orchestration.simulate.feed import in_order
+from orchestration.simulate.landing import Landing
+from orchestration.simulate.plan import DEFAULT_START, Odds, plan
+from orchestration.tables import ensure, tables
+from tests.lakes import assert_same, conf, event, land, minutes, run, table
+from tests.twin import AGGREGATES, KEY, VECTORS, WINDOW
+
+SEED, ROUNDS = (int(os.environ.get(name, default)) for name, default in (("SEED", "1"), ("ROUNDS", "0")))
+FILES = 4
+EVENTS = 24_000
+"""A file is then 0.6 MiB, and a batch takes 1 MiB at most: every file is a bronze batch of its own."""
+ODDS = Odds(late=0.02, duplicate=0.02, malformed=0.01, future=0.001, offline=0.01)
+TIDEMARK = [sys.executable, "-c", "from orchestration.cli.app import main; main()", "--conf"]
+IDENTITY = ["bronze_batch", "bronze_row"]
+QUARANTINED = ["position", "payload", "part"]
+TABLES: Mapping[str, tuple[list[str], list[str], list[str]]] = {
+    "bronze.events": (IDENTITY, ["position", "payload"], ["source", "position", "payload", "header", "received_at"]),
+    "silver.readings": (KEY, KEY, [*KEY, "value", "unit", "aggregation", "step_seconds", "zone", "groups", "source", "part"]),
+    "silver.quarantine": (
+        [*IDENTITY, "part"],
+        QUARANTINED,
+        [*QUARANTINED, "broken_rules", "device_id", "metric", "event_time", "value", "source"],
+    ),
+    **{f"gold.{group}_aggregates": (WINDOW, WINDOW, [*AGGREGATES, "revision"]) for group in ("kitchen", "press_line", "building")},
+    **{f"gold.{group}_vectors": (VECTORS[:3], VECTORS[:3], [*VECTORS, "revision"]) for group in ("kitchen", "press_line", "building")},
+}
+"""Of each table what is unique in it, the order to compare in, and all that is the same in every run: lineage and clocks are not."""
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes folders with the starter conf, cut into small batches, and the same landed files."""
+    base = tmp_path_factory.mktemp("plants")
+
+    def planted(name: str) -> Path:
+        folder = base / name
+        write_starter(folder / "conf")
+        pipeline = folder / "conf" / "pipeline.yml"
+        pipeline.write_text(pipeline.read_text().replace("max_batch_bytes: 134217728", "max_batch_bytes: 1048576"))
+        (folder / "landing").mkdir()
+        for file in sorted((base / "events").glob("*.jsonl")):
+            os.link(file, folder / "landing" / file.name)
+        return folder
+
+    starter = Lake.open(planted("first") / "conf").conf
+    made = plan(
+        starter, list(starter.devices.values()), events=EVENTS, seed=7, start=DEFAULT_START, interval_seconds=60, shape="long", odds=ODDS
+    )
+    in_order(made, Landing(base / "events", made), FILES, lambda _: None)
+    for n, file in enumerate(sorted((base / "events").glob("*.jsonl"))):
+        os.utime(file, (1_700_000_000 + n, 1_700_000_000 + n))  # long settled
+    return planted
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark: SparkSession, plant: Callable[[str], Path]) -> Path:
+    """A plant whose run nobody disturbed."""
+    folder = plant("undisturbed")
+    run(Lake.open(folder / "conf").conf, spark)
+    assert commits(folder, "silver.readings") == FILES
+    return folder
+
+
+@pytest.fixture(scope="module")
+def seconds_of_a_run(plant: Callable[[str], Path], undisturbed: Path) -> float:
+    """How long a whole process takes."""
+    folder = plant("timed")
+    begin = time.monotonic()
+    run_to_the_end(folder)
+    seconds = time.monotonic() - begin
+    assert_same_tables(folder, undisturbed)
+    return seconds
+
+
+def test_two_kills_between_tables_leave_the_same_tables_as_none(plant: Callable[[str], Path], undisturbed: Path) -> None:
+    """One while silver is at a random batch, one when gold has written the first of its tables, each in a run of its own."""
+    folder, batch = plant("killed"), random.Random(SEED).randint(1, FILES - 1)
+    assert was_killed(folder, lambda: commits(folder, "silver.readings") >= batch), told_by(folder)
+    assert was_killed(folder, lambda: any(commits(folder, name) for name in TABLES if name.startswith("gold."))), told_by(folder)
+    run_to_the_end(folder)
+    assert_same_tables(folder, undisturbed)
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + ROUNDS))
+def test_a_kill_at_a_random_moment_leaves_the_same_tables_as_none(
+    seed: int, plant: Callable[[str], Path], undisturbed: Path, seconds_of_a_run: float
+) -> None:
+    folder, after = plant(f"seed-{seed}"), random.Random(seed).uniform(0, seconds_of_a_run)
+    moment = time.monotonic() + after
+    killed = was_killed(folder, lambda: time.monotonic() >= moment)
+    state = {name: commits(folder, name) for name in TABLES}
+    print(f"seed {seed}: {'killed' if killed else 'over'} after {after:.1f} s of {seconds_of_a_run:.1f} s, commits {state}")
+    run_to_the_end(folder)
+    assert_same_tables(folder, undisturbed)
+
+
+def test_a_running_process_holds_its_lake_and_sigterm_ends_it_after_the_current_batch(
+    spark: SparkSession, plant: Callable[[str], Path], undisturbed: Path
+) -> None:
+    folder = plant("stopped")
+    with running(folder) as process:
+        await_while_it_runs(process, lambda: commits(folder, "bronze.events") > 0)
+        second = subprocess.run([*TIDEMARK, str(folder / "conf"), "run", "--once"], capture_output=True, text=True, check=False)
+        assert (second.returncode, second.stdout) == (3, "")
+        assert (
+            second.stderr == f"tidemark: process {process.pid} writes the lake at {folder / 'lake'}; stop it first, or wait for its end.\n"
+        )
+        await_while_it_runs(process, lambda: commits(folder, "silver.readings") > 0)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 0, told_by(folder)
+    assert 0 < commits(folder, "silver.readings") < FILES
+    run(Lake.open(folder / "conf").conf, spark)
+    assert_same_tables(folder, undisturbed)
+
+
+def test_a_batch_that_reached_its_table_and_not_its_checkpoint_is_repeated_without_a_trace(spark: SparkSession, tmp_path: Path) -> None:
+    """What a kill between the two leaves, of every flow at once. Delta refuses the second write, but state is brought up to date."""
+    made = conf(tmp_path)
+    times = minutes(DEFAULT_START, 90)
+    land(tmp_path, "1.json", ["{broken", *(event("oven", "temperature", minute, times[minute]) for minute in range(45))])
+    run(made, spark)
+    logs = list((made.lake / "checkpoints").glob("*/commits"))
+    assert len(logs) == 5
+    for log in logs:
+        newest = max((entry for entry in log.iterdir() if entry.name.isdigit()), key=lambda entry: int(entry.name))
+        newest.unlink()
+        newest.with_name(f".{newest.name}.crc").unlink()
+    land(tmp_path, "2.json", [event("oven", "temperature", minute, times[minute]) for minute in range(40, 90)])
+    run(made, spark)
+    assert len(table(made, "bronze.events")) == 96
+    assert sorted(table(made, "silver.readings").value) == [*map(float, range(90))]
+    assert len(table(made, "silver.quarantine")) == 1
+    windows = table(made, "gold.kitchen_aggregates").sort_values("window_end")
+    assert list(zip(windows["count"], windows.value, strict=True)) == [(10, 4.5 + 10 * n) for n in range(7)]
+    assert len(table(made, "gold.kitchen_vectors")) == 7
+
+
+def test_a_kill_while_a_table_is_made_leaves_nothing_that_the_next_run_trips_over(spark: SparkSession, tmp_path: Path) -> None:
+    """The folder of its log is there first, and the first entry a moment later."""
+    made = conf(tmp_path)
+    declared = tables(made).values()
+    for path in (*(each.path for each in declared), made.lake / "ops" / "ticks"):
+        (path / "_delta_log").mkdir(parents=True)
+    for each in declared:
+        ensure(spark, each)
+    ensure_ticks(made.lake / "ops" / "ticks")
+    assert {len(table(made, name)) for name in (*tables(made), "ops.ticks")} == {0}
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A run as a process group of its own; what is left of it at the end is killed."""
+    command = [*TIDEMARK, str(folder / "conf"), "run", "--once"]
+    # What a killed Spark leaves behind goes away with the folder.
+    environment = os.environ | {"SPARK_LOCAL_DIRS": str(folder / "scratch")}
+    with (
+        (folder / "run.log").open("ab") as log,
+        subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True) as process,
+    ):
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def was_killed(folder: Path, is_time: Callable[[], bool]) -> bool:
+    """Start a run and kill it, JVM and all, when it is time; False if it ended before."""
+    with running(folder) as process:
+        return await_while_it_runs(process, is_time)
+
+
+def await_while_it_runs(process: subprocess.Popen[bytes], is_time: Callable[[], bool]) -> bool:
+    """Wait for the moment; whether the process still runs."""
+    while process.poll() is None and not is_time():
+        time.sleep(0.002)
+    return process.poll() is None
+
+
+def run_to_the_end(folder: Path) -> None:
+    with running(folder) as process:
+        assert process.wait(300) == 0, told_by(folder)
+
+
+def told_by(folder: Path) -> str:
+    """The end of what the runs said."""
+    return (folder / "run.log").read_text(errors="replace")[-3000:]
+
+
+def commits(folder: Path, name: str) -> int:
+    """Commits of a table after the one that made it."""
+    return max(0, len(list((folder / "lake" / name.replace(".", "/") / "_delta_log").glob("*.json"))) - 1)
+
+
+def assert_same_tables(found: Path, expected: Path) -> None:
+    """Every table: nothing twice, nothing missing, nothing else. Each silver row is of an event, and of one layer's side only."""
+    of_found, of_expected = ({name: table(Lake.open(folder / "conf").conf, name) for name in TABLES} for folder in (found, expected))
+    for name, (unique, order, columns) in TABLES.items():
+        assert not of_found[name].duplicated(unique).any(), name
+        assert_same(of_found[name], of_expected[name], order, columns)
+    silver = pd.concat([of_found[name] for name in ("silver.readings", "silver.quarantine")])
+    assert not silver.duplicated([*IDENTITY, "part"]).any()
+    assert len(silver.merge(of_found["bronze.events"][IDENTITY])) == len(silver)

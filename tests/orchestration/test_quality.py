@@ -1,0 +1,147 @@
+"""`tidemark quality` on tables: exit codes, what it keeps, and tables that are missing, empty or not as declared."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from expectations.suite import Suite, suite
+from gold.spec import Group
+from orchestration import lake as lakes
+from orchestration.cli.app import exit_code
+from orchestration.conf.model import Conf, Engine
+from orchestration.lake import Lake
+from orchestration.lock import sole_writer
+from orchestration.quality import suites
+from orchestration.quality.history import results_table
+from orchestration.tables import ensure, tables
+from silver.schema import READINGS
+from silver.spec import Policy
+from tests.rows import INGESTED_AT, at
+
+HAS_ROWS = {
+    "type": "expect_table_row_count_to_be_between",
+    "kwargs": {"min_value": 1},
+    "severity": "critical",
+    "description": "There are rows.",
+}
+DEVICE = {
+    "type": "expect_column_values_to_not_be_null",
+    "kwargs": {"column": "device_id"},
+    "severity": "critical",
+    "description": "Every reading names its device.",
+}
+SMALL = suite("small", {"table": "silver.readings", "sample": ["metric"], "expectations": [HAS_ROWS, DEVICE]})
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    """A lake that the command line opens too; its only group has no vector. Works in `tmp_path`."""
+    policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
+    groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen")}
+    conf = Conf(tmp_path / "conf", "plant", tmp_path / "lake", policy, Engine(), {}, {}, {}, groups, ())
+    opened = Lake(conf, spark)
+    monkeypatch.setattr(lakes.Lake, "open", lambda folder: opened)
+    use(monkeypatch, SMALL)
+    monkeypatch.chdir(tmp_path)
+    return opened
+
+
+def use(monkeypatch: pytest.MonkeyPatch, *chosen: Suite) -> None:
+    monkeypatch.setattr(suites, "packaged", lambda: list(chosen))
+
+
+def add_readings(lake: Lake, *device_ids: str | None) -> None:
+    table = tables(lake.conf)["silver.readings"]
+    ensure(lake.spark, table)
+    reading = {"metric": "temperature", "event_time": at("11:59:00"), "value": 1.0, "ingested_at": INGESTED_AT}
+    rows = lake.spark.createDataFrame([reading | {"device_id": device_id} for device_id in device_ids], READINGS)
+    rows.coalesce(1).write.format("delta").mode("append").save(str(table.path))
+
+
+def kept(lake: Lake) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = DeltaTable(results_table(lake.conf.lake).path).to_pyarrow_table().to_pylist()
+    return rows
+
+
+def test_a_run_that_passes_ends_with_0_and_one_that_does_not_with_1_and_both_are_kept(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_readings(lake, "oven")
+    assert exit_code(["quality", "--layer", "silver", "--format", "json"]) == 0
+    readings = json.loads(capsys.readouterr().out)[0]
+    assert (readings["table"], readings["version"], readings["rows"], readings["passed"], readings["critical"]) == (
+        "silver.readings",
+        1,
+        1,
+        2,
+        0,
+    )
+
+    add_readings(lake, None)
+    assert exit_code(["quality", "--layer", "silver"]) == 1
+    assert "critical: silver.readings: Every reading names its device. Found: 1 of 2 rows" in capsys.readouterr().err
+
+    rows = kept(lake)
+    runs = sorted({row["run_id"] for row in rows})
+    told = {
+        (runs.index(row["run_id"]), row["table_version"], row["expectation"], row["is_success"], row["unexpected_percent"]) for row in rows
+    }
+    assert told == {
+        (0, 1, HAS_ROWS["type"], True, None),
+        (0, 1, DEVICE["type"], True, 0.0),
+        (1, 2, HAS_ROWS["type"], True, None),
+        (1, 2, DEVICE["type"], False, 50.0),
+    }
+    (failed,) = [row for row in rows if row["is_success"] is False]
+    assert (failed["columns"], failed["severity"], failed["observed"]) == (["device_id"], "critical", "1 of 2 rows")
+    assert json.loads(failed["details"])["samples"] == [{"metric": "temperature", "device_id": "null"}]
+    assert "Not passed" in Path("artifacts/quality.html").read_text(encoding="utf-8")
+
+
+def test_a_warning_alone_ends_with_0(lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    use(monkeypatch, suite("mild", {"table": "silver.readings", "expectations": [DEVICE | {"severity": "warning"}]}))
+    add_readings(lake, None)
+    assert exit_code(["quality"]) == 0
+    assert "warning: silver.readings: Every reading names its device." in capsys.readouterr().err
+
+
+def test_a_missing_table_is_told_and_does_not_pass(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["quality", "--format", "json", "--report", "page.html"]) == 1
+    by_name = {row["table"]: row for row in json.loads(capsys.readouterr().out)}
+    assert list(by_name) == ["bronze.events", "silver.readings", "silver.quarantine", "gold.kitchen_aggregates"]
+    assert {row["state"] for row in by_name.values()} == {"missing"}
+    assert (by_name["silver.readings"]["critical"], by_name["silver.readings"]["not_checked"]) == (1, 1)
+    assert {(row["expectation"], row["is_success"], row["table_version"]) for row in kept(lake)} == {
+        (HAS_ROWS["type"], False, None),
+        (DEVICE["type"], None, None),
+    }
+    assert "There is no such table yet" in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_an_empty_table_is_told_apart_and_where_nothing_was_checked_nothing_has_passed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(monkeypatch, suite("rows", {"table": "silver.readings", "expectations": [DEVICE]}))
+    ensure(lake.spark, tables(lake.conf)["silver.readings"])
+    assert exit_code(["quality", "--layer", "silver", "--format", "json"]) == 1
+    readings = json.loads(capsys.readouterr().out)[0]
+    assert (readings["state"], readings["not_checked"]) == ("empty", 1)
+
+
+def test_a_suite_whose_columns_cannot_be_computed_has_failed_as_a_whole(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(monkeypatch, suite("odd", {"table": "silver.readings", "columns": {"a": "colour + 1"}, "expectations": [HAS_ROWS, DEVICE]}))
+    add_readings(lake, "oven")
+    assert exit_code(["quality", "--layer", "silver"]) == 1
+    assert capsys.readouterr().err.count("could not be evaluated") == 2
+
+
+def test_two_runs_at_once_are_refused(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    with sole_writer(lake.conf.lake / "quality"):
+        assert exit_code(["quality"]) == 3
+    assert "writes the lake" in capsys.readouterr().err

@@ -1,0 +1,135 @@
+"""What the pages beside the code say is true: commands, options, settings and rules exist, links resolve, examples do what they show."""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+
+import click
+import pytest
+from pyspark.sql import SparkSession
+
+from orchestration.cli.app import COMMANDS, tidemark
+from orchestration.conf.load import load
+from orchestration.conf.model import Engine
+from silver.rules import BUILT_IN
+from silver.spec import Aggregation
+from tests.rows import at, devices, events, silver
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
+TEXT = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
+README = TEXT["README.md"]
+BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHAPE = re.compile(
+    r"```(?:json|csv)(?: (?P<file>\S+))?\n(?P<lines>[^`]*)```\n\n```yaml\n(?P<conf>[^`]*)```\n\n```text\n(?P<readings>[^`]*)```"
+)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return [content for found, _, content in BLOCK.findall(TEXT[page]) if found == language]
+
+
+def written_out() -> Iterator[str]:
+    """Every `tidemark ...` in a block of shell."""
+    for page in PAGES:
+        for line in "\n".join(blocks(page, "sh")).splitlines():
+            yield from (part.strip() for part in line.split("&&") if part.strip().startswith("tidemark "))
+
+
+def mentioned() -> Iterator[str]:
+    """Every `tidemark ...` in the running text."""
+    for text in TEXT.values():
+        in_text = re.findall(r"`(?:\.venv/bin/)?(tidemark [^`\n]+)`", BLOCK.sub("", text))
+        yield from (command for command in in_text if not command.startswith("tidemark ["))
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Parses a line as the command line does: groups still hand on, what a command would do is left out."""
+    monkeypatch.setattr(click.Command, "invoke", lambda *_: None)
+    return lambda line: tidemark.main(shlex.split(line, comments=True)[1:], obj={}, standalone_mode=False)
+
+
+def anchors(page: str) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", TEXT[page]), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("line", sorted(set(written_out())))
+def test_every_command_in_a_block_is_one_that_the_command_line_takes(line: str, parsed: Callable[[str], None]) -> None:
+    parsed(line)
+
+
+@pytest.mark.parametrize("line", sorted(set(mentioned())))
+def test_every_command_in_the_text_exists_with_the_options_it_names(line: str, parsed: Callable[[str], None]) -> None:
+    with suppress(click.MissingParameter):  # a sentence may name a command without its arguments
+        parsed(line)
+
+
+def test_readme_shows_every_command() -> None:
+    assert set(COMMANDS) <= {word for line in (*written_out(), *mentioned()) for word in line.split()}
+
+
+def test_every_target_of_make_on_the_pages_exists() -> None:
+    targets = set(re.findall(r"^([a-z0-9-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = {target for text in TEXT.values() for target in re.findall(r"(?:^|`)make ([a-z0-9-]+)", text, re.MULTILINE)}
+    assert named
+    assert named - targets == set()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_somewhere(page: str) -> None:
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", BLOCK.sub("", TEXT[page])):
+        file, _, anchor = target.partition("#")
+        if target.startswith("https://"):
+            continue
+        if (file and not (ROOT / file).exists()) or (anchor and anchor not in anchors(file or page)):
+            broken.append(target)
+    assert broken == []
+
+
+def test_the_tables_of_rules_engine_and_aggregation_types_are_those_of_the_code() -> None:
+    first_cells = re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE)
+    assert set(BUILT_IN) <= set(first_cells)
+    assert {field.name for field in fields(Engine)} <= set(first_cells)
+    for field in fields(Engine):
+        assert f"| `{field.name}` | {field.default:g} |" in README if isinstance(field.default, float) else str(field.default) in README
+    assert all(f"`{aggregation}`" in README for aggregation in Aggregation)
+
+
+def test_the_walk_through_has_a_conf_without_mistakes(tmp_path: Path) -> None:
+    written = 0
+    for content in blocks("README.md", "yaml"):
+        name = re.match(r"# room/conf/(\w+\.yml)\n", content)
+        if name:
+            file = tmp_path / "room" / "conf" / name[1]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content, encoding="utf-8")
+            written += 1
+    conf = load(tmp_path / "room" / "conf")
+    assert (written, set(conf.sources), conf.lake) == (6, {"room"}, tmp_path / "room" / "lake")
+    assert {metric.step_seconds for metric in conf.metrics.values()} == {600, 3600}
+
+
+@pytest.mark.parametrize("example", list(SHAPE.finditer(README)), ids=lambda example: example["readings"].split()[0])
+def test_every_payload_in_readme_gives_the_readings_beside_it(example: re.Match[str], spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("pipeline", "metrics", "devices", "groups", "rules"):
+        (tmp_path / f"{name}.yml").write_text((ROOT / "conf" / f"{name}.yml").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "sources.yml").write_text(example["conf"], encoding="utf-8")
+    shape = load(tmp_path).sources["plant"].shape
+    lines, expected = example["lines"].splitlines(), [line.split() for line in example["readings"].splitlines()]
+    header = lines.pop(0) if shape.has_header else None
+    registry = devices(spark, *((name, None, ["kitchen"], None, True, "conf", at("1970-01-01")) for name in {row[0] for row in expected}))
+    readings, quarantined = silver(spark, events(spark, lines, header, example["file"] or "1.json"), shape, devices=registry)
+    found = [[row.device_id, row.metric, f"{row.value:g}", f"{row.event_time:%Y-%m-%dT%H:%M:%SZ}"] for row in readings]
+    assert (found, quarantined) == (expected, [])
+
+
+def test_readme_has_four_shapes() -> None:
+    """Or the test above would look at fewer than there are."""
+    assert len(list(SHAPE.finditer(README))) == 4
