@@ -49,7 +49,7 @@ def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, ba
     try:
         # This also runs the query to its end. Most batches close nothing, and then nothing is written.
         found = stamped.groupBy("group").agg(F.unix_seconds(F.min("window_end"))).collect()
-        first_ends: dict[str, int] = {group: first_end for group, first_end in found}
+        first_ends: dict[str, int] = dict(found)
         for group in groups:
             if group.name in first_ends:
                 # Few rows: one partition saves the vectors two shuffles, and every table small files.

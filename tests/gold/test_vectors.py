@@ -1,5 +1,6 @@
 """Vectors: declared order, forward fill, missing features, windows of different steps."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.rows import at
 METRICS = {"t": Metric("t", Aggregation.AVERAGE, 600), "p": Metric("p", Aggregation.SUM, 3600), "h": Metric("h", Aggregation.STDDEV, 600)}
 
 
-def made(spark: SparkSession, windows: list[tuple[str, str, datetime, float | None]], vector: Vector) -> list[tuple[Any, ...]]:
+def made(spark: SparkSession, windows: Sequence[tuple[str, str, datetime, float | None]], vector: Vector) -> list[tuple[Any, ...]]:
     rows = [(device, metric, end, end, value, 1, value, value, value, value, 0, 0) for device, metric, end, value in windows]
     group = Group("kitchen", tuple(METRICS), 600, "kitchen", vector)
     found = vectors(spark.createDataFrame(rows, AGGREGATES), group, vector, METRICS).orderBy("entity", "window_end").collect()

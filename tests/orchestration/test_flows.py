@@ -130,7 +130,7 @@ def test_a_device_registered_during_a_run_counts_from_then_on(spark: SparkSessio
     land(tmp_path, "1.json", [event("newcomer", "temperature", 1, START)])
     fresh = tmp_path / "devices.csv"
     fresh.write_text("device_id,zone,groups\nnewcomer,hall,kitchen\n")
-    landed = []
+    landed: list[Path] = []
 
     def newcomer_has_a_reading() -> bool:
         if not landed and (made.lake / "silver/quarantine/_delta_log/00000000000000000001.json").exists():
