@@ -15,7 +15,7 @@ from gold.vectors import vectors
 from orchestration.checkpoints import first_bronze_batch
 from orchestration.intake import first_line
 from orchestration.lake import Lake
-from orchestration.tables import GENERATION, Table, append, tables
+from orchestration.tables import GENERATION, Table, append, max_in_log, tables
 
 
 def events(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
@@ -67,17 +67,18 @@ def gold_tables(lake: Lake, group: Group) -> tuple[Table, Table]:
 
 def _append_group(lake: Lake, flow: str, group: Group, closed: DataFrame, first_end: int, batch_id: int) -> None:  # noqa: PLR0917
     aggregates, of_vectors = gold_tables(lake, group)
+    is_first = max_in_log(aggregates, "gold_batch") is None
     append(closed, aggregates, _app_id(lake, flow, aggregates), batch_id)
     if group.vector is not None:
         # Without the rows of this batch, which a repeated batch finds in the table already.
-        earlier = lake.read(aggregates.name).where(F.col("gold_batch") < batch_id)
+        earlier = None if is_first else lake.read(aggregates.name).where(F.col("gold_batch") < batch_id)
         completed = _completed(lake, group, group.vector, closed, earlier, first_end)
         append(_stamped(completed, batch_id), of_vectors, _app_id(lake, flow, of_vectors), batch_id)
 
 
-def _completed(lake: Lake, group: Group, vector: Vector, closed: DataFrame, earlier: DataFrame, first_end: int) -> DataFrame:  # noqa: PLR0917
+def _completed(lake: Lake, group: Group, vector: Vector, closed: DataFrame, earlier: DataFrame | None, first_end: int) -> DataFrame:  # noqa: PLR0917
     """Vectors at the ends of windows that closed now; earlier windows only fill them."""
-    if vector.max_fill_seconds:
+    if vector.max_fill_seconds and earlier is not None:
         reach = F.timestamp_seconds(F.lit(first_end - vector.max_fill_seconds))
         closed = closed.unionByName(earlier.where(F.col("window_end") >= reach))
     return vectors(closed, group, vector, lake.conf.metrics).where(F.col("window_end") >= F.timestamp_seconds(F.lit(first_end)))

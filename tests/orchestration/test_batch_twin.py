@@ -36,6 +36,23 @@ METRICS = (
     Metric("speed", Aggregation.MIN, 900, slide_seconds=300),
     Metric("torque", Aggregation.FIRST, 60),
 )
+GROUPS = (
+    Group(
+        "kitchen",
+        ("temperature", "humidity", "power", "door"),
+        600,
+        "kitchen",
+        Vector("device", ("power", "temperature", "humidity", "door"), 1800),
+    ),
+    Group(
+        "presses",
+        ("vibration", "pressure", "cycles"),
+        600,
+        "halls",
+        Vector("group", ("press.vibration", "pump.pressure", "press.cycles", "pump.vibration"), 600),
+    ),
+    Group("site", ("speed", "torque", "vibration"), 900, "halls", Vector("device", ("torque", "speed"))),
+)
 DEVICES = {"oven": ("kitchen",), "fridge": ("kitchen", "site"), "press": ("presses", "site"), "pump": ("presses",)}
 
 
@@ -100,28 +117,11 @@ def test_silver_and_gold_equal_the_batch_twin(case: Case, spark: SparkSession, t
 
 def plant(folder: Path, case: Case) -> Conf:
     """Every aggregation type; tumbling, sliding and mixed steps; a stream of one group and one of two, with a lateness each."""
-    groups = (
-        Group(
-            "kitchen",
-            ("temperature", "humidity", "power", "door"),
-            600,
-            "kitchen",
-            Vector("device", ("power", "temperature", "humidity", "door"), 1800),
-        ),
-        Group(
-            "presses",
-            ("vibration", "pressure", "cycles"),
-            600,
-            "halls",
-            Vector("group", ("press.vibration", "pump.pressure", "press.cycles", "pump.vibration"), 600),
-        ),
-        Group("site", ("speed", "torque", "vibration"), 900, "halls", Vector("device", ("torque", "speed"))),
-    )
     return conf(
         folder,
         policy=Policy(case.lateness_seconds, max_future_seconds=300, max_payload_bytes=10_000),
         metrics={metric.name: metric for metric in METRICS},
-        groups={group.name: group for group in groups},
+        groups={group.name: group for group in GROUPS},
         devices={name: Device(name, members) for name, members in DEVICES.items()},
     )
 

@@ -116,20 +116,22 @@ def test_a_kill_at_a_random_moment_leaves_the_same_tables_as_none(
     assert_same_tables(folder, undisturbed)
 
 
-def test_a_running_process_holds_its_lake_and_sigterm_ends_it_after_the_current_batch(
+def test_a_running_process_holds_its_lake_and_sigterm_and_ctrl_c_end_it_after_the_current_batch(
     spark: SparkSession, plant: Callable[[str], Path], undisturbed: Path
 ) -> None:
+    """Both go to the whole process group, as systemd and a terminal send them."""
     folder = plant("stopped")
     with running(folder) as process:
-        await_while_it_runs(process, lambda: commits(folder, "bronze.events") > 0)
+        await_while_it_runs(process, (folder / "lake" / "writer.lock").exists)
         second = subprocess.run([*TIDEMARK, str(folder / "conf"), "run", "--once"], capture_output=True, text=True, check=False)
         assert (second.returncode, second.stdout) == (3, "")
         assert (
             second.stderr == f"tidemark: process {process.pid} writes the lake at {folder / 'lake'}; stop it first, or wait for its end.\n"
         )
-        await_while_it_runs(process, lambda: commits(folder, "silver.readings") > 0)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(120) == 0, told_by(folder)
+        assert exit_code_after(process, signal.SIGTERM, lambda: commits(folder, "bronze.events") > 0) == 0, told_by(folder)
+    assert 0 < commits(folder, "bronze.events") < FILES
+    with running(folder) as process:
+        assert exit_code_after(process, signal.SIGINT, lambda: commits(folder, "silver.readings") > 0) == 0, told_by(folder)
     assert 0 < commits(folder, "silver.readings") < FILES
     run(Lake.open(folder / "conf").conf, spark)
     assert_same_tables(folder, undisturbed)
@@ -197,6 +199,13 @@ def await_while_it_runs(process: subprocess.Popen[bytes], is_time: Callable[[], 
     while process.poll() is None and not is_time():
         time.sleep(0.002)
     return process.poll() is None
+
+
+def exit_code_after(process: subprocess.Popen[bytes], number: signal.Signals, is_time: Callable[[], bool]) -> int:
+    """Send the signal to the process and to all that it started, when it is time; the exit code."""
+    assert await_while_it_runs(process, is_time)
+    os.killpg(process.pid, number)
+    return process.wait(120)
 
 
 def run_to_the_end(folder: Path) -> None:

@@ -1,11 +1,10 @@
 """A stranger's plant, a brewery, by conf alone: its YAML as text, its payloads as they come, its gold rows computed by hand."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from orchestration.conf.model import Conf
 from orchestration.lake import Lake
 from tests.lakes import land, run, table
 from tests.rows import at
@@ -84,46 +83,58 @@ def of_day(minute: int, second: int = 0) -> object:
     return at(f"2026-01-05T00:{minute:02d}:{second:02d}")
 
 
-def test_a_stranger_gets_gold_by_conf_alone(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "conf").mkdir()
+@pytest.fixture(scope="module")
+def brewery(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
+    """The plant after a run."""
+    folder = tmp_path_factory.mktemp("brewery")
+    (folder / "conf").mkdir()
     for name, text in CONF.items():
-        (tmp_path / "conf" / f"{name}.yml").write_text(text)
-    made = Lake.open(tmp_path / "conf").conf
+        (folder / "conf" / f"{name}.yml").write_text(text)
     gateway = [
         told(("flow", 0.5, "hL", 10), ("flow", 20, "L", 70), ("foam", 3, None, 30)),
         told(("foam", 9, "cm", 45), ("foam", 4, "cm", 100), ("flow", 10, None, 310)),
         told(("foam", -1, "cm", 50), ("foam", 2, "inch", 55), ("steam", 1, None, 58), ("foam", '"full"', "cm", 59)),  # none is a reading
         told(("foam", 1, "cm", 720), ("flow", 1, "L", 720)),  # closes the windows that ended by 00:11
     ]
-    land(tmp_path, "monday.json", gateway, "gateway")
+    land(folder, "monday.json", gateway, "gateway")
     probes = ["Zeit;Zustand;Temperatur", "05.01.2026 01:00;ok;212", "05.01.2026 01:01;ok;50", "05.01.2026 01:12;ok;32"]
-    land(tmp_path, "probe-p7.csv", probes, "probes")
+    land(folder, "probe-p7.csv", probes, "probes")
+    made = Lake.open(folder / "conf").conf
     run(made, spark)
+    return made
 
-    rejected = table(made, "silver.quarantine").sort_values("part")
-    assert rejected.broken_rules.map(list).to_list() == [
-        ["foam_is_no_depth"],
-        ["unit_is_known"],
-        ["metric_is_known"],
-        ["value_is_a_number"],
-    ]
-    cellar = table(made, "gold.cellar_aggregates").sort_values(["device_id", "window_end"])
+
+def test_each_measurement_is_judged_by_itself_also_by_the_strangers_rule(brewery: Conf) -> None:
+    rejected = table(brewery, "silver.quarantine").sort_values("part").broken_rules.map(list)
+    assert rejected.to_list() == [["foam_is_no_depth"], ["unit_is_known"], ["metric_is_known"], ["value_is_a_number"]]
+    readings = table(brewery, "silver.readings")
+    assert len(readings) == 11
+    zones = readings.groupby("device_id").zone.unique()
+    assert {device: list(of_device) for device, of_device in zones.items()} == {"tank-1": ["north"], "p7": ["cellar"]}
+
+
+def test_windows_hold_values_in_the_units_of_the_metrics(brewery: Conf) -> None:
+    cellar = table(brewery, "gold.cellar_aggregates").sort_values(["device_id", "window_end"])
     assert list(zip(cellar.device_id, cellar.metric, cellar.window_start, cellar.value, cellar["count"], strict=True)) == [
         ("p7", "mash", of_day(0), pytest.approx(55.0, rel=1e-9), 2),
         ("tank-1", "flow", of_day(0), 70.0, 2),
         ("tank-1", "flow", of_day(5), 10.0, 1),
     ]
-    vectors = table(made, "gold.cellar_vectors").sort_values("window_end")
+
+
+def test_the_vector_of_a_group_joins_two_sources(brewery: Conf) -> None:
+    vectors = table(brewery, "gold.cellar_vectors").sort_values("window_end")
     assert list(zip(vectors.entity, vectors.window_end, map(list, vectors.filled), strict=True)) == [
         ("cellar", of_day(5), []),
         ("cellar", of_day(10), ["p7.mash"]),
     ]
     assert np.stack(vectors.vector.to_list()) == pytest.approx(np.array([[70.0, 55.0], [10.0, 55.0]]), rel=1e-9)
-    foam = table(made, "gold.brewhouse_vectors").sort_values("window_end")
+
+
+def test_the_vector_of_a_device_slides(brewery: Conf) -> None:
+    foam = table(brewery, "gold.brewhouse_vectors").sort_values("window_end")
     assert list(zip(foam.entity, foam.window_end, map(list, foam.vector), strict=True)) == [
-        ("tank-1", of_day(1), [6.0]),
-        ("tank-1", of_day(2), [4.0]),
+        ("tank-1", of_day(1), [6.0]),  # 3 and 9
+        ("tank-1", of_day(2), [4.0]),  # 3, 9 and 4
         ("tank-1", of_day(3), [4.0]),
     ]
-    zones = table(made, "silver.readings").groupby("device_id").zone.unique()
-    assert {device: list(of_device) for device, of_device in zones.items()} == {"tank-1": ["north"], "p7": ["cellar"]}
