@@ -22,7 +22,8 @@ MAY_IMPORT = {
 }
 TOP_LEVEL = {
     *("bronze", "silver", "gold", "expectations", "orchestration", "tests", "conf", ".ci"),
-    *("README.md", "pipeline.svg", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "pyproject.toml", "requirements.lock"),
+    *("README.md", "pipeline.svg", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"),
+    *("Makefile", "pyproject.toml", "requirements.lock"),
 }
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc", "base", "core", "shared"}
 IO_OF_A_DATAFRAME = {
