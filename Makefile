@@ -16,7 +16,7 @@ help: ## list the targets
 .PHONY: install
 install: .venv/installed ## make .venv with what requirements.lock names, fetch the jars, make a class archive for a faster start; nothing to do when they are there
 	@$(PY) -m orchestration.jars
-	@$(PY) -m orchestration.class_archive
+	@$(PY) -m orchestration.first_run
 
 .venv/installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tidemark needs Python 3.11 or later; say which with make PYTHON=...")'
