@@ -18,7 +18,8 @@ QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 def archive() -> Path:
     """Where the archive of this installation is, whether it exists or not. The JVM takes none that was made with jars elsewhere."""
-    installation = str(find_spec("pyspark"))
+    pyspark = find_spec("pyspark")
+    installation = str(pyspark.origin if pyspark else None)
     return cache() / f"classes-{hashlib.sha256(installation.encode()).hexdigest()[:16]}.jsa"
 
 
