@@ -31,10 +31,9 @@ def make() -> None:
         with Progress([flow.name for flow in flows(lake)], Console(file=io.StringIO())) as progress:
             run_once(lake, flows(lake), progress, threading.Event())
         # The JVM writes the archive when it ends, and it ends when its input does.
-        SparkContext._gateway.shutdown_callback_server()  # type: ignore[union-attr]
         jvm = SparkContext._gateway.proc  # type: ignore[union-attr]
         jvm.stdin.close()
-        jvm.wait()
+        jvm.wait(timeout=120)
     for former in archive().parent.glob("classes*.jsa"):  # of other installations: 200 MB each
         former.unlink()
     draft.replace(archive())

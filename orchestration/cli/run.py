@@ -32,7 +32,12 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
         raise click.UsageError(f"there is no flow {unknown[0]}; the flows are {', '.join(known)}")
     chosen = [flow for flow in known.values() if (not layers or flow.layer in layers) and (not names or flow.name in names)]
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    with sole_writer(lake.conf.lake), Progress([flow.name for flow in chosen]) as progress:
-        (run_once if once else run_continuously)(lake, chosen, progress, stop)
+    with sole_writer(lake.conf.lake):
+        # What a process ignores, the JVM that it starts ignores too: a signal to the whole group, as a terminal and systemd send it,
+        # then reaches this process alone. And pyspark takes SIGINT for itself when its context starts, so ours come after that.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        _ = lake.spark
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        with Progress([flow.name for flow in chosen]) as progress:
+            (run_once if once else run_continuously)(lake, chosen, progress, stop)

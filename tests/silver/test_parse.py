@@ -37,6 +37,7 @@ def test_long_rows_give_one_reading_an_event_with_zone_unit_and_lineage(spark: S
         "bronze_batch": 0,
         "bronze_row": 0,
         "part": 0,
+        "parts": 1,
     }
 
 
