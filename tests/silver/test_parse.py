@@ -173,11 +173,16 @@ JSON = st.recursive(
 EVENT = st.fixed_dictionaries({}, optional={"device": JSON, "metric": JSON, "value": JSON, "ts": JSON, "unit": JSON}).map(json.dumps)
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=10,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.data_too_large, HealthCheck.too_slow],
+)
 @given(
     st.lists(
         st.binary(max_size=200).filter(lambda b: b"\n" not in b) | TEXT.map(lambda t: t.encode(errors="replace")) | EVENT.map(str.encode),
-        min_size=200,
+        min_size=30,
+        max_size=60,
     )
 )
 def test_any_bytes_at_all_are_a_reading_or_in_quarantine_and_never_both(spark: SparkSession, payloads: list[bytes]) -> None:
