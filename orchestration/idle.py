@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from gold.spec import Group
 from gold.windows import of_groups
 from orchestration.lake import Lake
+from orchestration.reading import TICKS
 
 SCHEMA = pa.schema([("stream", pa.string()), ("event_time", pa.timestamp("us", "UTC")), ("ticked_at", pa.timestamp("us", "UTC"))])
 """Grain: one tick of one stream. `event_time` is the instant up to which the stream is told that time has passed, plus its lateness."""
@@ -38,7 +39,7 @@ def tick_if_idle(lake: Lake, stream: str, groups: Sequence[Group], now: datetime
     longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
     lateness = max(group.lateness_seconds for group in groups)
     event_time = newest[0].replace(tzinfo=UTC) + timedelta(seconds=longest + lateness)
-    return _tick(lake.table_path("ops.ticks"), stream, event_time, now)
+    return _tick(lake.table_path(TICKS), stream, event_time, now)
 
 
 def _tick(path: Path, stream: str, event_time: datetime, now: datetime) -> bool:

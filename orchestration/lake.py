@@ -15,11 +15,10 @@ from orchestration.session import spark_session
 class Lake:
     """From Python: `Lake.open("conf").sql("select ...")`. Opening starts nothing; the session starts when first used."""
 
-    def __init__(self, conf: Conf, spark: SparkSession | None = None, keep_log: bool = True) -> None:
-        """`spark`: use this session instead of an own one. `keep_log` False leaves Spark's log on the error stream."""
+    def __init__(self, conf: Conf, spark: SparkSession | None = None) -> None:
+        """`spark`: use this session instead of an own one."""
         self.conf = conf
         self._spark = spark
-        self._keep_log = keep_log
 
     @classmethod
     def open(cls, folder: str | Path = "conf") -> "Lake":
@@ -32,7 +31,7 @@ class Lake:
         if self._spark is not None:
             return self._spark
         require_java()
-        return spark_session(self.conf.engine, fetched(), self.conf.lake / "spark.log" if self._keep_log else None)
+        return spark_session(self.conf.engine, fetched(), self.conf.lake / "spark.log")
 
     def table_path(self, name: str) -> Path:
         """Where a table is, whether it exists or not."""

@@ -81,7 +81,7 @@ def append(rows: DataFrame, table: Table, app_id: str, version: int) -> None:
 
 def max_in_log(table: Table, column: str) -> Any:
     """The greatest value of a column with statistics, from the log alone; None for an empty table."""
-    if not (table.path / "_delta_log").exists():
+    if not DeltaTable.is_deltatable(str(table.path)):
         return None
     files = pa.table(DeltaTable(table.path).get_add_actions(flatten=True)).to_pydict()
     return max((value for value in files.get(f"max.{column}", []) if value is not None), default=None)
