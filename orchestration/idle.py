@@ -5,7 +5,7 @@ that its readings can have opened, and is in none of them.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,12 +33,14 @@ def tick_if_idle(lake: Lake, stream: str, groups: Sequence[Group], now: datetime
     if not patience:
         return False
     readings = lake.read("silver.readings")
-    newest = of_groups(readings.withColumn("value", F.col("ingested_at")), groups).agg(F.max("event_time"), F.max("value")).collect()[0]
-    if newest[0] is None or now - newest[1].replace(tzinfo=UTC) < timedelta(seconds=min(patience)):
+    of_stream = of_groups(readings.withColumn("value", F.col("ingested_at")), groups)
+    # Arrow keeps an instant an instant. Rows of PySpark hold the local time of this machine, without a zone.
+    (newest,) = of_stream.agg(F.max("event_time").alias("at"), F.max("value").alias("ingested_at")).toArrow().to_pylist()
+    if newest["at"] is None or now - newest["ingested_at"] < timedelta(seconds=min(patience)):
         return False
     longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
     lateness = max(group.lateness_seconds for group in groups)
-    event_time = newest[0].replace(tzinfo=UTC) + timedelta(seconds=longest + lateness)
+    event_time = newest["at"] + timedelta(seconds=longest + lateness)
     return _tick(lake.table_path(TICKS), stream, event_time, now)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -9,6 +11,10 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Far from UTC, where a test would pass by luck.
+os.environ["TZ"] = "Asia/Kathmandu"
+time.tzset()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from bronze.schema import EVENTS
 from silver.enrich import CATALOGUE, catalogue_rows
@@ -62,7 +62,12 @@ def silver(spark: SparkSession, rows: DataFrame, shape: Shape = LONG, policy: Po
     """Readings and quarantine of events, in the order of events."""
     declared = Declared({"plant": shape}, policy, more.get("rules", ()))
     inputs = (rows, more.get("devices") or devices(spark), spark.createDataFrame(catalogue_rows(METRICS), CATALOGUE), declared)
-    return tuple(layer(*inputs).orderBy("bronze_row", "part").collect() for layer in (readings, quarantine))  # type: ignore[return-value]
+    return tuple(rows_of(layer(*inputs).orderBy("bronze_row", "part")) for layer in (readings, quarantine))  # type: ignore[return-value]
+
+
+def rows_of(found: DataFrame) -> list[Any]:
+    """Its rows; unlike those of `collect`, their instants are in UTC and say so."""
+    return [Row(**row) for row in found.toArrow().to_pylist()]
 
 
 def measured(spark: SparkSession, rows: Sequence[tuple[str, str, float, datetime]], groups: Sequence[str] = ("kitchen",)) -> DataFrame:

@@ -15,5 +15,6 @@ def command(obj: dict[str, Any], query: str, format: str) -> None:
     """Answer a query over bronze.events, silver.readings, silver.quarantine, gold.<group>_aggregates and gold.<group>_vectors."""
     from orchestration.lake import Lake
 
-    answer = Lake.open(obj["conf"]).sql(query)
-    show([row.asDict(recursive=True) for row in answer.collect()], format)
+    # Arrow keeps an instant an instant. Rows of PySpark hold the local time of this machine, without a zone.
+    answer = Lake.open(obj["conf"]).sql(query).toArrow()
+    show(answer.to_pylist(maps_as_pydicts="lossy"), format, list(dict.fromkeys(answer.column_names)))

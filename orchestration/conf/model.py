@@ -41,7 +41,7 @@ class Engine:
     shuffle_partitions: int = 2
     state_store: str = "heap"  # heap | rocksdb
     trigger_seconds: float = 5.0
-    max_batch_bytes: int = 134_217_728
+    max_batch_bytes: int = 268_435_456
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Vectors: declared order, forward fill, missing features, windows of different steps."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -10,7 +10,7 @@ from gold.schema import AGGREGATES
 from gold.spec import Group, Vector
 from gold.vectors import vectors
 from silver.spec import Aggregation, Metric
-from tests.rows import at
+from tests.rows import at, rows_of
 
 METRICS = {"t": Metric("t", Aggregation.AVERAGE, 600), "p": Metric("p", Aggregation.SUM, 3600), "h": Metric("h", Aggregation.STDDEV, 600)}
 
@@ -18,8 +18,8 @@ METRICS = {"t": Metric("t", Aggregation.AVERAGE, 600), "p": Metric("p", Aggregat
 def made(spark: SparkSession, windows: Sequence[tuple[str, str, datetime, float | None]], vector: Vector) -> list[tuple[Any, ...]]:
     rows = [(device, metric, end, end, value, 1, value, value, value, value, 0, 0) for device, metric, end, value in windows]
     group = Group("kitchen", tuple(METRICS), 600, "kitchen", vector)
-    found = vectors(spark.createDataFrame(rows, AGGREGATES), group, vector, METRICS).orderBy("entity", "window_end").collect()
-    return [(row.entity, row.window_end.replace(tzinfo=UTC), row.vector, row.missing, row.filled) for row in found]
+    found = rows_of(vectors(spark.createDataFrame(rows, AGGREGATES), group, vector, METRICS).orderBy("entity", "window_end"))
+    return [(row.entity, row.window_end, row.vector, row.missing, row.filled) for row in found]
 
 
 def test_features_stand_in_declared_order_and_a_missing_one_is_null_and_named(spark: SparkSession) -> None:
