@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from orchestration.errors import TidemarkError
@@ -28,7 +29,7 @@ def bind(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
                 f"  Restore the checkpoint, or move {table.path} away to build the table anew from the layer before it."
             )
     newest = max_in_log(written[0], "bronze_batch") if flow.startswith("bronze.") else None
-    _write(checkpoint / BINDING, {"flow": flow, "generation": GENERATION, "first_bronze_batch": 0 if newest is None else newest + 1})
+    write_durably(checkpoint / BINDING, {"flow": flow, "generation": GENERATION, "first_bronze_batch": 0 if newest is None else newest + 1})
 
 
 def first_bronze_batch(lake: Lake, table: Table) -> int:
@@ -37,8 +38,8 @@ def first_bronze_batch(lake: Lake, table: Table) -> int:
     return int(binding["first_bronze_batch"])
 
 
-def _write(file: Path, content: dict[str, object]) -> None:
-    """Whole or not at all: the name appears when the bytes are on disk."""
+def write_durably(file: Path, content: Mapping[str, object]) -> None:
+    """As JSON, whole or not at all: the name appears when the bytes are on disk."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_suffix(".draft")
     with draft.open("w") as stream:

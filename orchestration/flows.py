@@ -1,13 +1,14 @@
 """All flows on one screen: read this first.
 
     landing folders -> bronze.events -> silver.readings -> gold.<group>_aggregates and gold.<group>_vectors
-                                     -> silver.quarantine (what did not become a reading)
+                                     -> silver.ledger: silver.quarantine, silver.late, silver.duplicates
 
 A flow is one streaming query that feeds one layer: `rows` is what the query computes, with functions of the layers;
-`write` is what becomes of each micro-batch, safe to repeat. Nothing else in the product wires tables to functions.
+`write` is what becomes of each micro-batch, safe to repeat. A job follows flows: each time, it does what they left to do
+since it ran last. Nothing else in the product wires tables to functions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,11 +17,11 @@ from pyspark.sql import DataFrame
 from gold.aggregates import aggregates
 from gold.spec import Group
 from gold.windows import of_groups
-from orchestration import reading, writing
+from orchestration import ledger, reading, writing
 from orchestration.lake import Lake
 from orchestration.tables import Table, tables
 from silver.enrich import CATALOGUE, catalogue_rows
-from silver.readings import Declared, not_yet_readings, quarantine, readings
+from silver.readings import Declared, readings
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,24 @@ class Flow:
         return {"bronze.events": 0, "silver.readings": 1}.get(self.name, 2)
 
 
-def flows(lake: Lake) -> list[Flow]:
-    """Every flow that the conf asks for, in the order in which data passes them."""
-    return [bronze_events(lake), silver_readings(lake), silver_quarantine(lake), *(gold(lake, stream) for stream in streams(lake))]
+@dataclass(frozen=True)
+class Job:
+    """`run()` brings its tables up to date; yields rows that it has dealt with, after each step that a crash cannot undo."""
+
+    name: str
+    tables: tuple[Table, ...]
+    run: Callable[[], Iterable[int]]
+    stage: int
+
+    @property
+    def layer(self) -> str:
+        """silver or gold."""
+        return self.name.split(".", 1)[0]
+
+
+def flows(lake: Lake) -> list[Flow | Job]:
+    """Every flow and job that the conf asks for, in the order in which data passes them."""
+    return [bronze_events(lake), silver_readings(lake), silver_ledger(lake), *(gold(lake, stream) for stream in streams(lake))]
 
 
 def bronze_events(lake: Lake) -> Flow:
@@ -58,20 +74,15 @@ def silver_readings(lake: Lake) -> Flow:
     return Flow(
         table.name,
         (table,),
-        rows=lambda: readings(_events(lake), *_silver_knowledge(lake)),
+        # One bronze batch is one silver batch, whenever silver gets to it: what is late depends on bronze alone.
+        rows=lambda: readings(reading.stream(lake, "bronze.events", files_per_batch=1), *_silver_knowledge(lake)),
         write=partial(writing.append_batch, lake, table),
     )
 
 
-def silver_quarantine(lake: Lake) -> Flow:
-    table = tables(lake.conf)["silver.quarantine"]
-
-    def rejected(events: DataFrame, accepted: DataFrame) -> DataFrame:
-        return quarantine(not_yet_readings(events, accepted), *_silver_knowledge(lake))
-
-    return Flow(
-        table.name, (table,), rows=lambda: _events(lake).select("bronze_batch"), write=partial(writing.quarantined, lake, table, rejected)
-    )
+def silver_ledger(lake: Lake) -> Job:
+    written = tuple(tables(lake.conf)[f"silver.{name}"] for name in ("quarantine", "late", "duplicates"))
+    return Job(ledger.NAME, written, run=lambda: ledger.account_for_all(lake, _silver_knowledge(lake)), stage=2)
 
 
 def gold(lake: Lake, stream: str) -> Flow:
@@ -95,11 +106,6 @@ def streams(lake: Lake) -> dict[str, list[Group]]:
     for group in lake.conf.groups.values():
         by_stream.setdefault(group.stream, []).append(group)
     return by_stream
-
-
-def _events(lake: Lake) -> DataFrame:
-    """One bronze batch is one silver batch, whenever silver gets to it: what is late depends on bronze alone."""
-    return reading.stream(lake, "bronze.events", files_per_batch=1)
 
 
 def _silver_knowledge(lake: Lake) -> tuple[DataFrame, DataFrame, Declared]:

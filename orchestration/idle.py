@@ -21,12 +21,6 @@ SCHEMA = pa.schema([("stream", pa.string()), ("event_time", pa.timestamp("us", "
 """Grain: one tick of one stream. `event_time` is the instant up to which the stream is told that time has passed, plus its lateness."""
 
 
-def ensure_ticks(path: Path) -> None:
-    """An empty table of ticks, unless there is one."""
-    if not DeltaTable.is_deltatable(str(path)):
-        write_deltalake(path, SCHEMA.empty_table(), mode="append")
-
-
 def tick_if_idle(lake: Lake, stream: str, groups: Sequence[Group], now: datetime) -> bool:
     """Tick the stream if its readings stopped coming long enough ago and it was not ticked since. True if it was."""
     patience = [group.idle_close_seconds for group in groups if group.idle_close_seconds is not None]

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,15 @@ class Progress:
             if key > self._seen.get(flow, -1) and (batch["numInputRows"] or "addBatch" in batch["durationMs"]):
                 self._seen[flow] = key
                 self._batch(flow, batch)
+
+    def worked(self, job: str, rows: int, seconds: float) -> None:
+        """Report a step of a job."""
+        self._bars.start_task(self._tasks[job])
+        self._rows[job] += rows
+        self._bars.update(self._tasks[job], rows=self._rows[job], rate=rows / seconds if seconds else 0.0)
+        if not self._console.is_terminal:
+            line = {"job": job, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), "rows": rows, "seconds": round(seconds, 3)}
+            print(json.dumps(line), file=sys.stderr, flush=True)
 
     def idle_seconds(self, flow: str) -> float:
         """How long no batch of the flow has had rows."""

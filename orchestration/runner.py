@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,15 +10,16 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from orchestration import idle, ledger
 from orchestration.checkpoints import bind
-from orchestration.flows import Flow, streams
-from orchestration.idle import ensure_ticks, tick_if_idle
+from orchestration.flows import Flow, Job, streams
 from orchestration.intake import Look, claim_settled, claims_folder
 from orchestration.lake import Lake
 from orchestration.progress import Progress
 from orchestration.reading import TICKS
 from orchestration.registry import sync
-from orchestration.tables import ensure, tables
+from orchestration.tables import ensure, ensure_rows, tables
+from orchestration.work import Work
 
 POLL_SECONDS = 0.2
 
@@ -27,62 +28,74 @@ class StoppedError(Exception):
     """Raised inside a micro-batch before it has done anything, because the run is to end."""
 
 
-def run_once(lake: Lake, chosen: Sequence[Flow], progress: Progress, stop: threading.Event) -> None:
+def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
     """Stage by stage, until nothing waits. Micro-batches bound the memory, however much waits."""
     _prepare(lake, chosen)
-    if any(flow.layer == "bronze" for flow in chosen):
+    if any(each.layer == "bronze" for each in chosen):
         _claim_patiently(lake, progress)
-    for stage in sorted({flow.stage for flow in chosen}):
-        _run_to_end(lake, [flow for flow in chosen if flow.stage == stage], progress, stop)
-    idle = [flow for flow in chosen if flow.layer == "gold" and not stop.is_set() and _tick(lake, flow)]
-    _run_to_end(lake, idle, progress, stop)
+    for stage in sorted({each.stage for each in chosen}):
+        _run_to_end(lake, [each for each in chosen if each.stage == stage], progress, stop)
+    _run_to_end(lake, [flow for flow in _flows(chosen) if flow.layer == "gold" and _tick(lake, flow)], progress, stop)
 
 
-def run_continuously(lake: Lake, chosen: Sequence[Flow], progress: Progress, stop: threading.Event) -> None:
-    """All flows at once. After `stop` each ends with the batch that it is in."""
+def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
+    """All flows at once, and jobs behind them. After `stop` each ends with the batch that it is in."""
     _prepare(lake, chosen)
-    takes_in = any(flow.layer == "bronze" for flow in chosen)
-    if takes_in:
-        _claim(lake, progress)
+    takes_in = any(each.layer == "bronze" for each in chosen)
     trigger = {"processingTime": f"{lake.conf.engine.trigger_seconds} seconds"}
-    queries = [_start(lake, flow, stop, trigger) for flow in chosen]
-    next_look = time.monotonic() + lake.conf.engine.trigger_seconds
+    queries = {flow: _start(lake, flow, stop, trigger) for flow in _flows(chosen)}
+    works = {job: Work(job, progress, stop) for job in _jobs(chosen)}
+    next_look = 0.0
     while not stop.wait(POLL_SECONDS):
-        for flow, query in zip(chosen, queries, strict=True):
+        for flow, query in queries.items():
             progress.update(flow.name, query)
             _raise_if_broken(flow, query, stop)
         if time.monotonic() >= next_look:
             next_look = time.monotonic() + lake.conf.engine.trigger_seconds
             if takes_in:
                 _claim(lake, progress)
-            for flow in chosen:
+            for flow in queries:
                 if flow.layer == "gold" and progress.idle_seconds(flow.name) > _patience(lake, flow):
                     _tick(lake, flow)
-    _finish(chosen, queries, progress, stop)
+            for job, work in works.items():
+                if not work.is_active:
+                    work.finish()
+                    works[job] = Work(job, progress, stop)
+    _finish(queries, works.values(), progress, stop)
 
 
-def _prepare(lake: Lake, chosen: Sequence[Flow]) -> None:
+def _flows(chosen: Iterable[Flow | Job]) -> list[Flow]:
+    return [each for each in chosen if isinstance(each, Flow)]
+
+
+def _jobs(chosen: Iterable[Flow | Job]) -> list[Job]:
+    return [each for each in chosen if isinstance(each, Job)]
+
+
+def _prepare(lake: Lake, chosen: Sequence[Flow | Job]) -> None:
     """Registry, folders, tables and checkpoints, before the first query starts."""
     sync(lake.conf.lake, lake.conf.devices, datetime.now(UTC))
-    ensure_ticks(lake.table_path(TICKS))
+    ensure_rows(lake.table_path(TICKS), idle.SCHEMA)
+    ensure_rows(lake.table_path(ledger.TABLE), ledger.SCHEMA)
     for table in tables(lake.conf).values():
         ensure(lake.spark, table)
-    for flow in chosen:
+    for flow in _flows(chosen):
         bind(lake, flow.name, flow.tables)
     for source in lake.conf.sources.values():
         claims_folder(lake.conf.lake, source.name).mkdir(parents=True, exist_ok=True)
 
 
-def _run_to_end(lake: Lake, of_stage: Sequence[Flow], progress: Progress, stop: threading.Event) -> None:
-    if stop.is_set() or not of_stage:
+def _run_to_end(lake: Lake, of_stage: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
+    if stop.is_set():
         return
-    queries = [_start(lake, flow, stop, {"availableNow": True}) for flow in of_stage]
-    while any(query.isActive for query in queries):
+    queries = {flow: _start(lake, flow, stop, {"availableNow": True}) for flow in _flows(of_stage)}
+    works = [Work(job, progress, stop) for job in _jobs(of_stage)]
+    while any(query.isActive for query in queries.values()):
         time.sleep(POLL_SECONDS)
-        for flow, query in zip(of_stage, queries, strict=True):
+        for flow, query in queries.items():
             progress.update(flow.name, query)
             _raise_if_broken(flow, query, stop)
-    _finish(of_stage, queries, progress, stop)
+    _finish(queries, works, progress, stop)
 
 
 def _start(lake: Lake, flow: Flow, stop: threading.Event, trigger: dict[str, Any]) -> StreamingQuery:
@@ -103,14 +116,16 @@ def _gated(write: Callable[[DataFrame, int], None], stop: threading.Event) -> Ca
     return write_unless_stopped
 
 
-def _finish(of_run: Sequence[Flow], queries: Sequence[StreamingQuery], progress: Progress, stop: threading.Event) -> None:
+def _finish(queries: Mapping[Flow, StreamingQuery], works: Iterable[Work], progress: Progress, stop: threading.Event) -> None:
     """Wait for the current batches, stop what is between two, and pass on what went wrong."""
-    while any(query.isActive for query in queries):
-        for query in queries:
+    while any(query.isActive for query in queries.values()):
+        for query in queries.values():
             if query.isActive and not query.status["isTriggerActive"]:
                 query.stop()
         time.sleep(POLL_SECONDS)
-    for flow, query in zip(of_run, queries, strict=True):
+    for work in works:
+        work.finish()
+    for flow, query in queries.items():
         progress.update(flow.name, query)
         progress.ended(flow.name)
         _raise_if_broken(flow, query, stop)
@@ -138,7 +153,7 @@ def _claim_patiently(lake: Lake, progress: Progress) -> None:
 
 def _tick(lake: Lake, flow: Flow) -> bool:
     stream = flow.name.removeprefix("gold.")
-    return tick_if_idle(lake, stream, streams(lake)[stream], datetime.now(UTC))
+    return idle.tick_if_idle(lake, stream, streams(lake)[stream], datetime.now(UTC))
 
 
 def _patience(lake: Lake, flow: Flow) -> float:

@@ -53,7 +53,7 @@ def flows(conf: Conf) -> Iterator[tuple[str, str | None, list[str]]]:
     """Name, source table and tables of each flow; told again as orchestration.flows takes a second to import; a test compares the two."""
     yield "bronze.events", None, ["bronze.events"]
     yield "silver.readings", "bronze.events", ["silver.readings"]
-    yield "silver.quarantine", "bronze.events", ["silver.quarantine"]
+    yield "silver.ledger", None, ["silver.quarantine", "silver.late", "silver.duplicates"]
     for stream in dict.fromkeys(group.stream for group in conf.groups.values()):
         names = [group.name for group in conf.groups.values() if group.stream == stream]
         yield f"gold.{stream}", "silver.readings", [f"gold.{name}_{kind}" for name in names for kind in ("aggregates", "vectors")]

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, Schema
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from bronze.schema import EVENTS, EVENTS_PARTITION
 from gold.schema import AGGREGATES, VECTORS
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from silver.schema import QUARANTINE, READINGS
+from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
 GENERATION = 1
 
@@ -35,7 +35,10 @@ def tables(conf: Conf) -> dict[str, Table]:
     declared = [
         Table("bronze.events", conf.lake / "bronze/events", EVENTS, lineage, EVENTS_PARTITION),
         Table("silver.readings", conf.lake / "silver/readings", READINGS, ("device_id", "metric", "event_time", *lineage)),
-        Table("silver.quarantine", conf.lake / "silver/quarantine", QUARANTINE, ("device_id", "metric", "event_time", *lineage)),
+        *(
+            Table(f"silver.{name}", conf.lake / "silver" / name, ddl, ("device_id", "metric", "event_time", *lineage))
+            for name, ddl in (("quarantine", QUARANTINE), ("late", LATE), ("duplicates", DUPLICATES))
+        ),
     ]
     of_windows = ("window_end", "gold_batch")
     for group in conf.groups:
@@ -66,6 +69,12 @@ def ensure(spark: SparkSession, table: Table) -> None:
         )
 
 
+def ensure_rows(path: Path, schema: pa.Schema) -> None:
+    """The same for a table that Spark never writes."""
+    if not DeltaTable.is_deltatable(str(path)):
+        write_deltalake(path, schema.empty_table(), mode="append")
+
+
 def append(rows: DataFrame, table: Table, app_id: str, version: int) -> None:
     """Append `rows` once: of a repeat with the same app id and a version that is not higher nothing is written.
 
@@ -79,11 +88,20 @@ def append(rows: DataFrame, table: Table, app_id: str, version: int) -> None:
         rows.write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", version).save(str(table.path))
 
 
-def max_in_log(table: Table, column: str) -> Any:
+def append_rows(path: Path, rows: pa.Table, app_id: str, version: int) -> None:
+    """Append a few rows once, without Spark: for tables that Spark never writes."""
+    table = DeltaTable(path)
+    written = table.transaction_version(app_id)
+    if written is None or written < version:
+        properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
+        write_deltalake(table, rows, mode="append", commit_properties=properties)
+
+
+def max_in_log(table: Table, column: str, version: int | None = None) -> Any:
     """The greatest value of a column with statistics, from the log alone; None for an empty table."""
     if not DeltaTable.is_deltatable(str(table.path)):
         return None
-    files = pa.table(DeltaTable(table.path).get_add_actions(flatten=True)).to_pydict()
+    files = pa.table(DeltaTable(table.path, version).get_add_actions(flatten=True)).to_pydict()
     return max((value for value in files.get(f"max.{column}", []) if value is not None), default=None)
 
 

@@ -4,7 +4,7 @@ Every append carries pipeline/flow/table/generation as its application id and th
 Delta itself refuses the second one. Without it, a crash between two tables doubles rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -30,16 +30,6 @@ def events(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
 def append_batch(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     """Rows as the flow computed them."""
     append(batch, table, _app_id(lake, table.name, table), batch_id)
-
-
-def quarantined(lake: Lake, table: Table, rejected: Callable[[DataFrame, DataFrame], DataFrame], batch: DataFrame, batch_id: int) -> None:
-    """What `rejected` finds in the events of the bronze batch, given the readings that it has become so far."""
-    (bronze_batch,) = batch.agg(F.max("bronze_batch")).collect()[0]
-    if bronze_batch is not None:
-        # Read again as tables: Spark then leaves out the columns and files that a step does not need.
-        of_batch = F.col("bronze_batch") == bronze_batch
-        rows = rejected(lake.read("bronze.events").where(of_batch), lake.read("silver.readings").where(of_batch))
-        append(rows, table, _app_id(lake, table.name, table), batch_id)
 
 
 def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, batch_id: int) -> None:

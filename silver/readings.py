@@ -1,7 +1,7 @@
-"""The silver layer: events to readings and quarantine. Pure: the same functions run in the stream, in a replay and in a batch job.
+"""The silver layer: events to readings. Pure: the same functions run in the stream, in a replay and in a batch job.
 
-readings: grain one accepted measurement, typed, in the metric's unit, UTC, enriched, without duplicates within the lateness.
-quarantine: grain one measurement (or one unreadable event) that breaks a rule, with its payload and the rules' names.
+Grain: one accepted measurement, typed, in the metric's unit, UTC, enriched, without duplicates within the lateness.
+What becomes of all other measurements is in silver/ledger.py.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from expectations.judge import passing
 from expectations.rule import Rule
-from expectations.split import Split, split
 from silver.enrich import with_catalogue, with_registry
 from silver.instants import to_instant
 from silver.parse import measurements
@@ -23,10 +23,6 @@ KEYS = ["device_id", "metric", "event_time"]
 READING_COLUMNS = [
     *("device_id", "metric", "event_time", "value", "unit", "aggregation", "step_seconds", "zone", "groups"),
     *("source", "ingested_at", "bronze_batch", "bronze_row", "part", "parts"),
-]
-QUARANTINE_COLUMNS = [
-    *("broken_rules", "payload", "header", "device_id", "metric", "event_time", "value"),
-    *("source", "position", "received_at", "ingested_at", "bronze_batch", "bronze_row", "part"),
 ]
 
 
@@ -44,33 +40,15 @@ def readings(events: DataFrame, devices: DataFrame, catalogue: DataFrame, declar
 
     Keys are never null here: null keys are equal to dropDuplicates, which would keep one of them and lose the rest.
     """
-    accepted = judged(events, devices, catalogue, declared).accepted
+    accepted = passing(enriched(events, devices, catalogue, declared), rules_of(declared.policy, declared.rules))
     lateness = f"{declared.policy.lateness_seconds} seconds"
     return accepted.select(*READING_COLUMNS).withWatermark("event_time", lateness).dropDuplicates(KEYS)
 
 
-def quarantine(events: DataFrame, devices: DataFrame, catalogue: DataFrame, declared: Declared) -> DataFrame:
-    """Rejected measurements with every broken rule named."""
-    return judged(events, devices, catalogue, declared).rejected.select(*QUARANTINE_COLUMNS)
-
-
-def not_yet_readings(events: DataFrame, accepted: DataFrame) -> DataFrame:
-    """Events of one bronze batch without those whose every measurement is among `accepted`, readings of the same batch.
-
-    Only these can hold something for quarantine, and judging is by far the dearest step. Readings that are still to
-    come make no difference: a judgement is the same whenever it is made.
-    """
-    of_one_part = accepted.where(F.col("parts") == 1).select("bronze_row")
-    of_many_parts = accepted.where(F.col("parts") > 1).groupBy("bronze_row", "parts").count().where(F.col("count") == F.col("parts"))
-    complete = of_one_part.unionByName(of_many_parts.select("bronze_row"))
-    return events.join(F.broadcast(complete), on="bronze_row", how="left_anti").select(*events.columns)
-
-
-def judged(events: DataFrame, devices: DataFrame, catalogue: DataFrame, declared: Declared) -> Split:
-    """Every measurement of every event, accepted or rejected. An event of a source that conf no longer names is of neither side."""
+def enriched(events: DataFrame, devices: DataFrame, catalogue: DataFrame, declared: Declared) -> DataFrame:
+    """Every measurement of every event, with all that rules ask for. An event of a source that conf no longer names has none."""
     parsed = [_typed(events, shape, sources, declared.policy) for shape, sources in _sources_by_shape(declared.shapes)]
-    rows = with_registry(with_catalogue(reduce(DataFrame.unionByName, parsed), catalogue), devices, declared.policy)
-    return split(rows, rules_of(declared.policy, declared.rules))
+    return with_registry(with_catalogue(reduce(DataFrame.unionByName, parsed), catalogue), devices, declared.policy)
 
 
 def _sources_by_shape(shapes: Mapping[str, Shape]) -> list[tuple[Shape, list[str]]]:

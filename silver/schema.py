@@ -33,9 +33,32 @@ QUARANTINE = """
   ingested_at TIMESTAMP COMMENT 'from the event, UTC',
   bronze_batch BIGINT COMMENT 'lineage: identity of the event',
   bronze_row BIGINT COMMENT 'lineage: identity of the event',
-  part INT COMMENT 'lineage: which measurement of the event; 0 where the event could not be read'
+  part INT COMMENT 'lineage: which measurement of the event; 0 where the event could not be read',
+  parts INT COMMENT 'measurements that the event holds, good or bad; null where that is not counted'
 """
 """Grain: one measurement (or one unreadable event) that breaks a rule. Key: bronze_batch, bronze_row, part."""
+
+LATE = f"""{READINGS},
+  cause STRING COMMENT 'late: behind the watermark when it came'
+"""
+"""Grain: one accepted measurement that no reading has the key of, turned away by the watermark. Key: as of READINGS."""
+
+DUPLICATES = """
+  device_id STRING COMMENT 'as the source names it',
+  metric STRING COMMENT 'name in conf/metrics.yml',
+  event_time TIMESTAMP COMMENT 'when it was measured, UTC',
+  value DOUBLE COMMENT 'in the unit of the metric; may differ from the kept one',
+  source STRING COMMENT 'name of the source in conf/sources.yml',
+  ingested_at TIMESTAMP COMMENT 'from the event, UTC',
+  bronze_batch BIGINT COMMENT 'lineage: identity of the event',
+  bronze_row BIGINT COMMENT 'lineage: identity of the event',
+  part INT COMMENT 'lineage: which measurement of the event, from 0',
+  parts INT COMMENT 'measurements that the event holds, good or bad; null where that is not counted',
+  kept_batch BIGINT COMMENT 'identity of the measurement that was kept, in silver.readings or silver.late',
+  kept_row BIGINT COMMENT 'identity of the measurement that was kept',
+  kept_part INT COMMENT 'identity of the measurement that was kept'
+"""
+"""Grain: one accepted measurement whose device, metric and event time another one had before. Key: bronze_batch, bronze_row, part."""
 
 DEVICES = """
   device_id STRING COMMENT 'as the source names it',

@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from bronze.schema import EVENTS
 from silver.enrich import CATALOGUE, catalogue_rows
-from silver.readings import Declared, quarantine, readings
+from silver.ledger import judged, quarantine
+from silver.readings import Declared, readings
 from silver.schema import DEVICES, READINGS
 from silver.spec import Aggregation, Conversion, Metric, Origin, Policy, Shape, Time
 
@@ -62,7 +63,8 @@ def silver(spark: SparkSession, rows: DataFrame, shape: Shape = LONG, policy: Po
     """Readings and quarantine of events, in the order of events."""
     declared = Declared({"plant": shape}, policy, more.get("rules", ()))
     inputs = (rows, more.get("devices") or devices(spark), spark.createDataFrame(catalogue_rows(METRICS), CATALOGUE), declared)
-    return tuple(rows_of(layer(*inputs).orderBy("bronze_row", "part")) for layer in (readings, quarantine))  # type: ignore[return-value]
+    accepted, rejected = (rows_of(found.orderBy("bronze_row", "part")) for found in (readings(*inputs), quarantine(judged(*inputs))))
+    return accepted, rejected
 
 
 def rows_of(found: DataFrame) -> list[Any]:

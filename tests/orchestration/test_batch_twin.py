@@ -152,6 +152,10 @@ def assert_silver_equals_the_twin(made: Conf, case: Case, truth: pd.DataFrame) -
     turned_away = keys(twin.readings(truth)) - keys(expected)
     assert keys(twin.readings(truth)) - keys(found) == turned_away
     assert bool(turned_away) == case.loses
+    assert keys(table(made, "silver.late")) == turned_away
+    assert len(table(made, "silver.late")) == len(turned_away)
+    valid = truth[truth["kind"].isin(twin.VALID_KINDS)]
+    assert len(table(made, "silver.duplicates")) == len(valid) - len(found) - len(turned_away)
     broken = truth[~truth["kind"].isin(twin.VALID_KINDS)]
     assert len(table(made, "silver.quarantine")) == len(broken)
     assert bool(len(broken)) == (case.odds is DIRTY)

@@ -39,6 +39,14 @@ def test_a_late_a_duplicate_an_unreadable_and_a_future_row_leave_every_other_row
             "event_time_is_not_in_the_future",
             "payload_is_readable",
         ]
+        assert table(made, "silver.late").value.to_list() == [1000.0]
+        (duplicate,) = table(made, "silver.duplicates").to_dict("records")
+        (kept,) = readings[readings.value == 3].to_dict("records")
+        assert [duplicate[f"kept_{name}"] for name in ("batch", "row", "part")] == [kept["bronze_batch"], kept["bronze_row"], kept["part"]]
+        assert table(made, "ops.ledger").sort_values("bronze_batch").drop(columns=["bronze_batch", "source"]).to_numpy().tolist() == [
+            [34, 31, 2, 0, 1],
+            [2, 1, 0, 1, 0],
+        ]
         windows = table(made, "gold.kitchen_aggregates").sort_values("window_end")
         # The newest reading is of 00:40 and the lateness 10 minutes: 00:30 is the last window to be closed.
         assert list(zip(windows.window_end, windows.value, windows["count"], strict=True)) == [

@@ -17,13 +17,13 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
+from orchestration import idle, ledger
 from orchestration.conf.starter import write_starter
-from orchestration.idle import ensure_ticks
 from orchestration.lake import Lake
 from orchestration.simulate.feed import in_order
 from orchestration.simulate.landing import Landing
 from orchestration.simulate.plan import DEFAULT_START, Odds, plan
-from orchestration.tables import ensure, tables
+from orchestration.tables import ensure, ensure_rows, tables
 from tests.lakes import assert_same, conf, event, land, minutes, run, table
 from tests.twin import AGGREGATES, KEY, VECTORS, WINDOW
 
@@ -43,6 +43,8 @@ TABLES: Mapping[str, tuple[list[str], list[str], list[str]]] = {
         QUARANTINED,
         [*QUARANTINED, "broken_rules", "device_id", "metric", "event_time", "value", "source"],
     ),
+    "silver.late": (KEY, KEY, [*KEY, "value", "source", "cause"]),
+    "silver.duplicates": ([*IDENTITY, "part"], [*KEY, "value"], [*KEY, "value", "source"]),
     **{f"gold.{group}_aggregates": (WINDOW, WINDOW, [*AGGREGATES, "revision"]) for group in ("kitchen", "press_line", "building")},
     **{f"gold.{group}_vectors": (VECTORS[:3], VECTORS[:3], [*VECTORS, "revision"]) for group in ("kitchen", "press_line", "building")},
 }
@@ -132,7 +134,7 @@ def test_a_batch_that_reached_its_table_and_not_its_checkpoint_is_repeated_witho
     land(tmp_path, "1.json", ["{broken", *(event("oven", "temperature", minute, times[minute]) for minute in range(45))])
     run(made, spark)
     logs = list((made.lake / "checkpoints").glob("*/commits"))
-    assert len(logs) == 5
+    assert len(logs) == 4
     for log in logs:
         newest = max((entry for entry in log.iterdir() if entry.name.isdigit()), key=lambda entry: int(entry.name))
         newest.unlink()
@@ -151,12 +153,14 @@ def test_a_kill_while_a_table_is_made_leaves_nothing_that_the_next_run_trips_ove
     """The folder of its log is there first, and the first entry a moment later."""
     made = conf(tmp_path)
     declared = tables(made).values()
-    for path in (*(each.path for each in declared), made.lake / "ops" / "ticks"):
+    rows = {made.lake / "ops/ticks": idle.SCHEMA, made.lake / "ops/ledger": ledger.SCHEMA}
+    for path in (*(each.path for each in declared), *rows):
         (path / "_delta_log").mkdir(parents=True)
     for each in declared:
         ensure(spark, each)
-    ensure_ticks(made.lake / "ops" / "ticks")
-    assert {len(table(made, name)) for name in (*tables(made), "ops.ticks")} == {0}
+    for path, schema in rows.items():
+        ensure_rows(path, schema)
+    assert {len(table(made, name)) for name in (*tables(made), "ops.ticks", "ops.ledger")} == {0}
 
 
 @contextmanager
@@ -224,6 +228,6 @@ def assert_same_tables(found: Path, expected: Path) -> None:
     for name, (unique, order, columns) in TABLES.items():
         assert not of_found[name].duplicated(unique).any(), name
         assert_same(of_found[name], of_expected[name], order, columns)
-    silver = pd.concat([of_found[name] for name in ("silver.readings", "silver.quarantine")])
+    silver = pd.concat([of_found[name] for name in TABLES if name.startswith("silver.")])
     assert not silver.duplicated([*IDENTITY, "part"]).any()
     assert len(silver.merge(of_found["bronze.events"][IDENTITY])) == len(silver)

@@ -1,0 +1,171 @@
+"""The ledger: a job that follows silver.readings and accounts for every measurement of the bronze batches that silver has passed.
+
+What is not among the readings goes to silver.quarantine, silver.late or silver.duplicates; one row a batch and source in ops.ledger
+says how many went where. A range of batches is written down before it is accounted for, as Spark does with offsets, so that a run
+after a crash repeats exactly the same range, and Delta refuses what is there already.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import reduce
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from orchestration.checkpoints import write_durably
+from orchestration.lake import Lake
+from orchestration.status import last_batch, read_up_to
+from orchestration.tables import GENERATION, append, append_rows, max_in_log, tables
+from silver import ledger as layer
+from silver.readings import KEYS, Declared
+
+NAME = "silver.ledger"
+TABLE = "ops.ledger"
+ROWS_AT_ONCE = 2_000_000
+"""Bronze rows of one range (or one batch, if it has more): bounds the memory."""
+MEASUREMENTS = ("readings", "quarantined", "late", "duplicates")
+SCHEMA = pa.schema([("bronze_batch", pa.int64()), ("source", pa.string()), *((name, pa.int64()) for name in ("events", *MEASUREMENTS))])
+"""Grain: one bronze batch of one source. `events` counts messages, the others count measurements."""
+
+Knowledge = tuple[DataFrame, DataFrame, Declared]
+"""Devices, catalogue, and what else the silver layer asks for."""
+Counts = Counter[tuple[str, int, str]]
+"""By kind, bronze batch and source."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bronze batches `after` < batch <= `up_to`."""
+
+    after: int
+    up_to: int
+
+    def of(self, rows: DataFrame) -> DataFrame:
+        """The rows of these batches."""
+        return rows.where((F.col("bronze_batch") > self.after) & (F.col("bronze_batch") <= self.up_to))
+
+
+def account_for_all(lake: Lake, knowledge: Knowledge) -> Iterator[int]:
+    """Account for what silver has passed, range by range; yields the events of each once it is done."""
+    while (batches := _begun(lake) or _begin(lake)) is not None:
+        yield _account_for(lake, knowledge, batches)
+
+
+def passed_by_silver(lake: Lake) -> int | None:
+    """The newest bronze batch whose readings are all written; None before the first."""
+    checkpoint, bronze = lake.checkpoint("silver.readings"), tables(lake.conf)["bronze.events"]
+    done = last_batch(checkpoint)
+    if done.last_batch is None:
+        return None
+    version, index = read_up_to(checkpoint, done, str(DeltaTable(bronze.path).metadata().id))
+    batch: int | None = max_in_log(bronze, "bronze_batch", version if index >= 0 else version - 1)
+    return batch
+
+
+def accounted_for(lake: Lake) -> int:
+    """The newest bronze batch that the ledger has passed; -1 before the first."""
+    batch = DeltaTable(lake.table_path(TABLE)).transaction_version(_app_id(lake, TABLE))
+    return -1 if batch is None else batch
+
+
+def _begun(lake: Lake) -> Range | None:
+    """The range that a run before this one wrote down and did not finish."""
+    if not _file(lake).exists():
+        return None
+    batches = Range(**json.loads(_file(lake).read_text()))
+    return batches if batches.up_to > accounted_for(lake) else None
+
+
+def _begin(lake: Lake) -> Range | None:
+    after, passed = accounted_for(lake), passed_by_silver(lake)
+    if passed is None or passed <= after:
+        return None
+    batches = Range(after, _up_to(tables(lake.conf)["bronze.events"].path, after, passed))
+    write_durably(_file(lake), asdict(batches))
+    return batches
+
+
+def _up_to(bronze: Path, after: int, passed: int) -> int:
+    """As many batches as hold ROWS_AT_ONCE, at least one."""
+    log = pa.table(DeltaTable(bronze).get_add_actions(flatten=True)).to_pydict()
+    sizes = [(batch, rows) for batch, rows in zip(log["max.bronze_batch"], log["num_records"], strict=True) if batch is not None]
+    total, up_to = 0, None
+    for batch, rows in sorted(sizes):
+        if after < batch <= passed:
+            total += rows
+            if up_to is not None and total > ROWS_AT_ONCE:
+                return int(up_to)
+            up_to = batch
+    return passed
+
+
+def _account_for(lake: Lake, knowledge: Knowledge, batches: Range) -> int:
+    """Nearly all of the time is Spark's planning, so there are few jobs, and none for a table that gets nothing."""
+    events, accepted = batches.of(lake.read("bronze.events")), batches.of(lake.read("silver.readings"))
+    measurements = layer.judged(layer.not_yet_readings(events, accepted, batches.after + 1), *knowledge).persist()
+    try:
+        turned_away = layer.turned_away(measurements, accepted)
+        kinds = {"events": events, "readings": accepted, "quarantined": layer.quarantine(measurements), "turned away": turned_away}
+        counts = _counts(kinds)
+        if _total(counts, "quarantined"):
+            _append(lake, batches, "silver.quarantine", layer.quarantine(measurements))
+        if _total(counts, "turned away"):
+            counts += _sort_out(lake, batches, turned_away)
+    finally:
+        measurements.unpersist()
+    append_rows(lake.table_path(TABLE), _rows(counts), _app_id(lake, TABLE), batches.up_to)
+    return _total(counts, "events")
+
+
+def _sort_out(lake: Lake, batches: Range, turned_away: DataFrame) -> Counts:
+    """Late rows and duplicates."""
+    first, last = turned_away.agg(F.unix_micros(F.min("event_time")), F.unix_micros(F.max("event_time"))).collect()[0]
+    readings = lake.read("silver.readings").where(F.col("bronze_batch") <= batches.up_to)
+    late = lake.read("silver.late").where(F.col("bronze_batch") <= batches.after)  # not what an account that did not end wrote
+    kept = reduce(DataFrame.unionByName, (rows.select(*KEYS, *layer.IDENTITY) for rows in (readings, late)))
+    of_these_times = F.col("event_time").between(F.timestamp_micros(F.lit(first)), F.timestamp_micros(F.lit(last)))
+    beside = layer.with_kept(turned_away, kept.where(of_these_times)).persist()
+    try:
+        kinds = {"late": layer.late(beside), "duplicates": layer.duplicates(beside)}
+        counts = _counts(kinds)
+        for kind, rows in kinds.items():
+            if _total(counts, kind):
+                _append(lake, batches, f"silver.{kind}", rows)
+    finally:
+        beside.unpersist()
+    return counts
+
+
+def _counts(kinds: Mapping[str, DataFrame]) -> Counts:
+    """In one job."""
+    rows = [rows.select(F.lit(kind).alias("kind"), "bronze_batch", "source") for kind, rows in kinds.items()]
+    found = reduce(DataFrame.unionByName, rows).groupBy("kind", "bronze_batch", "source").count().collect()
+    return Counter({(row.kind, row.bronze_batch, row.source): row["count"] for row in found})
+
+
+def _total(counts: Counts, kind: str) -> int:
+    return sum(count for (counted, _, _), count in counts.items() if counted == kind)
+
+
+def _rows(counts: Counts) -> pa.Table:
+    batches = sorted({(batch, source) for _, batch, source in counts})
+    kinds = ("events", *MEASUREMENTS)
+    rows = [{"bronze_batch": batch, "source": source} | {kind: counts[kind, batch, source] for kind in kinds} for batch, source in batches]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def _append(lake: Lake, batches: Range, name: str, rows: DataFrame) -> None:
+    append(rows.coalesce(1), tables(lake.conf)[name], _app_id(lake, name), batches.up_to)
+
+
+def _app_id(lake: Lake, table: str) -> str:
+    return f"{lake.conf.pipeline}/{NAME}/{table}/{GENERATION}"
+
+
+def _file(lake: Lake) -> Path:
+    return lake.checkpoint(NAME) / "range.json"
