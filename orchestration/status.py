@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
 
+LEDGER = "silver.ledger"
 COLUMNS = ("flow", "table", "rows", "last_batch", "last_batch_at", "watermark_at", "lag_seconds", "behind")
 
 
@@ -42,9 +44,12 @@ def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
     """
     lines = []
     for flow, source, tables in flows(conf):
-        checkpoint = conf.lake / "checkpoints" / flow
-        batch = last_batch(checkpoint)
-        arrears = arrears_of(checkpoint, batch, path_of(conf, source), now) if source else Arrears()
+        if flow == LEDGER:
+            batch, arrears = of_ledger(conf, now)
+        else:
+            checkpoint = conf.lake / "checkpoints" / flow
+            batch = last_batch(checkpoint)
+            arrears = arrears_of(checkpoint, batch, path_of(conf, source), now) if source else Arrears()
         lines += [{"flow": flow, "table": table, "rows": rows(path_of(conf, table))} | asdict(batch) | asdict(arrears) for table in tables]
     return lines
 
@@ -53,7 +58,7 @@ def flows(conf: Conf) -> Iterator[tuple[str, str | None, list[str]]]:
     """Name, source table and tables of each flow; told again as orchestration.flows takes a second to import; a test compares the two."""
     yield "bronze.events", None, ["bronze.events"]
     yield "silver.readings", "bronze.events", ["silver.readings"]
-    yield "silver.ledger", None, ["silver.quarantine", "silver.late", "silver.duplicates"]
+    yield LEDGER, "bronze.events", ["silver.quarantine", "silver.late", "silver.duplicates"]
     for stream in dict.fromkeys(group.stream for group in conf.groups.values()):
         names = [group.name for group in conf.groups.values() if group.stream == stream]
         yield f"gold.{stream}", "silver.readings", [f"gold.{name}_{kind}" for name in names for kind in ("aggregates", "vectors")]
@@ -96,6 +101,32 @@ def arrears_of(checkpoint: Path, batch: Batch, source: Path, now: datetime) -> A
     return Arrears(round(max(lag, 0.0), 1), sum(unread for _, unread in waiting))
 
 
+def of_ledger(conf: Conf, now: datetime) -> tuple[Batch, Arrears]:
+    """The newest bronze batch that the ledger has passed, when, and what bronze holds after it."""
+    passed, events = path_of(conf, "ops.ledger"), path_of(conf, "bronze.events")
+    if not DeltaTable.is_deltatable(str(passed)):
+        return Batch(), Arrears()
+    table = DeltaTable(passed)
+    newest = max(pa.table(table.get_add_actions(flatten=True)).to_pydict().get("max.bronze_batch", []), default=None)
+    batch = Batch() if newest is None else Batch(newest, commit(passed, table.version())[1])
+    return batch, arrears_after(-1 if newest is None else newest, events, now)
+
+
+def arrears_after(bronze_batch: int, events: Path, now: datetime) -> Arrears:
+    """What bronze holds of later batches; they increase from version to version, so only the newest are looked at."""
+    if not DeltaTable.is_deltatable(str(events)):
+        return Arrears()
+    oldest, unread = now, 0
+    for number in range(DeltaTable(events).version(), -1, -1):
+        batches = [json.loads(add["stats"])["maxValues"]["bronze_batch"] for add in added(events, number) if add["dataChange"]]
+        if batches and max(batches) <= bronze_batch:
+            break
+        counts, committed_at = commit(events, number)
+        if sum(counts):
+            oldest, unread = committed_at, unread + sum(counts)
+    return Arrears(round(max((now - oldest).total_seconds(), 0.0), 1), unread)
+
+
 def read_up_to(checkpoint: Path, batch: Batch, table_id: str) -> tuple[int, int]:
     """Version and index of the source's file that the batch read last; (0, -1) before the first batch."""
     if batch.last_batch is None:
@@ -112,9 +143,20 @@ def commit(table: Path, version: int) -> tuple[list[int], datetime]:
 
     A version whose file is gone was cleaned up long after every flow passed it; one that only rearranges rows adds none.
     """
-    file = table / "_delta_log" / f"{version:020d}.json"
+    file = log_of(table, version)
     if not file.exists():
         return [], datetime.fromtimestamp(0, UTC)
-    added = [action["add"] for line in file.read_text().splitlines() if "add" in (action := json.loads(line))]
-    counts = [json.loads(add.get("stats") or "{}").get("numRecords", 0) if add["dataChange"] else 0 for add in added]
+    counts = [json.loads(add.get("stats") or "{}").get("numRecords", 0) if add["dataChange"] else 0 for add in added(table, version)]
     return counts, datetime.fromtimestamp(file.stat().st_mtime, UTC)
+
+
+def added(table: Path, version: int) -> list[dict[str, Any]]:
+    """What the log says of the files that a version adds, in its order; nothing where the log is gone."""
+    file = log_of(table, version)
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [action["add"] for line in lines if "add" in (action := json.loads(line))]
+
+
+def log_of(table: Path, version: int) -> Path:
+    """The file of the log that tells of a version."""
+    return table / "_delta_log" / f"{version:020d}.json"

@@ -29,9 +29,10 @@ def conf_of(folder: Path) -> Conf:
     return Conf(folder / "conf", "test", folder / "lake", Policy(600, 300, 1000), Engine(), {}, {}, {}, GROUPS, ())
 
 
-def append(table: Path, count: int, at: datetime) -> None:
+def append(table: Path, count: int, at: datetime, **columns: list[int]) -> None:
     """A version of `count` rows, committed at that time."""
-    write_deltalake(table, pa.table({"number": list(range(count))}), mode="append")
+    rows = {name: pa.array(values, pa.int64()) for name, values in ({"number": list(range(count))} | columns).items()}
+    write_deltalake(table, pa.table(rows), mode="append")
     os.utime(table / f"_delta_log/{DeltaTable(table).version():020d}.json", (at.timestamp(), at.timestamp()))
 
 
@@ -101,6 +102,32 @@ def test_a_version_read_in_part_counts_for_the_files_that_are_left(tmp_path: Pat
     left = [json.loads(add["stats"])["numRecords"] for add in added][1:]
     finished(conf.lake / "checkpoints/silver.readings", 0, None, read_up_to(events, 0, 0))
     assert of("silver.readings", conf)["behind"] == sum(left) > 0
+
+
+def ingested(conf: Conf, batch: int, count: int, at: datetime) -> None:
+    """A bronze batch of `count` events."""
+    append(conf.lake / "bronze/events", count, at, bronze_batch=[batch] * count)
+
+
+def test_the_ledger_is_behind_by_the_events_of_later_batches_and_lags_by_the_oldest_of_them(tmp_path: Path) -> None:
+    conf = conf_of(tmp_path)
+    for batch, count in enumerate((1, 10, 100)):
+        ingested(conf, batch, count, NOON + timedelta(minutes=count))
+    append(conf.lake / "ops/ledger", 1, NOON + timedelta(minutes=5), bronze_batch=[0])
+    row = of("silver.ledger", conf, NOON + timedelta(minutes=11))
+    assert [row[name] for name in COLUMNS[3:]] == [0, NOON + timedelta(minutes=5), None, 60.0, 110]
+    append(conf.lake / "ops/ledger", 2, NOON + timedelta(hours=2), bronze_batch=[1, 2])
+    DeltaTable(conf.lake / "bronze/events").optimize.compact()
+    row = of("silver.ledger", conf, NOON + timedelta(hours=3))
+    assert [row[name] for name in COLUMNS[3:]] == [2, NOON + timedelta(hours=2), None, 0.0, 0]
+
+
+def test_a_ledger_that_has_not_begun_is_behind_by_all_events(tmp_path: Path) -> None:
+    conf = conf_of(tmp_path)
+    append(conf.lake / "ops/ledger", 0, NOON, bronze_batch=[])
+    ingested(conf, 0, 7, NOON)
+    row = of("silver.ledger", conf, NOON + timedelta(seconds=9))
+    assert [row[name] for name in COLUMNS[3:]] == [None, None, None, 9.0, 7]
 
 
 def test_rearranging_a_table_leaves_nobody_behind(tmp_path: Path) -> None:
