@@ -1,0 +1,120 @@
+"""What the account finds wrong, told for people: each identity with what is wrong with it, beside the payload of its event."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from orchestration.account import COUNTED, EVENTS, KINDS, MEASUREMENTS, WRONG, Account, Books, Rows
+from silver.spec import Shape
+
+MOST = 10
+LONGEST_PAYLOAD = 100
+COLUMNS = ("bronze_batch", "bronze_row", "part", "wrong", "payload")
+TABLES = [f"silver.{table}" for table in KINDS.values()]
+
+SUSPECTS = f"""
+  with {EVENTS} select bronze_batch, bronze_row, source, copies, parts, parts_seen from judged
+  where {" or ".join(f"{wrong} > 0" for wrong in WRONG)} order by bronze_batch, bronze_row limit {MOST}
+"""
+MEASUREMENTS_OF_ONE = (
+    f"select part, kind, source, count(*) as n from ({MEASUREMENTS}) group by part, kind, source order by part, kind, source"
+)
+PAYLOAD = "select payload from events where {of} limit 1"
+
+Parts = Mapping[int | None, Rows]
+"""Of one event: the measurements that silver holds, by part."""
+
+
+def offences(books: Books, found: Account, shapes: Mapping[str, Shape]) -> Rows:
+    """The first identities that are not accounted for once, and the first counts that are not those that were written; ten of each."""
+    told: Rows = []
+    for suspects in found.suspects:
+        for event in books.ask(SUSPECTS, of=suspects):
+            if len(told) < MOST:
+                told += _of_event(books, event, shapes.get(event["source"]))
+    return told[:MOST] + list(_altered(found.batches))[:MOST]
+
+
+def _of_event(books: Books, event: Mapping[str, Any], shape: Shape | None) -> Rows:
+    identity = " and ".join(f"({name} is not distinct from {_literal(event[name])})" for name in ("bronze_batch", "bronze_row"))
+    parts: dict[int | None, Rows] = defaultdict(list)
+    for row in books.ask(MEASUREMENTS_OF_ONE, of=identity):
+        parts[row["part"]].append(row)
+    payload = next((row["payload"] for row in books.ask(PAYLOAD, of=identity)), None)
+    found = _without_event(parts) if not event["copies"] else _with_event(event, parts, shape)
+    return [
+        {"bronze_batch": event["bronze_batch"], "bronze_row": event["bronze_row"], "part": part, "wrong": wrong, "payload": _short(payload)}
+        for part, wrong in found
+    ]
+
+
+def _without_event(parts: Parts) -> Iterator[tuple[int | None, str]]:
+    for part, rows in parts.items():
+        yield part, f"in {_tables(rows)}, but there is no such event in bronze.events"
+
+
+def _with_event(event: Mapping[str, Any], parts: Parts, shape: Shape | None) -> Iterator[tuple[int | None, str]]:
+    if event["copies"] > 1:
+        yield None, f"{event['copies']} times in bronze.events"
+    for part, rows in parts.items():
+        if sum(row["n"] for row in rows) > 1:
+            yield part, f"more than once: in {_tables(rows)}"
+        if strangers := {row["source"] for row in rows} - {event["source"]}:
+            yield part, f"of source {', '.join(map(repr, strangers))} in {_tables(rows)}, of {event['source']!r} in bronze.events"
+    if event["parts_seen"] > event["parts"]:
+        yield None, f"{event['parts_seen']} measurements in silver ({_named(parts)}), of an event that holds {event['parts']}"
+    if event["parts_seen"] < event["parts"]:
+        yield from _missing(event, parts, shape)
+
+
+def _missing(event: Mapping[str, Any], parts: Parts, shape: Shape | None) -> Iterator[tuple[int | None, str]]:
+    """Which ones are missing is known where every place in the event holds a measurement; a wide row may have blanks."""
+    expected = event["parts"]
+    has_no_blanks = shape is not None and len(shape.metrics) in (0, expected)
+    missing = [part for part in range(expected) if part not in parts]
+    if not parts:
+        yield 0 if shape is not None and not shape.metrics and shape.each is None else None, "in no table of silver"
+    elif has_no_blanks and len(missing) == expected - len(parts):
+        yield from ((part, f"in no table of silver; {_named(parts)} of {expected} there") for part in missing)
+    else:
+        yield None, f"{expected - len(parts)} of {expected} measurements in no table of silver; {_named(parts)} there"
+
+
+def _altered(batches: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        if batch["altered"]:
+            written = {count: batch["written"].get(count, 0) for count in COUNTED}
+            wrong = "; ".join(
+                f"{count} {batch[count]}, was {was} when it was written" for count, was in written.items() if was != batch[count]
+            )
+            yield {
+                "bronze_batch": batch["bronze_batch"],
+                "bronze_row": None,
+                "part": None,
+                "wrong": f"{batch['source']}: {wrong}",
+                "payload": None,
+            }
+
+
+def _tables(rows: Rows) -> str:
+    times = Counter[str]()
+    for row in rows:
+        times[TABLES[row["kind"]]] += row["n"]
+    return " and ".join(table if n == 1 else f"{table} ({n} times)" for table, n in times.items())
+
+
+def _named(parts: Parts) -> str:
+    return f"part{'s' if len(parts) > 1 else ''} {', '.join(str(part) for part in list(parts)[:MOST])}" + (
+        ", ..." if len(parts) > MOST else ""
+    )
+
+
+def _literal(number: int | None) -> str:
+    return "null" if number is None else str(number)
+
+
+def _short(payload: bytes | None) -> str | None:
+    if payload is None:
+        return None
+    text = bytes(payload[:LONGEST_PAYLOAD]).decode("utf-8", "backslashreplace")
+    return text if len(payload) <= LONGEST_PAYLOAD else f"{text}... ({len(payload)} bytes)"

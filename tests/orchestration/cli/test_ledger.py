@@ -1,0 +1,168 @@
+"""`tidemark ledger` as a command: what it prints, draws and answers. Lakes are written by hand: two batches of a long source."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from orchestration import ledger
+from orchestration.account import COLUMNS, KINDS
+from orchestration.account_plot import MOST_BARS, bars_of, draw
+from orchestration.cli.app import exit_code
+from orchestration.conf.model import Conf
+from orchestration.lake import Lake
+from tests.lakes import conf
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+NUMBER = pa.int64()
+IDENTITY = [("bronze_batch", NUMBER), ("bronze_row", NUMBER)]
+EVENTS = pa.schema(
+    [*IDENTITY, ("payload", pa.binary()), ("source", pa.string()), ("ingested_at", pa.timestamp("us", "UTC")), ("ingested_on", pa.date32())]
+)
+SILVER = pa.schema([*IDENTITY, ("part", pa.int32()), ("parts", pa.int32()), ("source", pa.string())])
+EVENTS_OF_A_BATCH = 3
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conf:
+    """Two batches of three events, a day apart, all of them readings; the ledger has passed both. The command finds this lake."""
+    found = conf(tmp_path)
+    monkeypatch.setattr(Lake, "open", classmethod(lambda *_: Lake(found)))
+    silver(found, "readings", [])
+    for kind in KINDS.values():
+        silver(found, kind, [])
+    for batch in range(2):
+        sent(found, batch)
+        silver(found, "readings", [(batch, row) for row in range(EVENTS_OF_A_BATCH)])
+        passed(found, batch)
+    return found
+
+
+def sent(made: Conf, batch: int) -> None:
+    """Events of a batch, as bronze has them; the first has a payload that would steer a terminal."""
+    at = NOON + timedelta(days=batch)
+    rows = [(batch, row, b"\x1b[31m" + b"x" * 1000 if row == 0 else b"{}", "plant", at, at.date()) for row in range(EVENTS_OF_A_BATCH)]
+    write_deltalake(
+        made.lake / "bronze/events",
+        pa.Table.from_pylist([dict(zip(EVENTS.names, row, strict=True)) for row in rows], EVENTS),
+        mode="append",
+        partition_by=["ingested_on"],
+    )
+
+
+def silver(made: Conf, kind: str, identities: Sequence[tuple[int, int]]) -> None:
+    """Measurements of events that have one."""
+    rows = [{"bronze_batch": batch, "bronze_row": row, "part": 0, "parts": 1, "source": "plant"} for batch, row in identities]
+    write_deltalake(made.lake / "silver" / kind, pa.Table.from_pylist(rows, SILVER), mode="append")
+
+
+def passed(made: Conf, batch: int) -> None:
+    """What the ledger writes when it has accounted for a batch of nothing but readings."""
+    counts = {"events": EVENTS_OF_A_BATCH, "readings": EVENTS_OF_A_BATCH, "quarantined": 0, "late": 0, "duplicates": 0}
+    row = pa.Table.from_pylist([{"bronze_batch": batch, "source": "plant"} | counts], ledger.SCHEMA)
+    done = CommitProperties(app_transactions=[Transaction(ledger._app_id(Lake(made), ledger.TABLE), batch)])
+    write_deltalake(made.lake / "ops/ledger", row, mode="append", commit_properties=done)
+
+
+def answered(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, list[list[object]], str]:
+    """Exit code, rows without their source, and stderr."""
+    code = exit_code(["ledger", "--format", "json", *options])
+    out, err = capsys.readouterr()
+    rows = json.loads(out) if out else []
+    assert all(tuple(row) == COLUMNS for row in rows)
+    return code, [list(row.values())[1:] for row in rows], err
+
+
+def test_a_clean_lake_is_a_row_a_day_and_a_yes(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
+    days = [["2026-01-05", 3, 3, 0, 0, 0, 0, 0, 0, 0, 0], ["2026-01-06", 3, 3, 0, 0, 0, 0, 0, 0, 0, 0]]
+    assert answered(capsys) == (0, days, "")
+
+
+def test_since_a_day_counts_from_its_first_batch_on(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
+    DeltaTable(made.lake / "silver/readings").delete("bronze_batch = 0")
+    assert answered(capsys, "--since", "2026-01-06") == (0, [["2026-01-06", 3, 3, 0, 0, 0, 0, 0, 0, 0, 0]], "")
+    assert answered(capsys, "--since", "2026-01-07") == (0, [], "")
+    assert answered(capsys, "--since", "2026-01-05")[0] == 1
+
+
+def test_events_that_the_ledger_has_not_come_to_are_waiting_whatever_silver_has_of_them(
+    made: Conf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sent(made, 2)
+    silver(made, "readings", [(2, 0), (2, 1)])
+    silver(made, "quarantine", [(2, 2)])  # a run that was killed while it accounted for the batch
+    code, rows, _ = answered(capsys, "--since", "2026-01-07")
+    assert (code, rows) == (0, [["2026-01-07", 3, 0, 0, 0, 0, 0, 0, 0, 0, 3]])
+    passed(made, 2)
+    code, rows, _ = answered(capsys, "--since", "2026-01-07")
+    assert (code, rows) == (1, [["2026-01-07", 3, 2, 1, 0, 0, 0, 0, 0, 1, 0]])
+
+
+def test_what_is_wrong_is_told_after_the_table_beside_a_payload_that_is_short_and_harmless(
+    made: Conf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    DeltaTable(made.lake / "silver/readings").delete("bronze_row = 0")
+    assert exit_code(["ledger"]) == 1
+    out, err = capsys.readouterr()
+    table, wrong = out.index("unaccounted"), out.index("in no table of silver")
+    assert table < wrong
+    assert "\\x1b[31mxxx" in out
+    assert "... (1005 bytes)" in out
+    assert "\x1b" not in out
+    assert len(max(out.splitlines(), key=len)) < 300
+    assert err == ""
+
+
+def test_for_programs_stdout_is_rows_alone_and_what_is_wrong_is_on_stderr(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
+    silver(made, "late", [(1, 2)])
+    code, rows, err = answered(capsys)
+    assert (code, rows[1]) == (1, ["2026-01-06", 3, 3, 0, 1, 0, 0, 1, 0, 1, 0])
+    assert err.splitlines() == [
+        "bronze_batch 1 bronze_row 2 part 0: more than once: in silver.readings and silver.late  {}",
+        "bronze_batch 1: plant: late 1, was 0 when it was written",
+    ]
+
+
+def test_of_many_identities_the_first_ten_are_told(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
+    silver(made, "readings", [(7, row) for row in range(99)])
+    code, rows, err = answered(capsys)
+    assert (code, rows[0]) == (1, [None, 0, 0, 0, 0, 0, 0, 0, 99, 0, 0])
+    assert [line.split(":")[0] for line in err.splitlines()] == [f"bronze_batch 7 bronze_row {row} part 0" for row in range(10)]
+
+
+def test_a_lake_that_does_not_exist_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Lake, "open", classmethod(lambda *_: Lake(conf(tmp_path))))
+    assert exit_code(["ledger"]) == 4
+    out, err = capsys.readouterr()
+    assert (out, err) == (
+        "",
+        f"tidemark: there is no bronze.events in the lake at {tmp_path / 'lake'}: bring it up to date with `tidemark run --once`.\n",
+    )
+
+
+def test_a_picture_is_drawn_of_the_same_account(made: Conf, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "new" / "ledger.png"
+    code, rows, err = answered(capsys, "--plot", str(picture))
+    assert (code, len(rows), err) == (0, 2, f"{picture}\n")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert answered(capsys, "--since", "2026-01-07", "--plot", str(picture))[0] == 4
+
+
+def test_many_batches_share_bars_and_lose_nothing() -> None:
+    fates = {"duplicates": 1, "late": 0, "quarantined": 0, "waiting": 0, "unaccounted": 0, "doubled": 0, "strays": 0}
+    batches = [
+        {"bronze_batch": n, "readings": n, "events": n + 1, "ingested_at": NOON, "ingested_on": date(2026, 1, 5)} | fates
+        for n in range(1000)
+    ]
+    bars = bars_of(batches)
+    assert MOST_BARS / 2 < len(bars) <= MOST_BARS
+    assert sum(bar["readings"] for bar in bars) == sum(range(1000))
+    assert [(bar["first"], bar["last"]) for bar in bars[:2]] == [(0, 16), (17, 33)]
+    titles = [panel.get_title(loc="left") for panel in draw(batches).axes]
+    assert titles == ["all, on one scale", "duplicates", "late", "quarantined"]
