@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -104,9 +105,7 @@ class Slice:
         if self.after is not None:
             conditions.append(f"bronze_batch > {self.after}")
         if self.up_to is not None:
-            conditions.append(
-                f"bronze_batch <= {self.up_to}" if self.after is not None else f"coalesce(bronze_batch <= {self.up_to}, true)"
-            )
+            conditions.append(f"(bronze_batch <= {self.up_to}" + (")" if self.after is not None else " or bronze_batch is null)"))
         if self.shares > 1:
             conditions.append(f"coalesce(bronze_row, 0) & {self.shares - 1} = {self.share}")
         return " and ".join(conditions)
@@ -119,6 +118,7 @@ class Books:
     accounted: int
     query: QueryBuilder
     tables: Mapping[str, DeltaTable]
+    paths: Mapping[str, Path]
 
     def ask(self, sql: str, **words: object) -> Rows:
         """Rows of a query over events, written and the tables of KINDS."""
@@ -141,10 +141,11 @@ def opened(lake: Lake) -> Books:
     if missing:
         raise TidemarkError(f"there is no {missing[-1]} in the lake at {lake.conf.lake}: bring it up to date with `tidemark run --once`.")
     accounted, query = accounted_for(lake), QueryBuilder(SETTINGS)
-    tables = {word: DeltaTable(lake.table_path(name)) for word, name in places.items()}
+    paths = {word: lake.table_path(name) for word, name in places.items()}
+    tables = {word: DeltaTable(path) for word, path in paths.items()}
     for word, table in tables.items():
         query.register(word, table)
-    return Books(accounted, query, tables)
+    return Books(accounted, query, tables, paths)
 
 
 def account(books: Books, since: date | None = None) -> Account:

@@ -2,7 +2,10 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from orchestration.account import COUNTED, EVENTS, KINDS, MEASUREMENTS, WRONG, Account, Books, Rows
 from silver.spec import Shape
@@ -33,6 +36,31 @@ def offences(books: Books, found: Account, shapes: Mapping[str, Shape]) -> Rows:
             if len(told) < MOST:
                 told += _of_event(books, event, shapes.get(event["source"]))
     return told[:MOST] + list(_altered(found.batches))[:MOST]
+
+
+def damaged(books: Books) -> Rows:
+    """Files that are gone, or are not as long as their table's log says; while there are any, nobody can take an account."""
+    return [
+        {"bronze_batch": file.get("min.bronze_batch"), "bronze_row": None, "part": None, "wrong": _of_file(path, file), "payload": None}
+        for word, table in books.tables.items()
+        for file in pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        if _length(path := books.paths[word] / file["path"]) != file["size_bytes"]
+    ][:MOST]
+
+
+def _of_file(path: Path, file: Mapping[str, Any]) -> str:
+    """The rows that it held are known from the log."""
+    length = _length(path)
+    found = "is gone" if length is None else f"has {length} bytes, its table's log says {file['size_bytes']}"
+    rows = f"{file['num_records']} rows of bronze batches {file.get('min.bronze_batch')} to {file.get('max.bronze_batch')} are unaccounted"
+    return f"{path} {found}: {rows} until it is restored"
+
+
+def _length(file: Path) -> int | None:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 def _of_event(books: Books, event: Mapping[str, Any], shape: Shape | None) -> Rows:

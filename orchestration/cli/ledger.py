@@ -1,6 +1,6 @@
 """`tidemark ledger`: is every event accounted for?"""
 
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,29 +33,40 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, f
     waiting      events that the ledger has not come to yet
 
     \b
-    Exit code 1: something is unaccounted, doubled, stray or altered; the first ten identities are told after the table.
+    Exit code 1: something is unaccounted, doubled, stray or altered, and the first ten identities are told after the table; or files of
+    the tables are gone or cut, and then these.
 
     \b
     Example:
       tidemark ledger --since 2026-01-05 --plot artifacts/ledger.png
     """
-    from rich.console import Console
+    from orchestration.account import COLUMNS, by_day
 
-    from orchestration import account, offences
-    from orchestration.lake import Lake
-
-    lake = Lake.open(obj["conf"])
-    with Console(stderr=True).status("accounting"):
-        books = account.opened(lake)
-        found = account.account(books, since.date() if since else None)
-        wrong = offences.offences(books, found, {name: source.shape for name, source in lake.conf.sources.items()})
-    show(account.by_day(found.batches), format, account.COLUMNS)
+    batches, wrong = taken(obj["conf"], since.date() if since else None)
+    show(by_day(batches), format, COLUMNS)
     told(wrong, format)
-    if picture is not None:
+    if picture is not None and (batches or not wrong):
         from orchestration.account_plot import plot
 
-        click.echo(plot(found.batches, picture), err=True)
+        click.echo(plot(batches, picture), err=True)
     return 1 if wrong else 0
+
+
+def taken(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
+    """The account by batch, and what is wrong."""
+    from rich.console import Console
+
+    from orchestration.account import account, opened
+    from orchestration.lake import Lake
+    from orchestration.offences import damaged, offences
+
+    lake = Lake.open(conf)
+    with Console(stderr=True).status("accounting"):
+        books = opened(lake)
+        if files := damaged(books):
+            return [], files
+        found = account(books, since)
+        return found.batches, offences(books, found, {name: source.shape for name, source in lake.conf.sources.items()})
 
 
 def told(wrong: "Rows", format: str) -> None:

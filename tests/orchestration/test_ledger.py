@@ -1,5 +1,6 @@
 """`tidemark ledger`: a clean lake is clean, and whatever is done to a table by hand is named with the identity of the event."""
 
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from pyspark.sql import SparkSession
 from orchestration import account
 from orchestration.conf.model import Conf, Source
 from orchestration.lake import Lake
-from orchestration.offences import offences
+from orchestration.offences import damaged, offences
 from silver.spec import Origin, Shape, Time
 from tests.lakes import conf, event, land, minutes, run
 from tests.rows import at
@@ -201,6 +202,21 @@ def test_a_bronze_file_replaced_by_one_with_other_rows_leaves_rows_astray_and_ro
     assert alarms(found)[2] > 0
     first = min(rows.filter(pc.equal(rows["bronze_batch"], 0))["bronze_row"].to_pylist())
     assert (0, first) == wrong[0][:2]
+
+
+@pytest.mark.parametrize("name", ["bronze.events", "silver.quarantine"])
+@pytest.mark.parametrize("length", [None, 0, 1000])
+def test_a_file_that_is_gone_or_cut_is_told_with_the_rows_that_it_held(name: str, length: int | None, made: Conf) -> None:
+    file = max(map(Path, table(made, name).file_uris()), key=lambda file: file.stat().st_size)
+    if length is None:
+        file.unlink()
+    else:
+        os.truncate(file, length)
+    (told,) = damaged(account.opened(Lake(made)))
+    found = "is gone" if length is None else f"has {length} bytes"
+    assert told["bronze_batch"] == 0
+    assert told["wrong"].startswith(f"{file} {found}")
+    assert told["wrong"].endswith("rows of bronze batches 0 to 0 are unaccounted until it is restored")
 
 
 def test_an_event_that_bronze_has_twice_is_doubled(made: Conf) -> None:
