@@ -1,6 +1,7 @@
 """What a user declares about device groups: frozen, free of Spark, made by orchestration.conf from YAML."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,15 @@ class Vector:
     entity: str
     features: tuple[str, ...]
     max_fill_seconds: int = 0
+
+
+class Late(StrEnum):
+    """What becomes of rows that come when their window is closed."""
+
+    AMEND = "amend"
+    """They are folded in: the window comes again with a higher revision."""
+    KEEP_ASIDE = "keep_aside"
+    """They stay in silver.late and gold.<group>_late, and windows stay as they were emitted."""
 
 
 @dataclass(frozen=True)
@@ -30,3 +40,4 @@ class Group:
     vector: Vector | None = None
     idle_close_seconds: int | None = None
     label: str | None = None
+    late: Late = Late.AMEND

@@ -10,18 +10,20 @@ from silver.spec import Metric
 
 WATERMARK_DELAY_KEY = "spark.watermarkDelayMs"
 """Marks a column as event time, as `withWatermark` and `window` do; Spark then closes groups by it."""
+COUNTED = ("device_id", "metric", "event_time", "value", "groups")
+"""What windows need of a reading."""
 
 
 def of_groups(readings: DataFrame, groups: Sequence[Group]) -> DataFrame:
-    """Readings that count for at least one of the groups."""
+    """Readings that count for at least one of the groups, with all their columns."""
     any_group = F.lit(False)
     for group in groups:
         any_group = any_group | _counts_for(group)
-    return readings.where(any_group).select("device_id", "metric", "event_time", "value", "groups")
+    return readings.where(any_group)
 
 
 def ticks(instants: DataFrame, groups: Sequence[Group]) -> DataFrame:
-    """Instants to rows like those of `of_groups`, without device and value: they move the watermark and count nowhere.
+    """Instants to rows with the columns COUNTED, without device and value: they move the watermark and count nowhere.
 
     They carry a metric and groups, because Spark pushes what it knows of readings (such as "the metric is not null")
     below the watermark, and would keep ticks without them from ever reaching it.
@@ -36,8 +38,9 @@ def ticks(instants: DataFrame, groups: Sequence[Group]) -> DataFrame:
 
 
 def windowed(readings: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Metric]) -> DataFrame:
-    """One row per reading, group and window, in a stream under one watermark: the largest lateness of the groups.
+    """One row per reading, group and window, with all columns of readings.
 
+    In a stream there is one watermark: the largest lateness of the groups.
     The watermark follows the event time of readings, and a window closes once its *end* is behind it, whatever its step:
     `window_end` carries the mark that Spark's own `window` puts on its column. (With the window's start as watermark
     column, short windows would wait for the longest one.)
@@ -50,7 +53,7 @@ def windowed(readings: DataFrame, groups: Sequence[Group], metrics: Mapping[str,
     return (
         readings.withWatermark("event_time", f"{lateness} seconds")
         .select("*", _end_seconds(used).alias("end_seconds"))
-        .select("device_id", "metric", "event_time", "value", group.alias("group"), window_end)
+        .select(*readings.columns, group.alias("group"), window_end)
     )
 
 

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame
 
 from gold.aggregates import aggregates
 from gold.spec import Group
-from gold.windows import of_groups
-from orchestration import ledger, reading, writing
+from gold.windows import COUNTED, of_groups
+from orchestration import amendments, ledger, reading, writing
 from orchestration.lake import Lake
 from orchestration.tables import Table, tables
 from silver.enrich import CATALOGUE, catalogue_rows
@@ -38,11 +38,6 @@ class Flow:
         """bronze, silver or gold."""
         return self.name.split(".", 1)[0]
 
-    @property
-    def stage(self) -> int:
-        """In a run that ends, flows of a stage wait for those of the stage before."""
-        return {"bronze.events": 0, "silver.readings": 1}.get(self.name, 2)
-
 
 @dataclass(frozen=True)
 class Job:
@@ -51,7 +46,6 @@ class Job:
     name: str
     tables: tuple[Table, ...]
     run: Callable[[], Iterable[int]]
-    stage: int
 
     @property
     def layer(self) -> str:
@@ -61,7 +55,13 @@ class Job:
 
 def flows(lake: Lake) -> list[Flow | Job]:
     """Every flow and job that the conf asks for, in the order in which data passes them."""
-    return [bronze_events(lake), silver_readings(lake), silver_ledger(lake), *(gold(lake, stream) for stream in streams(lake))]
+    return [
+        bronze_events(lake),
+        silver_readings(lake),
+        silver_ledger(lake),
+        *(gold(lake, stream) for stream in streams(lake)),
+        gold_amendments(lake),
+    ]
 
 
 def bronze_events(lake: Lake) -> Flow:
@@ -82,22 +82,27 @@ def silver_readings(lake: Lake) -> Flow:
 
 def silver_ledger(lake: Lake) -> Job:
     written = tuple(tables(lake.conf)[f"silver.{name}"] for name in ("quarantine", "late", "duplicates"))
-    return Job(ledger.NAME, written, run=lambda: ledger.account_for_all(lake, _silver_knowledge(lake)), stage=2)
+    return Job(ledger.NAME, written, run=lambda: ledger.account_for_all(lake, _silver_knowledge(lake)))
 
 
 def gold(lake: Lake, stream: str) -> Flow:
     groups, metrics = streams(lake)[stream], lake.conf.metrics
 
     def closed_windows() -> DataFrame:
-        of_stream = of_groups(reading.stream(lake, "silver.readings"), groups)
+        of_stream = of_groups(reading.stream(lake, "silver.readings"), groups).select(*COUNTED)
         return aggregates(reading.with_ticks(lake, stream, groups, of_stream), groups, metrics)
 
     return Flow(
         f"gold.{stream}",
-        tuple(table for group in groups for table in writing.gold_tables(lake, group)),
+        tuple(table for group in groups for table in writing.gold_tables(lake, group)[:2]),
         rows=closed_windows,
         write=partial(writing.windows, lake, f"gold.{stream}", groups),
     )
+
+
+def gold_amendments(lake: Lake) -> Job:
+    written = tuple(writing.gold_tables(lake, group)[2] for group in lake.conf.groups.values())
+    return Job(amendments.NAME, written, run=lambda: amendments.amend_all(lake.interpreted(), streams(lake)))
 
 
 def streams(lake: Lake) -> dict[str, list[Group]]:

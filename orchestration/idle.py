@@ -21,16 +21,20 @@ SCHEMA = pa.schema([("stream", pa.string()), ("event_time", pa.timestamp("us", "
 """Grain: one tick of one stream. `event_time` is the instant up to which the stream is told that time has passed, plus its lateness."""
 
 
+def patience_seconds(groups: Sequence[Group]) -> float:
+    """How long the least patient group of a stream waits; infinite where none closes when idle."""
+    return min((group.idle_close_seconds for group in groups if group.idle_close_seconds is not None), default=float("inf"))
+
+
 def tick_if_idle(lake: Lake, stream: str, groups: Sequence[Group], now: datetime) -> bool:
     """Tick the stream if its readings stopped coming long enough ago and it was not ticked since. True if it was."""
-    patience = [group.idle_close_seconds for group in groups if group.idle_close_seconds is not None]
-    if not patience:
+    patience = patience_seconds(groups)
+    if patience == float("inf"):
         return False
-    readings = lake.read("silver.readings")
-    of_stream = of_groups(readings.withColumn("value", F.col("ingested_at")), groups)
+    of_stream = of_groups(lake.read("silver.readings"), groups)
     # Arrow keeps an instant an instant. Rows of PySpark hold the local time of this machine, without a zone.
-    (newest,) = of_stream.agg(F.max("event_time").alias("at"), F.max("value").alias("ingested_at")).toArrow().to_pylist()
-    if newest["at"] is None or now - newest["ingested_at"] < timedelta(seconds=min(patience)):
+    (newest,) = of_stream.agg(F.max("event_time").alias("at"), F.max("ingested_at").alias("ingested_at")).toArrow().to_pylist()
+    if newest["at"] is None or now - newest["ingested_at"] < timedelta(seconds=patience):
         return False
     longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
     lateness = max(group.lateness_seconds for group in groups)

@@ -1,5 +1,6 @@
 """A lake opened: its conf, its folders, its session and its tables by name."""
 
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -9,7 +10,9 @@ from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.jars import fetched
 from orchestration.java import require_java
-from orchestration.session import spark_session
+from orchestration.session import INTERPRETED, spark_session
+from orchestration.snapshots import chosen
+from orchestration.views import views
 
 
 class Lake:
@@ -33,6 +36,13 @@ class Lake:
         require_java()
         return spark_session(self.conf.engine, fetched(), self.conf.lake / "spark.log")
 
+    def interpreted(self) -> "Lake":
+        """The same lake in a session of its own, for jobs of a few rows: see `session.interpreted`."""
+        session = self.spark.newSession()
+        for key, value in INTERPRETED.items():
+            session.conf.set(key, value)
+        return Lake(self.conf, session)
+
     def table_path(self, name: str) -> Path:
         """Where a table is, whether it exists or not."""
         database, table = name.split(".", 1)
@@ -42,25 +52,17 @@ class Lake:
         """Where a flow keeps what it has read."""
         return self.conf.lake / "checkpoints" / flow
 
-    def tables(self) -> dict[str, Path]:
-        """Every table that exists, by its SQL name."""
-        logs = sorted(self.conf.lake.glob("*/*/_delta_log"))
-        return {f"{log.parent.parent.name}.{log.parent.name}": log.parent for log in logs}
-
     def read(self, name: str) -> DataFrame:
         """The latest version of a table."""
         return self.spark.read.format("delta").load(str(self.table_path(name)))
 
-    def sql(self, query: str) -> DataFrame:
-        """Rows of a query over the tables that exist, under their names."""
-        databases = self.tables()
-        for database in {name.split(".", 1)[0] for name in databases}:
-            self.spark.sql(f"create database if not exists `{database}`")
-        for name, path in databases.items():
-            database, table = name.split(".", 1)
-            self.spark.sql(f"create table if not exists `{database}`.`{table}` using delta location '{_quoted(path)}'")
+    def sql(self, query: str, snapshot: int | None = None, at: datetime | None = None) -> DataFrame:
+        """Rows of a query over one snapshot, of that id or the newest at that instant; the newest one by default.
+
+        Tables that no snapshot pins (ops, quality, the registry) are read in their latest version, and so is everything in a lake
+        without snapshots.
+        """
+        for name, select in views(self.conf, chosen(self.conf.lake, snapshot, at), query).items():
+            self.spark.sql(f"create database if not exists `{name.split('.', 1)[0]}`")
+            self.spark.sql(f"create or replace view `{name.replace('.', '`.`', 1)}` as {select}")
         return self.spark.sql(query)
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("\\", "\\\\").replace("'", "\\'")

@@ -112,8 +112,8 @@ def _account_for(lake: Lake, knowledge: Knowledge, batches: Range) -> int:
         turned_away = layer.turned_away(measurements, accepted)
         kinds = {"events": events, "readings": accepted, "quarantined": layer.quarantine(measurements), "turned away": turned_away}
         counts = _counts(kinds)
-        if _total(counts, "quarantined"):
-            _append(lake, batches, "silver.quarantine", layer.quarantine(measurements))
+        if quarantined := _total(counts, "quarantined"):
+            _append(lake, batches, "silver.quarantine", layer.quarantine(measurements), quarantined)
         if _total(counts, "turned away"):
             counts += _sort_out(lake, batches, turned_away)
     finally:
@@ -134,8 +134,8 @@ def _sort_out(lake: Lake, batches: Range, turned_away: DataFrame) -> Counts:
         kinds = {"late": layer.late(beside), "duplicates": layer.duplicates(beside)}
         counts = _counts(kinds)
         for kind, rows in kinds.items():
-            if _total(counts, kind):
-                _append(lake, batches, f"silver.{kind}", rows)
+            if count := _total(counts, kind):
+                _append(lake, batches, f"silver.{kind}", rows, count)
     finally:
         beside.unpersist()
     return counts
@@ -159,8 +159,8 @@ def _rows(counts: Counts) -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def _append(lake: Lake, batches: Range, name: str, rows: DataFrame) -> None:
-    append(rows.coalesce(1), tables(lake.conf)[name], _app_id(lake, name), batches.up_to)
+def _append(lake: Lake, batches: Range, name: str, rows: DataFrame, count: int) -> None:
+    append(rows.coalesce(1), tables(lake.conf)[name], _app_id(lake, name), batches.up_to, count)
 
 
 def _app_id(lake: Lake, table: str) -> str:

@@ -1,140 +1,140 @@
-"""Runs flows: `run_once` brings every table up to date and ends, `run_continuously` goes on until it is told to stop."""
+"""Runs flows and jobs: `run_once` brings every table up to date and ends, `run_continuously` goes on until it is told to stop.
+
+Gold runs in rounds behind silver. The queries of a round start while silver is between two batches, so that all streams end at the same
+bronze batch; then come the amendments, then the snapshot of the cut.
+"""
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
-from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame
-from pyspark.sql.streaming.query import StreamingQuery
+from deltalake import DeltaTable
 
-from orchestration import idle, ledger
+from orchestration import cuts, idle, ledger, snapshots
 from orchestration.checkpoints import bind
 from orchestration.flows import Flow, Job, streams
 from orchestration.intake import Look, claim_settled, claims_folder
 from orchestration.lake import Lake
 from orchestration.progress import Progress
+from orchestration.queries import AVAILABLE_NOW, POLL_SECONDS, Gate, finish, report, run_out, started
 from orchestration.reading import TICKS
 from orchestration.registry import sync
 from orchestration.tables import ensure, ensure_rows, tables
-from orchestration.work import Work
-
-POLL_SECONDS = 0.2
-
-
-class StoppedError(Exception):
-    """Raised inside a micro-batch before it has done anything, because the run is to end."""
+from orchestration.work import Work, do
 
 
 def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
-    """Stage by stage, until nothing waits. Micro-batches bound the memory, however much waits."""
-    _prepare(lake, chosen)
-    if any(each.layer == "bronze" for each in chosen):
+    """Layer by layer, until nothing waits. Micro-batches bound the memory, however much waits."""
+    run = Run(lake, chosen, progress, stop)
+    run.prepare()
+    if run.flows["bronze"]:
         _claim_patiently(lake, progress)
-    for stage in sorted({each.stage for each in chosen}):
-        _run_to_end(lake, [each for each in chosen if each.stage == stage], progress, stop)
-    _run_to_end(lake, [flow for flow in _flows(chosen) if flow.layer == "gold" and _tick(lake, flow)], progress, stop)
+    for flow in (*run.flows["bronze"], *run.flows["silver"]):
+        if not stop.is_set():
+            run_out(started(lake, [flow], AVAILABLE_NOW, run.gate), progress, run.gate)
+    account = Work(ledger.NAME, run.account)
+    try:
+        run.close_windows()
+    finally:
+        account.finish()
+    if not stop.is_set() and run.close_idle_windows(patient=False):
+        run.close_windows()
+    run.settle()
 
 
 def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
-    """All flows at once, and jobs behind them. After `stop` each ends with the batch that it is in."""
-    _prepare(lake, chosen)
-    takes_in = any(each.layer == "bronze" for each in chosen)
+    """Bronze and silver all the time, ledger and gold behind them. After `stop` each ends with the batch that it is in."""
+    run = Run(lake, chosen, progress, stop)
+    run.prepare()
     trigger = {"processingTime": f"{lake.conf.engine.trigger_seconds} seconds"}
-    queries = {flow: _start(lake, flow, stop, trigger) for flow in _flows(chosen)}
-    works = {job: Work(job, progress, stop) for job in _jobs(chosen)}
+    queries = started(lake, [*run.flows["bronze"], *run.flows["silver"]], trigger, run.gate)
+    behind: dict[str, Work] = {}
     next_look = 0.0
     while not stop.wait(POLL_SECONDS):
-        for flow, query in queries.items():
-            progress.update(flow.name, query)
-            _raise_if_broken(flow, query, stop)
+        report(queries, progress, run.gate)
         if time.monotonic() >= next_look:
             next_look = time.monotonic() + lake.conf.engine.trigger_seconds
-            if takes_in:
+            if run.flows["bronze"]:
                 _claim(lake, progress)
-            for flow in queries:
-                if flow.layer == "gold" and progress.idle_seconds(flow.name) > _patience(lake, flow):
-                    _tick(lake, flow)
-            for job, work in works.items():
-                if not work.is_active:
-                    work.finish()
-                    works[job] = Work(job, progress, stop)
-    _finish(queries, works.values(), progress, stop)
+            for name, todo in (("ledger", run.account), ("gold", run.round)):
+                if name in behind and not behind[name].is_active:
+                    behind.pop(name).finish()
+                if name not in behind:
+                    behind[name] = Work(name, todo)
+    try:
+        finish(queries, progress, run.gate)
+    finally:
+        for work in behind.values():
+            work.finish()
 
 
-def _flows(chosen: Iterable[Flow | Job]) -> list[Flow]:
-    return [each for each in chosen if isinstance(each, Flow)]
+class Run:
+    """What one run does, flow by flow and job by job; only those that were chosen."""
 
+    def __init__(self, lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
+        """Nothing happens yet."""
+        self._lake, self._progress = lake, progress
+        self.gate = Gate(stop)
+        flows = [each for each in chosen if isinstance(each, Flow)]
+        self.flows = {layer: [flow for flow in flows if flow.layer == layer] for layer in ("bronze", "silver", "gold")}
+        self._jobs = {each.name: each for each in chosen if isinstance(each, Job)}
+        self._seen: tuple[int, ...] = ()
 
-def _jobs(chosen: Iterable[Flow | Job]) -> list[Job]:
-    return [each for each in chosen if isinstance(each, Job)]
+    def prepare(self) -> None:
+        """Registry, folders, tables and checkpoints, before the first query starts."""
+        lake = self._lake
+        sync(lake.conf.lake, lake.conf.devices, datetime.now(UTC))
+        for name, schema in ((TICKS, idle.SCHEMA), (ledger.TABLE, ledger.SCHEMA), (snapshots.TABLE, snapshots.SCHEMA)):
+            ensure_rows(lake.table_path(name), schema)
+        for table in tables(lake.conf).values():
+            ensure(lake.spark, table)
+        for flow in (flow for of_layer in self.flows.values() for flow in of_layer):
+            bind(lake, flow.name, flow.tables)
+        for source in lake.conf.sources.values():
+            claims_folder(lake.conf.lake, source.name).mkdir(parents=True, exist_ok=True)
 
+    def account(self) -> None:
+        """The ledger, as far as silver has come."""
+        self._do("silver.ledger")
 
-def _prepare(lake: Lake, chosen: Sequence[Flow | Job]) -> None:
-    """Registry, folders, tables and checkpoints, before the first query starts."""
-    sync(lake.conf.lake, lake.conf.devices, datetime.now(UTC))
-    ensure_rows(lake.table_path(TICKS), idle.SCHEMA)
-    ensure_rows(lake.table_path(ledger.TABLE), ledger.SCHEMA)
-    for table in tables(lake.conf).values():
-        ensure(lake.spark, table)
-    for flow in _flows(chosen):
-        bind(lake, flow.name, flow.tables)
-    for source in lake.conf.sources.values():
-        claims_folder(lake.conf.lake, source.name).mkdir(parents=True, exist_ok=True)
+    def round(self) -> None:
+        """Gold, as far as silver has come, if it has moved; what is late; the snapshot."""
+        self.close_idle_windows(patient=True)
+        names = ("silver.readings", ledger.TABLE, TICKS)
+        versions = tuple(DeltaTable(self._lake.table_path(name)).version() for name in names)
+        if versions != self._seen:
+            self.close_windows()
+            self.settle()
+            self._seen = versions
 
+    def close_windows(self) -> None:
+        """Gold of all streams, up to the same bronze batch."""
+        if not self.gate.stop.is_set():
+            with self.gate.hold_silver():
+                queries = started(self._lake, self.flows["gold"], AVAILABLE_NOW, self.gate)
+                self.gate.await_begin(queries)
+            run_out(queries, self._progress, self.gate)
 
-def _run_to_end(lake: Lake, of_stage: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
-    if stop.is_set():
-        return
-    queries = {flow: _start(lake, flow, stop, {"availableNow": True}) for flow in _flows(of_stage)}
-    works = [Work(job, progress, stop) for job in _jobs(of_stage)]
-    while any(query.isActive for query in queries.values()):
-        time.sleep(POLL_SECONDS)
-        for flow, query in queries.items():
-            progress.update(flow.name, query)
-            _raise_if_broken(flow, query, stop)
-    _finish(queries, works, progress, stop)
+    def close_idle_windows(self, *, patient: bool) -> bool:
+        """Tick streams whose readings stopped coming; True if one was. `patient`: look at a stream only when nothing came for as long."""
+        ticked = False
+        for flow in self.flows["gold"]:
+            stream = flow.name.removeprefix("gold.")
+            groups = streams(self._lake)[stream]
+            if not patient or self._progress.idle_seconds(flow.name) > idle.patience_seconds(groups):
+                ticked |= idle.tick_if_idle(self._lake, stream, groups, datetime.now(UTC))
+        return ticked
 
+    def settle(self) -> None:
+        """Amendments, then the snapshot."""
+        self._do("gold.amendments")
+        if not self.gate.stop.is_set():
+            cuts.take(self._lake, [*streams(self._lake)], datetime.now(UTC))
 
-def _start(lake: Lake, flow: Flow, stop: threading.Event, trigger: dict[str, Any]) -> StreamingQuery:
-    # A batch without data only moves the watermark: gold needs it to close windows, silver would only clear state earlier.
-    lake.spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", flow.layer == "gold")
-    writer = flow.rows().writeStream.queryName(flow.name).foreachBatch(_gated(flow.write, stop))
-    return writer.option("checkpointLocation", str(lake.checkpoint(flow.name))).trigger(**trigger).start()
-
-
-def _gated(write: Callable[[DataFrame, int], None], stop: threading.Event) -> Callable[[DataFrame, int], None]:
-    """A batch that has begun is finished; after `stop` none begins."""
-
-    def write_unless_stopped(batch: DataFrame, batch_id: int) -> None:
-        if stop.is_set():
-            raise StoppedError
-        write(batch, batch_id)
-
-    return write_unless_stopped
-
-
-def _finish(queries: Mapping[Flow, StreamingQuery], works: Iterable[Work], progress: Progress, stop: threading.Event) -> None:
-    """Wait for the current batches, stop what is between two, and pass on what went wrong."""
-    while any(query.isActive for query in queries.values()):
-        for query in queries.values():
-            if query.isActive and not query.status["isTriggerActive"]:
-                query.stop()
-        time.sleep(POLL_SECONDS)
-    for work in works:
-        work.finish()
-    for flow, query in queries.items():
-        progress.update(flow.name, query)
-        progress.ended(flow.name)
-        _raise_if_broken(flow, query, stop)
-
-
-def _raise_if_broken(flow: Flow, query: StreamingQuery, stop: threading.Event) -> None:
-    broken: StreamingQueryException | None = query.exception()
-    if broken is not None and not (stop.is_set() and StoppedError.__name__ in str(broken)):
-        raise broken
+    def _do(self, name: str) -> None:
+        if name in self._jobs and not self.gate.stop.is_set():
+            do(self._jobs[name], self._progress, self.gate.stop)
 
 
 def _claim(lake: Lake, progress: Progress) -> list[Look]:
@@ -149,13 +149,3 @@ def _claim_patiently(lake: Lake, progress: Progress) -> None:
     if any(look.unsettled for look in _claim(lake, progress)):
         time.sleep(max(source.settle_seconds for source in lake.conf.sources.values()))
         progress.left_out([file for look in _claim(lake, progress) for file in look.unsettled])
-
-
-def _tick(lake: Lake, flow: Flow) -> bool:
-    stream = flow.name.removeprefix("gold.")
-    return idle.tick_if_idle(lake, stream, streams(lake)[stream], datetime.now(UTC))
-
-
-def _patience(lake: Lake, flow: Flow) -> float:
-    of_stream = streams(lake)[flow.name.removeprefix("gold.")]
-    return min((group.idle_close_seconds for group in of_stream if group.idle_close_seconds is not None), default=float("inf"))

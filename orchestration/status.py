@@ -62,6 +62,7 @@ def flows(conf: Conf) -> Iterator[tuple[str, str | None, list[str]]]:
     for stream in dict.fromkeys(group.stream for group in conf.groups.values()):
         names = [group.name for group in conf.groups.values() if group.stream == stream]
         yield f"gold.{stream}", "silver.readings", [f"gold.{name}_{kind}" for name in names for kind in ("aggregates", "vectors")]
+    yield "gold.amendments", None, [f"gold.{group}_late" for group in conf.groups]
 
 
 def path_of(conf: Conf, table: str) -> Path:

@@ -1,19 +1,20 @@
-"""Jobs at work: in threads beside the streaming queries, each ending after the step that it is in."""
+"""Work beside the streaming queries, in threads of their own."""
 
 import threading
 import time
+from collections.abc import Callable
 
 from orchestration.flows import Job
 from orchestration.progress import Progress
 
 
 class Work:
-    """A job at work. What it raises comes out of `finish`."""
+    """Something done in a thread. What it raises comes out of `finish`."""
 
-    def __init__(self, job: Job, progress: Progress, stop: threading.Event) -> None:
-        """It starts now, and ends when nothing is left to do or after `stop`."""
+    def __init__(self, name: str, do: Callable[[], object]) -> None:
+        """It starts now."""
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._to_the_end, args=(job, progress, stop), name=job.name)
+        self._thread = threading.Thread(target=self._to_the_end, args=(do,), name=name)
         self._thread.start()
 
     @property
@@ -27,13 +28,18 @@ class Work:
         if self._error is not None:
             raise self._error
 
-    def _to_the_end(self, job: Job, progress: Progress, stop: threading.Event) -> None:
-        begin = time.monotonic()
+    def _to_the_end(self, do: Callable[[], object]) -> None:
         try:
-            for rows in job.run():
-                progress.worked(job.name, rows, time.monotonic() - begin)
-                if stop.is_set():
-                    break
-                begin = time.monotonic()
+            do()
         except BaseException as error:
             self._error = error
+
+
+def do(job: Job, progress: Progress, stop: threading.Event) -> None:
+    """A job until it has nothing left to do, or after `stop` until it is between two steps."""
+    begin = time.monotonic()
+    for rows in job.run():
+        progress.worked(job.name, rows, time.monotonic() - begin)
+        if stop.is_set():
+            return
+        begin = time.monotonic()

@@ -5,17 +5,30 @@ Delta itself refuses the second one. Without it, a crash between two tables doub
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bronze.events import identified, without_headers
+from gold.revisions import WINDOW_KEY, latest
 from gold.spec import Group, Vector
 from gold.vectors import vectors
 from orchestration.checkpoints import first_bronze_batch
 from orchestration.intake import first_line
 from orchestration.lake import Lake
-from orchestration.tables import GENERATION, Table, append, max_in_log, tables
+from orchestration.session import interpreted
+from orchestration.tables import FEW, GENERATION, Table, append, max_in_log, tables
+
+
+@dataclass(frozen=True)
+class Closed:
+    """Windows of one group that a micro-batch closed. `first_end`: the least end, in seconds since 1970."""
+
+    rows: DataFrame
+    count: int
+    first_end: int
 
 
 def events(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
@@ -24,12 +37,12 @@ def events(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     bronze_batch = first_bronze_batch(lake, table) + batch_id
     # One file a commit, so that silver can take one commit at a time.
     rows = without_headers(batch, _headers(batch, with_header)).coalesce(1)
-    append(identified(rows, bronze_batch), table, _app_id(lake, table.name, table), bronze_batch)
+    append(identified(rows, bronze_batch), table, app_id(lake, table.name, table), bronze_batch)
 
 
 def append_batch(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     """Rows as the flow computed them."""
-    append(batch, table, _app_id(lake, table.name, table), batch_id)
+    append(batch, table, app_id(lake, table.name, table), batch_id)
 
 
 def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, batch_id: int) -> None:
@@ -38,40 +51,47 @@ def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, ba
     stamped = _stamped(batch.where(F.col("device_id").isNotNull()), batch_id).persist()
     try:
         # This also runs the query to its end. Most batches close nothing, and then nothing is written.
-        found = stamped.groupBy("group").agg(F.unix_seconds(F.min("window_end"))).collect()
-        first_ends: dict[str, int] = dict(found)
-        for group in groups:
-            if group.name in first_ends:
+        found = stamped.groupBy("group").agg(F.unix_seconds(F.min("window_end")), F.count("*")).collect()
+        with interpreted(batch.sparkSession) if sum(count for _, _, count in found) <= FEW else nullcontext():
+            for name, first_end, count in found:
                 # Few rows: one partition saves the vectors two shuffles, and every table small files.
-                closed = stamped.where(F.col("group") == group.name).drop("group").coalesce(1)
-                _append_group(lake, flow, group, closed, first_ends[group.name], batch_id)
+                closed = stamped.where(F.col("group") == name).drop("group").coalesce(1)
+                group = next(group for group in groups if group.name == name)
+                _append_group(lake, flow, group, Closed(closed, count, first_end), batch_id)
     finally:
         stamped.unpersist()
 
 
-def gold_tables(lake: Lake, group: Group) -> tuple[Table, Table]:
-    """Aggregates and vectors of a group."""
-    declared = tables(lake.conf)
-    return declared[f"gold.{group.name}_aggregates"], declared[f"gold.{group.name}_vectors"]
+def gold_tables(lake: Lake, group: Group) -> tuple[Table, Table, Table]:
+    """Aggregates, vectors and late rows of a group."""
+    aggregates, of_vectors, late = (tables(lake.conf)[f"gold.{group.name}_{kind}"] for kind in ("aggregates", "vectors", "late"))
+    return aggregates, of_vectors, late
 
 
-def _append_group(lake: Lake, flow: str, group: Group, closed: DataFrame, first_end: int, batch_id: int) -> None:  # noqa: PLR0917
-    aggregates, of_vectors = gold_tables(lake, group)
+def read_latest(lake: Lake, table: Table, key: Sequence[str]) -> DataFrame:
+    """The newest revision of each row of a gold table."""
+    history = lake.read(table.name)
+    return latest(history, key) if max_in_log(table, "revision") else history
+
+
+def _append_group(lake: Lake, flow: str, group: Group, closed: Closed, batch_id: int) -> None:
+    aggregates, of_vectors, _ = gold_tables(lake, group)
     is_first = max_in_log(aggregates, "gold_batch") is None
-    append(closed, aggregates, _app_id(lake, flow, aggregates), batch_id)
+    append(closed.rows, aggregates, app_id(lake, flow, aggregates), batch_id, closed.count)
     if group.vector is not None:
         # Without the rows of this batch, which a repeated batch finds in the table already.
-        earlier = None if is_first else lake.read(aggregates.name).where(F.col("gold_batch") < batch_id)
-        completed = _completed(lake, group, group.vector, closed, earlier, first_end)
-        append(_stamped(completed, batch_id), of_vectors, _app_id(lake, flow, of_vectors), batch_id)
+        earlier = None if is_first else read_latest(lake, aggregates, WINDOW_KEY).where(F.col("gold_batch") < batch_id)
+        completed = _completed(lake, group, group.vector, closed, earlier)
+        append(_stamped(completed, batch_id), of_vectors, app_id(lake, flow, of_vectors), batch_id, closed.count)
 
 
-def _completed(lake: Lake, group: Group, vector: Vector, closed: DataFrame, earlier: DataFrame | None, first_end: int) -> DataFrame:  # noqa: PLR0917
+def _completed(lake: Lake, group: Group, vector: Vector, closed: Closed, earlier: DataFrame | None) -> DataFrame:
     """Vectors at the ends of windows that closed now; earlier windows only fill them."""
+    rows = closed.rows
     if vector.max_fill_seconds and earlier is not None:
-        reach = F.timestamp_seconds(F.lit(first_end - vector.max_fill_seconds))
-        closed = closed.unionByName(earlier.where(F.col("window_end") >= reach))
-    return vectors(closed, group, vector, lake.conf.metrics).where(F.col("window_end") >= F.timestamp_seconds(F.lit(first_end)))
+        reach = F.timestamp_seconds(F.lit(closed.first_end - vector.max_fill_seconds))
+        rows = rows.unionByName(earlier.where(F.col("window_end") >= reach))
+    return vectors(rows, group, vector, lake.conf.metrics).where(F.col("window_end") >= F.timestamp_seconds(F.lit(closed.first_end)))
 
 
 def _stamped(rows: DataFrame, batch_id: int) -> DataFrame:
@@ -86,5 +106,6 @@ def _headers(batch: DataFrame, sources: Sequence[str]) -> DataFrame | None:
     return batch.sparkSession.createDataFrame([(file, first_line(file)) for file in files], "file string, header string")
 
 
-def _app_id(lake: Lake, flow: str, table: Table) -> str:
+def app_id(lake: Lake, flow: str, table: Table) -> str:
+    """Who appends what, for Delta."""
     return f"{lake.conf.pipeline}/{flow}/{table.name}/{GENERATION}"

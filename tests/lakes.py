@@ -111,6 +111,11 @@ def table(made: Conf, name: str) -> pd.DataFrame:
     return DeltaTable(made.lake / name.replace(".", "/")).to_pandas()
 
 
+def latest(made: Conf, name: str, key: Sequence[str]) -> pd.DataFrame:
+    """Of a gold table the newest revision of each key."""
+    return table(made, name).sort_values("revision").drop_duplicates(list(key), keep="last")
+
+
 def minutes(start: datetime, count: int, step: float = 1.0) -> list[datetime]:
     """Instants a `step` of minutes apart."""
     return [start + timedelta(minutes=step * n) for n in range(count)]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from expectations.rule import Rule
-from gold.spec import Group, Vector
+from gold.spec import Group, Late, Vector
 from orchestration.conf.model import Conf, Device, Engine, Source
 from orchestration.conf.paths import absolute
 from silver.spec import Aggregation, Conversion, Metric, Origin, Policy, Shape, Time, Unknown
@@ -105,6 +105,7 @@ def _group(name: str, group: Mapping[str, Any], policy: Policy) -> Group:
         vector=_vector(group["vector"], tuple(group["metrics"])) if "vector" in group else None,
         idle_close_seconds=None if idle is None else int(idle),
         label=group.get("label"),
+        late=Late(group.get("late", Late.AMEND)),
     )
 
 

@@ -17,7 +17,7 @@ from orchestration.simulate.landing import Landing, truth_folder
 from orchestration.simulate.plan import DEFAULT_START, Odds, plan
 from silver.spec import Aggregation, Metric, Policy
 from tests import twin
-from tests.lakes import assert_same, conf, run, table
+from tests.lakes import assert_same, conf, latest, run, table
 
 FILES = 7
 EVENTS = 2800
@@ -112,7 +112,7 @@ def test_silver_and_gold_equal_the_batch_twin(case: Case, spark: SparkSession, t
     assert batches_of(table(made, "bronze.events")) == list(map(sorted, case.batches))
     assert_silver_equals_the_twin(made, case, truth)
     for stream in ("kitchen", "halls"):
-        assert_gold_equals_the_twin(made, stream, accepted_by_run(case, truth))
+        assert_gold_equals_the_twin(made, stream, accepted_by_run(case, truth), truth)
 
 
 def plant(folder: Path, case: Case) -> Conf:
@@ -172,24 +172,26 @@ def accepted_by_run(case: Case, truth: pd.DataFrame) -> list[pd.DataFrame]:
     return runs
 
 
-def assert_gold_equals_the_twin(made: Conf, stream: str, runs: Sequence[pd.DataFrame]) -> None:
-    """Every closed window and vector of the stream's groups, and no open one; what a later run brings too late is not counted."""
+def assert_gold_equals_the_twin(made: Conf, stream: str, runs: Sequence[pd.DataFrame], truth: pd.DataFrame) -> None:
+    """Every closed window and vector of the stream's groups, and no open one; what came late is folded in."""
     groups = [group for group in made.groups.values() if group.stream == stream]
     lateness = max(group.lateness_seconds for group in groups)
     of_stream = [pd.concat([twin.of_group(rows, made.devices, group) for group in groups]).drop_duplicates(twin.KEY) for rows in runs]
     judged = twin.with_watermarks(of_stream, lateness)
     watermark = twin.watermark(judged, lateness)
+    everything = twin.readings(truth)
     for group in groups:
-        members = twin.of_group(judged, made.devices, group)
-        windows = twin.aggregates(members, made.metrics, group)
-        left_out = twin.aggregates(members.drop(columns="watermark"), made.metrics, group)["count"].sum() - windows["count"].sum()
-        assert bool(left_out) == (len(runs) > 1)
+        in_time = twin.closed(twin.aggregates(twin.of_group(judged, made.devices, group), made.metrics, group), watermark)
+        windows = twin.aggregates(twin.of_group(everything, made.devices, group), made.metrics, group)
         closed = twin.closed(windows, watermark)
         assert 0 < len(closed) < len(windows)
-        assert_same(table(made, f"gold.{group.name}_aggregates"), closed, twin.WINDOW, twin.AGGREGATES)
+        assert_same(latest(made, f"gold.{group.name}_aggregates", twin.WINDOW), closed, twin.WINDOW, twin.AGGREGATES)
         vectors = twin.vectors(closed, made.metrics, group)
         vectors["vector"] = vectors["vector"].map(lambda values: np.array(values, dtype=float))  # a null is NaN, as pandas reads it
-        assert_same(table(made, f"gold.{group.name}_vectors"), vectors, twin.VECTORS[:3], twin.VECTORS)
+        assert_same(latest(made, f"gold.{group.name}_vectors", twin.VECTORS[:3]), vectors, twin.VECTORS[:3], twin.VECTORS)
+        history = table(made, f"gold.{group.name}_aggregates")
+        assert bool((history.revision > 0).any()) == (closed["count"].sum() > in_time["count"].sum())
+        assert len(table(made, f"gold.{group.name}_late")) == 0 or len(runs) > 1
 
 
 def keys(readings: pd.DataFrame) -> set[tuple[object, ...]]:

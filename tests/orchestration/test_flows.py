@@ -47,13 +47,16 @@ def test_a_late_a_duplicate_an_unreadable_and_a_future_row_leave_every_other_row
             [34, 31, 2, 0, 1],
             [2, 1, 0, 1, 0],
         ]
-        windows = table(made, "gold.kitchen_aggregates").sort_values("window_end")
-        # The newest reading is of 00:40 and the lateness 10 minutes: 00:30 is the last window to be closed.
-        assert list(zip(windows.window_end, windows.value, windows["count"], strict=True)) == [
-            (START + timedelta(minutes=10), 4.5, 10),
-            (START + timedelta(minutes=20), 14.5, 10),
-            (START + timedelta(minutes=30), 24.5, 10),
+        windows = table(made, "gold.kitchen_aggregates").sort_values(["window_end", "revision"])
+        # The newest reading is of 00:40 and the lateness 10 minutes: 00:30 is the last window to be closed. The late row is folded in.
+        assert list(zip(windows.window_end, windows.revision, windows["sum"], windows["count"], strict=True)) == [
+            (START + timedelta(minutes=10), 0, 45, 10),
+            (START + timedelta(minutes=20), 0, 145, 10),
+            (START + timedelta(minutes=20), 1, 1145, 11),
+            (START + timedelta(minutes=30), 0, 245, 10),
         ]
+        snapshots = table(made, "ops.snapshots").sort_values("snapshot_id")
+        assert [list(snapshots[name]) for name in ("snapshot_id", "bronze_batch")] == [[0, 1], [0, 1]]
 
 
 def test_windows_of_different_steps_close_by_their_ends_and_meet_in_vectors(spark: SparkSession, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ EVENTS = 24_000
 """A file is then 0.6 MiB, and a batch takes 1 MiB at most: every file is a bronze batch of its own."""
 ODDS = Odds(late=0.02, duplicate=0.02, malformed=0.01, future=0.001, offline=0.01)
 TIDEMARK = [sys.executable, "-c", "from orchestration.cli.app import main; main()", "--conf"]
+VECTOR = [*VECTORS[:3], "revision"]
 IDENTITY = ["bronze_batch", "bronze_row"]
 QUARANTINED = ["position", "payload", "part"]
 TABLES: Mapping[str, tuple[list[str], list[str], list[str]]] = {
@@ -45,8 +46,11 @@ TABLES: Mapping[str, tuple[list[str], list[str], list[str]]] = {
     ),
     "silver.late": (KEY, KEY, [*KEY, "value", "source", "cause"]),
     "silver.duplicates": ([*IDENTITY, "part"], [*KEY, "value"], [*KEY, "value", "source"]),
-    **{f"gold.{group}_aggregates": (WINDOW, WINDOW, [*AGGREGATES, "revision"]) for group in ("kitchen", "press_line", "building")},
-    **{f"gold.{group}_vectors": (VECTORS[:3], VECTORS[:3], [*VECTORS, "revision"]) for group in ("kitchen", "press_line", "building")},
+    **{
+        f"gold.{group}_aggregates": ([*WINDOW, "revision"], [*WINDOW, "revision"], [*AGGREGATES, "revision"])
+        for group in ("kitchen", "press_line", "building")
+    },
+    **{f"gold.{group}_vectors": (VECTOR, VECTOR, [*VECTORS, "revision"]) for group in ("kitchen", "press_line", "building")},
 }
 """Of each table what is unique in it, the order to compare in, and all that is the same in every run: lineage and clocks are not."""
 

@@ -1,0 +1,52 @@
+"""How far the gold of a stream has come, as its checkpoint tells: without Spark, without reading a row."""
+
+import json
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+
+from orchestration.lake import Lake
+from orchestration.ledger import accounted_for, passed_by_silver
+from orchestration.status import Batch, last_batch, read_up_to
+from orchestration.tables import max_in_log, tables
+
+
+@dataclass(frozen=True)
+class Reach:
+    """After the micro-batch `gold_batch`: windows that end at `closed_until_ms` (since 1970) or before are emitted.
+
+    `bronze_batch`: the newest whose readings gold has read. `accounted_for`: the newest at or before it whose late rows are known.
+    """
+
+    gold_batch: int
+    closed_until_ms: int
+    bronze_batch: int
+    accounted_for: int
+
+
+def reach(lake: Lake, stream: str) -> Reach | None:
+    """After the newest finished micro-batch; None where there is none yet."""
+    batch = last_batch(lake.checkpoint(f"gold.{stream}")).last_batch
+    if batch is None:
+        return None
+    passed = passed_by_silver(lake)
+    bronze_batch = read_by(lake, stream, batch)
+    newest = max_in_log(tables(lake.conf)["silver.readings"], "bronze_batch")
+    if passed is not None and bronze_batch == (-1 if newest is None else newest):
+        bronze_batch = max(bronze_batch, passed)  # batches after it have no readings
+    return Reach(batch, closed_until_ms(lake, stream, batch), bronze_batch, min(bronze_batch, accounted_for(lake)))
+
+
+def read_by(lake: Lake, stream: str, gold_batch: int) -> int:
+    """The newest bronze batch that had readings when the micro-batch read them; -1 for none."""
+    readings = tables(lake.conf)["silver.readings"]
+    of_table = str(DeltaTable(readings.path).metadata().id)
+    version, index = read_up_to(lake.checkpoint(f"gold.{stream}"), Batch(gold_batch), of_table)
+    newest = max_in_log(readings, "bronze_batch", version if index >= 0 else version - 1)
+    return -1 if newest is None else int(newest)
+
+
+def closed_until_ms(lake: Lake, stream: str, gold_batch: int) -> int:
+    """The watermark of a micro-batch: rows behind it are not counted, windows that end there or before are emitted."""
+    offsets = lake.checkpoint(f"gold.{stream}") / "offsets" / str(gold_batch)
+    return int(json.loads(offsets.read_text().splitlines()[1])["batchWatermarkMs"])
