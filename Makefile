@@ -61,6 +61,12 @@ chaos: install ## kill a run at ROUNDS=10 random moments, each in a lake of its 
 	$(call step,"seeds $(SEED) and on")
 	ROUNDS=$(ROUNDS) SEED=$(SEED) $(PY) -m pytest -v --capture=no tests/orchestration/test_kill.py -k random_moment
 
+HOSTILE ?= 1000000
+.PHONY: fuzz
+fuzz: install ## bring HOSTILE=1000000 hostile payloads through a lake and account for each; SEED=... repeats, and is printed
+	$(call step,"seed $(SEED)")
+	HOSTILE=$(HOSTILE) SEED=$(SEED) $(PY) -m pytest -v tests/orchestration/test_hostile_payloads.py
+
 .PHONY: check
 check: install ## style, types, and the shape of the tree
 	$(PY) -m ruff check .
