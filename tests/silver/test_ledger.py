@@ -149,6 +149,9 @@ def test_every_measurement_ends_in_exactly_one_table(spark: SparkSession, batche
     # Of each key one measurement is kept, as a reading or late, and all its duplicates name that one.
     kept = {identity_of(row) for kind in ("readings", "late") for row in tables[kind]}
     assert sorted(model.key_of[identity] for identity in kept) == sorted(set(model.key_of.values()))
+    for row in tables["late"]:
+        key = model.key_of[identity_of(row)]
+        assert identity_of(row) == min(identity for identity, other in model.key_of.items() if other == key)
     for row in tables["duplicates"]:
         named = identity_of(row, layer.KEPT)
         assert named in kept
