@@ -24,3 +24,15 @@ def sole_writer(lake: Path) -> Iterator[None]:
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+def is_held(lake: Path) -> bool:
+    """Whether some process writes the lake now."""
+    if not (lake / "writer.lock").exists():
+        return False
+    with (lake / "writer.lock").open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

@@ -1,5 +1,7 @@
 """CSV payloads: one line is one row; names come from the header of its own file, or from conf where there is none."""
 
+import re
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -46,8 +48,11 @@ def _cells(line: Column, shape: Shape, width: int) -> Column:
 
 def _count(line: Column, shape: Shape) -> Column:
     """Values on a line; a separator inside quotes does not count. Null for a blank line."""
-    quote = "\\" + shape.quote
-    bare = F.regexp_replace(line, f"{quote}[^{quote}]*{quote}", "")
+    quote, separator = "\\" + shape.quote, re.escape(shape.separator)
+    blanks = f"[\\x00-\\x20&&[^{separator}]]*"
+    # Only quotes around a whole value count; others stay, and make the line unreadable.
+    whole = f"(^|{separator}){blanks}{quote}[^{quote}]*+(?:{quote}{quote}[^{quote}]*+)*+{quote}{blanks}(?={separator}|\\z)"
+    bare = F.regexp_replace(line, whole, "$1")
     separators = F.length(bare) - F.length(F.replace(bare, F.lit(shape.separator), F.lit("")))
     return F.when((F.trim(line) != "") & ~F.contains(bare, F.lit(shape.quote)), separators / len(shape.separator) + 1).cast("int")
 

@@ -80,4 +80,6 @@ def _versions(devices: DataFrame) -> DataFrame:
 def _number(text: Column) -> Column:
     """Also true and false, which many devices send for switches: 1 and 0."""
     word = F.lower(text)
-    return F.coalesce(text.try_cast("double"), F.when(word == "true", F.lit(1.0)).when(word == "false", F.lit(0.0)))
+    # Java also reads 1d, 1f and hexadecimals, which are broken texts here.
+    is_decimal = ~text.rlike(r"(?i)[0-9.][df][\x00-\x20]*\z|0x")
+    return F.coalesce(F.when(is_decimal, text.try_cast("double")), F.when(word == "true", F.lit(1.0)).when(word == "false", F.lit(0.0)))

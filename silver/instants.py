@@ -1,5 +1,7 @@
 """Event times: text to UTC instants. What cannot be read becomes null, for the rules to catch; nothing here can fail a query."""
 
+import re
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -7,6 +9,9 @@ from silver.spec import Time
 
 MICROS_PER = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1}
 YEAR_10000_MICROS = 253_402_300_800_000_000
+ISO = r"\A\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?(?: ?(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?))?)?\z"
+ISO_WITH_ZONE = r"(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)\z"
+"""A day and a minute are required. A cast alone reads '12:30' as today, '2015' as its first of January, and zones by name."""
 
 
 def to_instant(text: Column, time: Time) -> Column:
@@ -18,24 +23,23 @@ def to_instant(text: Column, time: Time) -> Column:
         return _from_epoch(text, MICROS_PER[time.format])
     if time.format == "iso":
         return _from_iso(text, time.time_zone)
-    return _from_local(F.try_to_timestamp(text, F.lit(time.format)), text, time.time_zone)
+    names_its_zone = re.search("[zZXxVO]", re.sub("'[^']*'", "", time.format)) is not None
+    return _from_local(F.try_to_timestamp(text, F.lit(time.format)), F.lit(names_its_zone), time.time_zone)
 
 
 def _from_epoch(text: Column, micros_per_unit: int) -> Column:
     """Fractions count; before 1970 and after 9999 is null, because the conversion would overflow and end the query."""
-    micros = F.round(text.try_cast("double") * F.lit(float(micros_per_unit)))
+    is_decimal = ~text.rlike(r"(?i)[0-9.][df][\x00-\x20]*\z|0x")
+    micros = F.round(F.when(is_decimal, text.try_cast("double")) * F.lit(float(micros_per_unit)))
     return F.when((micros >= 0) & (micros < F.lit(float(YEAR_10000_MICROS))), F.timestamp_micros(micros.cast("bigint")))
 
 
 def _from_iso(text: Column, zone: str) -> Column:
-    """A cast alone would read '12:30' as today and '2015' as its first of January: a day and a minute are required."""
-    has_day_and_minute = (F.length(text) >= 16) & (F.substring(text, 5, 1) == "-") & (F.substring(text, 8, 1) == "-")
-    return _from_local(F.when(has_day_and_minute, text.try_cast("timestamp")), text, zone)
+    return _from_local(F.when(text.rlike(ISO), text.try_cast("timestamp")), text.rlike(ISO_WITH_ZONE), zone)
 
 
-def _from_local(instant: Column, text: Column, zone: str) -> Column:
-    """`instant` was read as if in UTC (the session's zone); move it, unless the text names its own zone."""
+def _from_local(instant: Column, names_its_zone: Column, zone: str) -> Column:
+    """`instant` was read as if in UTC (the session's zone); move it, unless the text named its own zone."""
     if zone == "UTC":
         return instant
-    names_its_zone = text.rlike(r"(?:[zZ]|[+-]\d\d:?\d\d|UTC|GMT)$")
     return F.when(names_its_zone, instant).otherwise(F.to_utc_timestamp(instant, zone))

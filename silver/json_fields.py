@@ -9,6 +9,7 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructField, Stru
 from silver.spec import ELEMENT, Shape
 
 JSON_EVENT, JSON_ELEMENT = "json_event", "json_element"
+BROKEN = "tidemark_broken"
 
 
 def json_event(events: DataFrame, text: Column, shape: Shape) -> DataFrame:
@@ -17,12 +18,20 @@ def json_event(events: DataFrame, text: Column, shape: Shape) -> DataFrame:
     Spark reads the first of several objects on a line and forgets the rest. Inside `{"event":[...]}` only a payload
     that is one whole JSON value parses to a list of one. Measured: also refuses `{} x`, `{},{}`, `{}],[{}` and 100,000 brackets.
     """
-    wrapper = StructType([StructField("event", ArrayType(_schema(shape)))])
+    wrapper = StructType([StructField("event", ArrayType(_schema(shape))), StructField(BROKEN, StringType())])
     wrapped = F.concat(F.lit('{"event":['), text, F.lit("]}"))
-    parsed = events.withColumn("parsed", F.from_json(wrapped, wrapper, {"allowSingleQuotes": "false"})["event"])
+    found = F.from_json(wrapped, wrapper, {"allowSingleQuotes": "false", "columnNameOfCorruptRecord": BROKEN})
+    # Spark gives what it has read of broken JSON, and of an object or list that is none: null without further notice.
+    parsed = events.withColumn("found", found).withColumn("parsed", F.when(F.col("found")[BROKEN].isNull(), F.col("found")["event"]))
     # A generator keeps filters above it, which would otherwise parse each payload a second time.
-    only = F.explode_outer(F.when(F.size("parsed") == 1, F.col("parsed"))).alias(JSON_EVENT)
+    only = F.explode_outer(F.when((F.size("parsed") == 1) & _stays_inside(text), F.col("parsed"))).alias(JSON_EVENT)
     return parsed.select(*events.columns, only).withColumn("is_readable", F.col(JSON_EVENT).isNotNull())
+
+
+def _stays_inside(text: Column) -> Column:
+    """False for a payload that closes our list itself and opens another: `{}],"x":[{}`. Only what looks like it is parsed again."""
+    alone = F.from_json(F.concat(F.lit('{"event":'), text, F.lit("}")), "event string")["event"]
+    return ~F.contains(text, F.lit("]")) | ~text.rlike(r'\]\s*,\s*"') | alone.isNotNull()
 
 
 def json_field(path: str, root: str = JSON_EVENT) -> Column:

@@ -30,6 +30,7 @@ COMMANDS = {
     "run": "Bring events through bronze, silver and gold, once or for ever.",
     "status": "Say how far each flow is: rows, last batch, watermark, lag.",
     "ledger": "Account for every event: where each measurement is, and whether any is lost.",
+    "verify": "Recompute silver and gold from bronze, and compare every row.",
     "sql": "Answer a query over the tables.",
     "quality": "Check the tables against their expectations, and write a report.",
     "plot": "Draw the vectors of a device group over time.",

@@ -11,9 +11,7 @@ from orchestration.cli.rows import format_option, show
 @click.command(epilog="""Example: tidemark sql "select metric, count(*) as n from silver.readings group by metric" """)
 @click.argument("query")
 @click.option("--snapshot", type=int, help="Ask this snapshot; they are in ops.snapshots. Default: the newest.")
-@click.option(
-    "--at", type=click.DateTime(["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"]), help="Ask the newest one at this instant, UTC."
-)
+@click.option("--at", type=click.DateTime(["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"]), help="Ask the newest one at this instant, UTC.")
 @format_option
 @click.pass_obj
 def command(obj: dict[str, Any], query: str, snapshot: int | None, at: datetime | None, format: str) -> None:

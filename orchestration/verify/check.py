@@ -1,0 +1,130 @@
+"""`verify`: recompute silver and gold from a prefix of bronze and compare them with the tables, row by row."""
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+
+from gold.spec import Group, Late
+from orchestration.conf.model import Conf
+from orchestration.verify.compare import Comparison, Outcome, compared, timed
+from orchestration.verify.cut import Cut
+from orchestration.verify.gold_windows import EVER, vectors, windows
+from orchestration.verify.judging import CHUNK_ROWS, judge_into
+from orchestration.verify.silver_account import prepare, silver_outcomes
+from orchestration.verify.store import (
+    AGGREGATES,
+    DEVICES,
+    DUPLICATES,
+    LATE_FOR_GROUP,
+    QUARANTINE,
+    READINGS,
+    VECTORS,
+    judged_view,
+    opened,
+    record,
+)
+from orchestration.verify.tables import batches, chunks
+
+EVENTS = ("payload", "header", "source", "position", "received_at", "ingested_at", "bronze_batch", "bronze_row")
+NUMBERS = ("value", "min", "max", "sum", "latest")
+
+Progress = Callable[[str, int, int], None]
+"""What is being done, how far it is, and of how much."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Outcomes in the order in which data passes the tables."""
+
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether no row differs."""
+        return not any(outcome.differences for outcome in self.outcomes)
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Tells nobody."""
+
+
+def verify(cut: Cut, conf: Conf, groups: Sequence[str] | None = None, since: date | None = None, progress: Progress = silent) -> Report:
+    """Compare every table of the cut with what bronze gives. `groups`: of gold only these.
+
+    `since`: only what was ingested on that day or later, and windows that begin then or later; what is recorded of before is taken
+    as it is.
+    """
+    chosen = [group for name, group in conf.groups.items() if groups is None or name in groups]
+    start = EVER if since is None else datetime(since.year, since.month, since.day, tzinfo=UTC)
+    with tempfile.TemporaryDirectory(prefix="tidemark-verify-") as folder, opened(Path(folder)) as store:
+        began = time.monotonic()
+        first_batch = _judge(store, Path(folder), cut, conf, since, progress)
+        progress("silver", 0, 1)
+        _record_silver(store, cut)
+        prepare(store, first_batch)
+        spent = time.monotonic() - began
+        account, *of_silver = silver_outcomes(store, first_batch)
+        outcomes = [replace(account, seconds=account.seconds + spent), *of_silver]
+        for at, group in enumerate(chosen):
+            progress(f"gold.{group.name}", at, len(chosen))
+            outcomes += _of_group(store, cut, conf, group, start)
+    return Report(tuple(outcomes))
+
+
+def _judge(store: duckdb.DuckDBPyConnection, folder: Path, cut: Cut, conf: Conf, since: date | None, progress: Progress) -> int:  # noqa: PLR0917
+    """Makes `accepted` and `rejected`; the first bronze batch of these."""
+    where = f"bronze_batch <= {cut.bronze_batch}" + ("" if since is None else f" and ingested_on >= date '{since.isoformat()}'")
+    bronze = cut.tables["bronze.events"], cut.versions["bronze.events"]
+    counted = batches(*bronze, ["count(*) as events", "min(bronze_batch) as first_batch"], where).read_all().to_pylist()[0]
+    record(store, cut, "silver.devices", "devices", DEVICES)
+    registry = store.sql("from devices").to_arrow_table()
+    events = chunks(batches(*bronze, EVENTS, where), CHUNK_ROWS)
+    judge_into(folder, events, counted["events"], registry, conf, lambda done: progress("bronze.events", done, counted["events"]))
+    judged_view(store, "accepted", READINGS, folder / "accepted")
+    judged_view(store, "rejected", QUARANTINE, folder / "rejected")
+    # Nothing to judge: then all that is recorded is of before.
+    return cut.bronze_batch + 1 if counted["first_batch"] is None else int(counted["first_batch"])
+
+
+def _record_silver(store: duckdb.DuckDBPyConnection, cut: Cut) -> None:
+    for name, columns in (("readings", READINGS), ("late", READINGS), ("quarantine", QUARANTINE), ("duplicates", DUPLICATES)):
+        record(store, cut, f"silver.{name}", name, columns, where=f"bronze_batch <= {cut.bronze_batch}")
+
+
+def _of_group(store: duckdb.DuckDBPyConnection, cut: Cut, conf: Conf, group: Group, since: datetime) -> list[Outcome]:
+    """Aggregates, and vectors where the group declares any."""
+    set_aside = None
+    if group.late is Late.KEEP_ASIDE:
+        set_aside = "set_aside"
+        record(store, cut, f"gold.{group.name}_late", set_aside, LATE_FOR_GROUP)
+    longest = max(conf.metrics[name].step_seconds for name in group.metrics)
+    reach = timedelta(seconds=longest + (group.vector.max_fill_seconds if group.vector else 0))
+    readings_since = since if since == EVER else since - reach
+    windows(store, group, conf.metrics, cut.closed_until.get(group.stream, EVER), readings_since, set_aside)
+    cells = ("window_end", *NUMBERS[:1], "count", *NUMBERS[1:])
+    of_windows = Comparison(f"gold.{group.name}_aggregates", ("device_id", "metric", "window_start"), cells, dict.fromkeys(NUMBERS, "size"))
+    outcomes = [timed(lambda: _of_gold(store, cut, "windows", AGGREGATES, of_windows, since))]
+    if group.vector is not None:
+        vectors(store, group, group.vector, conf.metrics)
+        of_vectors = Comparison(
+            f"gold.{group.name}_vectors",
+            ("entity", "window_start"),
+            ("window_end", "vector", "missing", "filled"),
+            {"vector": "list:sizes"},
+        )
+        outcomes.append(timed(lambda: _of_gold(store, cut, "vectors", VECTORS, of_vectors, since)))
+    return outcomes
+
+
+def _of_gold(store: duckdb.DuckDBPyConnection, cut: Cut, expected: str, columns: str, of: Comparison, since: datetime) -> Outcome:  # noqa: PLR0917
+    """The latest revision of each key against what was computed."""
+    record(store, cut, of.table, "revisions", columns)
+    key = ", ".join(of.key)
+    latest = f"select * from revisions qualify revision = max(revision) over (partition by {key})"
+    begin = f"window_start >= timestamp '{since:%Y-%m-%d}'" if since != EVER else "true"
+    return compared(store, f"(from ({latest}) where {begin})", f"(from {expected} where {begin})", of)

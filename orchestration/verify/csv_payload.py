@@ -1,0 +1,63 @@
+"""CSV payloads: a line is a row. A quote stands around a whole value or nowhere; inside, it is written twice."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from silver.spec import Shape
+
+MOST_NAMES = 64
+"""Names that are taken from the header of a file; conf may list more columns."""
+LEAST_VISIBLE = 0x20
+
+Row = dict[str, str | None]
+
+
+def row_reader(shape: Shape) -> Callable[[str, str | None], Row | None]:
+    """What reads a line, given the header of its file, to values by name of column; None where values and names do not go together."""
+    split = _splitter(shape)
+
+    @lru_cache(maxsize=1024)
+    def names_of(header: str | None) -> tuple[int, Sequence[str | None]]:
+        names = split(header or "")
+        return (-1, ()) if names is None else (len(names), names[:MOST_NAMES])
+
+    declared: tuple[int, Sequence[str | None]] = len(shape.columns), shape.columns
+
+    def read(line: str, header: str | None) -> Row | None:
+        cells = split(line.removeprefix("\ufeff").rstrip(" "))
+        count, names = declared if shape.columns else names_of(header)
+        # One name fewer than values: the first value is a row number without a name.
+        if cells is None or count < 0 or len(cells) - count not in ((0, 1) if shape.has_header else (0,)):
+            return None
+        # Of a name that is there twice, the first counts.
+        return dict(reversed([(name, cell) for name, cell in zip(names, cells[len(cells) - count :], strict=False) if name is not None]))
+
+    return read
+
+
+def _splitter(shape: Shape) -> Callable[[str], list[str | None] | None]:
+    """What splits a line into values, None where a value is empty; None for a blank line or a quote out of place."""
+    separator, quote = re.escape(shape.separator), re.escape(shape.quote)
+    blanks = "".join(chr(n) for n in range(LEAST_VISIBLE + 1) if chr(n) != shape.separator)
+    around = f"[{re.escape(blanks)}]*+"
+    value = re.compile(
+        f"(?:{around}{quote}((?:[^{quote}]|{quote}{quote})*+){quote}{around}|([^{separator}{quote}]*+))(?:({separator})|\\Z)", re.DOTALL
+    )
+
+    def split(line: str) -> list[str | None] | None:
+        if not line.strip(" "):
+            return None
+        cells: list[str | None] = []
+        at, more = 0, True
+        while more:
+            found = value.match(line, at)
+            if found is None:
+                return None
+            quoted, bare, end = found.groups()
+            text = bare.strip(blanks) if quoted is None else quoted.replace(shape.quote * 2, shape.quote)
+            cells.append(text or None)
+            at, more = found.end(), end is not None
+        return cells
+
+    return split

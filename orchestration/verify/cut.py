@@ -1,0 +1,79 @@
+"""One consistent state of a lake: which version of each table, which prefix of bronze, and up to when windows are closed."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from orchestration.conf.model import Conf
+from orchestration.errors import TidemarkError
+from orchestration.snapshots import Snapshot
+
+GOLD_KINDS = ("aggregates", "vectors", "late")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """`tables`: where each is, by its SQL name; `versions`: of those that exist. `bronze_batch`: the newest of the prefix.
+
+    `closed_until`: by gold stream; windows that end there or before are emitted. A stream that emitted nothing yet is not in it.
+    """
+
+    tables: Mapping[str, Path]
+    versions: Mapping[str, int]
+    bronze_batch: int
+    closed_until: Mapping[str, datetime]
+
+
+def latest_cut(conf: Conf) -> Cut:
+    """The newest version of everything, which is consistent only while the lake is at rest."""
+    tables = {name: conf.lake.joinpath(*name.split(".", 1)) for name in _names(conf)}
+    versions = {name: DeltaTable(path).version() for name, path in tables.items() if DeltaTable.is_deltatable(str(path))}
+    if "bronze.events" not in versions:
+        raise TidemarkError(f"{conf.lake} holds no bronze.events, so there is nothing to verify; run `tidemark run --once` first")
+    streams = {group.stream for group in conf.groups.values()}
+    closed = {stream: _watermark(conf.lake / "checkpoints" / f"gold.{stream}") for stream in streams}
+    return Cut(tables, versions, _passed(conf, tables), {stream: at for stream, at in closed.items() if at is not None})
+
+
+def pinned_cut(conf: Conf, snapshot: Snapshot) -> Cut:
+    """What a snapshot pins; the registry, which it does not pin, in its newest version: it only ever grows."""
+    latest = latest_cut(conf)
+    return Cut(latest.tables, {**latest.versions, **snapshot.versions}, snapshot.bronze_batch, snapshot.closed_until)
+
+
+def _names(conf: Conf) -> list[str]:
+    silver = [f"silver.{name}" for name in ("devices", "readings", "quarantine", "late", "duplicates")]
+    return ["bronze.events", *silver, *(f"gold.{group}_{kind}" for group in conf.groups for kind in GOLD_KINDS)]
+
+
+def _passed(conf: Conf, tables: Mapping[str, Path]) -> int:
+    """The newest bronze batch in what silver has read; -1 for none."""
+    newest = _newest(conf.lake / "checkpoints" / "silver.readings")
+    if newest is None:
+        return -1
+    bronze = DeltaTable(tables["bronze.events"])
+    lines = (newest[0] / "offsets" / newest[1]).read_text().splitlines()[2:]
+    offset = next(found for line in lines if (found := json.loads(line)).get("reservoirId") == str(bronze.metadata().id))
+    # A negative index: nothing of that version is read yet.
+    bronze.load_as_version(int(offset["reservoirVersion"]) - (int(offset["index"]) < 0))
+    files = pa.table(bronze.get_add_actions(flatten=True)).to_pydict()
+    return max((batch for batch in files.get("max.bronze_batch", []) if batch is not None), default=-1)
+
+
+def _watermark(checkpoint: Path) -> datetime | None:
+    newest = _newest(checkpoint)
+    if newest is None:
+        return None
+    milliseconds = json.loads((newest[0] / "offsets" / newest[1]).read_text().splitlines()[1])["batchWatermarkMs"]
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _newest(checkpoint: Path) -> tuple[Path, str] | None:
+    """The checkpoint and its newest committed micro-batch."""
+    committed = [int(file.name) for file in (checkpoint / "commits").glob("*") if file.name.isdecimal()]
+    return (checkpoint, str(max(committed))) if committed else None

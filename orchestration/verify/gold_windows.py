@@ -1,0 +1,133 @@
+"""Gold once more: all closed windows of a group, and its vectors, from what counts. Every metric has its own step; instants are UTC."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import duckdb
+import pyarrow as pa
+
+from gold.spec import Group, Vector
+from silver.spec import Aggregation, Metric
+
+OF_TYPE = {
+    Aggregation.AVERAGE: "sum(value) / count(*)",
+    Aggregation.LATEST: "arg_max(value, event_time)",
+    Aggregation.MIN: "min(value)",
+    Aggregation.MAX: "max(value)",
+    Aggregation.SUM: "sum(value)",
+    Aggregation.COUNT: "count(*)::double",
+    Aggregation.FIRST: "arg_min(value, event_time)",
+    Aggregation.STDDEV: "stddev_samp(value)",
+    Aggregation.MEDIAN: "median(value)",
+}
+# A remainder that is never negative, also of instants before 1970.
+WHOLE_MULTIPLE = "create or replace macro whole_multiple(a, b) as a - ((a % b) + b) % b"
+PLACED = """
+  create or replace temp table placed as
+  with member as (
+    select c.*, s.step, s.slide, s.aggregation, whole_multiple(epoch_us(event_time), 1000000) // 1000000 as second
+    from counted c join steps s using (metric)
+    where list_contains(groups, $name) and event_time >= $since and not (is_late and $without_late)
+  )
+  select *, make_timestamp((whole_multiple(second, slide) + (1 + unnest(range(step // slide))) * slide) * 1000000) as window_end
+  from member
+"""
+WINDOWS = """
+  create or replace temp table windows as
+  select device_id, metric, window_end - to_seconds(any_value(step)) as window_start, window_end,
+    case any_value(aggregation) {of_type} end as value, count(*) as count, min(value) as min, max(value) as max, sum(value) as sum,
+    arg_max(value, event_time) as latest, greatest(abs(min(value)), abs(max(value))) as size
+  from {placed} where window_end <= $closed_until group by device_id, metric, window_end
+"""
+CELLS = """
+  create or replace temp table cells as
+  select {entity} as entity, f.place, window_end, value, size
+  from windows w join features f on f.metric = w.metric and (f.device_id is null or f.device_id = w.device_id)
+"""
+VECTORS = """
+  create or replace temp table vectors as
+  with due as (select distinct entity, window_end from cells),
+  wanted as (select due.*, f.place, f.feature from due cross join features f),
+  found as (
+    select w.*, c.size, c.value, c.window_end as ended_at, w.window_end - c.window_end <= to_seconds($max_fill) as is_there
+    from wanted w asof left join (from cells where value is not null) c
+      on c.entity = w.entity and c.place = w.place and w.window_end >= c.window_end
+  )
+  select entity, window_end - to_seconds($base) as window_start, window_end,
+    list(case when is_there then value end order by place) as vector, list(case when is_there then size end order by place) as sizes,
+    list_filter(list(case when not coalesce(is_there, false) then feature end order by place), lambda name: name is not null) as missing,
+    list_filter(list(case when is_there and ended_at < window_end then feature end order by place), lambda name: name is not null) as filled
+  from found group by entity, window_end
+"""
+EVER = datetime(1, 1, 1, tzinfo=UTC)
+
+
+def windows(  # noqa: PLR0917
+    store: duckdb.DuckDBPyConnection,
+    group: Group,
+    metrics: Mapping[str, Metric],
+    closed_until: datetime,
+    since: datetime = EVER,
+    set_aside: str | None = None,
+) -> None:
+    """Makes the table `windows` of the group: those of `counted` since an instant that end at `closed_until` or before.
+
+    `set_aside`: identity and window_end of readings that came when that window was closed, for a group that keeps such rows aside; rows of
+    silver.late do not count then either. `size` is the largest reading of a window: what sums are compared by.
+    """
+    used = [metrics[name] for name in group.metrics]
+    store.execute(WHOLE_MULTIPLE)
+    store.register("steps", _steps(used))
+    store.execute(PLACED, {"name": group.name, "since": _utc(since), "without_late": set_aside is not None})
+    of_type = " ".join(
+        f"when '{each.value}' then {OF_TYPE[each]} filter (aggregation = '{each.value}')"
+        if each not in {Aggregation.AVERAGE, Aggregation.COUNT}
+        else f"when '{each.value}' then {OF_TYPE[each]}"
+        for each in sorted({metric.aggregation for metric in used})
+    )
+    placed = "placed" if set_aside is None else f"placed anti join {set_aside} using (bronze_batch, bronze_row, part, window_end)"
+    store.execute(WINDOWS.format(of_type=of_type, placed=placed), {"closed_until": _utc(closed_until)})
+
+
+def vectors(store: duckdb.DuckDBPyConnection, group: Group, vector: Vector, metrics: Mapping[str, Metric]) -> None:
+    """Makes the table `vectors` of the group from its `windows`; `sizes` belong to the values of `vector`.
+
+    A vector is due where a window of some feature ends. A feature is the newest value that ended by then, if it is not too old.
+    """
+    features = _features(group, vector)
+    store.register("features", features)
+    of_entity = "w.device_id" if vector.entity == "device" else _quoted(group.name)
+    store.execute(CELLS.format(entity=of_entity))
+    base = min(metrics[name].slide_seconds or metrics[name].step_seconds for name in features["metric"].to_pylist())
+    store.execute(VECTORS, {"max_fill": vector.max_fill_seconds, "base": base})
+
+
+def _steps(used: list[Metric]) -> pa.Table:
+    rows = [
+        {"metric": m.name, "step": m.step_seconds, "slide": m.slide_seconds or m.step_seconds, "aggregation": m.aggregation.value}
+        for m in used
+    ]
+    schema = pa.schema([("metric", pa.string()), ("step", pa.int64()), ("slide", pa.int64()), ("aggregation", pa.string())])
+    return pa.Table.from_pylist(rows, schema)
+
+
+def _features(group: Group, vector: Vector) -> pa.Table:
+    """Grain: one feature. Names of devices and of metrics may hold dots: the longest metric that ends the feature is its metric."""
+    rows = []
+    for place, feature in enumerate(vector.features):
+        if vector.entity == "device":
+            rows.append({"place": place, "feature": feature, "device_id": None, "metric": feature})
+        else:
+            metric = max((name for name in group.metrics if feature.endswith(f".{name}")), key=len)
+            rows.append({"place": place, "feature": feature, "device_id": feature.removesuffix(f".{metric}"), "metric": metric})
+    schema = pa.schema([("place", pa.int64()), ("feature", pa.string()), ("device_id", pa.string()), ("metric", pa.string())])
+    return pa.Table.from_pylist(rows, schema)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _utc(instant: datetime) -> datetime:
+    """As the store holds instants: in UTC, without a zone."""
+    return instant.astimezone(UTC).replace(tzinfo=None)

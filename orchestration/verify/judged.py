@@ -1,0 +1,138 @@
+"""Silver once more: bronze events to accepted and rejected measurements, by pyarrow, Python and DuckDB alone."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from orchestration.conf.model import Conf
+from orchestration.verify.measurements import MEASUREMENTS, measurements
+from orchestration.verify.rules import broken_rules
+from orchestration.verify.tables import INSTANT, plain
+from silver.spec import UNASSIGNED_GROUP, Shape, Unknown
+
+READING_COLUMNS = (
+    *("device_id", "metric", "event_time", "value", "unit", "aggregation", "step_seconds", "zone", "groups"),
+    *("source", "ingested_at", "bronze_batch", "bronze_row", "part", "parts"),
+)
+QUARANTINE_COLUMNS = (
+    *("broken_rules", "payload", "header", "device_id", "metric", "event_time", "value"),
+    *("source", "position", "received_at", "ingested_at", "bronze_batch", "bronze_row", "part", "parts"),
+)
+OF_EVENT = ("source", "ingested_at", "bronze_batch", "bronze_row")
+OF_REJECTED_EVENT = ("payload", "header", "position", "received_at")
+
+
+class Judged(NamedTuple):
+    """Every measurement of every event is in exactly one: columns of silver.readings, of silver.quarantine."""
+
+    accepted: pa.Table
+    rejected: pa.Table
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What judging needs to know, made once for many tables of events."""
+
+    conf: Conf
+    connection: duckdb.DuckDBPyConnection
+    sql: str
+
+    @classmethod
+    def of(cls, conf: Conf, registry: pa.Table) -> "Judge":
+        """`registry`: silver.devices. ConfError names a rule that cannot be judged here."""
+        connection = duckdb.connect(config={"threads": 1})
+        connection.register("catalogue", _catalogue(conf))
+        connection.register("conversions", _conversions(conf))
+        connection.register("devices", plain(registry))
+        for name, sql in {"known_metrics": "catalogue", "known_conversions": "conversions", "versions": f"({VERSIONS})"}.items():
+            connection.execute(f"create table {name} as from {sql}")
+        return cls(conf, connection, _sql(conf))
+
+    def judged(self, events: pa.Table) -> Judged:
+        """Events of sources that the conf does not name are of neither side."""
+        events = plain(events)
+        typed = pa.concat_tables([MEASUREMENTS.empty_table(), *(self._typed(events, *of_shape) for of_shape in self._shapes().items())])
+        of_event = events.select(OF_EVENT).take(typed["event_at"])
+        rows = typed.set_column(typed.schema.get_field_index("event_time"), "event_time", typed["event_time"].cast(INSTANT))
+        for name in OF_EVENT:
+            rows = rows.append_column(name, of_event[name])
+        self.connection.register("measured", rows)
+        found = self.connection.sql(self.sql).to_arrow_table()
+        is_accepted = pc.equal(pc.list_value_length(found["broken_rules"]), 0)
+        rejected = found.filter(pc.invert(is_accepted))
+        of_rejected = events.select(OF_REJECTED_EVENT).take(rejected["event_at"])
+        for name in OF_REJECTED_EVENT:
+            rejected = rejected.append_column(name, of_rejected[name])
+        return Judged(found.filter(is_accepted).select(READING_COLUMNS), rejected.select(QUARANTINE_COLUMNS))
+
+    def _shapes(self) -> dict[str, Shape]:
+        return {name: source.shape for name, source in self.conf.sources.items()}
+
+    def _typed(self, events: pa.Table, source: str, shape: Shape) -> pa.Table:
+        places = pc.indices_nonzero(pc.equal(events["source"], source))
+        found = measurements(events.take(places), shape, self.conf.policy.max_payload_bytes)
+        return found.set_column(0, MEASUREMENTS.field(0), places.take(found["event_at"]).cast(pa.int32()))
+
+
+def judged(events: pa.Table, registry: pa.Table, conf: Conf) -> Judged:
+    """`events`: rows of bronze.events; `registry`: all of silver.devices, of which the version at the time of ingestion counts."""
+    return Judge.of(conf, registry).judged(events)
+
+
+VERSIONS = """
+  select device_id, zone, groups, is_known, registered_at,
+    lead(registered_at) over (partition by device_id order by registered_at) as replaced_at
+  from devices
+"""
+MEASURED = """
+  select m.*, c.unit, c.aggregation, c.step_seconds, c.minimum, c.maximum, c.metric is not null as is_metric_known,
+    unit_text is null or c.unit is null or unit_text = c.unit as is_own_unit,
+    is_own_unit or v.multiply is not null as is_unit_known,
+    case when is_own_unit then number else number * v.multiply + v.add end as value
+  from measured m
+  left join known_metrics c on c.metric = m.metric
+  left join known_conversions v on v.metric = m.metric and v.unit = m.unit_text
+"""
+ENRICHED = """
+  select m.*, coalesce(d.is_known, false) as is_device_known,
+    case when {is_assigned} then d.groups else ['{unassigned}'] end as groups,
+    coalesce(zone_text, case when is_device_known then d.zone end) as zone
+  from ({measured}) m
+  left join versions d
+    on d.device_id = m.device_id and d.registered_at <= m.ingested_at and (d.replaced_at is null or m.ingested_at < d.replaced_at)
+"""
+
+
+def _sql(conf: Conf) -> str:
+    is_assigned = "is_device_known" + ("" if conf.policy.unknown_metric is Unknown.QUARANTINE else " and is_metric_known")
+    enriched = ENRICHED.format(is_assigned=is_assigned, unassigned=UNASSIGNED_GROUP, measured=MEASURED)
+    return f"select {', '.join(READING_COLUMNS)}, event_at, {broken_rules(conf)} as broken_rules from ({enriched})"
+
+
+def _catalogue(conf: Conf) -> pa.Table:
+    types = [("metric", pa.string()), ("unit", pa.string()), ("aggregation", pa.string()), ("step_seconds", pa.int32())]
+    rows = [
+        {
+            "metric": metric.name,
+            "unit": metric.unit,
+            "aggregation": metric.aggregation.value,
+            "step_seconds": metric.step_seconds,
+            "minimum": metric.minimum,
+            "maximum": metric.maximum,
+        }
+        for metric in conf.metrics.values()
+    ]
+    return pa.Table.from_pylist(rows, pa.schema([*types, ("minimum", pa.float64()), ("maximum", pa.float64())]))
+
+
+def _conversions(conf: Conf) -> pa.Table:
+    schema = pa.schema([("metric", pa.string()), ("unit", pa.string()), ("multiply", pa.float64()), ("add", pa.float64())])
+    rows = [
+        {"metric": metric.name, "unit": unit, "multiply": conversion.multiply, "add": conversion.add}
+        for metric in conf.metrics.values()
+        for unit, conversion in metric.conversions.items()
+    ]
+    return pa.Table.from_pylist(rows, schema)

@@ -1,0 +1,52 @@
+"""Numbers as devices write them: decimal digits, perhaps a sign, a point, an exponent; nothing here raises."""
+
+import math
+import re
+from decimal import Decimal
+
+# Written so that no text, however long, makes the search go back over it.
+DECIMAL = re.compile(r"[\x00-\x20]*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[\x00-\x20]*")
+NOT_FINITE = {
+    "nan": math.nan,
+    **dict.fromkeys(("inf", "+inf", "infinity", "+infinity"), math.inf),
+    **dict.fromkeys(("-inf", "-infinity"), -math.inf),
+}
+BLANKS = "".join(map(chr, range(0x21)))
+SWITCH = {"true": 1.0, "false": 0.0}
+PLAIN_FROM, PLAIN_BELOW = 1e-3, 1e7
+
+
+def number(text: str) -> float | None:
+    """The number that a text is; also NaN and the infinities, for the rules to turn away. Hexadecimals and `1d` are none."""
+    found = DECIMAL.fullmatch(text)
+    if found is not None:
+        return float(found[1])
+    word = text.strip(BLANKS)
+    return math.nan if word in {"+NaN", "-NaN"} else NOT_FINITE.get(word.lower())
+
+
+def number_or_switch(text: str) -> float | None:
+    """Also true and false, which many devices send for switches: 1 and 0."""
+    found = number(text)
+    return SWITCH.get(text.lower()) if found is None else found
+
+
+def rounded(amount: float) -> int | None:
+    """To the nearest whole number, a half away from zero; None for what is not finite."""
+    if not math.isfinite(amount):
+        return None
+    below = math.floor(abs(amount))
+    nearest = below + (abs(amount) - below >= 0.5)
+    return -nearest if amount < 0 else nearest
+
+
+def as_java_writes(value: float) -> str:
+    """The text of a JSON number with a fraction or an exponent where a name is expected: 1.50 is `1.5`, 1e7 is `1.0E7`."""
+    if not math.isfinite(value):
+        return '"Infinity"' if value > 0 else '"-Infinity"'
+    if value == 0 or PLAIN_FROM <= abs(value) < PLAIN_BELOW:
+        text = format(Decimal(repr(value)), "f")
+        return text if "." in text else f"{text}.0"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    fraction = "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{int(exponent) + len(digits) - 1}"

@@ -1,0 +1,72 @@
+"""Rules as DuckDB judges them: those that hold for every reading, written anew from what they promise, and those of conf/rules.yml."""
+
+import duckdb
+import sqlglot
+from sqlglot import exp
+
+from expectations.rule import Rule
+from orchestration.conf.model import Conf
+from orchestration.errors import ConfError
+from silver.spec import Policy, Unknown
+
+COLUMNS = """
+  device_id VARCHAR, metric VARCHAR, event_time TIMESTAMP, value DOUBLE, unit VARCHAR, aggregation VARCHAR, step_seconds INTEGER,
+  zone VARCHAR, groups VARCHAR[], source VARCHAR, ingested_at TIMESTAMP, bronze_batch BIGINT, bronze_row BIGINT, part INTEGER, parts INTEGER
+"""
+"""What a rule of conf/rules.yml may name."""
+
+
+def broken_rules(conf: Conf) -> str:
+    """SQL for the list of names of the rules that a row breaks; ConfError names a rule that DuckDB cannot judge as Spark does."""
+    conditions = _built_in(conf.policy) | {rule.name: f"not is_readable or ({translated(rule)})" for rule in conf.rules}
+    named = (f"case when coalesce({holds}, false) then null else '{name}' end" for name, holds in conditions.items())
+    return f"list_filter([{', '.join(named)}], lambda name: name is not null)"
+
+
+def translated(rule: Rule) -> str:
+    """The rule in DuckDB's SQL; ConfError where it names what a reading does not have, or what DuckDB does not know."""
+    try:
+        tree = sqlglot.parse_one(rule.holds, read="spark").transform(_as_spark_means_it)
+        sql = tree.sql(dialect="duckdb")
+        with duckdb.connect() as scratch:
+            scratch.execute(f"create table row ({COLUMNS})")
+            scratch.execute(f"select ({sql})::boolean from row")
+    except (sqlglot.errors.SqlglotError, duckdb.Error) as error:
+        reason = str(error).splitlines()[0]
+        remedy = "write it with plain comparisons, or leave it to an expectation"
+        raise ConfError(f"conf/rules.yml: {rule.name}.holds cannot be verified ({reason}); {remedy}") from error
+    return sql
+
+
+def _as_spark_means_it(node: exp.Expression) -> exp.Expression:
+    """Instants are in UTC; a backslash in a pattern of LIKE takes the next letter as it is."""
+    if isinstance(node, exp.DataType) and node.this in {exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ}:
+        return exp.DataType.build("timestamp")
+    if isinstance(node, exp.Like) and not isinstance(node.parent, exp.Escape):
+        return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
+    return node
+
+
+def _built_in(policy: Policy) -> dict[str, str]:
+    """Each holds for a row whose payload it cannot ask, so that a row names causes and not their consequences."""
+    of_readable = {
+        "device_is_present": "device_id is not null",
+        "metric_is_present": "metric is not null",
+        "event_time_is_valid": "event_time is not null",
+        "event_time_is_not_in_the_future": f"event_time is null or event_time <= ingested_at + to_seconds({policy.max_future_seconds})",
+        "value_is_a_number": "metric is null or not is_unit_known or coalesce(isfinite(value), false)",
+        "value_is_in_range": "value is null or isnan(value) or (coalesce(value >= minimum, true) and coalesce(value <= maximum, true))",
+        "unit_is_known": "is_unit_known",
+        "device_is_known": "device_id is null or is_device_known",
+        "metric_is_known": "metric is null or is_metric_known",
+    }
+    unasked = {
+        "device_is_known": policy.unknown_device is Unknown.UNASSIGNED,
+        "metric_is_known": policy.unknown_metric is Unknown.UNASSIGNED,
+    }
+    return {
+        "payload_is_small_enough": "is_small",
+        "payload_is_utf8": "is_utf8",
+        "payload_is_readable": "is_readable or not is_small",
+        **{name: f"not is_readable or ({holds})" for name, holds in of_readable.items() if not unasked.get(name)},
+    }

@@ -1,0 +1,133 @@
+"""What must hold of silver over a prefix of bronze: every measurement is in exactly one table, as bronze gives it.
+
+Which of the kept rows came too late is recorded and not computed anew: it depends on how batches were cut. The store holds `accepted`
+and `rejected` (judged from bronze) and the recorded `readings`, `late`, `quarantine` and `duplicates`. Bronze was judged from `first_batch`
+on; recorded rows of batches before it are taken as they are.
+"""
+
+import duckdb
+
+from orchestration.verify.compare import Comparison, Outcome, compared, count, described, found_wrong, timed, together
+from orchestration.verify.store import DUPLICATES, IDENTITY, KEY, QUARANTINE, READINGS, column_names, listed
+
+TABLES = ("readings", "late", "quarantine", "duplicates")
+BY_IDENTITY, BY_KEY = f"using ({listed(IDENTITY)})", f"using ({listed(KEY)})"
+COUNTED = ("device_id", "metric", "event_time", "value", "groups", *IDENTITY)
+MEASURED = ("device_id", "metric", "event_time", "value")
+
+
+def prepare(store: duckdb.DuckDBPyConnection, first_batch: int) -> None:
+    """Makes `kept`, the rows that stand for their key; `wrong_keys`, of which not exactly one does, or not one of the earliest batch;
+    and `counted`: what gold counts, one row a key with the values that bronze gives.
+    """
+    store.execute(f"create table of_bronze as select {listed(IDENTITY)} from accepted union all select {listed(IDENTITY)} from rejected")
+    kept = " union all ".join(f"select {listed((*KEY, *IDENTITY))}, '{name}' as place from {name}" for name in ("readings", "late"))
+    store.execute(f"create table kept as {kept}")
+    store.execute(
+        f"create table wrong_keys as select {listed(KEY)}, min(bronze_batch) filter (not is_kept) as earliest,"
+        " count(*) filter (is_kept) as times, min(bronze_batch) filter (is_kept) as kept_batch"
+        f" from (select {listed(KEY)}, bronze_batch, false as is_kept from accepted"
+        f"  union all select {listed(KEY)}, bronze_batch, true from kept)"
+        f" group by {listed(KEY)} having earliest is not null and (times <> 1 or kept_batch > earliest)"
+    )
+    _count_once(store, first_batch)
+
+
+def _count_once(store: duckdb.DuckDBPyConnection, first_batch: int) -> None:
+    """Of a wrong key the earliest row counts, whatever the tables say."""
+    before = " union all ".join(
+        f"select {listed(COUNTED)}, {is_late} as is_late from {name} anti join wrong_keys {BY_KEY} where bronze_batch < {first_batch}"
+        for name, is_late in (("readings", "false"), ("late", "true"))
+    )
+    store.execute(
+        f"create table counted as select {listed(COUNTED, 'a.')}, k.place = 'late' as is_late"
+        f" from accepted a join kept k {BY_IDENTITY} anti join wrong_keys w on {_equal(KEY, 'a.', 'w.')}"
+        f" union all (select {listed(COUNTED)}, false from accepted semi join wrong_keys {BY_KEY}"
+        f"  qualify row_number() over (partition by {listed(KEY)} order by {listed(IDENTITY)}) = 1)"
+        f" union all {before}"
+    )
+
+
+def silver_outcomes(store: duckdb.DuckDBPyConnection, first_batch: int) -> list[Outcome]:
+    """The account of bronze, then the four tables."""
+    return [
+        timed(lambda: _account(store, first_batch)),
+        timed(lambda: together("silver.readings", [_as_judged(store, "readings", first_batch), _wrong_keys(store)])),
+        timed(lambda: _as_judged(store, "late", first_batch)),
+        timed(lambda: _quarantine(store, first_batch)),
+        timed(lambda: _duplicates(store, first_batch)),
+    ]
+
+
+def _account(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
+    """Measurements of bronze that are in no table, or in more than one place."""
+    recorded = " union all ".join(
+        f"select {listed(IDENTITY)}, 'silver.{name}' as place from {name} where bronze_batch >= {first_batch}" for name in TABLES
+    )
+    store.execute(f"create or replace temp table recorded as {recorded}")
+    return found_wrong(
+        store,
+        "bronze.events",
+        count(store, "of_bronze"),
+        f"select {described(IDENTITY, 'b.')} as row, 'unaccounted for' as what, null as in_table,"
+        f" case when a.part is null then 'rejected' else {described(MEASURED, 'a.')} end as from_bronze"
+        f" from (from of_bronze anti join recorded {BY_IDENTITY}) b left join accepted a {BY_IDENTITY}"
+        f" union all select {described(IDENTITY)}, 'more than once', string_agg(place, ' and ' order by place), 'one place'"
+        f" from recorded group by {listed(IDENTITY)} having count(*) > 1",
+    )
+
+
+def _as_judged(store: duckdb.DuckDBPyConnection, name: str, first_batch: int) -> Outcome:
+    """Rows of readings or late that are no accepted measurement, or another one."""
+    in_scope = f"(from {name} where bronze_batch >= {first_batch})"
+    cells = [cell for cell in column_names(READINGS) if cell not in IDENTITY]
+    # Only rows that differ are looked at closely: nearly all are the same.
+    store.execute(
+        f"create or replace temp table odd as select distinct {listed(IDENTITY, 'f.')} from {in_scope} f left join accepted e {BY_IDENTITY}"
+        f" where e.part is null or ({listed(cells, 'f.')}) is distinct from ({listed(cells, 'e.')})"
+    )
+    of_table, of_bronze = (f"(from {relation} semi join odd {BY_IDENTITY})" for relation in (in_scope, "accepted"))
+    found = compared(store, of_table, of_bronze, Comparison(f"silver.{name}", IDENTITY, cells, {}))
+    return Outcome(found.table, count(store, in_scope), found.differences, found.first)
+
+
+def _wrong_keys(store: duckdb.DuckDBPyConnection) -> Outcome:
+    place = f"'silver.' || place || ' ' || {described(IDENTITY)}"
+    return found_wrong(
+        store,
+        "silver.readings",
+        0,
+        f"select {described(KEY, 'w.')} as row, places as in_table, 'one of bronze_batch ' || earliest as from_bronze,"
+        " case times when 0 then 'missing' when 1 then 'not the earliest' else 'more than once' end as what"
+        f" from wrong_keys w left join (select {listed(KEY)}, string_agg({place}, ' and ' order by place) as places"
+        f"  from kept semi join wrong_keys {BY_KEY} group by all) {BY_KEY}",
+    )
+
+
+def _quarantine(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
+    columns = column_names(QUARANTINE)
+    sorted_rules = "list_sort(broken_rules) as broken_rules"
+    found, expected = (
+        f"(select * replace ({sorted_rules}) from (select {listed(columns)} from {name} where bronze_batch >= {first_batch}))"
+        for name in ("quarantine", "rejected")
+    )
+    cells = [name for name in columns if name not in IDENTITY]
+    return compared(store, found, expected, Comparison("silver.quarantine", IDENTITY, cells, {}))
+
+
+def _duplicates(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
+    """Every accepted measurement that is not kept itself, with the kept one of its key; wrong keys are told with the readings."""
+    columns = column_names(DUPLICATES)
+    own = [name for name in columns if not name.startswith("kept_")]
+    expected = (
+        f"(select {listed(own, 'a.')}, k.bronze_batch as kept_batch, k.bronze_row as kept_row, k.part as kept_part"
+        f" from (from accepted anti join kept {BY_IDENTITY} anti join wrong_keys w on {_equal(KEY, 'accepted.', 'w.')}) a"
+        f" join kept k on {_equal(KEY, 'a.', 'k.')})"
+    )
+    found = f"(from duplicates anti join wrong_keys {BY_KEY} where bronze_batch >= {first_batch})"
+    cells = [name for name in columns if name not in IDENTITY]
+    return compared(store, found, expected, Comparison("silver.duplicates", IDENTITY, cells, {}))
+
+
+def _equal(names: tuple[str, ...], left: str, right: str) -> str:
+    return " and ".join(f"{left}{name} = {right}{name}" for name in names)

@@ -1,0 +1,54 @@
+"""Shapes to read hostile payloads with, and good payloads of each."""
+
+from silver.spec import Origin, Shape, Time
+
+LONG = Shape(
+    "json",
+    Origin(field="device"),
+    Time("ts"),
+    zone=Origin(field="zone"),
+    metric=Origin(field="metric"),
+    value="value",
+    unit=Origin(field="unit"),
+)
+WIDE = {"temperature": "temp", "humidity": "hum", "power": "pow"}
+SHAPES = {
+    "long": LONG,
+    "nested": Shape("json", Origin(field="d.id"), Time("at", "epoch_ms"), metrics={"temperature": "v.t", "humidity": "v.h"}),
+    "list": Shape(
+        "json", Origin(field="device"), Time("each.t", "epoch_s"), metric=Origin(field="each.n"), value="each.v", each="data.list"
+    ),
+    "wide list": Shape(
+        "json", Origin(file_name=r"^(\w+)\."), Time("each.t", "epoch_us"), metrics={"temperature": "each.a", "power": "each.b"}, each="list"
+    ),
+    "local": Shape("json", Origin(constant="oven"), Time("t", "iso", "Europe/Brussels"), metrics={"humidity": "h"}),
+    "pattern": Shape("json", Origin(field="d"), Time("t", "dd-MM-yyyy HH:mm:ss.SSS"), metrics={"humidity": "h"}),
+    "day last": Shape("json", Origin(field="d"), Time("t", "HH:mm dd-MM-yyyy", "Europe/Brussels"), metrics={"humidity": "h"}),
+    "noon": Shape("json", Origin(field="d"), Time("t", "MMM d, yyyy hh:mm a XXX"), metrics={"humidity": "h"}),
+    "csv": Shape("csv", Origin(field="dev"), Time("t"), metrics=WIDE, columns=("dev", "t", "temp", "hum", "pow")),
+    "csv with header": Shape("csv", Origin(field="dev"), Time("t"), metrics=WIDE, has_header=True),
+    "csv long": Shape(
+        "csv",
+        Origin(field="dev"),
+        Time("t", "dd.MM.yyyy HH:mm", "Europe/Brussels"),
+        metric=Origin(field="m"),
+        value="v",
+        columns=("dev", "t", "m", "v"),
+        separator=";",
+        quote="'",
+    ),
+}
+HEADERS = {"csv with header": ["dev,t,temp,hum,pow", ' "t" ,dev,hum, temp ', "dev,t,temp", None, ""]}
+GOOD = {
+    "long": ['{"device":"oven","metric":"temperature","value":1.5,"ts":"2026-01-01T00:00:01Z","unit":"degF","zone":"hall"}'],
+    "nested": ['{"d":{"id":"oven"},"at":1767225601000,"v":{"t":1.25,"h":"2"}}'],
+    "list": ['{"device":"oven","data":{"list":[{"n":"temperature","v":1,"t":1767225601.5},{"n":"humidity","v":true,"t":1767225602}]}}'],
+    "wide list": ['{"list":[{"a":1,"b":2.5,"t":1767225601000000},{"a":null,"t":"1767225602000000"},null]}'],
+    "local": ['{"t":"2026-01-01 01:00:00.5","h":1}', '{"t":"2026-03-29T02:30:00","h":1}', '{"t":"2025-10-26T02:30:00","h":1}'],
+    "pattern": ['{"d":"oven","t":"01-01-2026 00:00:00.1","h":1}'],
+    "day last": ['{"d":"oven","t":"01:30 01-01-2026","h":1}'],
+    "noon": ['{"d":"oven","t":"Jan 1, 2026 12:30 AM +02:00","h":1}'],
+    "csv": ["oven,2026-01-01T00:00:01Z,1.5,,3", '"oven", 2026-01-01 00:00:02 ,"1.5", 2 ,""'],
+    "csv with header": ["oven,2026-01-01T00:00:01Z,1.5,2,3", "1,oven,2026-01-01T00:00:01Z,1.5,2,3", "2026-01-01T00:00:01Z,oven,50,20"],
+    "csv long": ["oven;01.01.2026 00:30;temperature;1,5", "'oven';01.01.2026 00:30;'temperature';1.5"],
+}
