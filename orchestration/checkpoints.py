@@ -7,6 +7,7 @@ from pathlib import Path
 
 from orchestration.errors import TidemarkError
 from orchestration.lake import Lake
+from orchestration.plans import Plan, differences, plan_of
 from orchestration.tables import GENERATION, Table, max_in_log
 
 BINDING = "tidemark.json"
@@ -18,8 +19,9 @@ def bind(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
     A flow that starts anew on tables that hold rows would append all of them a second time; bronze may, because its
     rows get new identities and silver drops the duplicates.
     """
-    checkpoint = lake.checkpoint(flow)
+    checkpoint, plan = lake.checkpoint(flow), plan_of(lake.conf, flow)
     if (checkpoint / BINDING).exists():
+        _refuse_another_plan(checkpoint, flow, plan)
         return
     for table in written:
         batch = max_in_log(table, "bronze_batch" if flow.startswith(("bronze.", "silver.")) else "gold_batch")
@@ -29,7 +31,19 @@ def bind(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
                 f"  Restore the checkpoint, or move {table.path} away to build the table anew from the layer before it."
             )
     newest = max_in_log(written[0], "bronze_batch") if flow.startswith("bronze.") else None
-    write_durably(checkpoint / BINDING, {"flow": flow, "generation": GENERATION, "first_bronze_batch": 0 if newest is None else newest + 1})
+    write_durably(
+        checkpoint / BINDING,
+        {"flow": flow, "generation": GENERATION, "first_bronze_batch": 0 if newest is None else newest + 1, "plan": plan},
+    )
+
+
+def _refuse_another_plan(checkpoint: Path, flow: str, plan: Plan) -> None:
+    changed = differences(json.loads((checkpoint / BINDING).read_text())["plan"], plan)
+    if changed:
+        raise TidemarkError(
+            f"{flow} cannot go on: {'; '.join(changed)}.\n"
+            "  Put it back, or name another `lake` in pipeline.yml: it is built anew from the landing folders."
+        )
 
 
 def first_bronze_batch(lake: Lake, table: Table) -> int:
