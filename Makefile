@@ -41,6 +41,10 @@ demo: install ## simulate 240,000 events, bring them through all layers, show th
 	$(TIDEMARK) run --once
 	$(call step,"tidemark status")
 	$(TIDEMARK) status
+	$(call step,"tidemark ledger: where every event is")
+	$(TIDEMARK) ledger --plot artifacts/ledger.png
+	$(call step,"tidemark verify: silver and gold are what bronze gives")
+	$(TIDEMARK) verify
 	$(call step,"tidemark quality")
 	$(TIDEMARK) quality
 	$(call step,"tidemark sql: the latest vectors of the kitchen")
