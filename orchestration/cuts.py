@@ -30,12 +30,12 @@ def take(lake: Lake, streams: Sequence[str], now: datetime) -> Snapshot | None:
 
 
 def _prefix(lake: Lake, streams: Sequence[str]) -> int | None:
-    """The bronze batch at which everything is; None while something is behind."""
+    """The bronze batch at which everything is; None while something is behind, and before the first."""
     reaches = _reaches(lake, streams)
     if len(reaches) < len(streams) or not all(is_amended(lake, stream, reached) for stream, reached in reaches.items()):
         return None
     prefixes = {reached.bronze_batch for reached in reaches.values()} | {reached.accounted_for for reached in reaches.values()}
-    return prefixes.pop() if len(prefixes) == 1 else None
+    return prefixes.pop() if len(prefixes) == 1 and min(prefixes) >= 0 else None
 
 
 def _reaches(lake: Lake, streams: Sequence[str]) -> dict[str, Reach]:
