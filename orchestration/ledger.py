@@ -110,10 +110,11 @@ def _account_for(lake: Lake, knowledge: Knowledge, batches: Range) -> int:
     measurements = layer.judged(layer.not_yet_readings(events, accepted, batches.after + 1), *knowledge).persist()
     try:
         turned_away = layer.turned_away(measurements, accepted)
-        kinds = {"events": events, "readings": accepted, "quarantined": layer.quarantine(measurements), "turned away": turned_away}
+        kinds = {"events": events, "readings": accepted, "quarantined": layer.broken(measurements), "turned away": turned_away}
         counts = _counts(kinds)
-        if quarantined := _total(counts, "quarantined"):
-            _append(lake, batches, "silver.quarantine", layer.quarantine(measurements), quarantined)
+        if _total(counts, "quarantined"):
+            # By Spark, however few: payloads may be long.
+            _append(lake, batches, "silver.quarantine", layer.quarantine(measurements, events))
         if _total(counts, "turned away"):
             counts += _sort_out(lake, batches, turned_away)
     finally:
@@ -159,7 +160,7 @@ def _rows(counts: Counts) -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def _append(lake: Lake, batches: Range, name: str, rows: DataFrame, count: int) -> None:
+def _append(lake: Lake, batches: Range, name: str, rows: DataFrame, count: int | None = None) -> None:
     append(rows.coalesce(1), tables(lake.conf)[name], _app_id(lake, name), batches.up_to, count)
 
 

@@ -24,6 +24,8 @@ SETTINGS = {
     "spark.hadoop.parquet.block.size": str(16 * 1024 * 1024),
     # No two payloads are alike: looking for repeats costs a fifth of writing them.
     "spark.hadoop.parquet.enable.dictionary#payload": "false",
+    # The default, INT96, counts nanoseconds: readers other than Spark break on an instant before 1677 or after 2262.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.streaming.numRecentProgressUpdates": "5",
     "spark.sql.streaming.metricsEnabled": "false",
     # A batch then turns rows away by the newest event of all batches before it; otherwise Spark is one batch more lenient,

@@ -12,10 +12,8 @@ from silver.rules import rules_of
 
 IDENTITY = ["bronze_batch", "bronze_row", "part"]
 KEPT = ["kept_batch", "kept_row", "kept_part"]
-QUARANTINE_COLUMNS = [
-    *("broken_rules", "payload", "header", "device_id", "metric", "event_time", "value"),
-    *("source", "position", "received_at", "ingested_at", *IDENTITY, "parts"),
-]
+OF_EVENT = ["bronze_batch", "bronze_row"]
+JUDGED = ["broken_rules", "device_id", "metric", "event_time", "value", "source", "ingested_at", *IDENTITY, "parts"]
 DUPLICATE_COLUMNS = [*KEYS, "value", "source", "ingested_at", *IDENTITY, "parts", *KEPT]
 
 
@@ -35,14 +33,18 @@ def not_yet_readings(events: DataFrame, accepted: DataFrame, first_batch: int) -
 def judged(events: DataFrame, devices: DataFrame, catalogue: DataFrame, declared: Declared) -> DataFrame:
     """Every measurement of every event with `broken_rules`, empty for a good one."""
     rows = enriched(events, devices, catalogue, declared)
-    return with_broken_rules(rows, rules_of(declared.policy, declared.rules)).select(
-        *dict.fromkeys([*QUARANTINE_COLUMNS, *READING_COLUMNS])
-    )
+    return with_broken_rules(rows, rules_of(declared.policy, declared.rules)).select(*dict.fromkeys([*JUDGED, *READING_COLUMNS]))
 
 
-def quarantine(measurements: DataFrame) -> DataFrame:
+def quarantine(measurements: DataFrame, events: DataFrame) -> DataFrame:
     """Of judged ones those that break a rule; grain one measurement, or one unreadable event, with its payload and the rules' names."""
-    return measurements.where(F.size("broken_rules") > 0).select(*QUARANTINE_COLUMNS)
+    of_event = events.select(*OF_EVENT, "payload", "header", "position", "received_at")
+    return broken(measurements).select(*JUDGED).join(of_event, on=OF_EVENT)
+
+
+def broken(measurements: DataFrame) -> DataFrame:
+    """Of judged ones those that break a rule."""
+    return measurements.where(F.size("broken_rules") > 0)
 
 
 def turned_away(measurements: DataFrame, accepted: DataFrame) -> DataFrame:

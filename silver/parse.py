@@ -17,14 +17,20 @@ from silver.spec import ELEMENT, Origin, Shape
 def measurements(events: DataFrame, shape: Shape, max_payload_bytes: int) -> DataFrame:
     """Events of one shape to measurements: beside the columns of events, what names the measurement and `..._text` still to be read.
 
-    A payload longer than `max_payload_bytes` is not read.
+    A payload longer than `max_payload_bytes` is not read. No payload goes any further, only what rules ask of it: copies of a line
+    of 50 MB in every step would fill the memory.
     """
-    text = F.when(F.length("payload") <= max_payload_bytes, F.col("payload").cast("string"))
-    read = json_event(events, text, shape) if shape.format == "json" else csv_event(events, text, shape)
+    text = F.col("payload").cast("string")
+    kept = [F.col(name) for name in events.columns if name != "payload"]
+    of_payload = [F.length("payload").alias("payload_bytes"), F.is_valid_utf8(text).alias("is_utf8")]
+    light = events.select(*kept, *of_payload, F.when(F.length("payload") <= max_payload_bytes, text).alias("payload_text"))
+    text = F.col("payload_text")
+    read = json_event(light, text, shape) if shape.format == "json" else csv_event(light, text, shape)
     elements = _one_row_per_element(read, shape)
     rows = _one_row_per_metric(elements, shape) if shape.metrics else _one_metric_a_row(elements, shape)
     return rows.select(
-        *(F.col(name) for name in events.columns),
+        *kept,
+        *("payload_bytes", "is_utf8"),
         _origin(shape.device, shape).alias("device_id"),
         _origin(shape.zone, shape).alias("zone_text"),
         _named("metric_text").alias("metric"),

@@ -46,8 +46,8 @@ def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
     if policy.unknown_metric is Unknown.UNASSIGNED:
         del asked_of_readable["metric_is_known"]
     return (
-        Rule("payload_is_small_enough", f"length(payload) <= {policy.max_payload_bytes}"),
-        Rule("payload_is_utf8", "is_valid_utf8(cast(payload as string))"),
-        Rule("payload_is_readable", f"is_readable or length(payload) > {policy.max_payload_bytes}"),
+        Rule("payload_is_small_enough", f"payload_bytes <= {policy.max_payload_bytes}"),
+        Rule("payload_is_utf8", "is_utf8"),
+        Rule("payload_is_readable", f"is_readable or payload_bytes > {policy.max_payload_bytes}"),
         *(Rule(name, f"not is_readable or ({holds})") for name, holds in asked_of_readable.items()),
     )

@@ -63,7 +63,7 @@ def silver(spark: SparkSession, rows: DataFrame, shape: Shape = LONG, policy: Po
     """Readings and quarantine of events, in the order of events."""
     declared = Declared({"plant": shape}, policy, more.get("rules", ()))
     inputs = (rows, more.get("devices") or devices(spark), spark.createDataFrame(catalogue_rows(METRICS), CATALOGUE), declared)
-    accepted, rejected = (rows_of(found.orderBy("bronze_row", "part")) for found in (readings(*inputs), quarantine(judged(*inputs))))
+    accepted, rejected = (rows_of(found.orderBy("bronze_row", "part")) for found in (readings(*inputs), quarantine(judged(*inputs), rows)))
     return accepted, rejected
 
 

@@ -117,7 +117,7 @@ def accounted(spark: SparkSession, batches: Batches, accepted: set[Identity], cu
         ).localCheckpoint()
         beside = layer.with_kept(layer.turned_away(measurements, readings.where(of_these)), kept.where(F.col("bronze_batch") < last))
         late = layer.late(beside).localCheckpoint()
-        kinds = {"quarantine": layer.quarantine(measurements), "late": late, "duplicates": layer.duplicates(beside)}
+        kinds = {"quarantine": layer.quarantine(measurements, events), "late": late, "duplicates": layer.duplicates(beside)}
         for kind, rows in told(kinds).items():
             tables[kind] += rows
         kept = kept.unionByName(late.select(*KEYS, *layer.IDENTITY))
