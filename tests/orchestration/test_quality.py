@@ -112,7 +112,8 @@ def test_a_warning_alone_ends_with_0(lake: Lake, monkeypatch: pytest.MonkeyPatch
 def test_a_missing_table_is_told_and_does_not_pass(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["quality", "--format", "json", "--report", "page.html"]) == 1
     by_name = {row["table"]: row for row in json.loads(capsys.readouterr().out)}
-    assert list(by_name) == ["bronze.events", "silver.readings", "silver.quarantine", "gold.kitchen_aggregates"]
+    of_silver = [f"silver.{name}" for name in ("readings", "quarantine", "late", "duplicates")]
+    assert list(by_name) == ["bronze.events", *of_silver, "gold.kitchen_aggregates", "gold.kitchen_late"]
     assert {row["state"] for row in by_name.values()} == {"missing"}
     assert (by_name["silver.readings"]["critical"], by_name["silver.readings"]["not_checked"]) == (1, 1)
     assert {(row["expectation"], row["is_success"], row["table_version"]) for row in kept(lake)} == {

@@ -8,7 +8,7 @@ import orchestration.verify
 
 FOLDER = Path(orchestration.verify.__file__).parent
 OURS = {"bronze", "silver", "gold", "expectations", "orchestration", "conf"}
-WORDS = {"silver.spec", "gold.spec", "expectations.rule", "orchestration.conf.model", "orchestration.errors"}
+WORDS = {"silver.spec", "gold.spec", "expectations.rule", "orchestration.conf.model", "orchestration.errors", "orchestration.snapshots"}
 ENGINES = {"pyspark", "delta", "py4j"}
 
 
