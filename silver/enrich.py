@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from silver.numerals import to_number
 from silver.spec import UNASSIGNED_GROUP, Metric, Policy, Unknown
 
 CATALOGUE = """
@@ -80,6 +81,4 @@ def _versions(devices: DataFrame) -> DataFrame:
 def _number(text: Column) -> Column:
     """Also true and false, which many devices send for switches: 1 and 0."""
     word = F.lower(text)
-    # Java also reads 1d, 1f and hexadecimals, which are broken texts here.
-    is_decimal = ~text.rlike(r"(?i)[0-9.][df][\x00-\x20]*\z|0x")
-    return F.coalesce(F.when(is_decimal, text.try_cast("double")), F.when(word == "true", F.lit(1.0)).when(word == "false", F.lit(0.0)))
+    return F.coalesce(to_number(text), F.when(word == "true", F.lit(1.0)).when(word == "false", F.lit(0.0)))

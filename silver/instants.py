@@ -5,6 +5,7 @@ import re
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from silver.numerals import to_number
 from silver.spec import Time
 
 MICROS_PER = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1}
@@ -29,8 +30,7 @@ def to_instant(text: Column, time: Time) -> Column:
 
 def _from_epoch(text: Column, micros_per_unit: int) -> Column:
     """Fractions count; before 1970 and after 9999 is null, because the conversion would overflow and end the query."""
-    is_decimal = ~text.rlike(r"(?i)[0-9.][df][\x00-\x20]*\z|0x")
-    micros = F.round(F.when(is_decimal, text.try_cast("double")) * F.lit(float(micros_per_unit)))
+    micros = F.round(to_number(text) * F.lit(float(micros_per_unit)))
     return F.when((micros >= 0) & (micros < F.lit(float(YEAR_10000_MICROS))), F.timestamp_micros(micros.cast("bigint")))
 
 
