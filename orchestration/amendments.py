@@ -22,8 +22,8 @@ from gold.vectors import vectors
 from orchestration.checkpoints import write_durably
 from orchestration.lake import Lake
 from orchestration.reach import Reach, closed_until_ms, reach, read_by
-from orchestration.tables import Table, append, max_in_log, tables
-from orchestration.writing import app_id, gold_tables, read_latest
+from orchestration.tables import Table, app_id, append, max_in_log, tables
+from orchestration.writing import gold_tables, read_latest
 
 NAME = "gold.amendments"
 FILE = "amendments.json"
@@ -101,7 +101,7 @@ def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold
         for name, count in late.groupBy("group").count().collect():
             table = tables(lake.conf)[f"gold.{name}_late"]
             rows = late.where(F.col("group") == name).drop("group").withColumn("gold_batch", F.lit(gold_batch).cast("bigint"))
-            append(rows.coalesce(1), table, app_id(lake, NAME, table), gold_batch, count)
+            append(rows.coalesce(1), table, app_id(lake.conf, NAME, table.name), gold_batch, count)
     finally:
         late.unpersist()
 
@@ -153,7 +153,7 @@ def _append_amended(lake: Lake, group: Group, this: Round, windows: DataFrame, c
 
 def _append_revised(lake: Lake, this: Round, rows: DataFrame, count: int, table: Table, key: Sequence[str]) -> None:  # noqa: PLR0917
     revised = next_revision(rows, lake.read(table.name), key).withColumn("gold_batch", F.lit(this.up_to.gold_batch).cast("bigint"))
-    append(revised.coalesce(1), table, app_id(lake, NAME, table), this.number, count)
+    append(revised.coalesce(1), table, app_id(lake.conf, NAME, table.name), this.number, count)
 
 
 def _ends_between(first: int, last: int) -> Column:

@@ -1,6 +1,6 @@
 """Where a consistent cut is, and the snapshot that pins it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -9,18 +9,19 @@ from deltalake import DeltaTable, write_deltalake
 from orchestration.amendments import is_amended
 from orchestration.lake import Lake
 from orchestration.reach import Reach, reach
-from orchestration.snapshots import SCHEMA, TABLE, Snapshot, all_snapshots
+from orchestration.snapshots import SCHEMA, TABLE, Snapshot, chosen
 from orchestration.tables import tables
 
 
 def take(lake: Lake, streams: Sequence[str], now: datetime) -> Snapshot | None:
     """Pin the present cut, unless it is pinned already, or parts of the pipeline are behind others. Nothing may write gold meanwhile."""
-    bronze_batch = _prefix(lake, streams)
+    reaches = {stream: reached for stream in streams if (reached := reach(lake, stream)) is not None}
+    bronze_batch = _prefix(lake, reaches) if len(reaches) == len(streams) else None
     if bronze_batch is None:
         return None
     versions = {name: DeltaTable(table.path).version() for name, table in tables(lake.conf).items()}
-    closed = {stream: datetime.fromtimestamp(reached.closed_until_ms / 1000, UTC) for stream, reached in _reaches(lake, streams).items()}
-    newest = max(all_snapshots(lake.conf.lake), key=lambda each: each.snapshot_id, default=None)
+    closed = {stream: datetime.fromtimestamp(reached.closed_until_ms / 1000, UTC) for stream, reached in reaches.items()}
+    newest = chosen(lake.conf.lake)
     if newest is not None and (newest.bronze_batch, newest.versions) == (bronze_batch, versions):
         return None
     taken = Snapshot(0 if newest is None else newest.snapshot_id + 1, now, bronze_batch, versions, closed)
@@ -29,14 +30,9 @@ def take(lake: Lake, streams: Sequence[str], now: datetime) -> Snapshot | None:
     return taken
 
 
-def _prefix(lake: Lake, streams: Sequence[str]) -> int | None:
+def _prefix(lake: Lake, reaches: Mapping[str, Reach]) -> int | None:
     """The bronze batch at which everything is; None while something is behind, and before the first."""
-    reaches = _reaches(lake, streams)
-    if len(reaches) < len(streams) or not all(is_amended(lake, stream, reached) for stream, reached in reaches.items()):
+    if not all(is_amended(lake, stream, reached) for stream, reached in reaches.items()):
         return None
     prefixes = {reached.bronze_batch for reached in reaches.values()} | {reached.accounted_for for reached in reaches.values()}
     return prefixes.pop() if len(prefixes) == 1 and min(prefixes) >= 0 else None
-
-
-def _reaches(lake: Lake, streams: Sequence[str]) -> dict[str, Reach]:
-    return {stream: reached for stream in streams if (reached := reach(lake, stream)) is not None}

@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 
 from orchestration.checkpoints import write_durably
 from orchestration.lake import Lake
-from orchestration.status import last_batch, read_up_to
-from orchestration.tables import GENERATION, append, append_rows, max_in_log, tables
+from orchestration.status import Batch, last_batch, read_up_to
+from orchestration.tables import app_id, append, append_rows, max_in_log, tables
 from silver import ledger as layer
 from silver.readings import KEYS, Declared
 
@@ -58,18 +58,21 @@ def account_for_all(lake: Lake, knowledge: Knowledge) -> Iterator[int]:
 
 def passed_by_silver(lake: Lake) -> int | None:
     """The newest bronze batch whose readings are all written; None before the first."""
-    checkpoint, bronze = lake.checkpoint("silver.readings"), tables(lake.conf)["bronze.events"]
-    done = last_batch(checkpoint)
-    if done.last_batch is None:
-        return None
-    version, index = read_up_to(checkpoint, done, str(DeltaTable(bronze.path).metadata().id))
-    batch: int | None = max_in_log(bronze, "bronze_batch", version if index >= 0 else version - 1)
-    return batch
+    done = last_batch(lake.checkpoint("silver.readings"))
+    return None if done.last_batch is None else newest_read(lake, "silver.readings", done, "bronze.events")
+
+
+def newest_read(lake: Lake, flow: str, batch: Batch, source: str) -> int | None:
+    """The newest bronze batch in what a micro-batch of the flow, and those before it, have read of a table; None for none."""
+    table = tables(lake.conf)[source]
+    version, index = read_up_to(lake.checkpoint(flow), batch, str(DeltaTable(table.path).metadata().id))
+    newest: int | None = max_in_log(table, "bronze_batch", version if index >= 0 else version - 1)
+    return newest
 
 
 def accounted_for(lake: Lake) -> int:
     """The newest bronze batch that the ledger has passed; -1 before the first."""
-    batch = DeltaTable(lake.table_path(TABLE)).transaction_version(_app_id(lake, TABLE))
+    batch = DeltaTable(lake.table_path(TABLE)).transaction_version(app_id(lake.conf, NAME, TABLE))
     return -1 if batch is None else batch
 
 
@@ -119,7 +122,7 @@ def _account_for(lake: Lake, knowledge: Knowledge, batches: Range) -> int:
             counts += _sort_out(lake, batches, turned_away)
     finally:
         measurements.unpersist()
-    append_rows(lake.table_path(TABLE), _rows(counts), _app_id(lake, TABLE), batches.up_to)
+    append_rows(lake.table_path(TABLE), _rows(counts), app_id(lake.conf, NAME, TABLE), batches.up_to)
     return _total(counts, "events")
 
 
@@ -161,11 +164,7 @@ def _rows(counts: Counts) -> pa.Table:
 
 
 def _append(lake: Lake, batches: Range, name: str, rows: DataFrame, count: int | None = None) -> None:
-    append(rows.coalesce(1), tables(lake.conf)[name], _app_id(lake, name), batches.up_to, count)
-
-
-def _app_id(lake: Lake, table: str) -> str:
-    return f"{lake.conf.pipeline}/{NAME}/{table}/{GENERATION}"
+    append(rows.coalesce(1), tables(lake.conf)[name], app_id(lake.conf, NAME, name), batches.up_to, count)
 
 
 def _file(lake: Lake) -> Path:

@@ -3,11 +3,9 @@
 import json
 from dataclasses import dataclass
 
-from deltalake import DeltaTable
-
 from orchestration.lake import Lake
-from orchestration.ledger import accounted_for, passed_by_silver
-from orchestration.status import Batch, last_batch, read_up_to
+from orchestration.ledger import accounted_for, newest_read, passed_by_silver
+from orchestration.status import Batch, last_batch
 from orchestration.tables import max_in_log, tables
 
 
@@ -39,11 +37,8 @@ def reach(lake: Lake, stream: str) -> Reach | None:
 
 def read_by(lake: Lake, stream: str, gold_batch: int) -> int:
     """The newest bronze batch that had readings when the micro-batch read them; -1 for none."""
-    readings = tables(lake.conf)["silver.readings"]
-    of_table = str(DeltaTable(readings.path).metadata().id)
-    version, index = read_up_to(lake.checkpoint(f"gold.{stream}"), Batch(gold_batch), of_table)
-    newest = max_in_log(readings, "bronze_batch", version if index >= 0 else version - 1)
-    return -1 if newest is None else int(newest)
+    newest = newest_read(lake, f"gold.{stream}", Batch(gold_batch), "silver.readings")
+    return -1 if newest is None else newest
 
 
 def closed_until_ms(lake: Lake, stream: str, gold_batch: int) -> int:

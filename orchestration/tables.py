@@ -80,6 +80,11 @@ def ensure_rows(path: Path, schema: pa.Schema) -> None:
         write_deltalake(path, schema.empty_table(), mode="append")
 
 
+def app_id(conf: Conf, flow: str, table: str) -> str:
+    """Who appends what, for Delta."""
+    return f"{conf.pipeline}/{flow}/{table}/{GENERATION}"
+
+
 def append(rows: DataFrame, table: Table, app_id: str, version: int, count: int | None = None) -> None:
     """Append `rows` once: of a repeat with the same app id and a version that is not higher nothing is written.
 
