@@ -22,6 +22,8 @@ SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "2",
     # Small row groups let all cores read a file of one bronze batch (measured: one core did, with the default of 128 MB).
     "spark.hadoop.parquet.block.size": str(16 * 1024 * 1024),
+    # A batch has a day or two of partitions: with a file open for each, Spark need not sort the rows (and hold a copy of each payload).
+    "spark.sql.maxConcurrentOutputFileWriters": "8",
     # No two payloads are alike: looking for repeats costs a fifth of writing them.
     "spark.hadoop.parquet.enable.dictionary#payload": "false",
     # The default, INT96, counts nanoseconds: readers other than Spark break on an instant before 1677 or after 2262.
