@@ -22,7 +22,7 @@ from gold.vectors import vectors
 from orchestration.checkpoints import write_durably
 from orchestration.lake import Lake
 from orchestration.reach import Reach, closed_until_ms, reach, read_by
-from orchestration.tables import Table, app_id, append, max_in_log, tables
+from orchestration.tables import Table, append, max_in_log
 from orchestration.writing import gold_tables, read_latest
 
 NAME = "gold.amendments"
@@ -88,7 +88,7 @@ def _amend(lake: Lake, stream: str, groups: Sequence[Group], this: Round) -> int
 
 def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold_batch: int) -> None:
     """Readings that were behind the watermark of the micro-batch that read them."""
-    closed_until, readings = closed_until_ms(lake, stream, gold_batch), tables(lake.conf)["silver.readings"]
+    closed_until, readings = closed_until_ms(lake, stream, gold_batch), lake.tables["silver.readings"]
     after = read_by(lake, stream, gold_batch - 1) if gold_batch else -1
     up_to = read_by(lake, stream, gold_batch)
     log = pa.table(DeltaTable(readings.path).get_add_actions(flatten=True)).to_pylist()
@@ -99,9 +99,9 @@ def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold
     late = behind(of_batch, groups, lake.conf.metrics, _instant(closed_until)).persist()
     try:
         for name, count in late.groupBy("group").count().collect():
-            table = tables(lake.conf)[f"gold.{name}_late"]
+            table = lake.tables[f"gold.{name}_late"]
             rows = late.where(F.col("group") == name).drop("group").withColumn("gold_batch", F.lit(gold_batch).cast("bigint"))
-            append(rows.coalesce(1), table, app_id(lake.conf, NAME, table.name), gold_batch, count)
+            append(rows.coalesce(1), table, lake.app_id(NAME, table.name), gold_batch, count)
     finally:
         late.unpersist()
 
@@ -110,7 +110,7 @@ def _may_be_late(lake: Lake, groups: Sequence[Group], this: Round) -> bool:
     """By the logs alone: most rounds have nothing to fold in."""
     late_for_groups = (gold_tables(lake, group)[2] for group in groups)
     found_now = any((max_in_log(table, "gold_batch") or -1) > this.after.gold_batch for table in late_for_groups)
-    return found_now or max_in_log(tables(lake.conf)["silver.late"], "bronze_batch") is not None
+    return found_now or max_in_log(lake.tables["silver.late"], "bronze_batch") is not None
 
 
 def _affected(lake: Lake, groups: Sequence[Group], this: Round) -> DataFrame:
@@ -153,7 +153,7 @@ def _append_amended(lake: Lake, group: Group, this: Round, windows: DataFrame, c
 
 def _append_revised(lake: Lake, this: Round, rows: DataFrame, count: int, table: Table, key: Sequence[str]) -> None:  # noqa: PLR0917
     revised = next_revision(rows, lake.read(table.name), key).withColumn("gold_batch", F.lit(this.up_to.gold_batch).cast("bigint"))
-    append(revised.coalesce(1), table, app_id(lake.conf, NAME, table.name), this.number, count)
+    append(revised.coalesce(1), table, lake.app_id(NAME, table.name), this.number, count)
 
 
 def _ends_between(first: int, last: int) -> Column:

@@ -8,7 +8,7 @@ from pathlib import Path
 from orchestration.errors import TidemarkError
 from orchestration.lake import Lake
 from orchestration.plans import Plan, differences, plan_of
-from orchestration.tables import GENERATION, Table, max_in_log
+from orchestration.tables import Table, max_in_log
 
 BINDING = "tidemark.json"
 
@@ -33,7 +33,7 @@ def bind(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
     newest = max_in_log(written[0], "bronze_batch") if flow.startswith("bronze.") else None
     write_durably(
         checkpoint / BINDING,
-        {"flow": flow, "generation": GENERATION, "first_bronze_batch": 0 if newest is None else newest + 1, "plan": plan},
+        {"flow": flow, "generation": lake.generation.holder(flow), "first_bronze_batch": 0 if newest is None else newest + 1, "plan": plan},
     )
 
 

@@ -10,7 +10,6 @@ from orchestration.amendments import is_amended
 from orchestration.lake import Lake
 from orchestration.reach import Reach, reach
 from orchestration.snapshots import SCHEMA, TABLE, Snapshot, chosen
-from orchestration.tables import tables
 
 
 def take(lake: Lake, streams: Sequence[str], now: datetime) -> Snapshot | None:
@@ -19,12 +18,13 @@ def take(lake: Lake, streams: Sequence[str], now: datetime) -> Snapshot | None:
     bronze_batch = _prefix(lake, reaches) if len(reaches) == len(streams) else None
     if bronze_batch is None:
         return None
-    versions = {name: DeltaTable(table.path).version() for name, table in tables(lake.conf).items()}
+    versions = {name: DeltaTable(table.path).version() for name, table in lake.tables.items()}
     closed = {stream: datetime.fromtimestamp(reached.closed_until_ms / 1000, UTC) for stream, reached in reaches.items()}
     newest = chosen(lake.conf.lake)
-    if newest is not None and (newest.bronze_batch, newest.versions) == (bronze_batch, versions):
+    number = lake.generation.generation
+    if newest is not None and (newest.generation, newest.bronze_batch, newest.versions) == (number, bronze_batch, versions):
         return None
-    taken = Snapshot(0 if newest is None else newest.snapshot_id + 1, now, bronze_batch, versions, closed)
+    taken = Snapshot(0 if newest is None else newest.snapshot_id + 1, now, number, bronze_batch, versions, closed)
     row = {**vars(taken), "versions": list(versions.items()), "closed_until": list(closed.items())}
     write_deltalake(lake.table_path(TABLE), pa.Table.from_pylist([row], SCHEMA), mode="append")
     return taken

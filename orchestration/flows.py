@@ -19,7 +19,7 @@ from gold.spec import Group
 from gold.windows import COUNTED, of_groups
 from orchestration import amendments, ledger, reading, writing
 from orchestration.lake import Lake
-from orchestration.tables import Table, tables
+from orchestration.tables import Table
 from silver.enrich import CATALOGUE, catalogue_rows
 from silver.readings import Declared, readings
 
@@ -65,12 +65,12 @@ def flows(lake: Lake) -> list[Flow | Job]:
 
 
 def bronze_events(lake: Lake) -> Flow:
-    table = tables(lake.conf)["bronze.events"]
+    table = lake.tables["bronze.events"]
     return Flow("bronze.events", (table,), rows=partial(reading.landed_lines, lake), write=partial(writing.events, lake, table))
 
 
 def silver_readings(lake: Lake) -> Flow:
-    table = tables(lake.conf)["silver.readings"]
+    table = lake.tables["silver.readings"]
     return Flow(
         table.name,
         (table,),
@@ -81,7 +81,7 @@ def silver_readings(lake: Lake) -> Flow:
 
 
 def silver_ledger(lake: Lake) -> Job:
-    written = tuple(tables(lake.conf)[f"silver.{name}"] for name in ("quarantine", "late", "duplicates"))
+    written = tuple(lake.tables[f"silver.{name}"] for name in ("quarantine", "late", "duplicates"))
     return Job(ledger.NAME, written, run=lambda: ledger.account_for_all(lake, _silver_knowledge(lake)))
 
 

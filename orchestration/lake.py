@@ -8,20 +8,23 @@ from pyspark.sql import DataFrame, SparkSession
 
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
+from orchestration.generations import Generation, serving
 from orchestration.jars import fetched
 from orchestration.java import require_java
 from orchestration.session import INTERPRETED, spark_session
 from orchestration.snapshots import chosen
+from orchestration.tables import Table, tables
 from orchestration.views import views
 
 
 class Lake:
     """From Python: `Lake.open("conf").sql("select ...")`. Opening starts nothing; the session starts when first used."""
 
-    def __init__(self, conf: Conf, spark: SparkSession | None = None) -> None:
-        """`spark`: use this session instead of an own one."""
+    def __init__(self, conf: Conf, spark: SparkSession | None = None, generation: Generation | None = None) -> None:
+        """`spark`: use this session instead of an own one. `generation`: work on this one, instead of the one that serves now."""
         self.conf = conf
         self._spark = spark
+        self.generation = generation or serving(conf.lake)
 
     @classmethod
     def open(cls, folder: str | Path = "conf") -> "Lake":
@@ -41,16 +44,24 @@ class Lake:
         session = self.spark.newSession()
         for key, value in INTERPRETED.items():
             session.conf.set(key, value)
-        return Lake(self.conf, session)
+        return Lake(self.conf, session, self.generation)
+
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        """Every table that flows write, by its SQL name."""
+        return tables(self.conf, self.generation)
+
+    def app_id(self, flow: str, table: str) -> str:
+        """Who appends what, for Delta."""
+        return f"{self.conf.pipeline}/{flow}/{table}/{self.generation.holder(flow)}"
 
     def table_path(self, name: str) -> Path:
         """Where a table is, whether it exists or not."""
-        database, table = name.split(".", 1)
-        return self.conf.lake / database / table
+        return self.generation.table(self.conf.lake, name)
 
     def checkpoint(self, flow: str) -> Path:
         """Where a flow keeps what it has read."""
-        return self.conf.lake / "checkpoints" / flow
+        return self.generation.checkpoint(self.conf.lake, flow)
 
     def read(self, name: str) -> DataFrame:
         """The latest version of a table."""

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from orchestration.checkpoints import write_durably
 from orchestration.lake import Lake
 from orchestration.status import Batch, last_batch, read_up_to
-from orchestration.tables import app_id, append, append_rows, max_in_log, tables
+from orchestration.tables import append, append_rows, max_in_log
 from silver import ledger as layer
 from silver.readings import KEYS, Declared
 
@@ -64,7 +64,7 @@ def passed_by_silver(lake: Lake) -> int | None:
 
 def newest_read(lake: Lake, flow: str, batch: Batch, source: str) -> int | None:
     """The newest bronze batch in what a micro-batch of the flow, and those before it, have read of a table; None for none."""
-    table = tables(lake.conf)[source]
+    table = lake.tables[source]
     version, index = read_up_to(lake.checkpoint(flow), batch, str(DeltaTable(table.path).metadata().id))
     newest: int | None = max_in_log(table, "bronze_batch", version if index >= 0 else version - 1)
     return newest
@@ -72,7 +72,7 @@ def newest_read(lake: Lake, flow: str, batch: Batch, source: str) -> int | None:
 
 def accounted_for(lake: Lake) -> int:
     """The newest bronze batch that the ledger has passed; -1 before the first."""
-    batch = DeltaTable(lake.table_path(TABLE)).transaction_version(app_id(lake.conf, NAME, TABLE))
+    batch = DeltaTable(lake.table_path(TABLE)).transaction_version(lake.app_id(NAME, TABLE))
     return -1 if batch is None else batch
 
 
@@ -88,7 +88,7 @@ def _begin(lake: Lake) -> Range | None:
     after, passed = accounted_for(lake), passed_by_silver(lake)
     if passed is None or passed <= after:
         return None
-    batches = Range(after, _up_to(tables(lake.conf)["bronze.events"].path, after, passed))
+    batches = Range(after, _up_to(lake.tables["bronze.events"].path, after, passed))
     write_durably(_file(lake), asdict(batches))
     return batches
 
@@ -122,7 +122,7 @@ def _account_for(lake: Lake, knowledge: Knowledge, batches: Range) -> int:
             counts += _sort_out(lake, batches, turned_away)
     finally:
         measurements.unpersist()
-    append_rows(lake.table_path(TABLE), _rows(counts), app_id(lake.conf, NAME, TABLE), batches.up_to)
+    append_rows(lake.table_path(TABLE), _rows(counts), lake.app_id(NAME, TABLE), batches.up_to)
     return _total(counts, "events")
 
 
@@ -164,7 +164,7 @@ def _rows(counts: Counts) -> pa.Table:
 
 
 def _append(lake: Lake, batches: Range, name: str, rows: DataFrame, count: int | None = None) -> None:
-    append(rows.coalesce(1), tables(lake.conf)[name], app_id(lake.conf, NAME, name), batches.up_to, count)
+    append(rows.coalesce(1), lake.tables[name], lake.app_id(NAME, name), batches.up_to, count)
 
 
 def _file(lake: Lake) -> Path:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from orchestration.lake import Lake
 from orchestration.ledger import accounted_for, newest_read, passed_by_silver
 from orchestration.status import Batch, last_batch
-from orchestration.tables import max_in_log, tables
+from orchestration.tables import max_in_log
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def reach(lake: Lake, stream: str) -> Reach | None:
         return None
     passed = passed_by_silver(lake)
     bronze_batch = read_by(lake, stream, batch)
-    newest = max_in_log(tables(lake.conf)["silver.readings"], "bronze_batch")
+    newest = max_in_log(lake.tables["silver.readings"], "bronze_batch")
     if passed is not None and bronze_batch == (-1 if newest is None else newest):
         bronze_batch = max(bronze_batch, passed)  # batches after it have no readings
     return Reach(batch, closed_until_ms(lake, stream, batch), bronze_batch, min(bronze_batch, accounted_for(lake)))

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from deltalake import DeltaTable
 
-from orchestration import cuts, idle, ledger, snapshots
+from orchestration import cuts, generations, idle, ledger, snapshots
 from orchestration.checkpoints import bind
 from orchestration.flows import Flow, Job, streams
 from orchestration.intake import Look, claim_settled, claims_folder
@@ -20,8 +20,11 @@ from orchestration.progress import Progress
 from orchestration.queries import AVAILABLE_NOW, POLL_SECONDS, Gate, finish, report, run_out, started
 from orchestration.reading import TICKS
 from orchestration.registry import sync
-from orchestration.tables import ensure, ensure_rows, tables
+from orchestration.tables import ensure, ensure_rows
 from orchestration.work import Work, do
+
+WITHOUT_SPARK = {TICKS: idle.SCHEMA} | {each.TABLE: each.SCHEMA for each in (ledger, snapshots, generations)}
+"""Tables that deltalake writes."""
 
 
 def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
@@ -85,9 +88,9 @@ class Run:
         """Registry, folders, tables and checkpoints, before the first query starts."""
         lake = self._lake
         sync(lake.conf.lake, lake.conf.devices, datetime.now(UTC))
-        for name, schema in ((TICKS, idle.SCHEMA), (ledger.TABLE, ledger.SCHEMA), (snapshots.TABLE, snapshots.SCHEMA)):
+        for name, schema in WITHOUT_SPARK.items():
             ensure_rows(lake.table_path(name), schema)
-        for table in tables(lake.conf).values():
+        for table in lake.tables.values():
             ensure(lake.spark, table)
         for flow in (flow for of_layer in self.flows.values() for flow in of_layer):
             bind(lake, flow.name, flow.tables)

@@ -17,7 +17,7 @@ TABLE = "ops.snapshots"
 INSTANT = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
     [
-        *(("snapshot_id", pa.int64()), ("at", INSTANT), ("bronze_batch", pa.int64())),
+        *(("snapshot_id", pa.int64()), ("at", INSTANT), ("generation", pa.int64()), ("bronze_batch", pa.int64())),
         *(("versions", pa.map_(pa.string(), pa.int64())), ("closed_until", pa.map_(pa.string(), INSTANT))),
     ]
 )
@@ -30,6 +30,7 @@ class Snapshot:
 
     snapshot_id: int
     at: datetime
+    generation: int
     bronze_batch: int
     versions: dict[str, int]
     closed_until: dict[str, datetime]

@@ -15,6 +15,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
+from orchestration.generations import serving
 
 LEDGER = "silver.ledger"
 COLUMNS = ("flow", "table", "rows", "last_batch", "last_batch_at", "watermark_at", "lag_seconds", "behind")
@@ -47,7 +48,7 @@ def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
         if flow == LEDGER:
             batch, arrears = of_ledger(conf, now)
         else:
-            checkpoint = conf.lake / "checkpoints" / flow
+            checkpoint = serving(conf.lake).checkpoint(conf.lake, flow)
             batch = last_batch(checkpoint)
             arrears = arrears_of(checkpoint, batch, path_of(conf, source), now) if source else Arrears()
         lines += [{"flow": flow, "table": table, "rows": rows(path_of(conf, table))} | asdict(batch) | asdict(arrears) for table in tables]
@@ -66,8 +67,8 @@ def flows(conf: Conf) -> Iterator[tuple[str, str | None, list[str]]]:
 
 
 def path_of(conf: Conf, table: str) -> Path:
-    """Where a table is."""
-    return conf.lake.joinpath(*table.split(".", 1))
+    """Where a table of the generation that serves is."""
+    return serving(conf.lake).table(conf.lake, table)
 
 
 def rows(table: Path) -> int:

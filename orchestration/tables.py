@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from gold.schema import AGGREGATES, VECTORS
 from gold.schema import LATE as LATE_FOR_GROUP
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
+from orchestration.generations import Generation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
-GENERATION = 1
 FEW = 100_000
 
 
@@ -31,15 +32,16 @@ class Table:
     partition: str | None = None
 
 
-def tables(conf: Conf) -> dict[str, Table]:
+def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
     """Every table that flows write, by its SQL name."""
+    place = partial(generation.table, conf.lake)
     lineage = ("ingested_at", "bronze_batch", "bronze_row")
     declared = [
-        Table("bronze.events", conf.lake / "bronze/events", EVENTS, lineage, EVENTS_PARTITION),
-        Table("silver.readings", conf.lake / "silver/readings", READINGS, ("device_id", "metric", "event_time", *lineage)),
+        Table("bronze.events", place("bronze.events"), EVENTS, lineage, EVENTS_PARTITION),
+        Table("silver.readings", place("silver.readings"), READINGS, ("device_id", "metric", "event_time", *lineage)),
         *(
-            Table(f"silver.{name}", conf.lake / "silver" / name, ddl, ("device_id", "metric", "event_time", *lineage))
-            for name, ddl in (("quarantine", QUARANTINE), ("late", LATE), ("duplicates", DUPLICATES))
+            Table(name, place(name), ddl, ("device_id", "metric", "event_time", *lineage))
+            for name, ddl in (("silver.quarantine", QUARANTINE), ("silver.late", LATE), ("silver.duplicates", DUPLICATES))
         ),
     ]
     of_windows = ("window_end", "revision", "gold_batch")
@@ -49,7 +51,8 @@ def tables(conf: Conf) -> dict[str, Table]:
             ("vectors", VECTORS, ("entity", *of_windows)),
             ("late", LATE_FOR_GROUP, ("device_id", "metric", "window_end", "gold_batch")),
         ):
-            declared.append(Table(f"gold.{group}_{kind}", conf.lake / "gold" / f"{group}_{kind}", ddl, statistics))
+            name = f"gold.{group}_{kind}"
+            declared.append(Table(name, place(name), ddl, statistics))
     return {table.name: table for table in declared}
 
 
@@ -78,11 +81,6 @@ def ensure_rows(path: Path, schema: pa.Schema) -> None:
     """The same for a table that Spark never writes."""
     if not DeltaTable.is_deltatable(str(path)):
         write_deltalake(path, schema.empty_table(), mode="append")
-
-
-def app_id(conf: Conf, flow: str, table: str) -> str:
-    """Who appends what, for Delta."""
-    return f"{conf.pipeline}/{flow}/{table}/{GENERATION}"
 
 
 def append(rows: DataFrame, table: Table, app_id: str, version: int, count: int | None = None) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gold.revisions import VECTOR_KEY, WINDOW_KEY
 from orchestration.conf.model import Conf
+from orchestration.generations import FOLDER, numbered, serving
 from orchestration.snapshots import Snapshot
 
 KEYS = {"aggregates": WINDOW_KEY, "vectors": VECTOR_KEY}
@@ -12,12 +13,16 @@ KEYS = {"aggregates": WINDOW_KEY, "vectors": VECTOR_KEY}
 
 def views(conf: Conf, snapshot: Snapshot | None, query: str) -> dict[str, str]:
     """SELECT by SQL name, of the tables that the query can mean: a view costs a look at the table's log."""
-    found = {name: select for path in _tables(conf.lake) for name, select in _views_of(conf, path, snapshot)}
+    found = {name: select for path in _tables(conf.lake, snapshot) for name, select in _views_of(conf, path, snapshot)}
     return {name: select for name, select in found.items() if name.split(".", 1)[1] in query}
 
 
-def _tables(lake: Path) -> list[Path]:
-    return sorted(log.parent for log in lake.glob("*/*/_delta_log"))
+def _tables(lake: Path, snapshot: Snapshot | None) -> list[Path]:
+    """Those of the generation that the snapshot pins, and those that no generation has."""
+    generation = serving(lake) if snapshot is None else numbered(lake, snapshot.generation)
+    logs = [log for folders in ("*/*", f"{FOLDER}/*/*/*") for log in lake.glob(f"{folders}/_delta_log")]
+    paths = {generation.table(lake, f"{log.parent.parent.name}.{log.parent.name}") for log in logs}
+    return sorted(path for path in paths if (path / "_delta_log").exists())
 
 
 def _views_of(conf: Conf, path: Path, snapshot: Snapshot | None) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ from orchestration.checkpoints import first_bronze_batch
 from orchestration.intake import first_line
 from orchestration.lake import Lake
 from orchestration.session import interpreted
-from orchestration.tables import FEW, Table, app_id, append, max_in_log, tables
+from orchestration.tables import FEW, Table, append, max_in_log
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ def events(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     bronze_batch = first_bronze_batch(lake, table) + batch_id
     # One file a commit, so that silver can take one commit at a time.
     rows = without_headers(batch, _headers(batch, with_header)).coalesce(1)
-    append(identified(rows, bronze_batch), table, app_id(lake.conf, table.name, table.name), bronze_batch)
+    append(identified(rows, bronze_batch), table, lake.app_id(table.name, table.name), bronze_batch)
 
 
 def append_batch(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     """Rows as the flow computed them."""
-    append(batch, table, app_id(lake.conf, table.name, table.name), batch_id)
+    append(batch, table, lake.app_id(table.name, table.name), batch_id)
 
 
 def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, batch_id: int) -> None:
@@ -64,7 +64,7 @@ def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, ba
 
 def gold_tables(lake: Lake, group: Group) -> tuple[Table, Table, Table]:
     """Aggregates, vectors and late rows of a group."""
-    aggregates, of_vectors, late = (tables(lake.conf)[f"gold.{group.name}_{kind}"] for kind in ("aggregates", "vectors", "late"))
+    aggregates, of_vectors, late = (lake.tables[f"gold.{group.name}_{kind}"] for kind in ("aggregates", "vectors", "late"))
     return aggregates, of_vectors, late
 
 
@@ -77,12 +77,12 @@ def read_latest(lake: Lake, table: Table, key: Sequence[str]) -> DataFrame:
 def _append_group(lake: Lake, flow: str, group: Group, closed: Closed, batch_id: int) -> None:
     aggregates, of_vectors, _ = gold_tables(lake, group)
     is_first = max_in_log(aggregates, "gold_batch") is None
-    append(closed.rows, aggregates, app_id(lake.conf, flow, aggregates.name), batch_id, closed.count)
+    append(closed.rows, aggregates, lake.app_id(flow, aggregates.name), batch_id, closed.count)
     if group.vector is not None:
         # Without the rows of this batch, which a repeated batch finds in the table already.
         earlier = None if is_first else read_latest(lake, aggregates, WINDOW_KEY).where(F.col("gold_batch") < batch_id)
         completed = _completed(lake, group, group.vector, closed, earlier)
-        append(_stamped(completed, batch_id), of_vectors, app_id(lake.conf, flow, of_vectors.name), batch_id, closed.count)
+        append(_stamped(completed, batch_id), of_vectors, lake.app_id(flow, of_vectors.name), batch_id, closed.count)
 
 
 def _completed(lake: Lake, group: Group, vector: Vector, closed: Closed, earlier: DataFrame | None) -> DataFrame:

@@ -16,7 +16,7 @@ from orchestration.conf.model import Conf
 from orchestration.lake import Lake
 from orchestration.quality.outcome import Outcome, Result, Run, TableResult
 from orchestration.quality.validation import outcomes
-from orchestration.tables import Table, tables
+from orchestration.tables import Table
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Pinned:
 
 def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, tell: Callable[[str], None], layer: str | None = None) -> Run:
     """Judge the latest version of every declared table, or those of one layer; `tell` gets the name of each before its turn."""
-    pinned = {name: Pinned(table, _latest(table)) for name, table in _judgeable(lake.conf).items()}
+    pinned = {name: Pinned(table, _latest(table)) for name, table in _judgeable(lake).items()}
     found = []
     for name, table in pinned.items():
         if layer in (None, name.split(".", 1)[0]):
@@ -51,10 +51,10 @@ def parameters(conf: Conf) -> dict[str, Any]:
     }
 
 
-def _judgeable(conf: Conf) -> dict[str, Table]:
+def _judgeable(lake: Lake) -> dict[str, Table]:
     """Declared tables, without those that stay empty for ever: vectors of groups that declare none."""
-    without_vector = {f"gold.{name}_vectors" for name, group in conf.groups.items() if group.vector is None}
-    return {name: table for name, table in tables(conf).items() if name not in without_vector}
+    without_vector = {f"gold.{name}_vectors" for name, group in lake.conf.groups.items() if group.vector is None}
+    return {name: table for name, table in lake.tables.items() if name not in without_vector}
 
 
 def _latest(table: Table) -> int | None:

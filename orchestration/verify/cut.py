@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
+from orchestration.generations import Generation, numbered, serving
 from orchestration.snapshots import Snapshot
 
 GOLD_KINDS = ("aggregates", "vectors", "late")
@@ -31,19 +32,24 @@ class Cut:
 
 def latest_cut(conf: Conf) -> Cut:
     """The newest version of everything, which is consistent only while the lake is at rest."""
-    tables = {name: conf.lake.joinpath(*name.split(".", 1)) for name in _names(conf)}
-    versions = {name: DeltaTable(path).version() for name, path in tables.items() if DeltaTable.is_deltatable(str(path))}
-    if "bronze.events" not in versions:
-        raise TidemarkError(f"{conf.lake} holds no bronze.events, so there is nothing to verify; run `tidemark run --once` first")
-    streams = {group.stream for group in conf.groups.values()}
-    closed = {stream: _watermark(conf.lake / "checkpoints" / f"gold.{stream}") for stream in streams}
-    return Cut(tables, versions, _passed(conf, tables), {stream: at for stream, at in closed.items() if at is not None})
+    return _latest(conf, serving(conf.lake))
 
 
 def pinned_cut(conf: Conf, snapshot: Snapshot) -> Cut:
     """What a snapshot pins; the registry, which it does not pin, in its newest version: it only ever grows."""
-    latest = latest_cut(conf)
+    latest = _latest(conf, numbered(conf.lake, snapshot.generation))
     return Cut(latest.tables, {**latest.versions, **snapshot.versions}, snapshot.bronze_batch, snapshot.closed_until)
+
+
+def _latest(conf: Conf, generation: Generation) -> Cut:
+    tables = {name: generation.table(conf.lake, name) for name in _names(conf)}
+    versions = {name: DeltaTable(path).version() for name, path in tables.items() if DeltaTable.is_deltatable(str(path))}
+    if "bronze.events" not in versions:
+        raise TidemarkError(f"{conf.lake} holds no bronze.events, so there is nothing to verify; run `tidemark run --once` first")
+    streams = {group.stream for group in conf.groups.values()}
+    closed = {stream: _watermark(generation.checkpoint(conf.lake, f"gold.{stream}")) for stream in streams}
+    passed = _passed(generation.checkpoint(conf.lake, "silver.readings"), tables)
+    return Cut(tables, versions, passed, {stream: at for stream, at in closed.items() if at is not None})
 
 
 def _names(conf: Conf) -> list[str]:
@@ -51,9 +57,9 @@ def _names(conf: Conf) -> list[str]:
     return ["bronze.events", *silver, *(f"gold.{group}_{kind}" for group in conf.groups for kind in GOLD_KINDS)]
 
 
-def _passed(conf: Conf, tables: Mapping[str, Path]) -> int:
+def _passed(checkpoint: Path, tables: Mapping[str, Path]) -> int:
     """The newest bronze batch in what silver has read; -1 for none."""
-    newest = _newest(conf.lake / "checkpoints" / "silver.readings")
+    newest = _newest(checkpoint)
     if newest is None:
         return -1
     bronze = DeltaTable(tables["bronze.events"])

@@ -23,7 +23,7 @@ from orchestration.lake import Lake
 from orchestration.simulate.feed import in_order
 from orchestration.simulate.landing import Landing
 from orchestration.simulate.plan import DEFAULT_START, Odds, plan
-from orchestration.tables import ensure, ensure_rows, tables
+from orchestration.tables import ensure, ensure_rows
 from tests.lakes import assert_same, conf, event, land, minutes, run, table
 from tests.twin import AGGREGATES, KEY, VECTORS, WINDOW
 
@@ -156,7 +156,7 @@ def test_a_batch_that_reached_its_table_and_not_its_checkpoint_is_repeated_witho
 def test_a_kill_while_a_table_is_made_leaves_nothing_that_the_next_run_trips_over(spark: SparkSession, tmp_path: Path) -> None:
     """The folder of its log is there first, and the first entry a moment later."""
     made = conf(tmp_path)
-    declared = tables(made).values()
+    declared = Lake(made).tables.values()
     rows = {made.lake / "ops/ticks": idle.SCHEMA, made.lake / "ops/ledger": ledger.SCHEMA}
     for path in (*(each.path for each in declared), *rows):
         (path / "_delta_log").mkdir(parents=True)
@@ -164,7 +164,7 @@ def test_a_kill_while_a_table_is_made_leaves_nothing_that_the_next_run_trips_ove
         ensure(spark, each)
     for path, schema in rows.items():
         ensure_rows(path, schema)
-    assert {len(table(made, name)) for name in (*tables(made), "ops.ticks", "ops.ledger")} == {0}
+    assert {len(table(made, name)) for name in (*Lake(made).tables, "ops.ticks", "ops.ledger")} == {0}
 
 
 @contextmanager

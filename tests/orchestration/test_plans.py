@@ -11,7 +11,6 @@ from orchestration.checkpoints import bind
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.lake import Lake
-from orchestration.tables import tables
 from silver.spec import Aggregation, Metric
 from tests.lakes import KITCHEN, METRICS, PRESSES, conf
 
@@ -52,7 +51,7 @@ def with_another_source(made: Conf) -> Conf:
 )
 def test_a_flow_does_not_go_on_under_another_plan(flow: str, change: Callable[[Conf], Conf], told: str, tmp_path: Path) -> None:
     made = conf(tmp_path)
-    bind(Lake(made), flow, (tables(made)["bronze.events"],))
+    bind(Lake(made), flow, (Lake(made).tables["bronze.events"],))
     with pytest.raises(TidemarkError) as refused:
         bind(Lake(change(made)), flow, ())
     assert str(refused.value).startswith(f"{flow} cannot go on: {told}.\n  Put it back, or name another `lake`")

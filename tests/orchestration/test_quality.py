@@ -17,7 +17,7 @@ from orchestration.lake import Lake
 from orchestration.lock import sole_writer
 from orchestration.quality import suites
 from orchestration.quality.history import results_table
-from orchestration.tables import ensure, tables
+from orchestration.tables import ensure
 from silver.schema import READINGS
 from silver.spec import Policy
 from tests.rows import INGESTED_AT, at
@@ -55,7 +55,7 @@ def use(monkeypatch: pytest.MonkeyPatch, *chosen: Suite) -> None:
 
 
 def add_readings(lake: Lake, *device_ids: str | None) -> None:
-    table = tables(lake.conf)["silver.readings"]
+    table = lake.tables["silver.readings"]
     ensure(lake.spark, table)
     reading = {"metric": "temperature", "event_time": at("11:59:00"), "value": 1.0, "ingested_at": INGESTED_AT}
     rows = lake.spark.createDataFrame([reading | {"device_id": device_id} for device_id in device_ids], READINGS)
@@ -127,7 +127,7 @@ def test_an_empty_table_is_told_apart_and_where_nothing_was_checked_nothing_has_
     lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     use(monkeypatch, suite("rows", {"table": "silver.readings", "expectations": [DEVICE]}))
-    ensure(lake.spark, tables(lake.conf)["silver.readings"])
+    ensure(lake.spark, lake.tables["silver.readings"])
     assert exit_code(["quality", "--layer", "silver", "--format", "json"]) == 1
     readings = json.loads(capsys.readouterr().out)[0]
     assert (readings["state"], readings["not_checked"]) == ("empty", 1)

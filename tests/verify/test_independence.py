@@ -8,7 +8,9 @@ import orchestration.verify
 
 FOLDER = Path(orchestration.verify.__file__).parent
 OURS = {"bronze", "silver", "gold", "expectations", "orchestration", "conf"}
-WORDS = {"silver.spec", "gold.spec", "expectations.rule", "orchestration.conf.model", "orchestration.errors", "orchestration.snapshots"}
+WORDS = {"silver.spec", "gold.spec", "expectations.rule"} | {
+    f"orchestration.{word}" for word in ("conf.model", "errors", "generations", "snapshots")
+}
 ENGINES = {"pyspark", "delta", "py4j"}
 
 

@@ -15,7 +15,6 @@ from orchestration.account_plot import MOST_BARS, bars_of, draw
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
 from orchestration.lake import Lake
-from orchestration.tables import app_id
 from tests.lakes import conf
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -65,7 +64,7 @@ def passed(made: Conf, batch: int) -> None:
     """What the ledger writes when it has accounted for a batch of nothing but readings."""
     counts = {"events": EVENTS_OF_A_BATCH, "readings": EVENTS_OF_A_BATCH, "quarantined": 0, "late": 0, "duplicates": 0}
     row = pa.Table.from_pylist([{"bronze_batch": batch, "source": "plant"} | counts], ledger.SCHEMA)
-    done = CommitProperties(app_transactions=[Transaction(app_id(made, ledger.NAME, ledger.TABLE), batch)])
+    done = CommitProperties(app_transactions=[Transaction(Lake(made).app_id(ledger.NAME, ledger.TABLE), batch)])
     write_deltalake(made.lake / "ops/ledger", row, mode="append", commit_properties=done)
 
 
