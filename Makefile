@@ -71,6 +71,10 @@ fuzz: install ## bring HOSTILE=1000000 hostile payloads through a lake and accou
 	$(call step,"seed $(SEED)")
 	HOSTILE=$(HOSTILE) SEED=$(SEED) $(PY) -m pytest -v tests/orchestration/test_hostile_payloads.py
 
+.PHONY: planted
+planted: install ## switch off each protection in turn, and see that verify, the ledger or a test notices
+	PLANTED=all $(PY) -m pytest -v -rP tests/planted
+
 .PHONY: check
 check: install ## style, types, and the shape of the tree
 	$(PY) -m ruff check .
@@ -85,6 +89,10 @@ bench: install ## 2,000,000 events: tidemark against one plain Spark hop
 .PHONY: bench-10m
 bench-10m: install ## 10,000,000 events in one run with a 2 GB driver
 	$(PY) tests/bench/medallion.py --events 10000000 --driver-memory 2g
+
+.PHONY: bench-replay
+bench-replay: install ## 2,000,000 events replayed while live ingestion goes on: speed, latency, equality
+	$(PY) tests/bench/replay.py
 
 .PHONY: clean
 clean: ## remove what the targets made, but not .venv

@@ -19,7 +19,7 @@ from gold.amendments import OF_WINDOW, behind, recomputed
 from gold.revisions import VECTOR_KEY, WINDOW_KEY, changed, next_revision
 from gold.spec import Group, Late
 from gold.vectors import vectors
-from orchestration.checkpoints import write_durably
+from orchestration.durably import write_durably
 from orchestration.lake import Lake
 from orchestration.reach import Reach, closed_until_ms, reach, read_by
 from orchestration.tables import Table, append, max_in_log
@@ -46,6 +46,11 @@ def amend_all(lake: Lake, streams: dict[str, list[Group]]) -> Iterator[int]:
         if found is not None:
             yield _amend(lake, stream, groups, found)
             _write(lake, stream, found.number, found.up_to, None)
+
+
+def begin_at(lake: Lake, stream: str, reached: Reach) -> None:
+    """As if a round had ended there."""
+    _write(lake, stream, 0, reached, None)
 
 
 def is_amended(lake: Lake, stream: str, reached: Reach) -> bool:
@@ -89,7 +94,7 @@ def _amend(lake: Lake, stream: str, groups: Sequence[Group], this: Round) -> int
 def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold_batch: int) -> None:
     """Readings that were behind the watermark of the micro-batch that read them."""
     closed_until, readings = closed_until_ms(lake, stream, gold_batch), lake.tables["silver.readings"]
-    after = read_by(lake, stream, gold_batch - 1) if gold_batch else -1
+    after = read_by(lake, stream, gold_batch - 1)
     up_to = read_by(lake, stream, gold_batch)
     log = pa.table(DeltaTable(readings.path).get_add_actions(flatten=True)).to_pylist()
     times = [f["min.event_time"] for f in log if f["num_records"] and f["max.bronze_batch"] > after and f["min.bronze_batch"] <= up_to]

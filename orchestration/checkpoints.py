@@ -1,16 +1,32 @@
 """Checkpoints: what binds a flow's progress to its tables."""
 
 import json
-import os
-from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from orchestration.durably import write_durably
 from orchestration.errors import TidemarkError
 from orchestration.lake import Lake
 from orchestration.plans import Plan, differences, plan_of
 from orchestration.tables import Table, max_in_log
 
 BINDING = "tidemark.json"
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a flow begins to read, and what is in its tables already, from a batch job.
+
+    `version`: the first that it reads of its source, so that its state is what it would be had it read all of them. Rows of bronze batches
+    up to `bronze_batch` are written already, and windows that end at `closed_until_ms` (since 1970) or before.
+    """
+
+    version: int = 0
+    bronze_batch: int = -1
+    closed_until_ms: int = 0
+
+
+THE_BEGINNING = Start()
 
 
 def bind(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
@@ -28,36 +44,34 @@ def bind(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
         if batch is not None and not flow.startswith("bronze."):
             raise TidemarkError(
                 f"{table.name} holds rows, but the checkpoint of {flow} at {checkpoint} is missing.\n"
-                f"  Restore the checkpoint, or move {table.path} away to build the table anew from the layer before it."
+                "  Restore the checkpoint, or build the next generation from bronze, beside this one, with `tidemark replay`."
             )
     newest = max_in_log(written[0], "bronze_batch") if flow.startswith("bronze.") else None
-    write_durably(
-        checkpoint / BINDING,
-        {"flow": flow, "generation": lake.generation.holder(flow), "first_bronze_batch": 0 if newest is None else newest + 1, "plan": plan},
-    )
+    begin(lake, flow, THE_BEGINNING, 0 if newest is None else newest + 1)
+
+
+def begin(lake: Lake, flow: str, start: Start, first_bronze_batch: int = 0) -> None:
+    """Bind a checkpoint that is not there yet."""
+    binding = {"flow": flow, "generation": lake.generation.holder(flow), "first_bronze_batch": first_bronze_batch}
+    write_durably(lake.checkpoint(flow) / BINDING, binding | {"start": asdict(start), "plan": plan_of(lake.conf, flow)})
+
+
+def start_of(lake: Lake, flow: str) -> Start:
+    """Of a flow that is bound; the beginning, of one that is not."""
+    file = lake.checkpoint(flow) / BINDING
+    return Start(**json.loads(file.read_text())["start"]) if file.exists() else THE_BEGINNING
 
 
 def _refuse_another_plan(checkpoint: Path, flow: str, plan: Plan) -> None:
     changed = differences(json.loads((checkpoint / BINDING).read_text())["plan"], plan)
     if changed:
-        raise TidemarkError(
-            f"{flow} cannot go on: {'; '.join(changed)}.\n"
-            "  Put it back, or name another `lake` in pipeline.yml: it is built anew from the landing folders."
-        )
+        mend = "name another `lake` in pipeline.yml: it is built anew from the landing folders"
+        if not flow.startswith("bronze."):
+            mend = "build the next generation under it, beside this one, with `tidemark replay`"
+        raise TidemarkError(f"{flow} cannot go on: {'; '.join(changed)}.\n  Put it back, or {mend}.")
 
 
 def first_bronze_batch(lake: Lake, table: Table) -> int:
     """What the checkpoint's batch 0 is called in bronze; batches never share a number, also when a checkpoint is replaced."""
     binding = json.loads((lake.checkpoint(table.name) / BINDING).read_text())
     return int(binding["first_bronze_batch"])
-
-
-def write_durably(file: Path, content: Mapping[str, object]) -> None:
-    """As JSON, whole or not at all: the name appears when the bytes are on disk."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_suffix(".draft")
-    with draft.open("w") as stream:
-        json.dump(content, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.replace(file)

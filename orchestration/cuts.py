@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from orchestration.amendments import is_amended
 from orchestration.lake import Lake
 from orchestration.reach import Reach, reach
-from orchestration.snapshots import SCHEMA, TABLE, Snapshot, chosen
+from orchestration.snapshots import Snapshot, chosen, pin
 
 
 def take(lake: Lake, streams: Sequence[str], now: datetime) -> Snapshot | None:
@@ -24,10 +23,7 @@ def take(lake: Lake, streams: Sequence[str], now: datetime) -> Snapshot | None:
     number = lake.generation.generation
     if newest is not None and (newest.generation, newest.bronze_batch, newest.versions) == (number, bronze_batch, versions):
         return None
-    taken = Snapshot(0 if newest is None else newest.snapshot_id + 1, now, number, bronze_batch, versions, closed)
-    row = {**vars(taken), "versions": list(versions.items()), "closed_until": list(closed.items())}
-    write_deltalake(lake.table_path(TABLE), pa.Table.from_pylist([row], SCHEMA), mode="append")
-    return taken
+    return pin(lake.conf.lake, Snapshot(0 if newest is None else newest.snapshot_id + 1, now, number, bronze_batch, versions, closed))
 
 
 def _prefix(lake: Lake, reaches: Mapping[str, Reach]) -> int | None:

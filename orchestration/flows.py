@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from gold.aggregates import aggregates
 from gold.spec import Group
 from gold.windows import COUNTED, of_groups
 from orchestration import amendments, ledger, reading, writing
+from orchestration.checkpoints import THE_BEGINNING, start_of
 from orchestration.lake import Lake
 from orchestration.tables import Table
 from silver.enrich import CATALOGUE, catalogue_rows
@@ -75,22 +77,24 @@ def silver_readings(lake: Lake) -> Flow:
         table.name,
         (table,),
         # One bronze batch is one silver batch, whenever silver gets to it: what is late depends on bronze alone.
-        rows=lambda: readings(reading.stream(lake, "bronze.events", files_per_batch=1), *_silver_knowledge(lake)),
-        write=partial(writing.append_batch, lake, table),
+        rows=lambda: readings(reading.stream(lake, "bronze.events", start_of(lake, table.name).version, 1), *silver_knowledge(lake)),
+        write=partial(writing.readings, lake, table),
     )
 
 
 def silver_ledger(lake: Lake) -> Job:
     written = tuple(lake.tables[f"silver.{name}"] for name in ("quarantine", "late", "duplicates"))
-    return Job(ledger.NAME, written, run=lambda: ledger.account_for_all(lake, _silver_knowledge(lake)))
+    return Job(ledger.NAME, written, run=lambda: ledger.account_for_all(lake, silver_knowledge(lake)))
 
 
 def gold(lake: Lake, stream: str) -> Flow:
     groups, metrics = streams(lake)[stream], lake.conf.metrics
 
     def closed_windows() -> DataFrame:
-        of_stream = of_groups(reading.stream(lake, "silver.readings"), groups).select(*COUNTED)
-        return aggregates(reading.with_ticks(lake, stream, groups, of_stream), groups, metrics)
+        start = start_of(lake, f"gold.{stream}")
+        of_stream = of_groups(reading.stream(lake, "silver.readings", start.version), groups).select(*COUNTED)
+        windows = aggregates(reading.with_ticks(lake, stream, groups, of_stream), groups, metrics)
+        return windows if start == THE_BEGINNING else windows.where(F.unix_millis("window_end") > start.closed_until_ms)
 
     return Flow(
         f"gold.{stream}",
@@ -113,7 +117,7 @@ def streams(lake: Lake) -> dict[str, list[Group]]:
     return by_stream
 
 
-def _silver_knowledge(lake: Lake) -> tuple[DataFrame, DataFrame, Declared]:
+def silver_knowledge(lake: Lake) -> tuple[DataFrame, DataFrame, Declared]:
     """Devices, metrics, and the rest of what conf declares."""
     conf = lake.conf
     declared = Declared({name: source.shape for name, source in conf.sources.items()}, conf.policy, conf.rules)

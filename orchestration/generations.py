@@ -4,16 +4,20 @@ A row of ops.generations says which one serves from then on, so that a swap is o
 folders, what a replay built lies in `generations/<number>` below it. A replay of one group builds only that; the rest stays where it is.
 """
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
+
+from orchestration.durably import write_durably
 
 TABLE = "ops.generations"
 FOLDER = "generations"
+PROPOSED = "proposed.json"
 INSTANT = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
     [
@@ -51,7 +55,7 @@ class Generation:
 
     def _at(self, lake: Path, folder: str) -> Path:
         holder = self.places.get(folder, 1)
-        return lake / folder if holder == 1 else lake / FOLDER / str(holder) / folder
+        return (lake if holder == 1 else folder_of(lake, holder)) / folder
 
 
 def swaps(lake: Path) -> list[Generation]:
@@ -71,3 +75,32 @@ def serving(lake: Path) -> Generation:
 def numbered(lake: Path, number: int) -> Generation:
     """The one of that number; KeyError where none came to serve."""
     return {each.generation: each for each in swaps(lake)}[number]
+
+
+def propose(lake: Path, generation: Generation) -> None:
+    """Ask whoever writes the lake to let this one serve."""
+    write_durably(lake / FOLDER / PROPOSED, asdict(generation))
+
+
+def proposed(lake: Path) -> Generation | None:
+    """The one that is to serve, if there is one that does not yet."""
+    file = lake / FOLDER / PROPOSED
+    if not file.exists():
+        return None
+    fields = json.loads(file.read_text())
+    return None if fields["swap"] <= serving(lake).swap else Generation(**fields)
+
+
+def swap(lake: Path, now: datetime) -> Generation | None:
+    """Let the proposed one serve, in one commit; None where there is none. Only who holds the lake may."""
+    generation = proposed(lake)
+    if generation is None:
+        return None
+    row = {**vars(generation), "at": now, "places": list(generation.places.items())}
+    write_deltalake(Generation().table(lake, TABLE), pa.Table.from_pylist([row], SCHEMA), mode="append")
+    return generation
+
+
+def folder_of(lake: Path, number: int) -> Path:
+    """What a replay builds lies here."""
+    return lake / FOLDER / str(number)

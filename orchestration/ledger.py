@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.checkpoints import write_durably
+from orchestration.durably import write_durably
 from orchestration.lake import Lake
 from orchestration.status import Batch, last_batch, read_up_to
 from orchestration.tables import append, append_rows, max_in_log
@@ -88,23 +88,23 @@ def _begin(lake: Lake) -> Range | None:
     after, passed = accounted_for(lake), passed_by_silver(lake)
     if passed is None or passed <= after:
         return None
-    batches = Range(after, _up_to(lake.tables["bronze.events"].path, after, passed))
+    batches = range_after(lake, after, passed)
     write_durably(_file(lake), asdict(batches))
     return batches
 
 
-def _up_to(bronze: Path, after: int, passed: int) -> int:
-    """As many batches as hold ROWS_AT_ONCE, at least one."""
-    log = pa.table(DeltaTable(bronze).get_add_actions(flatten=True)).to_pydict()
+def range_after(lake: Lake, after: int, last: int) -> Range:
+    """As many batches up to `last` as hold ROWS_AT_ONCE, at least one."""
+    log = pa.table(DeltaTable(lake.table_path("bronze.events")).get_add_actions(flatten=True)).to_pydict()
     sizes = [(batch, rows) for batch, rows in zip(log["max.bronze_batch"], log["num_records"], strict=True) if batch is not None]
     total, up_to = 0, None
     for batch, rows in sorted(sizes):
-        if after < batch <= passed:
+        if after < batch <= last:
             total += rows
             if up_to is not None and total > ROWS_AT_ONCE:
-                return int(up_to)
+                return Range(after, int(up_to))
             up_to = batch
-    return passed
+    return Range(after, last)
 
 
 def _account_for(lake: Lake, knowledge: Knowledge, batches: Range) -> int:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 
+from orchestration.checkpoints import start_of
 from orchestration.lake import Lake
 from orchestration.ledger import accounted_for, newest_read, passed_by_silver
 from orchestration.status import Batch, last_batch
@@ -36,12 +37,14 @@ def reach(lake: Lake, stream: str) -> Reach | None:
 
 
 def read_by(lake: Lake, stream: str, gold_batch: int) -> int:
-    """The newest bronze batch that had readings when the micro-batch read them; -1 for none."""
-    newest = newest_read(lake, f"gold.{stream}", Batch(gold_batch), "silver.readings")
-    return -1 if newest is None else newest
+    """The newest bronze batch that had readings when the micro-batch read them, those of a batch job before it included; -1 for none."""
+    newest = newest_read(lake, f"gold.{stream}", Batch(gold_batch), "silver.readings") if gold_batch >= 0 else None
+    before = start_of(lake, f"gold.{stream}").bronze_batch
+    return before if newest is None else max(newest, before)
 
 
 def closed_until_ms(lake: Lake, stream: str, gold_batch: int) -> int:
     """The watermark of a micro-batch: rows behind it are not counted, windows that end there or before are emitted."""
     offsets = lake.checkpoint(f"gold.{stream}") / "offsets" / str(gold_batch)
-    return int(json.loads(offsets.read_text().splitlines()[1])["batchWatermarkMs"])
+    watermark = int(json.loads(offsets.read_text().splitlines()[1])["batchWatermarkMs"])
+    return max(watermark, start_of(lake, f"gold.{stream}").closed_until_ms)

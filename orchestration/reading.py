@@ -34,13 +34,13 @@ def _lines(lake: Lake, source: str) -> DataFrame:
     return received(lines, source, position_of(F.col("_metadata.file_path"), source))
 
 
-def stream(lake: Lake, table: str, files_per_batch: int = NO_LIMIT) -> DataFrame:
-    """A table from its first version on, in the order in which it was written.
+def stream(lake: Lake, table: str, first_version: int = 0, files_per_batch: int = NO_LIMIT) -> DataFrame:
+    """A table from a version on, in the order in which it was written.
 
     A limit takes files of a commit in no order of time, and the watermark then turns away rows that came in time
     (measured: a quarter of an ordered bulk load). So it is for tables whose commits are one file each.
     """
-    options = {"startingVersion": "0", "maxFilesPerTrigger": str(files_per_batch)}
+    options = {"startingVersion": str(first_version), "maxFilesPerTrigger": str(files_per_batch)}
     return lake.spark.readStream.format("delta").options(**options).load(str(lake.table_path(table)))
 
 

@@ -47,14 +47,18 @@ def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop:
 
 
 def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
-    """Bronze and silver all the time, ledger and gold behind them. After `stop` each ends with the batch that it is in."""
-    run = Run(lake, chosen, progress, stop)
+    """Bronze and silver all the time, ledger and gold behind them. After `stop` each ends with the batch that it is in.
+
+    It also ends when another generation is proposed: whoever called lets it serve, and runs that.
+    """
+    leave = threading.Event()
+    run = Run(lake, chosen, progress, leave)
     run.prepare()
     trigger = {"processingTime": f"{lake.conf.engine.trigger_seconds} seconds"}
     queries = started(lake, [*run.flows["bronze"], *run.flows["silver"]], trigger, run.gate)
     behind: dict[str, Work] = {}
     next_look = 0.0
-    while not stop.wait(POLL_SECONDS):
+    while not stop.wait(POLL_SECONDS) and generations.proposed(lake.conf.lake) is None:
         report(queries, progress, run.gate)
         if time.monotonic() >= next_look:
             next_look = time.monotonic() + lake.conf.engine.trigger_seconds
@@ -65,6 +69,7 @@ def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progres
                     behind.pop(name).finish()
                 if name not in behind:
                     behind[name] = Work(name, todo)
+    leave.set()
     try:
         finish(queries, progress, run.gate)
     finally:

@@ -4,12 +4,12 @@ A cut is a prefix of bronze: gold of every stream is at exactly that prefix, and
 it; what they hold beyond it is left out by bronze_batch. A row is written last, so a crash before it leaves the cut before.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from orchestration.errors import TidemarkError
 
@@ -34,6 +34,21 @@ class Snapshot:
     bronze_batch: int
     versions: dict[str, int]
     closed_until: dict[str, datetime]
+
+
+def pin(lake: Path, snapshot: Snapshot) -> Snapshot:
+    """Append it."""
+    row = {**vars(snapshot), "versions": list(snapshot.versions.items()), "closed_until": list(snapshot.closed_until.items())}
+    write_deltalake(lake.joinpath(*TABLE.split(".")), pa.Table.from_pylist([row], SCHEMA), mode="append")
+    return snapshot
+
+
+def pin_again(lake: Path, generation: int, now: datetime) -> None:
+    """The newest snapshot of a generation becomes the newest of all, under a new id."""
+    known = all_snapshots(lake)
+    of_generation = [each for each in known if each.generation == generation]
+    if of_generation:
+        pin(lake, replace(of_generation[-1], snapshot_id=known[-1].snapshot_id + 1, at=now))
 
 
 def all_snapshots(lake: Path) -> list[Snapshot]:

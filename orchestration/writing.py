@@ -15,7 +15,7 @@ from bronze.events import identified, without_headers
 from gold.revisions import WINDOW_KEY, latest
 from gold.spec import Group, Vector
 from gold.vectors import vectors
-from orchestration.checkpoints import first_bronze_batch
+from orchestration.checkpoints import THE_BEGINNING, first_bronze_batch, start_of
 from orchestration.intake import first_line
 from orchestration.lake import Lake
 from orchestration.session import interpreted
@@ -40,9 +40,11 @@ def events(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     append(identified(rows, bronze_batch), table, lake.app_id(table.name, table.name), bronze_batch)
 
 
-def append_batch(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
-    """Rows as the flow computed them."""
-    append(batch, table, lake.app_id(table.name, table.name), batch_id)
+def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
+    """Silver: rows as the flow computed them, without those that it reads only for its state."""
+    start = start_of(lake, table.name)
+    rows = batch if start == THE_BEGINNING else batch.where(F.col("bronze_batch") > start.bronze_batch)
+    append(rows, table, lake.app_id(table.name, table.name), batch_id)
 
 
 def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, batch_id: int) -> None:

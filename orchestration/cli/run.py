@@ -2,9 +2,14 @@
 
 import signal
 import threading
-from typing import Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from orchestration.flows import Flow, Job
+    from orchestration.lake import Lake
 
 
 @click.command(epilog="Example: tidemark run --once")
@@ -19,25 +24,40 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
 
     Ctrl-C and SIGTERM end the run after the current batch; the next run goes on where this one ended.
     """
+    from orchestration import generations
+    from orchestration.conf.load import load
     from orchestration.flows import flows
     from orchestration.lake import Lake
     from orchestration.lock import sole_writer
     from orchestration.progress import Progress
     from orchestration.runner import run_continuously, run_once
 
-    lake = Lake.open(obj["conf"])
-    known = {flow.name: flow for flow in flows(lake)}
-    unknown = sorted(set(names) - set(known))
+    conf, stop, is_first = load(obj["conf"]), threading.Event(), True
+    with sole_writer(conf.lake):
+        while is_first or not (once or stop.is_set()):
+            generations.swap(conf.lake, datetime.now(UTC))
+            # Another generation may have been built under another conf.
+            lake = Lake.open(obj["conf"])
+            chosen = _chosen(flows(lake), layers, names)
+            if is_first:
+                _listen(lake, stop)
+            is_first = False
+            with Progress([flow.name for flow in chosen]) as progress:
+                (run_once if once else run_continuously)(lake, chosen, progress, stop)
+
+
+def _chosen(known: "list[Flow | Job]", layers: tuple[str, ...], names: tuple[str, ...]) -> "list[Flow | Job]":
+    unknown = sorted(set(names) - {flow.name for flow in known})
     if unknown:
-        raise click.UsageError(f"there is no flow {unknown[0]}; the flows are {', '.join(known)}")
-    chosen = [flow for flow in known.values() if (not layers or flow.layer in layers) and (not names or flow.name in names)]
-    stop = threading.Event()
-    with sole_writer(lake.conf.lake):
-        # What a process ignores, the JVM that it starts ignores too: a signal to the whole group, as a terminal and systemd send it,
-        # then reaches this process alone. And pyspark takes SIGINT for itself when its context starts, so ours come after that.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        _ = lake.spark
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stop.set())
-        with Progress([flow.name for flow in chosen]) as progress:
-            (run_once if once else run_continuously)(lake, chosen, progress, stop)
+        raise click.UsageError(f"there is no flow {unknown[0]}; the flows are {', '.join(flow.name for flow in known)}")
+    return [flow for flow in known if (not layers or flow.layer in layers) and (not names or flow.name in names)]
+
+
+def _listen(lake: "Lake", stop: threading.Event) -> None:
+    """Start the session, and take signals as a wish to end."""
+    # What a process ignores, the JVM that it starts ignores too: a signal to the whole group, as a terminal and systemd send it,
+    # then reaches this process alone. And pyspark takes SIGINT for itself when its context starts, so ours come after that.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _ = lake.spark
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())

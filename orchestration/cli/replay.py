@@ -1,0 +1,47 @@
+"""`tidemark replay`: build the next generation of silver and gold from bronze."""
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.option(
+    "--since",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="DAY",
+    help="Judge anew what was ingested from this day (UTC) on; copy the rest.",
+)
+@click.option("--group", metavar="NAME", help="Only the gold of this device group, and of those that share its stream.")
+@click.pass_obj
+def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> None:
+    """Build the next generation of silver and gold from bronze, under today's conf, and let it serve.
+
+    It is built beside the generation that serves, by batch jobs, while `tidemark run` may go on; its streams then catch up, and readers
+    see all of it at once. Killed at any moment, it leaves the old generation serving; begin it again then. The old one is kept:
+    `tidemark rollback`. Rows that came late stay late: that is recorded, and not decided anew.
+
+    \b
+    Example:
+      tidemark replay --since 2026-01-05
+    """
+    from orchestration import generations
+    from orchestration.lake import Lake
+    from orchestration.lock import sole_writer
+    from orchestration.progress import Progress
+    from orchestration.replay import REBUILT, build, finish, flows_of, plan
+
+    lake = Lake.open(obj["conf"])
+    if group is not None and group not in lake.conf.groups:
+        raise click.BadParameter(f"'{group}' is not a group; they are {', '.join(lake.conf.groups)}", param_hint="--group")
+    if group is not None and since is not None:
+        raise click.UsageError("give --since or --group, not both: the gold of a group is always built from all of silver")
+    wanted = plan(lake, group, since.date() if since else None)
+    with (
+        sole_writer(lake.conf.lake / generations.FOLDER),
+        Progress([*REBUILT, *(flow.name for flow in flows_of(lake, wanted))]) as progress,
+    ):
+        following = build(lake, wanted, progress)
+        finish(following, wanted, progress)
+    click.echo(f"generation {following.generation.generation} serves", err=True)

@@ -1,0 +1,24 @@
+"""`tidemark rollback`: let an earlier generation serve again."""
+
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.option("--to", "number", type=int, metavar="N", help="This generation.  [default: the one that served before]")
+@click.pass_obj
+def command(obj: dict[str, Any], number: int | None) -> None:
+    """Let an earlier generation serve again, as it was; `tidemark run` then brings it up to date.
+
+    A running `tidemark run` takes it up at its next step. The generation that served is kept: roll back to it as well, if you like.
+
+    \b
+    Example:
+      tidemark rollback --to 1
+    """
+    from orchestration.conf.load import load
+    from orchestration.rollback import roll_back
+
+    found = roll_back(load(obj["conf"]).lake, number)
+    click.echo(f"generation {found.generation} serves", err=True)

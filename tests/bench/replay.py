@@ -1,0 +1,161 @@
+"""Replay beside live ingestion, measured: `make bench-replay`.
+
+The events are processed once, timed. Then a continuous run takes 500 events/s, first alone, then while a replay builds everything anew.
+Told: both times, how long an event took to silver with and without the replay beside it, and the rows that differ between the generations.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from rich.console import Console
+
+REPOSITORY = Path(__file__).parents[2]
+sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
+
+from orchestration.conf.load import load  # noqa: E402
+from orchestration.generations import serving, swaps  # noqa: E402
+from orchestration.snapshots import all_snapshots  # noqa: E402
+from orchestration.status import added, log_of  # noqa: E402
+from tests.bench.factory import GROUPS, TIDEMARK, write_conf, write_events  # noqa: E402
+from tests.bench.processes import timed  # noqa: E402
+
+FED_A_SECOND, WARM_SECONDS = 500, 30
+READING = "device_id, metric, event_time, value, bronze_batch, bronze_row, part"
+WINDOW = "device_id, metric, window_start, value, count, min, max, latest"
+told = Console(stderr=True)
+
+
+def main() -> int:
+    """Measure, check, tell; 0 when no row differs and the proofs are clean."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=2_000_000)
+    parser.add_argument("--alone", type=int, default=60, help="seconds of live ingestion before the replay begins")
+    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tidemark-bench")
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "artifacts" / "bench-replay.json")
+    options = parser.parse_args()
+    folder = _prepared(options.work, options.events)
+    command = [*TIDEMARK, "--conf", str(folder / "conf")]
+    told.log("all layers, once")
+    live = timed([*command, "run", "--once"], REPOSITORY, folder / "once.log")
+    told.log(f"{live.seconds:.1f} s; now continuously, alone for {options.alone} s")
+    report: dict[str, Any] = {"events": options.events, "live_seconds": live.seconds} | _beside(folder, command, options.alone)
+    report["times_live_speed"] = round(live.seconds / report["replay_seconds"], 2)
+    report |= {name: _clean([*command, name]) for name in ("ledger", "verify")} | {"differing_rows": _differing(folder)}
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    Console().print_json(data=report)
+    return 0 if report["ledger"] and report["verify"] and not report["differing_rows"] else 1
+
+
+def _prepared(work: Path, events: int) -> Path:
+    """A lake of its own, beside a landing folder that will grow."""
+    made = work / str(events)
+    made.mkdir(parents=True, exist_ok=True)
+    landing, folder = write_events(made, write_conf(made, "2g", 2), events), work / f"replay-{events}"
+    shutil.rmtree(folder, ignore_errors=True)
+    write_conf(folder, "2g", 2)
+    shutil.copytree(landing, folder / "landing", copy_function=os.link)
+    return folder
+
+
+def _beside(folder: Path, command: Sequence[str], alone_seconds: int) -> dict[str, Any]:
+    """A continuous run, fed all the time; after a while a replay."""
+    over = threading.Event()
+    feeder = threading.Thread(target=_feed, args=(folder / "landing", over))
+    with (folder / "run.log").open("wb") as log:
+        running = subprocess.Popen([*command, "run"], cwd=REPOSITORY, stdout=log, stderr=log, start_new_session=True)
+        try:
+            feeder.start()
+            time.sleep(WARM_SECONDS + alone_seconds)
+            begin = time.time()
+            replay = timed([*command, "replay"], REPOSITORY, folder / "replay.log")
+        finally:
+            over.set()
+            feeder.join()
+            running.send_signal(signal.SIGTERM)
+            running.wait()
+    seconds = sorted(_latencies(folder / "lake/silver/readings"))
+    return {
+        "replay_seconds": replay.seconds,
+        "latency_alone_s": _spread([s for at, s in seconds if begin - alone_seconds < at < begin]),
+        "latency_beside_replay_s": _spread([s for at, s in seconds if begin <= at]),
+    }
+
+
+def _feed(landing: Path, over: threading.Event) -> None:
+    """A file a second; an event's time is when it landed."""
+    number = 0
+    while not over.wait(1.0):
+        now, number = datetime.now(UTC), number + 1
+        rows = [
+            {"device": f"sim-{1 + n % 200:04d}", "metric": "temperature", "value": 20 + n % 7, "ts": now.replace(microsecond=n).isoformat()}
+            for n in range(FED_A_SECOND)
+        ]
+        draft = landing / f".{number}"
+        draft.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        draft.rename(landing / f"live-{number:06d}.json")
+
+
+def _latencies(table: Path) -> Iterator[tuple[float, float]]:
+    """When a fed reading came to silver, in seconds since 1970, and how long after it had landed."""
+    for version in range(DeltaTable(table).version() + 1):
+        committed_at = log_of(table, version).stat().st_mtime
+        for add in added(table, version):
+            for instant in pq.read_table(table / add["path"], columns=["event_time"])["event_time"].to_pylist():
+                if 0 <= committed_at - instant.timestamp() < 3600:
+                    yield committed_at, committed_at - instant.timestamp()
+
+
+def _spread(seconds: Sequence[float]) -> dict[str, float] | None:
+    if len(seconds) < 2:
+        return None
+    parts = statistics.quantiles(seconds, n=100)
+    return {"p50": round(parts[49], 2), "p99": round(parts[98], 2), "events": len(seconds)}
+
+
+def _clean(command: Sequence[str]) -> bool:
+    return subprocess.run(command, cwd=REPOSITORY, check=False).returncode == 0
+
+
+def _differing(folder: Path) -> int:
+    """Rows that the last snapshots of both generations do not share, of the bronze batches that both hold."""
+    lake = load(folder / "conf").lake
+    pinned = {each.generation: each for each in all_snapshots(lake)}
+    first, second = pinned[1], pinned[serving(lake).generation]
+    places = {each.generation: each for each in swaps(lake)}
+    batch, closed = min(first.bronze_batch, second.bronze_batch), min(*first.closed_until.values(), *second.closed_until.values())
+    asked = [("silver.readings", READING, f"bronze_batch <= {batch}")]
+    asked += [(f"gold.{group}_aggregates", WINDOW, f"window_end <= timestamptz '{closed.isoformat()}'") for group in GROUPS]
+    different = 0
+    for name, columns, where in asked:
+        both = [DeltaTable(places[cut.generation].table(lake, name), cut.versions[name]).to_pyarrow_dataset() for cut in (first, second)]
+        store = duckdb.connect()
+        store.register("a", both[0])
+        store.register("b", both[1])
+        for one, other in (("a", "b"), ("b", "a")):
+            query = (
+                f"select count(*) from (select {columns} from {one} where {where} except all select {columns} from {other} where {where})"
+            )
+            found = store.execute(query).fetchone()
+            different += found[0] if found else 0
+    return different
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""Planted bugs: each protection, switched off, lets something wrong into the tables, and verify, the ledger or a second look names it.
+
+`make planted` plants all of them; the default run plants those of FEW.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from expectations.rule import Rule
+from orchestration import account, amendments, checkpoints, lock, offences, tables, writing
+from orchestration.conf.model import Conf, Device
+from orchestration.errors import HeldError, TidemarkError
+from orchestration.lake import Lake
+from orchestration.verify import cut
+from orchestration.verify.check import verify
+from silver import ledger, readings, rules
+from tests.lakes import DEVICES, conf, event, land, minutes, run
+from tests.rows import at
+
+START = at("2026-01-05T00:00:00")
+FEW = ("amendment", "ledger by identity")
+
+
+class CrashError(Exception):
+    """As if the process had died."""
+
+
+@dataclass(frozen=True)
+class Day:
+    """A small lake: what a test lands, runs and asks."""
+
+    made: Conf
+    spark: SparkSession
+
+    def first(self) -> None:
+        """Readings, a gap that no vector may be filled across, a duplicate, an unreadable row, one of 2099, one without a device."""
+        oven = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 60))]
+        # At 02:40 the power of 01:00 is too old for the vector.
+        oven.append(event("oven", "temperature", 5, START + timedelta(hours=2, minutes=35)))
+        power = [event("oven", "power", n, time) for n, time in enumerate([START, START + timedelta(hours=3)])]
+        odd = ["{broken", event("oven", "temperature", 9, at("2099-01-01T00:00:00")), oven[3]]
+        nameless = [line.replace('"device": "oven", ', "") for line in oven[:2]]
+        land(self.made.folder, "1.json", [*oven, *power, *odd, *nameless])
+        run(self.made, self.spark)
+
+    def second(self, *more: str) -> None:
+        """A late row, and newer ones."""
+        late = event("oven", "temperature", 1000, START + timedelta(minutes=15, seconds=1))
+        newer = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START + timedelta(hours=4), 30))]
+        land(self.made.folder, "2.json", [late, *newer, *more])
+        run(self.made, self.spark)
+
+    def wrong(self) -> list[str]:
+        """What verify and the ledger name."""
+        report = verify(cut.latest_cut(self.made), self.made)
+        found = [f"{outcome.table}: {difference.what}" for outcome in report.outcomes for difference in outcome.first]
+        books = account.opened(Lake(self.made))
+        shapes = {name: source.shape for name, source in self.made.sources.items()}
+        told = offences.offences(books, account.account(books), shapes)
+        return found + [f"ledger: {row['wrong']}" for row in told]
+
+
+def whole_day(day: Day) -> list[str]:
+    day.first()
+    day.second()
+    return day.wrong()
+
+
+def without_rule(name: str) -> Callable[[pytest.MonkeyPatch], None]:
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        def left(*declared: Any) -> tuple[Rule, ...]:
+            return tuple(rule for rule in rules.rules_of(*declared) if rule.name != name)
+
+        for layer in (readings, ledger):
+            patch.setattr(layer, "rules_of", left)
+
+    return plant
+
+
+def without_amendments(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(amendments, "_may_be_late", lambda *_: False)
+
+
+def ledger_forgets(patch: pytest.MonkeyPatch) -> None:
+    """As one that trusts Spark's count of dropped rows would."""
+    patch.setattr(ledger, "turned_away", lambda measurements, _: measurements.select(*readings.READING_COLUMNS).limit(0))
+
+
+def without_fill_bound(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("gold.vectors._state", lambda n, _: F.when(F.col(f"newest_{n}").isNotNull(), "filled").otherwise("missing"))
+
+
+def without_transaction_ids(patch: pytest.MonkeyPatch) -> None:
+    def plain(rows: DataFrame, table: tables.Table, *_: Any) -> None:
+        rows.write.format("delta").mode("append").save(str(table.path))
+
+    patch.setattr(writing, "append", plain)
+
+
+def crash_between_two_tables(day: Day) -> list[str]:
+    """The aggregates of a batch are written, its vectors are not; then the batch is repeated."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writing, "_completed", _crash)
+        with pytest.raises(Exception, match="CrashError"):
+            day.first()
+    run(day.made, day.spark)
+    return day.wrong()
+
+
+def _crash(*_: Any) -> None:
+    raise CrashError
+
+
+def without_generation_guard(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(checkpoints, "max_in_log", lambda *_: None)
+
+
+def lost_checkpoint(day: Day) -> list[str]:
+    """Of gold, which then numbers its batches from 0 again, and Delta takes them for repeats."""
+    day.first()
+    lost = Lake(day.made, day.spark).checkpoint("gold.kitchen")
+    lost.rename(lost.with_name("lost"))
+    day.second()
+    return day.wrong()
+
+
+def with_frozen_registry(patch: pytest.MonkeyPatch) -> None:
+    frozen: list[Any] = []
+
+    def read(lake: Lake, name: str) -> DataFrame:
+        rows = lake.spark.read.format("delta").load(str(lake.table_path(name)))
+        if name != "silver.devices":
+            return rows
+        frozen.extend([] if frozen else [rows.schema, rows.toPandas()])
+        return lake.spark.createDataFrame(frozen[1], frozen[0])
+
+    patch.setattr(Lake, "read", read)
+
+
+def new_device(day: Day) -> list[str]:
+    """A device is declared between two runs."""
+    day.first()
+    known = {name: Device(name, groups) for name, groups in (DEVICES | {"mixer": ("kitchen",)}).items()}
+    later = Day(replace(day.made, devices=known), day.spark)
+    later.second(event("mixer", "temperature", 5, START + timedelta(hours=4)))
+    return later.wrong()
+
+
+def without_pins(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("orchestration.lake.chosen", lambda *_: None)
+
+
+def asked_twice(day: Day) -> list[str]:
+    """A snapshot gives the same answer as long as it is kept."""
+    lake, query = Lake(day.made, day.spark), "select count(*) from silver.readings"
+    day.first()
+    before = lake.sql(query, snapshot=0).collect()
+    day.second()
+    after = lake.sql(query, snapshot=0).collect()
+    return [] if before == after else [f"snapshot 0 said {before}, and says {after}"]
+
+
+def verify_without_prefix(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(cut, "_passed", lambda *_: 10**9)
+
+
+def bronze_ahead(day: Day) -> list[str]:
+    """Bronze has read what silver has not."""
+    day.first()
+    land(day.made.folder, "2.json", [event("oven", "temperature", 1, START + timedelta(hours=4))])
+    run(day.made, day.spark, ["bronze.events"])
+    return day.wrong()
+
+
+def without_lease(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("orchestration.lock.fcntl.flock", lambda *_: None)
+
+
+def two_writers(day: Day) -> list[str]:
+    """A second one while the first one writes."""
+    with lock.sole_writer(day.made.lake):
+        try:
+            with lock.sole_writer(day.made.lake):
+                return ["two hold the lake"]
+        except HeldError:
+            return []
+
+
+BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list[str]]]] = {
+    "transaction ids": (without_transaction_ids, crash_between_two_tables),
+    "generation guard": (without_generation_guard, lost_checkpoint),
+    "future bound": (without_rule("event_time_is_not_in_the_future"), whole_day),
+    "null-key guard": (without_rule("device_is_present"), whole_day),
+    "lease": (without_lease, two_writers),
+    "ledger by identity": (ledger_forgets, whole_day),
+    "amendment": (without_amendments, whole_day),
+    "snapshot pin": (without_pins, asked_twice),
+    "prefix cut of verify": (verify_without_prefix, bronze_ahead),
+    "fill bound": (without_fill_bound, whole_day),
+    "registry re-read": (with_frozen_registry, new_device),
+}
+"""By protection: how it is switched off, and what then happens."""
+PLANTED = list(BUGS) if os.environ.get("PLANTED") == "all" else list(FEW)
+SCENARIOS = list(dict.fromkeys(BUGS[name][1] for name in PLANTED))
+
+
+@pytest.mark.parametrize("protection", PLANTED)
+def test_a_protection_that_is_switched_off_is_noticed(
+    protection: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch_off, happens = BUGS[protection]
+    switch_off(monkeypatch)
+    found = happens(Day(conf(tmp_path), spark))
+    print(f"{protection}: {found[:1]}")
+    assert found, f"{protection} is switched off, and nobody noticed"
+
+
+@pytest.mark.parametrize("happens", SCENARIOS, ids=lambda happens: happens.__name__)
+def test_with_every_protection_there_is_nothing_to_notice(happens: Callable[[Day], list[str]], spark: SparkSession, tmp_path: Path) -> None:
+    if happens is lost_checkpoint:
+        with pytest.raises(TidemarkError, match="is missing"):
+            happens(Day(conf(tmp_path), spark))
+    else:
+        assert happens(Day(conf(tmp_path), spark)) == []
