@@ -4,6 +4,7 @@ import io
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
