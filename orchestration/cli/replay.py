@@ -1,9 +1,13 @@
 """`tidemark replay`: build the next generation of silver and gold from bronze."""
 
+import os
 from datetime import datetime
 from typing import Any
 
 import click
+
+NICE = 10
+"""A running pipeline goes first."""
 
 
 @click.command()
@@ -32,6 +36,7 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> N
     from orchestration.progress import Progress
     from orchestration.replay import REBUILT, build, finish, flows_of, plan
 
+    os.nice(NICE)  # before the JVM is there, which inherits it
     lake = Lake.open(obj["conf"])
     if group is not None and group not in lake.conf.groups:
         raise click.BadParameter(f"'{group}' is not a group; they are {', '.join(lake.conf.groups)}", param_hint="--group")
