@@ -68,11 +68,15 @@ def silver(lake: Lake, recorded: Recorded, knowledge: Knowledge, first: int) -> 
 
 
 def _readings(lake: Lake, recorded: Recorded, knowledge: Knowledge, batches: Range) -> int:
-    measurements = judged(batches.of(lake.read("bronze.events")), *knowledge).persist()
+    events = batches.of(lake.read("bronze.events"))
+    measurements = judged(events, *knowledge)
+    if batches.after >= 0:
+        measurements.persist()  # its times are asked before it is written
     try:
-        readings = readings_again(measurements, _turned_away(recorded, batches), _standing(lake, recorded, batches, measurements))
+        before = _standing(lake, recorded, batches, measurements) if batches.after >= 0 else None
+        readings = readings_again(measurements, _turned_away(recorded, batches), before)
         append(readings, lake.tables["silver.readings"], lake.app_id(NAME, "silver.readings"), batches.up_to)
-        return measurements.count()
+        return events.count()
     finally:
         measurements.unpersist()
 
@@ -89,8 +93,6 @@ def _turned_away(recorded: Recorded, batches: Range) -> DataFrame:
 def _standing(lake: Lake, recorded: Recorded, batches: Range, measurements: DataFrame) -> DataFrame | None:
     """Keys that measurements of a range may meet again."""
     kept = [rows.where(F.col("bronze_batch") <= batches.after) for rows in (lake.read("silver.readings"), recorded.read("silver.late"))]
-    if batches.after < 0:
-        return None
     first, last = measurements.agg(F.unix_micros(F.min("event_time")), F.unix_micros(F.max("event_time"))).collect()[0]
     if first is None:
         return None
