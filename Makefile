@@ -98,6 +98,11 @@ bench-replay: install ## 2,000,000 events replayed while live ingestion goes on:
 bench-shuffled: install ## the 2,000,000 events as eight files in a shuffled order, one a micro-batch: nothing lost, gold as a batch job makes it
 	$(PY) tests/bench/shuffled.py
 
+ROOM ?= room/landing
+.PHONY: room
+room: install ## the three files of README's walk-through, from ROOM=room/landing, arriving one by one in the order of their names
+	ROOM=$(ROOM) $(PY) -m pytest -v tests/orchestration/test_room.py
+
 .PHONY: clean
 clean: ## remove what the targets made, but not .venv
 	rm -rf lake landing landing.truth artifacts build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse
