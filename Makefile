@@ -94,6 +94,15 @@ bench-10m: install ## 10,000,000 events in one run with a 2 GB driver
 bench-replay: install ## 2,000,000 events replayed while live ingestion goes on: speed, latency, equality
 	$(PY) tests/bench/replay.py
 
+.PHONY: bench-shuffled
+bench-shuffled: install ## the 2,000,000 events as eight files in a shuffled order, one a micro-batch: nothing lost, gold as a batch job makes it
+	$(PY) tests/bench/shuffled.py
+
+ROOM ?= room/landing
+.PHONY: room
+room: install ## the three files of README's walk-through, from ROOM=room/landing, arriving one by one in the order of their names
+	ROOM=$(ROOM) $(PY) -m pytest -v tests/orchestration/test_room.py
+
 .PHONY: clean
 clean: ## remove what the targets made, but not .venv
 	rm -rf lake landing landing.truth artifacts build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse

@@ -7,6 +7,7 @@ from pathlib import Path
 from orchestration.durably import write_durably
 from orchestration.errors import TidemarkError
 from orchestration.lake import Lake
+from orchestration.offsets import knows_sources_by_name
 from orchestration.plans import Plan, differences, plan_of
 from orchestration.tables import Table, max_in_log
 
@@ -37,6 +38,7 @@ def bind(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
     """
     checkpoint, plan = lake.checkpoint(flow), plan_of(lake.conf, flow)
     if (checkpoint / BINDING).exists():
+        _refuse_places(checkpoint, flow)
         _refuse_another_plan(checkpoint, flow, plan)
         return
     for table in written:
@@ -62,13 +64,21 @@ def start_of(lake: Lake, flow: str) -> Start:
     return Start(**json.loads(file.read_text())["start"]) if file.exists() else THE_BEGINNING
 
 
+def _refuse_places(checkpoint: Path, flow: str) -> None:
+    if not knows_sources_by_name(checkpoint):
+        raise TidemarkError(
+            f"{flow} cannot go on: its checkpoint at {checkpoint} was written by a version of Tidemark that did not name sources.\n"
+            "  Name another `lake` in pipeline.yml: it is built anew from the landing folders."
+        )
+
+
 def _refuse_another_plan(checkpoint: Path, flow: str, plan: Plan) -> None:
     changed = differences(json.loads((checkpoint / BINDING).read_text())["plan"], plan)
     if changed:
-        mend = "name another `lake` in pipeline.yml: it is built anew from the landing folders"
-        if not flow.startswith("bronze."):
-            mend = "build the next generation under it, beside this one, with `tidemark replay`"
-        raise TidemarkError(f"{flow} cannot go on: {'; '.join(changed)}.\n  Put it back, or {mend}.")
+        raise TidemarkError(
+            f"{flow} cannot go on: {'; '.join(changed)}.\n"
+            "  Put it back, or build the next generation under it, beside this one, with `tidemark replay`."
+        )
 
 
 def first_bronze_batch(lake: Lake, table: Table) -> int:

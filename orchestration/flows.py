@@ -20,6 +20,7 @@ from gold.spec import Group
 from gold.windows import COUNTED, of_groups
 from orchestration import amendments, ledger, reading, writing
 from orchestration.checkpoints import THE_BEGINNING, start_of
+from orchestration.former_sources import shapes
 from orchestration.lake import Lake
 from orchestration.tables import Table
 from silver.enrich import CATALOGUE, catalogue_rows
@@ -92,7 +93,7 @@ def gold(lake: Lake, stream: str) -> Flow:
 
     def closed_windows() -> DataFrame:
         start = start_of(lake, f"gold.{stream}")
-        of_stream = of_groups(reading.stream(lake, "silver.readings", start.version), groups).select(*COUNTED)
+        of_stream = of_groups(reading.stream(lake, "silver.readings", start.version, name="readings"), groups).select(*COUNTED)
         windows = aggregates(reading.with_ticks(lake, stream, groups, of_stream), groups, metrics)
         return windows if start == THE_BEGINNING else windows.where(F.unix_millis("window_end") > start.closed_until_ms)
 
@@ -120,7 +121,7 @@ def streams(lake: Lake) -> dict[str, list[Group]]:
 def silver_knowledge(lake: Lake) -> tuple[DataFrame, DataFrame, Declared]:
     """Devices, metrics, and the rest of what conf declares."""
     conf = lake.conf
-    declared = Declared({name: source.shape for name, source in conf.sources.items()}, conf.policy, conf.rules)
+    declared = Declared(shapes(conf), conf.policy, conf.rules)
     catalogue = lake.spark.createDataFrame(catalogue_rows(conf.metrics), CATALOGUE)
     # Read as a table, not as a stream: every micro-batch sees the registry as it is then.
     return lake.read("silver.devices"), catalogue, declared

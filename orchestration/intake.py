@@ -11,7 +11,7 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -41,8 +41,11 @@ def claims_folder(lake: Path, source: str) -> Path:
     return lake / "intake" / source
 
 
-def claim_settled(source: Source, lake: Path, now: float) -> Look:
-    """Claim every whole file that is not claimed yet. `now` is in seconds since 1970, as file times are."""
+def claim_settled(source: Source, lake: Path, now: float, former: Sequence[str] = ()) -> Look:
+    """Claim every whole file that is not claimed yet, by this source or by one of the `former` ones: a source may get another name.
+
+    `now` is in seconds since 1970, as file times are.
+    """
     look = Look()
     claims = claims_folder(lake, source.name)
     claims.mkdir(parents=True, exist_ok=True)
@@ -51,8 +54,9 @@ def claim_settled(source: Source, lake: Path, now: float) -> Look:
             stat = file.stat()
         except FileNotFoundError:
             continue
-        claim = claims / f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}" / _safe(str(file.relative_to(source.path)))
-        if stat.st_size == 0 or os.path.lexists(claim):
+        place = Path(f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}") / _safe(str(file.relative_to(source.path)))
+        claim = claims / place
+        if stat.st_size == 0 or os.path.lexists(claim) or any(_is(file, claims_folder(lake, name) / place) for name in former):
             continue
         if now - stat.st_mtime < source.settle_seconds:
             look.unsettled.append(file)
@@ -93,6 +97,10 @@ def _files(source: Source) -> Iterator[Path]:
         for name in fnmatch.filter(names, source.files):
             if not name.startswith((".", "_")):
                 yield Path(folder) / name
+
+
+def _is(file: Path, claim: Path) -> bool:
+    return claim.exists() and claim.samefile(file)
 
 
 def _unpacks(file: Path) -> bool:

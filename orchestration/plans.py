@@ -13,8 +13,6 @@ Plan = Mapping[str, str]
 
 def plan_of(conf: Conf, flow: str) -> Plan:
     """Only what would lose or change rows in silence, or end the query: everything else may change at any time."""
-    if flow == "bronze.events":
-        return {"the sources of conf/sources.yml": ", ".join(sorted(conf.sources))}
     if flow.startswith("gold."):
         groups = [group for group in conf.groups.values() if group.stream == flow.removeprefix("gold.")]
         return dict(_of_gold(groups, conf.metrics))
@@ -31,11 +29,10 @@ def differences(began_with: Plan, plan: Plan) -> list[str]:
 
 
 def _of_gold(groups: Sequence[Group], metrics: Mapping[str, Metric]) -> Iterator[tuple[str, str]]:
-    """An open window knows its end only; state holds what the aggregation types ask for; ticks are a source of the query."""
+    """An open window knows its end only; state holds what the aggregation types ask for."""
     used = {name: metrics[name] for group in groups for name in group.metrics}
     for name, metric in sorted(used.items()):
         sliding = f" every {metric.slide_seconds} s" if metric.slide_seconds else ""
         yield f"the window of {name} in conf/metrics.yml", f"{metric.step_seconds} s{sliding}"
     kept = sorted({metric.aggregation.value for metric in used.values()} & set(ON_DEMAND))
     yield "what is aggregated beside count, min, max, sum and latest", ", ".join(kept) or "nothing"
-    yield "idle_close_seconds in conf/groups.yml", "set" if any(group.idle_close_seconds is not None for group in groups) else "not set"

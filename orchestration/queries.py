@@ -63,6 +63,9 @@ def started(lake: Lake, flows: Sequence[Flow], trigger: Mapping[str, Any], gate:
     for flow in flows:
         # A batch without data only moves the watermark: gold needs it to close windows, silver would only clear state earlier.
         lake.spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", flow.layer == "gold")
+        # With names for their sources, these may come and go. Spark refuses names in a query that reads one source in several branches,
+        # as silver does for each payload shape.
+        lake.spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", flow.layer != "silver")
         writer = flow.rows().writeStream.queryName(flow.name).foreachBatch(gate.guarded(flow))
         queries[flow] = writer.option("checkpointLocation", str(lake.checkpoint(flow.name))).trigger(**trigger).start()
     return queries

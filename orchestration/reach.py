@@ -1,11 +1,11 @@
 """How far the gold of a stream has come, as its checkpoint tells: without Spark, without reading a row."""
 
-import json
 from dataclasses import dataclass
 
 from orchestration.checkpoints import start_of
 from orchestration.lake import Lake
 from orchestration.ledger import accounted_for, newest_read, passed_by_silver
+from orchestration.offsets import offsets
 from orchestration.status import Batch, last_batch
 from orchestration.tables import max_in_log
 
@@ -45,6 +45,5 @@ def read_by(lake: Lake, stream: str, gold_batch: int) -> int:
 
 def closed_until_ms(lake: Lake, stream: str, gold_batch: int) -> int:
     """The watermark of a micro-batch: rows behind it are not counted, windows that end there or before are emitted."""
-    offsets = lake.checkpoint(f"gold.{stream}") / "offsets" / str(gold_batch)
-    watermark = int(json.loads(offsets.read_text().splitlines()[1])["batchWatermarkMs"])
+    watermark = offsets(lake.checkpoint(f"gold.{stream}"), gold_batch).watermark_ms
     return max(watermark, start_of(lake, f"gold.{stream}").closed_until_ms)

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from bronze.events import received
 from gold.spec import Group
 from gold.windows import ticks
+from orchestration.former_sources import shapes
 from orchestration.intake import claims_folder, position_of
 from orchestration.lake import Lake
 
@@ -17,13 +18,14 @@ NO_LIMIT = 2**31 - 1
 
 
 def landed_lines(lake: Lake) -> DataFrame:
-    """Lines of all sources' claimed files. In the order of names: a checkpoint knows sources by their places."""
-    return reduce(DataFrame.unionByName, (_lines(lake, source) for source in sorted(lake.conf.sources)))
+    """Lines of all claimed files, also those of former sources: Spark forgets how far it has read a source that is left out."""
+    return reduce(DataFrame.unionByName, (_lines(lake, source) for source in sorted(shapes(lake.conf))))
 
 
 def _lines(lake: Lake, source: str) -> DataFrame:
     lines = (
         lake.spark.readStream.format("text")
+        .name(source)
         .option("lineSep", "\n")  # a carriage return stays with its line: bytes are kept
         .option("recursiveFileLookup", "true")
         .option("maxBytesPerTrigger", lake.conf.engine.max_batch_bytes)
@@ -34,18 +36,19 @@ def _lines(lake: Lake, source: str) -> DataFrame:
     return received(lines, source, position_of(F.col("_metadata.file_path"), source))
 
 
-def stream(lake: Lake, table: str, first_version: int = 0, files_per_batch: int = NO_LIMIT) -> DataFrame:
-    """A table from a version on, in the order in which it was written.
+def stream(lake: Lake, table: str, first_version: int = 0, files_per_batch: int = NO_LIMIT, name: str | None = None) -> DataFrame:
+    """A table from a version on, in the order in which it was written; `name` is that of the source in the checkpoint.
 
     A limit takes files of a commit in no order of time, and the watermark then turns away rows that came in time
     (measured: a quarter of an ordered bulk load). So it is for tables whose commits are one file each.
     """
     options = {"startingVersion": str(first_version), "maxFilesPerTrigger": str(files_per_batch)}
-    return lake.spark.readStream.format("delta").options(**options).load(str(lake.table_path(table)))
+    reader = lake.spark.readStream.format("delta").options(**options)
+    return (reader if name is None else reader.name(name)).load(str(lake.table_path(table)))
 
 
 def with_ticks(lake: Lake, name: str, groups: Sequence[Group], readings: DataFrame) -> DataFrame:
     """Readings of a gold stream and, if one of its groups closes when idle, its ticks."""
     if all(group.idle_close_seconds is None for group in groups):
         return readings
-    return readings.unionByName(ticks(stream(lake, TICKS).where(F.col("stream") == name), groups))
+    return readings.unionByName(ticks(stream(lake, TICKS, name="ticks").where(F.col("stream") == name), groups))

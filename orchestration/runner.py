@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from orchestration import cuts, generations, idle, ledger, snapshots
 from orchestration.checkpoints import bind
 from orchestration.flows import Flow, Job, streams
+from orchestration.former_sources import former, remember, shapes
 from orchestration.intake import Look, claim_settled, claims_folder
 from orchestration.lake import Lake
 from orchestration.progress import Progress
@@ -92,6 +93,7 @@ class Run:
     def prepare(self) -> None:
         """Registry, folders, tables and checkpoints, before the first query starts."""
         lake = self._lake
+        remember(lake.conf)
         sync(lake.conf.lake, lake.conf.devices, datetime.now(UTC))
         for name, schema in WITHOUT_SPARK.items():
             ensure_rows(lake.table_path(name), schema)
@@ -99,8 +101,8 @@ class Run:
             ensure(lake.spark, table)
         for flow in (flow for of_layer in self.flows.values() for flow in of_layer):
             bind(lake, flow.name, flow.tables)
-        for source in lake.conf.sources.values():
-            claims_folder(lake.conf.lake, source.name).mkdir(parents=True, exist_ok=True)
+        for source in shapes(lake.conf):
+            claims_folder(lake.conf.lake, source).mkdir(parents=True, exist_ok=True)
 
     def account(self) -> None:
         """The ledger, as far as silver has come."""
@@ -146,7 +148,8 @@ class Run:
 
 
 def _claim(lake: Lake, progress: Progress) -> list[Look]:
-    looks = [claim_settled(source, lake.conf.lake, time.time()) for source in lake.conf.sources.values()]
+    known_before = former(lake.conf)
+    looks = [claim_settled(source, lake.conf.lake, time.time(), known_before) for source in lake.conf.sources.values()]
     for look in looks:
         progress.looked(look)
     return looks

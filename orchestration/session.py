@@ -30,6 +30,8 @@ SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.streaming.numRecentProgressUpdates": "5",
     "spark.sql.streaming.metricsEnabled": "false",
+    # A checkpoint knows its sources by their names and not by their places, where they have names (queries.started).
+    "spark.sql.streaming.offsetLog.formatVersion": "2",
     # A batch then turns rows away by the newest event of all batches before it; otherwise Spark is one batch more lenient,
     # but only if no empty batch ran between, so that what is late would depend on pauses.
     "spark.sql.streaming.statefulOperator.allowMultiple": "false",

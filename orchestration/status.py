@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
 from orchestration.generations import serving
+from orchestration.offsets import offsets
 
 LEDGER = "silver.ledger"
 COLUMNS = ("flow", "table", "rows", "last_batch", "last_batch_at", "watermark_at", "lag_seconds", "behind")
@@ -133,8 +134,7 @@ def read_up_to(checkpoint: Path, batch: Batch, table_id: str) -> tuple[int, int]
     """Version and index of the source's file that the batch read last; (0, -1) before the first batch."""
     if batch.last_batch is None:
         return 0, -1
-    for line in (checkpoint / "offsets" / str(batch.last_batch)).read_text().splitlines()[2:]:
-        offset = json.loads(line) if line.startswith("{") else {}
+    for offset in offsets(checkpoint, batch.last_batch).read.values():
         if offset.get("reservoirId") == table_id:
             return int(offset["reservoirVersion"]), int(offset["index"])
     return 0, -1

@@ -16,6 +16,7 @@ from gold.revisions import WINDOW_KEY, latest
 from gold.spec import Group, Vector
 from gold.vectors import vectors
 from orchestration.checkpoints import THE_BEGINNING, first_bronze_batch, start_of
+from orchestration.former_sources import shapes
 from orchestration.intake import first_line
 from orchestration.lake import Lake
 from orchestration.session import interpreted
@@ -33,7 +34,7 @@ class Closed:
 
 def events(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     """Bronze: header lines become a column, rows get their identity."""
-    with_header = [name for name, source in lake.conf.sources.items() if source.shape.has_header]
+    with_header = [name for name, shape in shapes(lake.conf).items() if shape.has_header]
     bronze_batch = first_bronze_batch(lake, table) + batch_id
     # One file a commit, so that silver can take one commit at a time.
     rows = without_headers(batch, _headers(batch, with_header)).coalesce(1)

@@ -46,7 +46,7 @@ def readings(events: DataFrame, devices: DataFrame, catalogue: DataFrame, declar
 
 
 def enriched(events: DataFrame, devices: DataFrame, catalogue: DataFrame, declared: Declared) -> DataFrame:
-    """Every measurement of every event, with all that rules ask for. An event of a source that conf no longer names has none."""
+    """Every measurement of every event, with all that rules ask for. An event of a source without a shape has none."""
     parsed = [_typed(events, shape, sources, declared.policy) for shape, sources in _sources_by_shape(declared.shapes)]
     return with_registry(with_catalogue(reduce(DataFrame.unionByName, parsed), catalogue), devices, declared.policy)
 

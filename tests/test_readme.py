@@ -102,17 +102,21 @@ def test_the_tables_of_rules_engine_and_aggregation_types_are_those_of_the_code(
     assert all(f"`{aggregation}`" in README for aggregation in Aggregation)
 
 
-def test_the_walk_through_has_a_conf_without_mistakes(tmp_path: Path) -> None:
-    written = 0
+def walk_through(folder: Path) -> Path:
+    """The conf of the walk-through, written below the folder."""
+    conf = folder / "room" / "conf"
+    conf.mkdir(parents=True)
     for content in blocks("README.md", "yaml"):
         name = re.match(r"# room/conf/(\w+\.yml)\n", content)
         if name:
-            file = tmp_path / "room" / "conf" / name[1]
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(content, encoding="utf-8")
-            written += 1
-    conf = load(tmp_path / "room" / "conf")
-    assert (written, set(conf.sources), conf.lake) == (6, {"room"}, tmp_path / "room" / "lake")
+            (conf / name[1]).write_text(content, encoding="utf-8")
+    return conf
+
+
+def test_the_walk_through_has_a_conf_without_mistakes(tmp_path: Path) -> None:
+    written = walk_through(tmp_path)
+    conf = load(written)
+    assert (len(list(written.iterdir())), set(conf.sources), conf.lake) == (6, {"room"}, tmp_path / "room" / "lake")
     assert {metric.step_seconds for metric in conf.metrics.values()} == {600, 3600}
 
 

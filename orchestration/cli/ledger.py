@@ -57,6 +57,7 @@ def taken(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     from rich.console import Console
 
     from orchestration.account import account, opened
+    from orchestration.former_sources import shapes
     from orchestration.lake import Lake
     from orchestration.offences import damaged, offences
 
@@ -66,7 +67,7 @@ def taken(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
         if files := damaged(books):
             return [], files
         found = account(books, since)
-        return found.batches, offences(books, found, {name: source.shape for name, source in lake.conf.sources.items()})
+        return found.batches, offences(books, found, shapes(lake.conf))
 
 
 def told(wrong: "Rows", format: str) -> None:

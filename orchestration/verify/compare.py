@@ -60,7 +60,7 @@ def compared(store: duckdb.DuckDBPyConnection, found: str, expected: str, of: Co
     on = " and ".join(f"f.{name} is not distinct from e.{name}" for name in (*of.key, "nth"))
     same = {name: _same(name, of.near.get(name)) for name in of.columns}
     flags = ", ".join(f"{sql} as same_{name}" for name, sql in same.items())
-    texts = ", ".join(f"{side}.{name}::varchar as {side}_{name}" for side in "fe" for name in cells)
+    texts = ", ".join(f"{_text(f'{side}.{name}', name)} as {side}_{name}" for side in "fe" for name in cells)
     store.execute(
         "create or replace temp table differing as select f.nth is not null as is_found, e.nth is not null as is_expected,"
         f" {flags}, {texts}"
@@ -97,6 +97,11 @@ def found_wrong(store: duckdb.DuckDBPyConnection, table: str, rows: int, sql: st
 def described(names: Sequence[str], prefix: str = "") -> str:
     """SQL for a text that names columns and their values."""
     return "concat_ws(', ', " + ", ".join(f"'{name} ' || {prefix}{name}::varchar" for name in names) + ")"
+
+
+def _text(cell: str, name: str) -> str:
+    """SQL for what people see of it; DuckDB writes a quote in bytes as \\x22."""
+    return f"coalesce(try(decode({cell})), {cell}::varchar)" if name == "payload" else f"{cell}::varchar"
 
 
 def _same(name: str, size: str | None) -> str:

@@ -64,7 +64,8 @@ def _passed(checkpoint: Path, tables: Mapping[str, Path]) -> int:
         return -1
     bronze = DeltaTable(tables["bronze.events"])
     lines = (newest[0] / "offsets" / newest[1]).read_text().splitlines()[2:]
-    offset = next(found for line in lines if (found := json.loads(line)).get("reservoirId") == str(bronze.metadata().id))
+    # A line is `source:offset`.
+    offset = next(found for line in lines if (found := json.loads(line.partition(":")[2])).get("reservoirId") == str(bronze.metadata().id))
     # A negative index: nothing of that version is read yet.
     bronze.load_as_version(int(offset["reservoirVersion"]) - (int(offset["index"]) < 0))
     files = pa.table(bronze.get_add_actions(flatten=True)).to_pydict()

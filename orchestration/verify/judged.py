@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from orchestration.conf.model import Conf
+from orchestration.former_sources import shapes
 from orchestration.verify.measurements import MEASUREMENTS, measurements
 from orchestration.verify.rules import broken_rules
 from orchestration.verify.tables import INSTANT, plain
@@ -52,7 +53,7 @@ class Judge:
         return cls(conf, connection, _sql(conf))
 
     def judged(self, events: pa.Table) -> Judged:
-        """Events of sources that the conf does not name are of neither side."""
+        """Events of sources that the lake does not know are of neither side."""
         events = plain(events)
         typed = pa.concat_tables([MEASUREMENTS.empty_table(), *(self._typed(events, *of_shape) for of_shape in self._shapes().items())])
         of_event = events.select(OF_EVENT).take(typed["event_at"])
@@ -69,7 +70,7 @@ class Judge:
         return Judged(found.filter(is_accepted).select(READING_COLUMNS), rejected.select(QUARANTINE_COLUMNS))
 
     def _shapes(self) -> dict[str, Shape]:
-        return {name: source.shape for name, source in self.conf.sources.items()}
+        return shapes(self.conf)
 
     def _typed(self, events: pa.Table, source: str, shape: Shape) -> pa.Table:
         places = pc.indices_nonzero(pc.equal(events["source"], source))

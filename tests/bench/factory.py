@@ -29,15 +29,15 @@ CLEAN = ["--late", "0", "--malformed", "0", "--future", "0", "--offline", "0"]
 TIDEMARK = [sys.executable, "-c", "from orchestration.cli.app import main; main()"]
 
 
-def write_conf(folder: Path, driver_memory: str, cores: int) -> Path:
-    """A conf folder whose landing folder and lake are its siblings."""
+def write_conf(folder: Path, driver_memory: str, cores: int, **engine_more: int) -> Path:
+    """A conf folder whose landing folder and lake are its siblings. `engine_more`: further settings of the engine."""
     conf = folder / "conf"
     shutil.rmtree(conf, ignore_errors=True)
     conf.mkdir(parents=True)
     text = {name: {"field": name} for name in ("device", "zone", "metric", "value", "unit")}
     source = {"path": "./landing", "format": "json", **text, "time": {"field": "ts", "format": "iso"}}
     policy = {"lateness_seconds": LATENESS_SECONDS, "max_future_seconds": 300, "max_payload_bytes": 1_048_576}
-    engine = {"driver_memory": driver_memory, "cores": cores, "shuffle_partitions": cores}
+    engine = {"driver_memory": driver_memory, "cores": cores, "shuffle_partitions": cores, **engine_more}
     devices = {f"sim-{n:04d}": {"groups": [GROUPS[n % len(GROUPS)]], "zone": f"zone-{n % 4}"} for n in range(1, DEVICES + 1)}
     group = {"metrics": list(METRICS), "vector": {"entity": "device", "max_fill_seconds": 5 * STEP_SECONDS}}
     _dump(conf / "pipeline.yml", {"pipeline": "bench", "lake": "./lake", "policy": policy, "engine": engine})

@@ -94,10 +94,12 @@ def test_each_group_has_its_own_watermark_unless_it_shares_a_stream(spark: Spark
 
 
 def test_an_idle_group_closes_its_last_windows_once_and_its_ticks_are_in_no_window(spark: SparkSession, tmp_path: Path) -> None:
-    idle: Group = replace(KITCHEN, idle_close_seconds=0)
-    made = conf(tmp_path, groups={"kitchen": idle, "presses": PRESSES})
+    """Also where it is told to only later, on a lake with data, and told no longer."""
     land(tmp_path, "1.json", [event(device, "temperature", 1, time) for device in ("oven", "fridge") for time in minutes(START, 15)])
-    for _ in range(2):
+    run(conf(tmp_path), spark)
+    for seconds in (0, 0, None):
+        idle: Group = replace(KITCHEN, idle_close_seconds=seconds)
+        made = conf(tmp_path, groups={"kitchen": idle, "presses": PRESSES})
         run(made, spark)
         windows = table(made, "gold.kitchen_aggregates")
         assert multiset(windows, ["device_id", "metric", "count"]) == {

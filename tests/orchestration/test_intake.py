@@ -70,3 +70,15 @@ def test_a_cut_gzip_file_is_left_out_until_it_is_whole(tmp_path: Path) -> None:
     assert claim_settled(plant, tmp_path, NOW).damaged == [cut]
     write(cut, whole, age=8)
     assert claim_settled(plant, tmp_path, NOW).claimed == 1
+
+
+def test_a_file_that_a_former_source_claimed_is_not_claimed_again_under_another_name(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    write(plant.path / "1.json", b"1\n", age=9)
+    claim_settled(plant, tmp_path, NOW)
+    annex = Source("annex", plant.path, SHAPE)
+    write(plant.path / "2.json", b"2\n", age=8)
+    assert claim_settled(annex, tmp_path, NOW, former=["plant"]).claimed == 1
+    other_folder = Source("hall", tmp_path / "other", SHAPE)  # the same name, time and length: another file all the same
+    write(other_folder.path / "1.json", b"3\n", age=9)
+    assert claim_settled(other_folder, tmp_path, NOW, former=["plant", "annex"]).claimed == 1

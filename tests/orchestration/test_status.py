@@ -40,7 +40,8 @@ def finished(checkpoint: Path, batch: int, watermark: datetime | None, *offsets:
     """A batch as Spark notes it, committed at noon."""
     for folder in ("offsets", "commits"):
         (checkpoint / folder).mkdir(parents=True, exist_ok=True)
-    lines = ["v1", json.dumps({"batchWatermarkMs": 0}), *(json.dumps(offset) for offset in offsets)]
+    named = (f"source_{n}:{json.dumps(offset)}" for n, offset in enumerate(offsets))
+    lines = ["v2", json.dumps({"batchWatermarkMs": 0}), "empty:-", *named]
     (checkpoint / "offsets" / str(batch)).write_text("\n".join(lines))
     commit = checkpoint / "commits" / str(batch)
     commit.write_text("v1\n" + json.dumps({"nextBatchWatermarkMs": int(watermark.timestamp() * 1000) if watermark else 0}))

@@ -1,4 +1,4 @@
-"""The second evaluator shares nothing with the layers but the words: frozen data classes of conf, and errors."""
+"""The second evaluator shares nothing with the layers but the words: frozen data classes of conf, as written or remembered, and errors."""
 
 import ast
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import orchestration.verify
 FOLDER = Path(orchestration.verify.__file__).parent
 OURS = {"bronze", "silver", "gold", "expectations", "orchestration", "conf"}
 WORDS = {"silver.spec", "gold.spec", "expectations.rule"} | {
-    f"orchestration.{word}" for word in ("conf.model", "errors", "generations", "snapshots")
+    f"orchestration.{word}" for word in ("conf.model", "errors", "former_sources", "generations", "snapshots")
 }
 ENGINES = {"pyspark", "delta", "py4j"}
 

@@ -1,0 +1,201 @@
+"""Tables changed by hand, each in a copy of one small lake: `tidemark ledger` or `tidemark verify` names the rows and answers no."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from orchestration.cli.app import exit_code
+from orchestration.lake import Lake
+from tests.lakes import event, land, minutes, run
+from tests.rows import at
+
+START = at("2026-01-05T00:00:00")
+CONF = {
+    "pipeline": "pipeline: tampered\nlake: ./lake\npolicy: {lateness_seconds: 600}\n",
+    "sources": """
+sources:
+  plant:
+    path: ./landing
+    format: json
+    settle_seconds: 0
+    device: {field: device}
+    time: {field: ts}
+    metric: {field: metric}
+    value: {field: value}
+""",
+    "metrics": "metrics:\n  temperature: {aggregation: average, step_seconds: 600}\n",
+    "devices": "devices:\n  oven: {groups: [kitchen]}\n",
+    "groups": "groups:\n  kitchen: {metrics: [temperature], vector: {entity: device}}\n",
+    "rules": "rules: {}\n",
+}
+LATE = event("oven", "temperature", 99.0, START + timedelta(minutes=15, seconds=1))
+BROKEN = '{"device": "oven", "metric": "temperature", "value": 7'
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def untouched(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two bronze batches: the second one has a late row and a broken one."""
+    folder = tmp_path_factory.mktemp("untouched")
+    (folder / "conf").mkdir()
+    for name, text in CONF.items():
+        (folder / "conf" / f"{name}.yml").write_text(text)
+    land(folder, "1.json", [event("oven", "temperature", 20 + n, time) for n, time in enumerate(minutes(START, 31))])
+    land(folder, "2.json", [LATE, BROKEN, event("oven", "temperature", 60, START + timedelta(minutes=40))])
+    made = Lake.open(folder / "conf").conf
+    run(replace(made, engine=replace(made.engine, max_batch_bytes=1)), spark)
+    return folder
+
+
+@pytest.fixture
+def lake(untouched: Path, tmp_path: Path) -> Lake:
+    """A copy to change."""
+    for part in ("conf", "lake"):
+        shutil.copytree(untouched / part, tmp_path / part)
+    return Lake.open(tmp_path / "conf")
+
+
+@pytest.fixture
+def told(lake: Lake, capsys: pytest.CaptureFixture[str]) -> Callable[[str], tuple[int, Rows, str]]:
+    """What a command answers: exit code, rows, and what it tells beside them."""
+
+    def ask(command: str) -> tuple[int, Rows, str]:
+        code = exit_code(["--conf", str(lake.conf.folder), command, "--format", "json"])
+        out, err = capsys.readouterr()
+        return code, json.loads(out), err
+
+    return ask
+
+
+Ask = Callable[[str], tuple[int, Rows, str]]
+
+
+def differences(rows: Rows) -> dict[str, Rows]:
+    """The differing rows of each table that `verify` names."""
+    return {row["table"]: row["first"] for row in rows if row["differences"]}
+
+
+def read(lake: Lake, name: str) -> pa.Table:
+    return DeltaTable(lake.table_path(name)).to_pyarrow_table()
+
+
+def with_cell(rows: pa.Table, row: int, column: str, cell: object) -> pa.Table:
+    at_column = rows.schema.get_field_index(column)
+    cells = rows[column].to_pylist()
+    cells[row] = cell
+    return rows.set_column(at_column, rows.schema.field(at_column), pa.array(cells, rows.schema.field(at_column).type))
+
+
+def write(lake: Lake, name: str, rows: pa.Table) -> None:
+    write_deltalake(DeltaTable(lake.table_path(name)), rows, mode="overwrite")
+
+
+def identity(row: dict[str, Any]) -> str:
+    return " ".join(f"{name} {row[name]}" for name in ("bronze_batch", "bronze_row", "part"))
+
+
+def test_an_untouched_lake_is_a_yes_of_both(told: Ask) -> None:
+    code, rows, _ = told("verify")
+    assert (code, differences(rows)) == (0, {})
+    code, rows, err = told("ledger")
+    assert (code, err, [(row["readings"], row["late"], row["quarantined"]) for row in rows]) == (0, "", [(32, 1, 1)])
+
+
+def test_a_changed_gold_value_is_told_with_what_bronze_gives(lake: Lake, told: Ask) -> None:
+    rows = read(lake, "gold.kitchen_aggregates")
+    first = pc.index(rows["window_end"], pc.min(rows["window_end"])).as_py()
+    write(lake, "gold.kitchen_aggregates", with_cell(rows, first, "value", 24.6))
+    code, found, _ = told("verify")
+    ((difference,),) = differences(found).values()
+    assert code == 1
+    assert (difference["table"], difference["in_table"], difference["from_bronze"]) == (
+        "gold.kitchen_aggregates",
+        "value 24.6",
+        "value 24.5",
+    )
+    assert difference["row"] == "device_id oven, metric temperature, window_start 2026-01-05 00:00:00"
+
+
+def test_a_deleted_reading_is_told_by_both_with_its_payload(lake: Lake, told: Ask) -> None:
+    rows = read(lake, "silver.readings")
+    write(lake, "silver.readings", rows.slice(1))
+    gone = rows.slice(0, 1).to_pylist()[0]
+    code, _, err = told("ledger")
+    assert code == 1
+    assert f"{identity(gone)}: in no table of silver" in err
+    assert f'"value": {gone["value"]:g}' in err
+    code, found, _ = told("verify")
+    assert (code, set(differences(found))) == (1, {"bronze.events", "silver.readings"})
+    assert identity(gone) in differences(found)["bronze.events"][0]["row"].replace(",", "")
+
+
+def test_a_doubled_reading_is_told_by_both(lake: Lake, told: Ask) -> None:
+    doubled = read(lake, "silver.readings").slice(5, 1)
+    write_deltalake(DeltaTable(lake.table_path("silver.readings")), doubled, mode="append")
+    row = identity(doubled.to_pylist()[0])
+    code, _, err = told("ledger")
+    assert code == 1
+    assert f"{row}: more than once: in silver.readings (2 times)" in err
+    code, found, _ = told("verify")
+    assert code == 1
+    assert row in differences(found)["bronze.events"][0]["row"].replace(",", "")
+
+
+def test_a_late_row_moved_among_the_readings_is_told_by_the_batch(lake: Lake, told: Ask) -> None:
+    """Its identity is in one table still."""
+    rows = read(lake, "silver.late")
+    write_deltalake(DeltaTable(lake.table_path("silver.readings")), rows.drop_columns(["cause"]), mode="append")
+    DeltaTable(lake.table_path("silver.late")).delete()
+    code, _, err = told("ledger")
+    assert code == 1
+    assert "bronze_batch 1: plant: readings 2, was 1 when it was written; late 0, was 1 when it was written" in err
+
+
+def test_a_quarantined_payload_that_was_altered_is_told_with_that_of_bronze(lake: Lake, told: Ask) -> None:
+    rows = read(lake, "silver.quarantine")
+    write(lake, "silver.quarantine", with_cell(rows, 0, "payload", BROKEN.replace("7", "8").encode()))
+    code, found, _ = told("verify")
+    ((difference,),) = differences(found).values()
+    assert (code, difference["table"]) == (1, "silver.quarantine")
+    assert (BROKEN.replace("7", "8") in difference["in_table"], BROKEN in difference["from_bronze"]) == (True, True)
+
+
+def test_a_bronze_file_replaced_by_another_is_told_by_its_length_or_by_what_it_says(lake: Lake, told: Ask) -> None:
+    files = [Path(uri) for uri in DeltaTable(lake.table_path("bronze.events")).file_uris()]
+    file = max(files, key=lambda of_batch: of_batch.stat().st_size)  # that of the first batch
+    recorded, rows = file.stat().st_size, pq.read_table(file, partitioning=None)
+    forged = with_cell(rows, 0, "payload", rows["payload"][0].as_py().replace(b'"value": ', b'"value": 9'))
+    replace_by(file, forged, None)
+    code, _, err = told("ledger")
+    assert code == 1
+    assert f"has {file.stat().st_size} bytes, its table's log says {recorded}: {forged.num_rows} rows of bronze batches" in err
+    replace_by(file, forged, recorded)
+    code, found, _ = told("verify")
+    assert code == 1
+    assert set(differences(found)) >= {"silver.readings", "gold.kitchen_aggregates"}
+    row = identity(rows.slice(0, 1).to_pylist()[0] | {"part": 0})
+    assert row in differences(found)["silver.readings"][0]["row"].replace(",", "")
+
+
+def replace_by(file: Path, rows: pa.Table, length: int | None) -> None:
+    """A valid file of these rows, of just that many bytes: what it lacks it gets as a remark."""
+    remark, smallest = 0, {"compression": "zstd", "compression_level": 19, "write_statistics": False, "store_schema": False}
+    for _ in range(3):
+        with pq.ParquetWriter(file, rows.schema, **smallest) as written:
+            written.write_table(rows)
+            written.add_key_value_metadata({"remark": "x" * remark})
+        if length in {None, file.stat().st_size}:
+            return
+        remark += (length or 0) - file.stat().st_size
+    raise AssertionError(f"{file} has {file.stat().st_size} bytes, not {length}")

@@ -1,0 +1,122 @@
+"""A room whose recordings come one by one in the order of their names, which is not that of their times: days of rows are late.
+
+`make room ROOM=folder` does it with the three files of the walk-through in README; here it is three short ones, two of which overlap.
+"""
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyspark.sql import SparkSession
+
+from orchestration.account import ALARMS, account, by_day, opened
+from orchestration.conf.load import load
+from orchestration.conf.model import Conf, Device
+from orchestration.lake import Lake
+from orchestration.verify.check import verify
+from orchestration.verify.cut import latest_cut
+from silver.spec import Origin
+from tests import twin
+from tests.lakes import assert_same, latest, run, table
+from tests.test_readme import walk_through
+
+FILES = ("datatest.txt", "datatest2.txt", "datatraining.txt")
+COLUMNS = ("Temperature", "Humidity", "Light", "CO2", "HumidityRatio", "Occupancy")
+METRICS = dict(zip(COLUMNS, ("temperature", "humidity", "light", "co2", "humidity_ratio", "occupancy"), strict=True))
+IS_REAL = "ROOM" in os.environ
+ROW = ["device_id", "metric", "event_time"]
+
+
+@dataclass(frozen=True)
+class Room:
+    """`made`: its lake after all files; `readings`: what they hold, by pandas."""
+
+    made: Conf
+    readings: pd.DataFrame
+
+
+@pytest.fixture(scope="module")
+def room(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Room:
+    """One device, the room; it closes its last windows when nothing comes. A file is a batch, the real ones are a run each."""
+    folder = tmp_path_factory.mktemp("room")
+    recorded = Path(os.environ["ROOM"]) if IS_REAL else short_recordings(folder / "recorded")
+    declared = load(walk_through(folder))
+    (source,), group = declared.sources.values(), replace(declared.groups["room"], idle_close_seconds=0)
+    shape = replace(source.shape, device=Origin(constant="office"))
+    made = replace(
+        declared,
+        engine=replace(declared.engine, max_batch_bytes=1),
+        sources={"room": replace(source, path=folder / "landing", settle_seconds=0, shape=shape)},
+        devices={"office": Device("office", ("room",))},
+        groups={"room": group},
+    )
+    (folder / "landing").mkdir()
+    for n, name in enumerate(FILES):
+        landed = shutil.copy(recorded / name, folder / "landing")
+        os.utime(landed, (1_700_000_000 + n, 1_700_000_000 + n))
+        if IS_REAL or name == FILES[-1]:
+            run(made, spark)
+    return Room(made, readings_of(folder / "landing"))
+
+
+def short_recordings(folder: Path) -> Path:
+    """Three hours of a day, three of a week later, and four that begin before the end of the first, half a minute between their rows."""
+    folder.mkdir()
+    begins = pd.to_datetime(["2015-02-02 14:19:00", "2015-02-11 14:48:00", "2015-02-02 16:30:30"])
+    for n, (name, begin) in enumerate(zip(FILES, begins, strict=True)):
+        rows = [cells(n * 1000 + minute, begin + pd.Timedelta(minutes=minute)) for minute in range(180 + 30 * n)]
+        header = ",".join(f'"{column}"' for column in ("date", *COLUMNS))  # one name fewer than the rows have values
+        (folder / name).write_text("\n".join([header, *rows, ""]))
+    return folder
+
+
+def cells(number: int, at: pd.Timestamp) -> str:
+    measured = (20 + number % 7 / 3, 25 + number % 11 / 7, number % 500, 400 + number % 13 * 1.1, 0.004 + number % 5 / 1e5, number % 2)
+    return ",".join([f'"{number}"', f'"{at}"' if number % 2 else f"{at}", *map(str, measured)])
+
+
+def readings_of(folder: Path) -> pd.DataFrame:
+    """Without round_trip, pandas is off in the last digits of what it reads."""
+    wide = pd.concat(pd.read_csv(folder / name, index_col=0, float_precision="round_trip").assign(file=name) for name in FILES)
+    long = wide.rename(columns=METRICS).melt(["file", "date"], list(METRICS.values()), "metric", "value").astype({"value": "float64"})
+    times = pd.to_datetime(long["date"]).dt.tz_localize("Europe/Brussels").dt.tz_convert("UTC")
+    return long.assign(device_id="office", event_time=times)
+
+
+def test_gold_equals_what_pandas_computes_over_all_files(room: Room) -> None:
+    metrics, group = room.made.metrics, room.made.groups["room"]
+    windows = twin.aggregates(room.readings, metrics, group)
+    assert_same(latest(room.made, "gold.room_aggregates", twin.WINDOW), windows, twin.WINDOW, twin.AGGREGATES)
+    vectors = twin.vectors(windows, metrics, group)
+    vectors["vector"] = vectors["vector"].map(lambda values: np.array(values, dtype=float))  # a null is NaN, as pandas reads it
+    assert_same(latest(room.made, "gold.room_vectors", twin.VECTORS[:3]), vectors, twin.VECTORS[:3], twin.VECTORS)
+
+
+def test_days_of_rows_are_late_and_the_history_shows_the_windows_that_they_changed(room: Room) -> None:
+    late, last = table(room.made, "silver.late"), room.readings["file"] == FILES[-1]
+    assert rows_of(late, ROW) == rows_of(room.readings[last], ROW)
+    windows = twin.aggregates(room.readings, room.made.metrics, room.made.groups["room"])
+    before = twin.aggregates(room.readings[~last], room.made.metrics, room.made.groups["room"])
+    of_late = twin.aggregates(room.readings[last], room.made.metrics, room.made.groups["room"])
+    changed = len(before) + len(of_late) - len(windows)  # what is in both
+    assert (changed > 0) != IS_REAL  # the files of the walk-through do not overlap
+    history = table(room.made, "gold.room_aggregates")
+    assert history.revision.value_counts().to_dict() == {0: len(windows)} | ({1: changed} if changed else {})
+
+
+def test_ledger_and_verify_are_clean(room: Room) -> None:
+    (day,) = by_day(account(opened(Lake(room.made))).batches)
+    assert {alarm: day[alarm] for alarm in ALARMS} == dict.fromkeys(ALARMS, 0)
+    assert day["readings"] + day["late"] == len(room.readings) == len(METRICS) * day["events"]
+    report = verify(latest_cut(room.made), room.made)
+    assert [difference for outcome in report.outcomes for difference in outcome.first] == []
+    assert {outcome.table: outcome.rows for outcome in report.outcomes}["bronze.events"] == len(room.readings)
+
+
+def rows_of(rows: pd.DataFrame, columns: Sequence[str]) -> set[tuple[object, ...]]:
+    return set(rows[list(columns)].itertuples(index=False, name=None))
