@@ -1,0 +1,129 @@
+"""The way back out of quarantine: what a mended conf makes good is re-admitted, once, and every promise holds before, during and after."""
+
+import io
+import json
+import shutil
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from orchestration import account, retry
+from orchestration.amendments import NAME as AMENDMENTS
+from orchestration.conf.model import Conf, Source
+from orchestration.flows import quarantine_retry
+from orchestration.lake import Lake
+from orchestration.offences import offences
+from orchestration.progress import Progress
+from orchestration.retry import Chosen
+from orchestration.runner import retry_quarantine
+from orchestration.verify.check import verify
+from orchestration.verify.cut import latest_cut
+from silver.spec import Origin, Shape, Time
+from tests.lakes import METRICS, conf, event, land, latest, minutes, run, table
+from tests.rows import at
+
+START = at("2026-01-05T00:00:00")
+LIST = Shape("json", Origin(field="g"), Time("each.t"), metric=Origin(field="each.m"), value="each.v", each="readings")
+WRONG_LIST = replace(LIST, device=Origin(field="g.id"))
+"""A device that is an object: what names it by a text is unreadable."""
+CHANGED = ("silver.quarantine", "silver.late", "silver.duplicates", "ops.ledger")
+LAYERS = ("bronze.events", "silver.readings", "silver.ledger", "gold.kitchen", "gold.presses", "gold.amendments")
+
+
+def at_minute(minute: float) -> Any:
+    return START + timedelta(minutes=minute)
+
+
+def listed(device: str, *values: tuple[float, float]) -> str:
+    """An event of the source `gateway`: a list of temperatures, each of a minute."""
+    readings = [{"m": "temperature", "v": value, "t": at_minute(minute).isoformat()} for minute, value in values]
+    return json.dumps({"g": device, "readings": readings})
+
+
+@pytest.fixture(scope="module")
+def mended(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
+    """The mended conf of a lake that ran under one too strict (nothing above 100 degrees) and with a source whose shape was wrong."""
+    folder = tmp_path_factory.mktemp("mended")
+    plain = conf(folder)
+    gateway = Source("gateway", folder / "gateway", LIST, settle_seconds=0.0)
+    mended = replace(plain, sources=plain.sources | {"gateway": gateway})
+    strict = METRICS | {"temperature": replace(METRICS["temperature"], maximum=100.0)}
+    broken = replace(mended, metrics=strict, sources=mended.sources | {"gateway": replace(gateway, shape=WRONG_LIST)})
+    lines = [event("oven", "temperature", minute, time) for minute, time in enumerate(minutes(START, 31))]
+    hot = [event("oven", "temperature", 500, at_minute(minute)) for minute in (5.5, 29.5)]  # behind the watermark, and ahead of it
+    land(folder, "1.json", [*lines, *hot, event("oven", "temperature", 700, at_minute(7)), "{broken"])  # at 7, it is a duplicate
+    land(folder, "1.json", [listed("oven", (1.5, 1000), (2.5, 2)), listed("ghost", (1.5, 1)), listed("oven", (1.5, 1000))], "gateway")
+    run(broken, spark)
+    return mended
+
+
+@pytest.fixture
+def made(mended: Conf, tmp_path: Path) -> Conf:
+    """A copy of that lake, to be changed."""
+    shutil.copytree(mended.lake, tmp_path / "lake")
+    return replace(mended, lake=tmp_path / "lake")
+
+
+def retried(made: Conf, spark: SparkSession, chosen: Chosen | None = None) -> dict[str, list[int]]:
+    """`tidemark quarantine retry`: what it tells, by source."""
+    with Progress([AMENDMENTS], Console(file=io.StringIO())) as progress:
+        told = retry_quarantine(Lake(made, spark), chosen or Chosen(), progress)
+    return {row["source"]: [row[name] for name in retry.COLUMNS[1:]] for row in told}
+
+
+def wrong(made: Conf) -> list[Any]:
+    """What `tidemark ledger` and `tidemark verify` find."""
+    books = account.opened(Lake(made))
+    found = offences(books, account.account(books), {})
+    return [*found, *(difference for outcome in verify(latest_cut(made), made).outcomes for difference in outcome.first)]
+
+
+def temperature(made: Conf, minute: int) -> list[float]:
+    """Of the newest revision of the window that begins there: revision, count, sum."""
+    windows = latest(made, "gold.kitchen_aggregates", ["device_id", "metric", "window_end"])
+    (row,) = windows[windows.window_start == at_minute(minute)].to_dict("records")
+    return [row["revision"], row["count"], row["sum"]]
+
+
+def test_what_is_good_now_leaves_quarantine_once_and_is_folded_into_gold(made: Conf, spark: SparkSession) -> None:
+    assert {difference.table for difference in wrong(made)} > {"silver.quarantine", "gold.kitchen_aggregates"}
+    assert retried(made, spark) == {"gateway": [3, 2, 1, 1, 0], "plant": [4, 2, 1, 1, 0]}
+    assert sorted(table(made, "silver.late").groupby("cause").value.apply(sorted)["retried"]) == [2, 500, 500, 1000]
+    assert sorted(map(tuple, table(made, "silver.quarantine").broken_rules)) == [("device_is_known",), ("payload_is_readable",)]
+    assert sorted(table(made, "silver.duplicates").value) == [700, 1000]
+    assert temperature(made, 0) == [1, 13, 45 + 500 + 1000 + 2]
+    assert wrong(made) == []
+    after = [table(made, name) for name in CHANGED]
+    assert retried(made, spark) == {"gateway": [1, 0, 0, 1, 0], "plant": [1, 0, 0, 1, 0]}
+    assert all(map(pd.DataFrame.equals, after, (table(made, name) for name in CHANGED)))
+    counts = "select (select count(*) from silver.quarantine) as quarantined, (select count(*) from silver.late) as late, sum(count) as n"
+    of_snapshot = [tuple(Lake(made, spark).sql(f"{counts} from gold.kitchen_aggregates", snapshot=n).collect()[0]) for n in (0, 1)]
+    assert of_snapshot == [(7, 0, 20), (2, 4, 23)]
+
+
+def test_a_reading_that_comes_later_with_the_key_of_a_readmitted_row_is_its_duplicate(made: Conf, spark: SparkSession) -> None:
+    """The one at 29.5 is ahead of the watermark, so the stream would take its key for a new one."""
+    retried(made, spark)
+    later = [event("oven", "temperature", 1, at_minute(minute)) for minute in (5.5, 29.5, 29.6, 60)]
+    land(made.folder, "2.json", later)
+    run(made, spark, LAYERS)
+    readings, late, duplicates = (table(made, f"silver.{name}").query("bronze_batch == 1") for name in ("readings", "late", "duplicates"))
+    assert [len(readings), len(late), len(duplicates)] == [2, 0, 2]
+    assert wrong(made) == []
+    assert temperature(made, 20) == [1, 12, sum(range(20, 30)) + 500 + 1]
+
+
+def test_only_events_of_the_rule_and_source_that_were_asked_for_are_judged_again(made: Conf, spark: SparkSession) -> None:
+    before = [table(made, name) for name in CHANGED]
+    with quarantine_retry(Lake(made, spark), Chosen(rule="value_is_in_range")) as foreseen:
+        told = {"source": "plant", "events": 3, "readmitted": 2, "duplicates": 1, "quarantined": 0, "moved": 0}
+        assert foreseen.told == [told]
+    with quarantine_retry(Lake(made, spark), Chosen("payload_is_readable", "plant")) as foreseen:
+        assert (foreseen.told[0]["events"], foreseen.told[0]["quarantined"], foreseen.is_change) == (1, 1, False)
+    assert all(map(pd.DataFrame.equals, before, (table(made, name) for name in CHANGED)))
