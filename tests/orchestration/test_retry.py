@@ -3,6 +3,8 @@
 import io
 import json
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -25,7 +27,7 @@ from orchestration.runner import retry_quarantine
 from orchestration.verify.check import verify
 from orchestration.verify.cut import latest_cut
 from silver.spec import Origin, Shape, Time
-from tests.lakes import METRICS, conf, event, land, latest, minutes, run, table
+from tests.lakes import METRICS, conf, event, land, latest, minutes, multiset, run, table
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -33,7 +35,6 @@ LIST = Shape("json", Origin(field="g"), Time("each.t"), metric=Origin(field="eac
 WRONG_LIST = replace(LIST, device=Origin(field="g.id"))
 """A device that is an object: what names it by a text is unreadable."""
 CHANGED = ("silver.quarantine", "silver.late", "silver.duplicates", "ops.ledger")
-LAYERS = ("bronze.events", "silver.readings", "silver.ledger", "gold.kitchen", "gold.presses", "gold.amendments")
 
 
 def at_minute(minute: float) -> Any:
@@ -66,8 +67,37 @@ def mended(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Con
 @pytest.fixture
 def made(mended: Conf, tmp_path: Path) -> Conf:
     """A copy of that lake, to be changed."""
-    shutil.copytree(mended.lake, tmp_path / "lake")
-    return replace(mended, lake=tmp_path / "lake")
+    return copied(mended, tmp_path)
+
+
+def copied(made: Conf, folder: Path) -> Conf:
+    """The same lake elsewhere; bronze cannot go on there, since it knows files by their paths."""
+    shutil.copytree(made.lake, folder / "lake")
+    return replace(made, lake=folder / "lake")
+
+
+class KilledError(BaseException):
+    """As a kill would, past every handler."""
+
+
+@contextmanager
+def killed_before(step: int) -> Iterator[None]:
+    """Inside, a retry ends before it writes the table of that number: late, duplicates, quarantine, ops.ledger."""
+    steps = iter(range(4))
+
+    def or_killed(write: Callable[..., None]) -> Callable[..., None]:
+        def write_or_die(*arguments: Any) -> None:
+            if next(steps) == step:
+                raise KilledError
+            write(*arguments)
+
+        return write_or_die
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("append", "_replace", "append_rows"):
+            patch.setattr(retry, name, or_killed(getattr(retry, name)))
+        with pytest.raises(KilledError):
+            yield
 
 
 def retried(made: Conf, spark: SparkSession, chosen: Chosen | None = None) -> dict[str, list[int]]:
@@ -77,11 +107,16 @@ def retried(made: Conf, spark: SparkSession, chosen: Chosen | None = None) -> di
     return {row["source"]: [row[name] for name in retry.COLUMNS[1:]] for row in told}
 
 
+def accounted(made: Conf) -> tuple[list[Any], list[Any]]:
+    """What `tidemark ledger` counts, and what it finds wrong."""
+    books = account.opened(Lake(made))
+    found = account.account(books)
+    return account.by_day(found.batches), offences(books, found, {})
+
+
 def wrong(made: Conf) -> list[Any]:
     """What `tidemark ledger` and `tidemark verify` find."""
-    books = account.opened(Lake(made))
-    found = offences(books, account.account(books), {})
-    return [*found, *(difference for outcome in verify(latest_cut(made), made).outcomes for difference in outcome.first)]
+    return [*accounted(made)[1], *(difference for outcome in verify(latest_cut(made), made).outcomes for difference in outcome.first)]
 
 
 def temperature(made: Conf, minute: int) -> list[float]:
@@ -107,18 +142,6 @@ def test_what_is_good_now_leaves_quarantine_once_and_is_folded_into_gold(made: C
     assert of_snapshot == [(7, 0, 20), (2, 4, 23)]
 
 
-def test_a_reading_that_comes_later_with_the_key_of_a_readmitted_row_is_its_duplicate(made: Conf, spark: SparkSession) -> None:
-    """The one at 29.5 is ahead of the watermark, so the stream would take its key for a new one."""
-    retried(made, spark)
-    later = [event("oven", "temperature", 1, at_minute(minute)) for minute in (5.5, 29.5, 29.6, 60)]
-    land(made.folder, "2.json", later)
-    run(made, spark, LAYERS)
-    readings, late, duplicates = (table(made, f"silver.{name}").query("bronze_batch == 1") for name in ("readings", "late", "duplicates"))
-    assert [len(readings), len(late), len(duplicates)] == [2, 0, 2]
-    assert wrong(made) == []
-    assert temperature(made, 20) == [1, 12, sum(range(20, 30)) + 500 + 1]
-
-
 def test_only_events_of_the_rule_and_source_that_were_asked_for_are_judged_again(made: Conf, spark: SparkSession) -> None:
     before = [table(made, name) for name in CHANGED]
     with quarantine_retry(Lake(made, spark), Chosen(rule="value_is_in_range")) as foreseen:
@@ -127,3 +150,47 @@ def test_only_events_of_the_rule_and_source_that_were_asked_for_are_judged_again
     with quarantine_retry(Lake(made, spark), Chosen("payload_is_readable", "plant")) as foreseen:
         assert (foreseen.told[0]["events"], foreseen.told[0]["quarantined"], foreseen.is_change) == (1, 1, False)
     assert all(map(pd.DataFrame.equals, before, (table(made, name) for name in CHANGED)))
+
+
+@pytest.fixture(scope="module")
+def written_down(mended: Conf, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
+    """A copy with a retry that was killed before it changed any table."""
+    made = copied(mended, tmp_path_factory.mktemp("written_down"))
+    with quarantine_retry(Lake(made, spark).interpreted(), Chosen()) as verdict, killed_before(0):
+        retry.carry_out(Lake(made, spark), verdict)
+    return made
+
+
+@pytest.fixture(scope="module")
+def undisturbed(written_down: Conf, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
+    made = copied(written_down, tmp_path_factory.mktemp("undisturbed"))
+    retry.finish(Lake(made, spark))
+    return made
+
+
+@pytest.mark.parametrize("step", range(1, 4))
+def test_a_retry_that_is_killed_between_two_tables_is_finished_by_the_next_writer_whatever_became_of_conf(
+    step: int, written_down: Conf, undisturbed: Conf, spark: SparkSession, tmp_path: Path
+) -> None:
+    """And until then the ledger gives the account of before it."""
+    made = copied(written_down, tmp_path)
+    before = accounted(made)
+    with killed_before(step):
+        retry.finish(Lake(made, spark))
+    assert accounted(made) == before
+    retry.finish(Lake(replace(made, sources={}, metrics={}), spark))
+    assert accounted(made) != before
+    for name in CHANGED:
+        found, expected = table(made, name), table(undisturbed, name)
+        assert multiset(found, found.columns.to_list()) == multiset(expected, expected.columns.to_list())
+
+
+def test_a_reading_that_comes_later_with_the_key_of_a_readmitted_row_is_its_duplicate(mended: Conf, spark: SparkSession) -> None:
+    """The one at 29.5 is ahead of the watermark, so the stream takes its key for a new one. Last, as it changes what others copy."""
+    retried(mended, spark)
+    land(mended.folder, "2.json", [event("oven", "temperature", 1, at_minute(minute)) for minute in (5.5, 29.5, 29.6, 60)])
+    run(mended, spark)
+    readings, late, duplicates = (table(mended, f"silver.{name}").query("bronze_batch == 1") for name in ("readings", "late", "duplicates"))
+    assert [sorted(rows.value) for rows in (readings, late, duplicates)] == [[1, 1], [], [1, 1]]
+    assert temperature(mended, 20) == [1, 12, sum(range(20, 30)) + 500 + 1]
+    assert wrong(mended) == []
