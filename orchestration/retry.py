@@ -128,7 +128,7 @@ def judged_again(lake: Lake, knowledge: Knowledge, chosen: Chosen) -> Iterator[V
 def carry_out(lake: Lake, verdict: Verdict) -> None:
     """Write it down, then do it."""
     number = max(retried(lake), _done(lake)) + 1
-    verdict.outcome.write.mode("overwrite").parquet(str(_outcome(lake, number)))
+    verdict.outcome.write.mode("overwrite").parquet(str(_outcome(lake)))
     versions = {name: DeltaTable(lake.table_path(name)).version() for name in CHANGED}
     corrections = count_rows(Counter({key: count for key, count in verdict.counts.items() if key[0] in MEASUREMENTS}))
     found = Begun(number, corrections.to_pylist(), versions)
@@ -137,7 +137,7 @@ def carry_out(lake: Lake, verdict: Verdict) -> None:
 
 
 def _carry_out(lake: Lake, this: Begun) -> None:
-    outcome = lake.spark.read.parquet(str(_outcome(lake, this.number)))
+    outcome = lake.spark.read.parquet(str(_outcome(lake)))
     good = outcome.where(F.size("broken_rules") == 0)
     for name, rows in (("late", layer.late(good, this.number)), ("duplicates", layer.duplicates(good, this.number))):
         if count := sum(row[name] for row in this.corrections):
@@ -146,7 +146,7 @@ def _carry_out(lake: Lake, this: Begun) -> None:
     _replace(lake, this.number, outcome)
     # Last, as it says that the retry is done.
     append_rows(lake.table_path(TABLE), pa.Table.from_pylist(this.corrections, SCHEMA), lake.app_id(NAME, TABLE), this.number)
-    shutil.rmtree(_outcome(lake, this.number))
+    shutil.rmtree(_outcome(lake))
 
 
 def _replace(lake: Lake, number: int, outcome: DataFrame) -> None:
@@ -252,6 +252,6 @@ def _folder(lake: Lake) -> Path:
     return lake.checkpoint(NAME)
 
 
-def _outcome(lake: Lake, number: int) -> Path:
-    """Until the retry is done."""
-    return _folder(lake) / f"outcome-{number}"
+def _outcome(lake: Lake) -> Path:
+    """Of the retry under way; of none, what is found there is of no account."""
+    return _folder(lake) / "outcome"

@@ -2,11 +2,14 @@
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from orchestration.cli.rows import format_option, show
+
+if TYPE_CHECKING:
+    from orchestration.verify.check import Report
 
 COLUMNS = ("table", "rows", "differences", "seconds")
 SIDE_BY_SIDE = ("table", "row", "what", "in_table", "from_bronze")
@@ -59,16 +62,18 @@ def command(obj: dict[str, Any], groups: tuple[str, ...], since: datetime | None
             since.date() if since else None,
             lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"),
         )
+    _show(report, format)
+    return 0 if report.is_clean else 1
+
+
+def _show(report: "Report", format: str) -> None:
     rows = [asdict(outcome) | {"seconds": round(outcome.seconds, 1)} for outcome in report.outcomes]
     show(rows, format, COLUMNS if format != "json" else (*COLUMNS, "first"))
     differences = [asdict(difference) for outcome in report.outcomes for difference in outcome.first]
     if differences and format == "table":
         show(differences, format, SIDE_BY_SIDE)
     if any(each["table"] == "silver.quarantine" and each["what"] != "missing" for each in differences):
-        click.echo(
-            "silver.quarantine holds rows that today's conf judges otherwise: `tidemark quarantine retry` judges them again", err=True
-        )
-    return 0 if report.is_clean else 1
+        click.echo("today's conf judges rows of silver.quarantine otherwise: `tidemark quarantine retry` judges them again", err=True)
 
 
 def _check_groups(asked: tuple[str, ...], declared: dict[str, Any]) -> None:

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from silver.retry import COMPARED, PLACED, judged_otherwise, moved
 from tests.rows import at
 
-TYPES = "broken_rules ARRAY<STRING>, device_id STRING, metric STRING, event_time TIMESTAMP, value DOUBLE, bronze_batch BIGINT, bronze_row BIGINT, part INT, parts INT"
+TYPES = """
+  broken_rules ARRAY<STRING>, device_id STRING, metric STRING, event_time TIMESTAMP, value DOUBLE,
+  bronze_batch BIGINT, bronze_row BIGINT, part INT, parts INT
+"""
 BAD = ["value_is_in_range"]
 
 
@@ -29,7 +32,7 @@ def test_events_change_whole_if_any_row_of_theirs_does_and_what_is_placed_stays_
 
 
 def test_an_event_that_could_not_be_read_becomes_all_that_it_holds(spark: SparkSession) -> None:
-    unreadable = spark.createDataFrame([Row(["payload_is_readable"], None, None, None, None, 0, 0, 0, None)], TYPES).select(*COMPARED)
+    unreadable = spark.createDataFrame([(["payload_is_readable"], None, None, None, None, 0, 0, 0, None)], TYPES).select(*COMPARED)
     now = judged(spark, (0, 0, 2, []), (0, 1, 2, BAD))
     assert changes(now, judged(spark), unreadable) == [(0, 0, []), (0, 1, BAD)]
 
