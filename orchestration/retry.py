@@ -146,7 +146,7 @@ def _carry_out(lake: Lake, this: Begun) -> None:
     _replace(lake, this.number, outcome)
     # Last, as it says that the retry is done.
     append_rows(lake.table_path(TABLE), pa.Table.from_pylist(this.corrections, SCHEMA), lake.app_id(NAME, TABLE), this.number)
-    shutil.rmtree(_outcome(lake))
+    shutil.rmtree(_folder(lake))
 
 
 def _replace(lake: Lake, number: int, outcome: DataFrame) -> None:
@@ -253,5 +253,5 @@ def _folder(lake: Lake) -> Path:
 
 
 def _outcome(lake: Lake) -> Path:
-    """Of the retry under way; of none, what is found there is of no account."""
+    """Of the retry under way."""
     return _folder(lake) / "outcome"
