@@ -46,6 +46,13 @@ CASES = [
     pytest.param(
         "sources",
         "format: json",
+        "format: csv\n    header: true\n    quote: \U0001f600",
+        "conf/sources.yml:12: plant.quote is '\U0001f600'; write one character that is no letter, digit, blank, backslash or picture",
+        id="quote that Spark takes for two characters",
+    ),
+    pytest.param(
+        "sources",
+        "format: json",
         "format: csv\n    columns: [device, zone, metric, value, unit, time]",
         (
             "conf/sources.yml:14: plant.time.field is 'ts', which is not among plant.columns; they are device, "
