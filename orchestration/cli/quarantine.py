@@ -73,7 +73,8 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
 
     They go to silver.late, from where they are folded into gold under the next revision, or to silver.duplicates where another
     measurement has their device, metric and event time. It writes the lake: no `tidemark run` may be at work (--dry-run may always).
-    The registry counts as it was when the event was ingested: for a device that was unknown then, see `tidemark devices load FILE --since DAY`.
+    The registry counts as it was when the event was ingested: for a device that was unknown then, see the option --since of
+    `tidemark devices load`.
 
     \b
     events       events of the source that were judged again
