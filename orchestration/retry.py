@@ -8,7 +8,7 @@ writer of the lake without judging anew, whatever has become of conf; Delta refu
 import json
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -118,7 +118,8 @@ def judged_again(lake: Lake, knowledge: Knowledge, chosen: Chosen) -> Iterator[V
             return rows.persist()
 
         quarantined = held(_quarantined(lake, chosen))
-        events, *elsewhere = (_of_events(lake.read(name), quarantined) for name in ("bronze.events", *ELSEWHERE))
+        batches = quarantined.agg(F.min("bronze_batch"), F.max("bronze_batch")).collect()[0]
+        events, *elsewhere = (_of_events(lake.read(name), quarantined, batches) for name in ("bronze.events", *ELSEWHERE))
         measurements = held(layer.judged(events, *knowledge))
         placed = held(reduce(DataFrame.unionByName, (rows.select(*PLACED) for rows in elsewhere)))
         outcome = held(_with_kept(lake, held(judged_otherwise(measurements, placed, quarantined))))
@@ -143,23 +144,24 @@ def _carry_out(lake: Lake, this: Begun) -> None:
         if count := sum(row[name] for row in this.corrections):
             table = lake.tables[f"silver.{name}"]
             append(rows.coalesce(1), table, lake.app_id(NAME, table.name), this.number, count)
-    _replace(lake, this.number, outcome)
+    _replace(lake, this, outcome)
     # Last, as it says that the retry is done.
     append_rows(lake.table_path(TABLE), pa.Table.from_pylist(this.corrections, SCHEMA), lake.app_id(NAME, TABLE), this.number)
     shutil.rmtree(_folder(lake))
 
 
-def _replace(lake: Lake, number: int, outcome: DataFrame) -> None:
+def _replace(lake: Lake, this: Begun, outcome: DataFrame) -> None:
     """In one commit, what quarantine holds of the events of the outcome by what breaks a rule now."""
-    table, events = lake.tables["silver.quarantine"], lake.read("bronze.events")
+    table = lake.tables["silver.quarantine"]
     app = lake.app_id(NAME, table.name)
-    if DeltaTable(table.path).transaction_version(app) == number:
+    if DeltaTable(table.path).transaction_version(app) == this.number:
         return
-    broken = layer.quarantine(outcome, _of_events(events, outcome))
-    recorded = _of_events(lake.read(table.name), outcome).select(*layer.IDENTITY)
+    numbers = [row["bronze_batch"] for row in this.corrections]
+    events, recorded = (_of_events(lake.read(name), outcome, (min(numbers), max(numbers))) for name in ("bronze.events", table.name))
+    broken, recorded = layer.quarantine(outcome, events), recorded.select(*layer.IDENTITY)
     gone = recorded.join(broken, on=layer.IDENTITY, how="left_anti")
     same = " and ".join(f"recorded.{name} = changes.{name}" for name in layer.IDENTITY)
-    with _transaction(lake, app, number):
+    with _transaction(lake, app, this.number):
         replace = REPLACED.format(path=str(table.path).replace("`", "``"), same=same)
         lake.spark.sql(replace, changes=broken.unionByName(gone, allowMissingColumns=True))
 
@@ -189,10 +191,9 @@ def _quarantined(lake: Lake, chosen: Chosen) -> DataFrame:
     return rows.join(rows.where(F.array_contains("broken_rules", chosen.rule)), on=layer.OF_EVENT, how="left_semi").select(*rows.columns)
 
 
-def _of_events(rows: DataFrame, events: DataFrame) -> DataFrame:
-    """Rows of the same events; files of other batches are not opened."""
-    first, last = events.agg(F.min("bronze_batch"), F.max("bronze_batch")).collect()[0]
-    in_reach = rows.where(F.lit(False)) if first is None else rows.where(F.col("bronze_batch").between(first, last))
+def _of_events(rows: DataFrame, events: DataFrame, batches: Sequence[int]) -> DataFrame:
+    """Rows of the same events; files of other batches than from the first to the last are not opened."""
+    in_reach = rows.where(F.col("bronze_batch").between(*batches))
     return in_reach.join(events, on=layer.OF_EVENT, how="left_semi").select(*rows.columns)
 
 

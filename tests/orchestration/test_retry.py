@@ -143,12 +143,14 @@ def test_what_is_good_now_leaves_quarantine_once_and_is_folded_into_gold(made: C
 
 
 def test_only_events_of_the_rule_and_source_that_were_asked_for_are_judged_again(made: Conf, spark: SparkSession) -> None:
-    before = [table(made, name) for name in CHANGED]
-    with quarantine_retry(Lake(made, spark), Chosen(rule="value_is_in_range")) as foreseen:
+    before, lake = [table(made, name) for name in CHANGED], Lake(made, spark).interpreted()
+    with quarantine_retry(lake, Chosen(rule="value_is_in_range")) as foreseen:
         told = {"source": "plant", "events": 3, "readmitted": 2, "duplicates": 1, "quarantined": 0, "moved": 0}
         assert foreseen.told == [told]
-    with quarantine_retry(Lake(made, spark), Chosen("payload_is_readable", "plant")) as foreseen:
+    with quarantine_retry(lake, Chosen("payload_is_readable", "plant")) as foreseen:
         assert (foreseen.told[0]["events"], foreseen.told[0]["quarantined"], foreseen.is_change) == (1, 1, False)
+    with quarantine_retry(lake, Chosen("payload_is_readable", "elsewhere")) as foreseen:
+        assert (foreseen.told, foreseen.is_change) == ([], False)
     assert all(map(pd.DataFrame.equals, before, (table(made, name) for name in CHANGED)))
 
 
