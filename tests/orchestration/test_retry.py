@@ -64,12 +64,6 @@ def mended(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Con
     return mended
 
 
-@pytest.fixture
-def made(mended: Conf, tmp_path: Path) -> Conf:
-    """A copy of that lake, to be changed."""
-    return copied(mended, tmp_path)
-
-
 def copied(made: Conf, folder: Path) -> Conf:
     """The same lake elsewhere; bronze cannot go on there, since it knows files by their paths."""
     shutil.copytree(made.lake, folder / "lake")
@@ -100,13 +94,6 @@ def killed_before(step: int) -> Iterator[None]:
             yield
 
 
-def retried(made: Conf, spark: SparkSession, chosen: Chosen | None = None) -> dict[str, list[int]]:
-    """`tidemark quarantine retry`: what it tells, by source."""
-    with Progress([AMENDMENTS], Console(file=io.StringIO())) as progress:
-        told = retry_quarantine(Lake(made, spark), chosen or Chosen(), progress)
-    return {row["source"]: [row[name] for name in retry.COLUMNS[1:]] for row in told}
-
-
 def accounted(made: Conf) -> tuple[list[Any], list[Any]]:
     """What `tidemark ledger` counts, and what it finds wrong."""
     books = account.opened(Lake(made))
@@ -126,56 +113,35 @@ def temperature(made: Conf, minute: int) -> list[float]:
     return [row["revision"], row["count"], row["sum"]]
 
 
-def test_what_is_good_now_leaves_quarantine_once_and_is_folded_into_gold(made: Conf, spark: SparkSession) -> None:
-    assert {difference.table for difference in wrong(made)} > {"silver.quarantine", "gold.kitchen_aggregates"}
-    assert retried(made, spark) == {"gateway": [3, 2, 1, 1, 0], "plant": [4, 2, 1, 1, 0]}
-    assert sorted(table(made, "silver.late").groupby("cause").value.apply(sorted)["retried"]) == [2, 500, 500, 1000]
-    assert sorted(map(tuple, table(made, "silver.quarantine").broken_rules)) == [("device_is_known",), ("payload_is_readable",)]
-    assert sorted(table(made, "silver.duplicates").value) == [700, 1000]
-    assert temperature(made, 0) == [1, 13, 45 + 500 + 1000 + 2]
-    assert wrong(made) == []
-    after = [table(made, name) for name in CHANGED]
-    assert retried(made, spark) == {"gateway": [1, 0, 0, 1, 0], "plant": [1, 0, 0, 1, 0]}
-    assert all(map(pd.DataFrame.equals, after, (table(made, name) for name in CHANGED)))
-    counts = "select (select count(*) from silver.quarantine) as quarantined, (select count(*) from silver.late) as late, sum(count) as n"
-    of_snapshot = [tuple(Lake(made, spark).sql(f"{counts} from gold.kitchen_aggregates", snapshot=n).collect()[0]) for n in (0, 1)]
-    assert of_snapshot == [(7, 0, 20), (2, 4, 23)]
-
-
-def test_only_events_of_the_rule_and_source_that_were_asked_for_are_judged_again(made: Conf, spark: SparkSession) -> None:
-    before, lake = [table(made, name) for name in CHANGED], Lake(made, spark).interpreted()
-    with quarantine_retry(lake, Chosen(rule="value_is_in_range")) as foreseen:
+def test_only_events_of_the_rule_and_source_that_were_asked_for_are_judged_again(mended: Conf, spark: SparkSession) -> None:
+    before, lake = [table(mended, name) for name in CHANGED], Lake(mended, spark).interpreted()
+    with quarantine_retry(lake, Chosen("value_is_in_range", "plant")) as foreseen:
         told = {"source": "plant", "events": 3, "readmitted": 2, "duplicates": 1, "quarantined": 0, "moved": 0}
         assert foreseen.told == [told]
-    with quarantine_retry(lake, Chosen("payload_is_readable", "plant")) as foreseen:
-        assert (foreseen.told[0]["events"], foreseen.told[0]["quarantined"], foreseen.is_change) == (1, 1, False)
-    with quarantine_retry(lake, Chosen("payload_is_readable", "elsewhere")) as foreseen:
+    with quarantine_retry(lake, Chosen("value_is_in_range", "gateway")) as foreseen:
         assert (foreseen.told, foreseen.is_change) == ([], False)
-    assert all(map(pd.DataFrame.equals, before, (table(made, name) for name in CHANGED)))
+    assert all(map(pd.DataFrame.equals, before, (table(mended, name) for name in CHANGED)))
 
 
 @pytest.fixture(scope="module")
-def written_down(mended: Conf, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
-    """A copy with a retry that was killed before it changed any table."""
-    made = copied(mended, tmp_path_factory.mktemp("written_down"))
-    with quarantine_retry(Lake(made, spark).interpreted(), Chosen()) as verdict, killed_before(0):
-        retry.carry_out(Lake(made, spark), verdict)
-    return made
-
-
-@pytest.fixture(scope="module")
-def undisturbed(written_down: Conf, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
-    made = copied(written_down, tmp_path_factory.mktemp("undisturbed"))
-    retry.finish(Lake(made, spark))
-    return made
+def killed(mended: Conf, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[Conf]:
+    """Copies of the lake with a retry that was killed before it changed any table; the first is finished since. So is it in the lake."""
+    lake = Lake(mended, spark).interpreted()
+    with quarantine_retry(lake, Chosen()) as verdict, killed_before(0):
+        retry.carry_out(lake, verdict)
+    told = {row["source"]: [row[name] for name in retry.COLUMNS[1:]] for row in verdict.told}
+    assert told == {"gateway": [3, 2, 1, 1, 0], "plant": [4, 2, 1, 1, 0]}
+    copies = [copied(mended, tmp_path_factory.mktemp("killed")) for _ in range(4)]
+    retry.finish(Lake(copies[0], spark))
+    return copies
 
 
 @pytest.mark.parametrize("step", range(1, 4))
 def test_a_retry_that_is_killed_between_two_tables_is_finished_by_the_next_writer_whatever_became_of_conf(
-    step: int, written_down: Conf, undisturbed: Conf, spark: SparkSession, tmp_path: Path
+    step: int, killed: list[Conf], spark: SparkSession
 ) -> None:
     """And until then the ledger gives the account of before it."""
-    made = copied(written_down, tmp_path)
+    undisturbed, made = killed[0], killed[step]
     before = accounted(made)
     with killed_before(step):
         retry.finish(Lake(made, spark))
@@ -187,12 +153,36 @@ def test_a_retry_that_is_killed_between_two_tables_is_finished_by_the_next_write
         assert multiset(found, found.columns.to_list()) == multiset(expected, expected.columns.to_list())
 
 
-def test_a_reading_that_comes_later_with_the_key_of_a_readmitted_row_is_its_duplicate(mended: Conf, spark: SparkSession) -> None:
-    """The one at 29.5 is ahead of the watermark, so the stream takes its key for a new one. Last, as it changes what others copy."""
-    retried(mended, spark)
-    land(mended.folder, "2.json", [event("oven", "temperature", 1, at_minute(minute)) for minute in (5.5, 29.5, 29.6, 60)])
-    run(mended, spark)
-    readings, late, duplicates = (table(mended, f"silver.{name}").query("bronze_batch == 1") for name in ("readings", "late", "duplicates"))
-    assert [sorted(rows.value) for rows in (readings, late, duplicates)] == [[1, 1], [], [1, 1]]
-    assert temperature(mended, 20) == [1, 12, sum(range(20, 30)) + 500 + 1]
-    assert wrong(mended) == []
+@pytest.fixture(scope="module")
+def readmitted(mended: Conf, killed: list[Conf], spark: SparkSession) -> Conf:
+    """The lake after a second retry, which finishes the first and finds nothing more to do."""
+    assert killed
+    assert {difference.table for difference in wrong(mended)} > {"silver.quarantine", "gold.kitchen_aggregates"}
+    with Progress([AMENDMENTS], Console(file=io.StringIO())) as progress:
+        told = retry_quarantine(Lake(mended, spark), Chosen(), progress)
+    assert [[row[name] for name in retry.COLUMNS] for row in told] == [["gateway", 1, 0, 0, 1, 0], ["plant", 1, 0, 0, 1, 0]]
+    return mended
+
+
+def test_what_is_good_now_leaves_quarantine_once_and_is_folded_into_gold(readmitted: Conf, spark: SparkSession) -> None:
+    assert sorted(table(readmitted, "silver.late").groupby("cause").value.apply(sorted)["retried"]) == [2, 500, 500, 1000]
+    assert sorted(map(tuple, table(readmitted, "silver.quarantine").broken_rules)) == [("device_is_known",), ("payload_is_readable",)]
+    assert sorted(table(readmitted, "silver.duplicates").value) == [700, 1000]
+    assert temperature(readmitted, 0) == [1, 13, 45 + 500 + 1000 + 2]
+    assert wrong(readmitted) == []
+
+
+def test_a_snapshot_of_before_gives_the_old_answer_and_the_newest_the_new_one(readmitted: Conf, spark: SparkSession) -> None:
+    counts = "select (select count(*) from silver.quarantine) as quarantined, (select count(*) from silver.late) as late, sum(count) as n"
+    of_snapshot = [tuple(Lake(readmitted, spark).sql(f"{counts} from gold.kitchen_aggregates", snapshot=n).collect()[0]) for n in (0, 1)]
+    assert of_snapshot == [(7, 0, 20), (2, 4, 23)]
+
+
+def test_a_reading_that_comes_later_with_the_key_of_a_readmitted_row_is_its_duplicate(readmitted: Conf, spark: SparkSession) -> None:
+    """The one at 29.5 is ahead of the watermark, so the stream takes its key for a new one."""
+    land(readmitted.folder, "2.json", [event("oven", "temperature", 1, at_minute(minute)) for minute in (5.5, 29.5, 29.6, 60)])
+    run(readmitted, spark)
+    of_batch = [table(readmitted, f"silver.{name}").query("bronze_batch == 1") for name in ("readings", "late", "duplicates")]
+    assert [sorted(rows.value) for rows in of_batch] == [[1, 1], [], [1, 1]]
+    assert temperature(readmitted, 20) == [1, 12, sum(range(20, 30)) + 500 + 1]
+    assert wrong(readmitted) == []
