@@ -2,7 +2,8 @@
 
 Reads identity columns only, without Spark, in bounded memory, and beside a running pipeline: first it asks up to which bronze batch the
 ledger has accounted, then it opens the tables of silver, and bronze last. So whatever silver holds has its event in bronze, and events
-after that batch are waiting, not lost. Of an event for which `parts` is null, one measurement lost of several shows in ops.ledger only.
+after that batch are waiting, not lost. While a retry of quarantine is under way, the account is that of before it. Of an event for which
+`parts` is null, one measurement lost of several shows in ops.ledger only.
 """
 
 from collections import Counter
@@ -18,6 +19,7 @@ from deltalake import DeltaTable, QueryBuilder
 from orchestration.errors import TidemarkError
 from orchestration.lake import Lake
 from orchestration.ledger import TABLE, accounted_for
+from orchestration.retry import versions_before_retry
 
 KINDS = {"readings": "readings", "quarantined": "quarantine", "late": "late", "duplicates": "duplicates"}
 """What a measurement became, and the table of silver that then holds it."""
@@ -140,9 +142,12 @@ def opened(lake: Lake) -> Books:
     missing = [name for name in places.values() if not DeltaTable.is_deltatable(str(lake.table_path(name)))]
     if missing:
         raise TidemarkError(f"there is no {missing[-1]} in the lake at {lake.conf.lake}: bring it up to date with `tidemark run --once`.")
-    accounted, query = accounted_for(lake), QueryBuilder(SETTINGS)
-    paths = {word: lake.table_path(name) for word, name in places.items()}
-    tables = {word: DeltaTable(path) for word, path in paths.items()}
+    accounted, paths = accounted_for(lake), {word: lake.table_path(name) for word, name in places.items()}
+    pinned = versions_before_retry(lake)
+    tables = {word: DeltaTable(paths[word], version=pinned.get(name)) for word, name in places.items()}
+    if versions_before_retry(lake) != pinned:
+        return opened(lake)  # a retry began or ended meanwhile
+    query = QueryBuilder(SETTINGS)
     for word, table in tables.items():
         query.register(word, table)
     return Books(accounted, query, tables, paths)

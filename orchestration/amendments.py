@@ -120,20 +120,29 @@ def _may_be_late(lake: Lake, groups: Sequence[Group], this: Round) -> bool:
 
 def _affected(lake: Lake, groups: Sequence[Group], this: Round) -> DataFrame:
     """Closed windows (OF_WINDOW) of late rows that no round before this one saw, or saw while the window was open."""
-    late, metrics = lake.read("silver.late").where(F.col("bronze_batch") <= this.up_to.accounted_for), lake.conf.metrics
-    of_late = behind(late, groups, metrics, _instant(this.up_to.closed_until_ms))
+    late, metrics = _late(lake, this.up_to), lake.conf.metrics
+    closed_until = _instant(this.up_to.closed_until_ms)
     is_new = (F.col("bronze_batch") > this.after.accounted_for) | (F.col("window_end") > _instant(this.after.closed_until_ms))
-    found = [of_late.where(is_new).select(*OF_WINDOW)]
+    found = [behind(late, groups, metrics, closed_until).where(is_new).select(*OF_WINDOW)]
+    if this.up_to.retried > this.after.retried:
+        # Their batches are old: the mark of the retry says that they are new.
+        readmitted = late.where(F.col("retry") > this.after.retried)
+        found.append(behind(readmitted, groups, metrics, closed_until).select(*OF_WINDOW))
     for group in groups:
         rows = lake.read(gold_tables(lake, group)[2].name).where(F.col("gold_batch") > this.after.gold_batch)
         found.append(rows.select(F.lit(group.name).alias("group"), *OF_WINDOW[1:]))
     return reduce(DataFrame.unionByName, found).distinct()
 
 
+def _late(lake: Lake, reached: Reach) -> DataFrame:
+    is_known = F.col("retry").isNull() | (F.col("retry") <= reached.retried)
+    return lake.read("silver.late").where((F.col("bronze_batch") <= reached.accounted_for) & is_known)
+
+
 def _append_windows(lake: Lake, groups: Sequence[Group], this: Round, affected: DataFrame, ends: tuple[int, int]) -> None:
     longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
     readings = lake.read("silver.readings").where(F.col("bronze_batch") <= this.up_to.bronze_batch)
-    late = lake.read("silver.late").where(F.col("bronze_batch") <= this.up_to.accounted_for).drop("cause")
+    late = _late(lake, this.up_to).drop("cause", "retry")
     in_reach = F.col("event_time").between(F.timestamp_seconds(F.lit(ends[0] - longest)), F.timestamp_seconds(F.lit(ends[1])))
     windows = recomputed(readings.unionByName(late).where(in_reach), affected, groups, lake.conf.metrics).persist()
     try:

@@ -9,6 +9,7 @@ since it ran last. Nothing else in the product wires tables to functions.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,7 +19,7 @@ from pyspark.sql import functions as F
 from gold.aggregates import aggregates
 from gold.spec import Group
 from gold.windows import COUNTED, of_groups
-from orchestration import amendments, ledger, reading, writing
+from orchestration import amendments, ledger, reading, retry, writing
 from orchestration.checkpoints import THE_BEGINNING, start_of
 from orchestration.former_sources import shapes
 from orchestration.lake import Lake
@@ -108,6 +109,11 @@ def gold(lake: Lake, stream: str) -> Flow:
 def gold_amendments(lake: Lake) -> Job:
     written = tuple(writing.gold_tables(lake, group)[2] for group in lake.conf.groups.values())
     return Job(amendments.NAME, written, run=lambda: amendments.amend_all(lake.interpreted(), streams(lake)))
+
+
+def quarantine_retry(lake: Lake, chosen: retry.Chosen) -> AbstractContextManager[retry.Verdict]:
+    """No part of a run: a person asks for it."""
+    return retry.judged_again(lake, silver_knowledge(lake), chosen)
 
 
 def streams(lake: Lake) -> dict[str, list[Group]]:

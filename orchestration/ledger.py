@@ -30,7 +30,7 @@ ROWS_AT_ONCE = 2_000_000
 """Bronze rows of one range (or one batch, if it has more): bounds the memory."""
 MEASUREMENTS = ("readings", "quarantined", "late", "duplicates")
 SCHEMA = pa.schema([("bronze_batch", pa.int64()), ("source", pa.string()), *((name, pa.int64()) for name in ("events", *MEASUREMENTS))])
-"""Grain: one bronze batch of one source. `events` counts messages, the others count measurements."""
+"""Grain: one bronze batch of one source, and what a retry changed of it; sums hold. `events` counts messages, the others measurements."""
 
 Knowledge = tuple[DataFrame, DataFrame, Declared]
 """Devices, catalogue, and what else the silver layer asks for."""
@@ -76,6 +76,21 @@ def accounted_for(lake: Lake) -> int:
     return -1 if batch is None else batch
 
 
+def counted(kinds: Mapping[str, DataFrame]) -> Counts:
+    """How many rows of each kind, in one job."""
+    rows = [rows.select(F.lit(kind).alias("kind"), "bronze_batch", "source") for kind, rows in kinds.items()]
+    found = reduce(DataFrame.unionByName, rows).groupBy("kind", "bronze_batch", "source").count().collect()
+    return Counter({(row.kind, row.bronze_batch, row.source): row["count"] for row in found})
+
+
+def count_rows(counts: Counts) -> pa.Table:
+    """As rows of ops.ledger."""
+    batches = sorted({(batch, source) for _, batch, source in counts})
+    kinds = ("events", *MEASUREMENTS)
+    rows = [{"bronze_batch": batch, "source": source} | {kind: counts[kind, batch, source] for kind in kinds} for batch, source in batches]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
 def _begun(lake: Lake) -> Range | None:
     """The range that a run before this one wrote down and did not finish."""
     if not _file(lake).exists():
@@ -114,7 +129,7 @@ def _account_for(lake: Lake, knowledge: Knowledge, batches: Range) -> int:
     try:
         turned_away = layer.turned_away(measurements, accepted)
         kinds = {"events": events, "readings": accepted, "quarantined": layer.broken(measurements), "turned away": turned_away}
-        counts = _counts(kinds)
+        counts = counted(kinds)
         if _total(counts, "quarantined"):
             # By Spark, however few: payloads may be long.
             _append(lake, batches, "silver.quarantine", layer.quarantine(measurements, events))
@@ -122,7 +137,7 @@ def _account_for(lake: Lake, knowledge: Knowledge, batches: Range) -> int:
             counts += _sort_out(lake, batches, turned_away)
     finally:
         measurements.unpersist()
-    append_rows(lake.table_path(TABLE), _rows(counts), lake.app_id(NAME, TABLE), batches.up_to)
+    append_rows(lake.table_path(TABLE), count_rows(counts), lake.app_id(NAME, TABLE), batches.up_to)
     return _total(counts, "events")
 
 
@@ -136,7 +151,7 @@ def _sort_out(lake: Lake, batches: Range, turned_away: DataFrame) -> Counts:
     beside = layer.with_kept(turned_away, kept.where(of_these_times)).persist()
     try:
         kinds = {"late": layer.late(beside), "duplicates": layer.duplicates(beside)}
-        counts = _counts(kinds)
+        counts = counted(kinds)
         for kind, rows in kinds.items():
             if count := _total(counts, kind):
                 _append(lake, batches, f"silver.{kind}", rows, count)
@@ -145,22 +160,8 @@ def _sort_out(lake: Lake, batches: Range, turned_away: DataFrame) -> Counts:
     return counts
 
 
-def _counts(kinds: Mapping[str, DataFrame]) -> Counts:
-    """In one job."""
-    rows = [rows.select(F.lit(kind).alias("kind"), "bronze_batch", "source") for kind, rows in kinds.items()]
-    found = reduce(DataFrame.unionByName, rows).groupBy("kind", "bronze_batch", "source").count().collect()
-    return Counter({(row.kind, row.bronze_batch, row.source): row["count"] for row in found})
-
-
 def _total(counts: Counts, kind: str) -> int:
     return sum(count for (counted, _, _), count in counts.items() if counted == kind)
-
-
-def _rows(counts: Counts) -> pa.Table:
-    batches = sorted({(batch, source) for _, batch, source in counts})
-    kinds = ("events", *MEASUREMENTS)
-    rows = [{"bronze_batch": batch, "source": source} | {kind: counts[kind, batch, source] for kind in kinds} for batch, source in batches]
-    return pa.Table.from_pylist(rows, SCHEMA)
 
 
 def _append(lake: Lake, batches: Range, name: str, rows: DataFrame, count: int | None = None) -> None:

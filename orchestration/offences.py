@@ -71,7 +71,7 @@ def _of_event(books: Books, event: Mapping[str, Any], shape: Shape | None) -> Ro
     payload = next((row["payload"] for row in books.ask(PAYLOAD, of=identity)), None)
     found = _without_event(parts) if not event["copies"] else _with_event(event, parts, shape)
     return [
-        {"bronze_batch": event["bronze_batch"], "bronze_row": event["bronze_row"], "part": part, "wrong": wrong, "payload": _short(payload)}
+        {"bronze_batch": event["bronze_batch"], "bronze_row": event["bronze_row"], "part": part, "wrong": wrong, "payload": short(payload)}
         for part, wrong in found
     ]
 
@@ -141,7 +141,8 @@ def _literal(number: int | None) -> str:
     return "null" if number is None else str(number)
 
 
-def _short(payload: bytes | None) -> str | None:
+def short(payload: bytes | None) -> str | None:
+    """The begin of a payload, readable, with its length where that is more."""
     if payload is None:
         return None
     text = bytes(payload[:LONGEST_PAYLOAD]).decode("utf-8", "backslashreplace")

@@ -6,6 +6,7 @@ from orchestration.checkpoints import start_of
 from orchestration.lake import Lake
 from orchestration.ledger import accounted_for, newest_read, passed_by_silver
 from orchestration.offsets import offsets
+from orchestration.retry import retried
 from orchestration.status import Batch, last_batch
 from orchestration.tables import max_in_log
 
@@ -15,12 +16,14 @@ class Reach:
     """After the micro-batch `gold_batch`: windows that end at `closed_until_ms` (since 1970) or before are emitted.
 
     `bronze_batch`: the newest whose readings gold has read. `accounted_for`: the newest at or before it whose late rows are known.
+    `retried`: the newest retry of quarantine, whose re-admitted rows are among the late ones; -1 before the first.
     """
 
     gold_batch: int
     closed_until_ms: int
     bronze_batch: int
     accounted_for: int
+    retried: int = -1
 
 
 def reach(lake: Lake, stream: str) -> Reach | None:
@@ -33,7 +36,7 @@ def reach(lake: Lake, stream: str) -> Reach | None:
     newest = max_in_log(lake.tables["silver.readings"], "bronze_batch")
     if passed is not None and bronze_batch == (-1 if newest is None else newest):
         bronze_batch = max(bronze_batch, passed)  # batches after it have no readings
-    return Reach(batch, closed_until_ms(lake, stream, batch), bronze_batch, min(bronze_batch, accounted_for(lake)))
+    return Reach(batch, closed_until_ms(lake, stream, batch), bronze_batch, min(bronze_batch, accounted_for(lake)), retried(lake))
 
 
 def read_by(lake: Lake, stream: str, gold_batch: int) -> int:
@@ -44,6 +47,10 @@ def read_by(lake: Lake, stream: str, gold_batch: int) -> int:
 
 
 def closed_until_ms(lake: Lake, stream: str, gold_batch: int) -> int:
-    """The watermark of a micro-batch: rows behind it are not counted, windows that end there or before are emitted."""
-    watermark = offsets(lake.checkpoint(f"gold.{stream}"), gold_batch).watermark_ms
-    return max(watermark, start_of(lake, f"gold.{stream}").closed_until_ms)
+    """Rows behind the watermark of a micro-batch are not counted, windows that end there or before are emitted."""
+    return max(watermark_ms(lake, f"gold.{stream}", gold_batch), start_of(lake, f"gold.{stream}").closed_until_ms)
+
+
+def watermark_ms(lake: Lake, flow: str, batch: int) -> int:
+    """By which a micro-batch, finished or not, turns rows away; 0 where there is none yet."""
+    return offsets(lake.checkpoint(flow), batch).watermark_ms

@@ -122,7 +122,7 @@ def _of_group(lake: Lake, recorded: Recorded, group: Group, closed_until: Column
     aggregates, of_vectors, of_late = gold_tables(lake, group)
     _append(lake, late, of_late.name)
     if group.late is Late.AMEND:
-        windows = closed_windows(readings.unionByName(late_rows.drop("cause")), [group], metrics, closed_until)
+        windows = closed_windows(readings.unionByName(late_rows.drop("cause", "retry")), [group], metrics, closed_until)
     else:
         windows = closed_in_time(readings, lake.read(of_late.name), group, metrics, closed_until)
     windows = windows.drop("group").persist()

@@ -57,9 +57,10 @@ def sync(lake: Path, devices: Mapping[str, Device], now: datetime) -> int:
     return append(lake, changes, now)
 
 
-def load(lake: Path, file: Path, now: datetime, groups: Collection[str] | None = None) -> int:
+def load(lake: Path, file: Path, now: datetime, groups: Collection[str] | None = None, since: datetime | None = None) -> int:
     """Append what the file says differently from the registry, to count from shortly after `now`; the number of versions.
 
+    `since`: from when on devices count that the registry has never known; their events may be in quarantine, and nowhere else.
     Repeated, it appends nothing. ConfError names every bad row, and then nothing is appended; so is a group that is not one of `groups`.
     """
     devices = devices_in(file, groups)
@@ -72,7 +73,7 @@ def load(lake: Path, file: Path, now: datetime, groups: Collection[str] | None =
             if current is None or current["origin"] == CONF or not same(current, version_of(device, file.name)):
                 yield version_of(device, file.name)
 
-    return append(lake, changes, now + NOTICE)
+    return append(lake, changes, now + NOTICE, since)
 
 
 def current(lake: Path) -> list[Version]:
@@ -93,21 +94,26 @@ def table_path(lake: Path) -> Path:
     return lake / "silver" / "devices"
 
 
-def append(lake: Path, changes: Callable[[list[Version]], Iterable[Version]], at: datetime) -> int:
-    """Append the changes to the history as of `at`, or as of ever if they are the first; one process at a time, as they depend on it."""
+def append(lake: Path, changes: Callable[[list[Version]], Iterable[Version]], at: datetime, since: datetime | None = None) -> int:
+    """Append the changes to the history as of `at`, or as of ever if they are the first; one process at a time, as they depend on it.
+
+    `since`: as of when devices without a history, where it is not `at`.
+    """
     with sole_writer(lake):
         DeltaTable.create(table_path(lake), schema=SCHEMA, mode="ignore")
         history = versions(lake)
         before = newest(history)
-        rows = [row | {"registered_at": effective(before.get(row["device_id"]), at) if history else ALWAYS} for row in changes(history)]
+        rows = [
+            row | {"registered_at": effective(before.get(row["device_id"]), at, since) if history else ALWAYS} for row in changes(history)
+        ]
         if rows:
             write_deltalake(table_path(lake), pa.Table.from_pylist(rows, schema=SCHEMA), mode="append")
         return len(rows)
 
 
-def effective(before: Version | None, at: datetime) -> datetime:
+def effective(before: Version | None, at: datetime, since: datetime | None = None) -> datetime:
     """`at`, or just after the newest version of the device where that is for a later instant: what is said last must hold."""
-    return max(at, before["registered_at"] + TICK) if before else at
+    return max(at, before["registered_at"] + TICK) if before else since or at
 
 
 def version_of(device: Device, origin: str) -> Version:

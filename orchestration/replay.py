@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
 from gold.spec import Group
-from orchestration import amendments, cuts, generations, ledger, rebuild
+from orchestration import amendments, cuts, generations, ledger, rebuild, retry
 from orchestration.checkpoints import Start, begin
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.flows import Flow, Job, flows, silver_knowledge, streams
@@ -58,7 +58,7 @@ class Plan:
         """Folders below the lake that get a place in the new generation."""
         if self.is_silver:
             yield from (name.replace(".", "/", 1) for name in (*OF_SILVER, ledger.TABLE))
-            yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], ledger.NAME))
+            yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], ledger.NAME, retry.NAME))
         for stream, groups in self.streams.items():
             yield f"checkpoints/gold.{stream}"
             yield from (f"gold/{group.name}_{kind}" for group in groups for kind in ("aggregates", "vectors", "late"))
@@ -167,7 +167,7 @@ def _gold(following: Lake, recorded: Recorded, stream: str, groups: Sequence[Gro
     _show(rebuild.gold(following, recorded, groups, until_ms), REBUILT[1], progress)
     longest = max(following.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
     begin(following, f"gold.{stream}", Start(_version_with_time(following, until_ms - longest * 1000), up_to, until_ms))
-    amendments.begin_at(following, stream, Reach(-1, until_ms, up_to, up_to))
+    amendments.begin_at(following, stream, Reach(-1, until_ms, up_to, up_to, retry.retried(following)))
 
 
 def _first_batch(lake: Lake, since: date) -> int:

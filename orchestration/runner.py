@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from deltalake import DeltaTable
 
-from orchestration import cuts, generations, idle, ledger, snapshots
+from orchestration import cuts, generations, idle, ledger, retry, snapshots
 from orchestration.checkpoints import bind
-from orchestration.flows import Flow, Job, streams
+from orchestration.flows import Flow, Job, gold_amendments, quarantine_retry, streams
 from orchestration.former_sources import former, remember, shapes
 from orchestration.intake import Look, claim_settled, claims_folder
 from orchestration.lake import Lake
@@ -78,6 +79,18 @@ def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progres
             work.finish()
 
 
+def retry_quarantine(lake: Lake, chosen: retry.Chosen, progress: Progress) -> list[dict[str, Any]]:
+    """Re-admit what is good now, fold it into gold, and pin the cut; one row a source, retry.COLUMNS."""
+    run = Run(lake, [gold_amendments(lake)], progress, threading.Event())
+    run.prepare()
+    here = retry.in_session(lake)
+    with quarantine_retry(here, chosen) as verdict:
+        if verdict.is_change:
+            retry.carry_out(here, verdict)
+    run.settle()
+    return verdict.told
+
+
 class Run:
     """What one run does, flow by flow and job by job; only those that were chosen."""
 
@@ -103,6 +116,7 @@ class Run:
             bind(lake, flow.name, flow.tables)
         for source in shapes(lake.conf):
             claims_folder(lake.conf.lake, source).mkdir(parents=True, exist_ok=True)
+        retry.finish(lake)
 
     def account(self) -> None:
         """The ledger, as far as silver has come."""

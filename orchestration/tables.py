@@ -40,8 +40,12 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
         Table("bronze.events", place("bronze.events"), EVENTS, lineage, EVENTS_PARTITION),
         Table("silver.readings", place("silver.readings"), READINGS, ("device_id", "metric", "event_time", *lineage)),
         *(
-            Table(name, place(name), ddl, ("device_id", "metric", "event_time", *lineage))
-            for name, ddl in (("silver.quarantine", QUARANTINE), ("silver.late", LATE), ("silver.duplicates", DUPLICATES))
+            Table(name, place(name), ddl, ("device_id", "metric", "event_time", *lineage, *more))
+            for name, ddl, more in (
+                ("silver.quarantine", QUARANTINE, ()),
+                ("silver.late", LATE, ("retry",)),
+                ("silver.duplicates", DUPLICATES, ("retry",)),
+            )
         ),
     ]
     of_windows = ("window_end", "revision", "gold_batch")

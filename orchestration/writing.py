@@ -19,8 +19,10 @@ from orchestration.checkpoints import THE_BEGINNING, first_bronze_batch, start_o
 from orchestration.former_sources import shapes
 from orchestration.intake import first_line
 from orchestration.lake import Lake
+from orchestration.reach import watermark_ms
 from orchestration.session import interpreted
 from orchestration.tables import FEW, Table, append, max_in_log
+from silver.retry import without_keys_of
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,12 @@ def events(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
 
 
 def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
-    """Silver: rows as the flow computed them, without those that it reads only for its state."""
-    start = start_of(lake, table.name)
+    """Silver: rows as the flow computed them, without those that it reads only for its state, or whose key a late row has."""
+    start, watermark = start_of(lake, table.name), watermark_ms(lake, table.name, batch_id)
     rows = batch if start == THE_BEGINNING else batch.where(F.col("bronze_batch") > start.bronze_batch)
+    if _has_late_ahead(lake, watermark):
+        late = lake.read("silver.late").where(F.col("event_time") >= F.timestamp_millis(F.lit(watermark)))
+        rows = without_keys_of(late, rows)
     append(rows, table, lake.app_id(table.name, table.name), batch_id)
 
 
@@ -75,6 +80,16 @@ def read_latest(lake: Lake, table: Table, key: Sequence[str]) -> DataFrame:
     """The newest revision of each row of a gold table."""
     history = lake.read(table.name)
     return latest(history, key) if max_in_log(table, "revision") else history
+
+
+def _has_late_ahead(lake: Lake, watermark: int) -> bool:
+    """By the log alone: whether a row of silver.late is at or after the watermark, as one that was in quarantine may be.
+
+    The stream turns away what is behind it; of what is ahead, it has only seen readings.
+    """
+    newest = max_in_log(lake.tables["silver.late"], "event_time")
+    # The log tells whole milliseconds, rounded down.
+    return newest is not None and newest.timestamp() * 1000 + 1 >= watermark
 
 
 def _append_group(lake: Lake, flow: str, group: Group, closed: Closed, batch_id: int) -> None:

@@ -15,6 +15,7 @@ def csv_event(events: DataFrame, text: Column, shape: Shape) -> DataFrame:
     """Adds `field`, a struct of the declared columns as text, and `is_readable`: as many values as names.
 
     A header may have one name fewer than the rows have values: the first value is then a row number without a name, as R writes it.
+    A row with one value too many that ends blank is not taken for one of these, but for one with a separator at its end.
     """
     known = shape.columns
     width = len(known) or MAX_COLUMNS
@@ -25,13 +26,15 @@ def csv_event(events: DataFrame, text: Column, shape: Shape) -> DataFrame:
         *events.columns,
         _cells(line, shape, width + 1).alias("cells"),
         names.alias("names"),
+        count_of_names.alias("count_of_names"),
         (_count(line, shape) - count_of_names).alias("unnamed"),
     )
-    is_whole = F.col("unnamed").isin(0, 1 if shape.has_header else 0) & (F.size("cells") > F.col("unnamed"))
+    has_row_number = (F.col("unnamed") == 1) & (F.coalesce(F.get("cells", F.col("count_of_names")), F.lit("")) != "")
+    is_whole = (F.col("count_of_names") <= width) & ((F.col("unnamed") == 0) | (has_row_number if shape.has_header else F.lit(False)))
     # One row in, one row out: the generator keeps filters above it, which would otherwise split each line a second time.
     rows = split_up.select("*", F.explode(F.array(F.coalesce(is_whole, F.lit(False)))).alias("is_readable"))
     cells = [_cell(name).alias(name) for name in _declared(shape)]
-    return rows.withColumn("field", F.when(F.col("is_readable"), F.struct(*cells))).drop("cells", "names", "unnamed")
+    return rows.withColumn("field", F.when(F.col("is_readable"), F.struct(*cells))).drop("cells", "names", "count_of_names", "unnamed")
 
 
 def _cell(name: str) -> Column:

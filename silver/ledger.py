@@ -72,14 +72,19 @@ def with_kept(rows: DataFrame, kept: DataFrame) -> DataFrame:
     return found.select(*rows.columns, *(F.col(f"kept.{name}").alias(alias) for name, alias in zip(IDENTITY, KEPT, strict=True)))
 
 
-def late(rows: DataFrame) -> DataFrame:
-    """Of rows with the kept one those that are it. Nobody else has their key."""
-    return rows.where(_is_kept()).select(*READING_COLUMNS, F.lit("late").alias("cause"))
+def late(rows: DataFrame, retry: int | None = None) -> DataFrame:
+    """Of rows with the kept one those that are it: nobody else has their key. `retry`: of that number, from quarantine."""
+    cause = F.lit("late" if retry is None else "retried").alias("cause")
+    return rows.where(_is_kept()).select(*READING_COLUMNS, cause, _of_retry(retry))
 
 
-def duplicates(rows: DataFrame) -> DataFrame:
+def duplicates(rows: DataFrame, retry: int | None = None) -> DataFrame:
     """Of rows with the kept one all the others."""
-    return rows.where(~_is_kept()).select(*DUPLICATE_COLUMNS)
+    return rows.where(~_is_kept()).select(*DUPLICATE_COLUMNS, _of_retry(retry))
+
+
+def _of_retry(number: int | None) -> Column:
+    return F.lit(number).cast("bigint").alias("retry")
 
 
 def _is_kept() -> Column:

@@ -39,9 +39,13 @@ QUARANTINE = """
 """Grain: one measurement (or one unreadable event) that breaks a rule. Key: bronze_batch, bronze_row, part."""
 
 LATE = f"""{READINGS},
-  cause STRING COMMENT 'late: behind the watermark when it came'
+  cause STRING COMMENT 'late: behind the watermark when it came; retried: in quarantine until a retry found it good',
+  retry BIGINT COMMENT 'number of the retry that re-admitted it from quarantine; null where none did'
 """
-"""Grain: one accepted measurement that no reading has the key of, turned away by the watermark. Key: as of READINGS."""
+"""Grain: one accepted measurement that no reading has the key of: it came behind the watermark, or was in quarantine.
+
+Key: as of READINGS.
+"""
 
 DUPLICATES = """
   device_id STRING COMMENT 'as the source names it',
@@ -56,7 +60,8 @@ DUPLICATES = """
   parts INT COMMENT 'measurements that the event holds, good or bad; null where that is not counted',
   kept_batch BIGINT COMMENT 'identity of the measurement that was kept, in silver.readings or silver.late',
   kept_row BIGINT COMMENT 'identity of the measurement that was kept',
-  kept_part INT COMMENT 'identity of the measurement that was kept'
+  kept_part INT COMMENT 'identity of the measurement that was kept',
+  retry BIGINT COMMENT 'number of the retry that re-admitted it from quarantine; null where none did'
 """
 """Grain: one accepted measurement whose device, metric and event time another one had before. Key: bronze_batch, bronze_row, part."""
 

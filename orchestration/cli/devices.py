@@ -21,9 +21,13 @@ def command() -> None:
 
 @command.command()
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="From when on (UTC) devices count that were never known.")
 @click.pass_obj
-def load(obj: dict[str, Any], file: Path) -> None:
+def load(obj: dict[str, Any], file: Path, since: datetime | None) -> None:
     """Register the devices of FILE, a CSV with a header or JSON lines; those that changed count from 10 seconds on.
+
+    With --since, those that the registry never knew count for events ingested on that day and later; those in quarantine for no other
+    reason are good then, and `tidemark quarantine retry --rule device_is_known` re-admits them.
 
     \b
     Columns: device_id, and perhaps zone, groups (separated by semicolons) and label.
@@ -33,9 +37,12 @@ def load(obj: dict[str, Any], file: Path) -> None:
     """
     from orchestration.conf.load import load as load_conf
     from orchestration.registry import load as load_devices
+    from silver.spec import Unknown
 
     conf = load_conf(obj["conf"])
-    count = load_devices(conf.lake, file, datetime.now(UTC), conf.groups)
+    if since is not None and conf.policy.unknown_device is not Unknown.QUARANTINE:
+        raise click.UsageError("--since is for events in quarantine, but the policy lets unknown devices pass as unassigned; leave it out")
+    count = load_devices(conf.lake, file, datetime.now(UTC), conf.groups, since.replace(tzinfo=UTC) if since else None)
     click.echo(f"{count} devices of {file} are new or changed" if count else f"the registry knows all of {file} already", err=True)
 
 

@@ -2,11 +2,14 @@
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from orchestration.cli.rows import format_option, show
+
+if TYPE_CHECKING:
+    from orchestration.verify.check import Report
 
 COLUMNS = ("table", "rows", "differences", "seconds")
 SIDE_BY_SIDE = ("table", "row", "what", "in_table", "from_bronze")
@@ -26,7 +29,7 @@ SIDE_BY_SIDE = ("table", "row", "what", "in_table", "from_bronze")
 def command(obj: dict[str, Any], groups: tuple[str, ...], since: datetime | None, snapshot: int | None, format: str) -> int:
     """Recompute silver and gold from bronze, with an evaluator of its own and without Spark, and compare them row by row.
 
-    It looks at the tables as they are, or at the newest snapshot while a run writes them.
+    It looks at the tables as they are, or at the newest snapshot while a run writes them or a retry of quarantine is half done.
 
     \b
     rows         rows compared; of bronze.events, measurements that its events hold
@@ -41,14 +44,16 @@ def command(obj: dict[str, Any], groups: tuple[str, ...], since: datetime | None
     from rich.console import Console
 
     from orchestration.conf.load import load
+    from orchestration.lake import Lake
     from orchestration.lock import is_held
+    from orchestration.retry import begun
     from orchestration.snapshots import chosen
     from orchestration.verify.check import verify
     from orchestration.verify.cut import latest_cut, pinned_cut
 
     conf = load(obj["conf"])
     _check_groups(groups, conf.groups)
-    pinned = chosen(conf.lake, snapshot) if snapshot is not None or is_held(conf.lake) else None
+    pinned = chosen(conf.lake, snapshot) if snapshot is not None or is_held(conf.lake) or begun(Lake(conf)) else None
     with Console(stderr=True).status("starting") as status:
         report = verify(
             pinned_cut(conf, pinned) if pinned else latest_cut(conf),
@@ -57,12 +62,18 @@ def command(obj: dict[str, Any], groups: tuple[str, ...], since: datetime | None
             since.date() if since else None,
             lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"),
         )
+    _show(report, format)
+    return 0 if report.is_clean else 1
+
+
+def _show(report: "Report", format: str) -> None:
     rows = [asdict(outcome) | {"seconds": round(outcome.seconds, 1)} for outcome in report.outcomes]
     show(rows, format, COLUMNS if format != "json" else (*COLUMNS, "first"))
     differences = [asdict(difference) for outcome in report.outcomes for difference in outcome.first]
     if differences and format == "table":
         show(differences, format, SIDE_BY_SIDE)
-    return 0 if report.is_clean else 1
+    if any(each["table"] == "silver.quarantine" and each["what"] != "missing" for each in differences):
+        click.echo("today's conf judges rows of silver.quarantine otherwise: `tidemark quarantine retry` judges them again", err=True)
 
 
 def _check_groups(asked: tuple[str, ...], declared: dict[str, Any]) -> None:

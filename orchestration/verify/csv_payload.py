@@ -7,7 +7,7 @@ from functools import lru_cache
 from silver.spec import Shape
 
 MOST_NAMES = 64
-"""Names that are taken from the header of a file; conf may list more columns."""
+"""Names that the header of a file may have; conf may list more columns."""
 LEAST_VISIBLE = 0x20
 
 Row = dict[str, str | None]
@@ -27,8 +27,11 @@ def row_reader(shape: Shape) -> Callable[[str, str | None], Row | None]:
     def read(line: str, header: str | None) -> Row | None:
         cells = split(line.removeprefix("\ufeff").rstrip(" "))
         count, names = declared if shape.columns else names_of(header)
-        # One name fewer than values: the first value is a row number without a name.
-        if cells is None or count < 0 or len(cells) - count not in ((0, 1) if shape.has_header else (0,)):
+        if cells is None or len(names) != count:
+            return None
+        # One name fewer than values: the first value is a row number without a name, unless the row just ends with a separator.
+        is_numbered = shape.has_header and len(cells) == count + 1 and cells[-1] is not None
+        if len(cells) != count and not is_numbered:
             return None
         # Of a name that is there twice, the first counts.
         return dict(reversed([(name, cell) for name, cell in zip(names, cells[len(cells) - count :], strict=False) if name is not None]))

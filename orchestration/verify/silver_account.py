@@ -1,6 +1,7 @@
 """What must hold of silver over a prefix of bronze: every measurement is in exactly one table, as bronze gives it.
 
-Which of the kept rows came too late is recorded and not computed anew: it depends on how batches were cut. The store holds `accepted`
+Which of the kept rows came too late, or were re-admitted from quarantine, is recorded and not computed anew: it depends on how batches
+were cut, and on when somebody asked. The store holds `accepted`
 and `rejected` (judged from bronze) and the recorded `readings`, `late`, `quarantine` and `duplicates`. Bronze was judged from `first_batch`
 on; recorded rows of batches before it are taken as they are.
 """
@@ -27,6 +28,8 @@ def prepare(store: duckdb.DuckDBPyConnection, first_batch: int) -> None:
         f"create table wrong_keys as select {listed(KEY)}, min(bronze_batch) filter (not is_kept) as earliest,"
         " count(*) filter (is_kept) as times, min(bronze_batch) filter (is_kept) as kept_batch"
         f" from (select {listed(KEY)}, bronze_batch, false as is_kept from accepted"
+        # What was in quarantine when another row of its key came has no claim to be the kept one, however early it is.
+        f"   anti join (from duplicates where retry is not null) {BY_IDENTITY}"
         f"  union all select {listed(KEY)}, bronze_batch, true from kept)"
         f" group by {listed(KEY)} having earliest is not null and (times <> 1 or kept_batch > earliest)"
     )
@@ -118,14 +121,14 @@ def _quarantine(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
 def _duplicates(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
     """Every accepted measurement that is not kept itself, with the kept one of its key; wrong keys are told with the readings."""
     columns = column_names(DUPLICATES)
-    own = [name for name in columns if not name.startswith("kept_")]
+    own = [name for name in columns if not name.startswith("kept_") and name != "retry"]
     expected = (
         f"(select {listed(own, 'a.')}, k.bronze_batch as kept_batch, k.bronze_row as kept_row, k.part as kept_part"
         f" from (from accepted anti join kept {BY_IDENTITY} anti join wrong_keys w on {_equal(KEY, 'accepted.', 'w.')}) a"
         f" join kept k on {_equal(KEY, 'a.', 'k.')})"
     )
     found = f"(from duplicates anti join wrong_keys {BY_KEY} where bronze_batch >= {first_batch})"
-    cells = [name for name in columns if name not in IDENTITY]
+    cells = [name for name in columns if name not in (*IDENTITY, "retry")]
     return compared(store, found, expected, Comparison("silver.duplicates", IDENTITY, cells, {}))
 
 

@@ -22,7 +22,8 @@ QUARANTINE = f"""
   position VARCHAR, received_at TIMESTAMP, {LINEAGE}
 """
 DUPLICATES = f"""
-  device_id VARCHAR, metric VARCHAR, event_time TIMESTAMP, value DOUBLE, {LINEAGE}, kept_batch BIGINT, kept_row BIGINT, kept_part INTEGER
+  device_id VARCHAR, metric VARCHAR, event_time TIMESTAMP, value DOUBLE, {LINEAGE}, kept_batch BIGINT, kept_row BIGINT, kept_part INTEGER,
+  retry BIGINT
 """
 WINDOW = "window_start TIMESTAMP, window_end TIMESTAMP"
 AGGREGATES = f"""

@@ -19,7 +19,7 @@ ZONED = {
 }
 NOTHING = "(?!)"
 PIECE = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|(.)", re.DOTALL)
-FRACTION_AFTER_DIGITS = re.compile("[A-RT-Za-z]S")
+FRACTION_IN_YEAR = re.compile(r"(?<!y)(?:y|yyy+)(?:(?<!M)MM?(?!M)|[dHhms])*SS")
 
 
 class Fields(NamedTuple):
@@ -38,8 +38,8 @@ class Fields(NamedTuple):
 def fields_reader(pattern: str) -> Callable[[str], Fields | None]:
     """What reads texts of this pattern; TidemarkError for a letter whose meaning is not known here."""
     pieces = [_expression(pattern, piece) for piece in PIECE.finditer(pattern)]
-    # Spark never finds a fraction that nothing divides from the digits before it.
-    never = NOTHING if FRACTION_AFTER_DIGITS.search(pattern) else ""
+    # Spark never finds a fraction that nothing divides from a year: that may be longer than its letters.
+    never = NOTHING if FRACTION_IN_YEAR.search(pattern) else ""
     expression = re.compile(never + "".join(pieces), re.IGNORECASE | re.ASCII)
 
     def read(text: str) -> Fields | None:

@@ -69,7 +69,7 @@ def copied(made: Conf, name: str, where: str, to: str = "", **changes: int | str
         rows = rows.set_column(rows.column_names.index(column), column, pa.array([value] * rows.num_rows))
     assert rows.num_rows == 1
     if to == "silver.late":
-        rows = rows.append_column("cause", pa.array(["late"]))
+        rows = rows.append_column("cause", pa.array(["late"])).append_column("retry", pa.array([None], pa.int64()))
     write_deltalake(table(made, to or name), rows, mode="append")
 
 

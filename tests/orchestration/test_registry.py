@@ -71,6 +71,13 @@ def test_a_load_counts_from_ten_seconds_on_and_only_once(tmp_path: Path) -> None
     assert history(tmp_path)[1] == ("pump-01", ("press_line", "building"), True, "plant.csv", NOON + timedelta(seconds=10))
 
 
+def test_a_device_that_was_never_known_may_count_from_earlier_on_and_one_that_was_keeps_its_past(tmp_path: Path) -> None:
+    registry.sync(tmp_path, by_id(OVEN), NOON)
+    file, since = csv(tmp_path, "device_id\noven-01\npump-01\n"), NOON - timedelta(days=3)
+    assert [registry.load(tmp_path, file, NOON, since=since), registry.load(tmp_path, file, NOON, since=since)] == [2, 0]
+    assert [row[-1] for row in history(tmp_path)] == [ALWAYS, NOON + timedelta(seconds=10), since]
+
+
 def test_the_first_load_of_an_empty_registry_counts_always(tmp_path: Path) -> None:
     assert registry.load(tmp_path, csv(tmp_path, "\ufeffdevice_id\npump-01\n"), NOON) == 1
     assert history(tmp_path) == [("pump-01", (), True, "plant.csv", ALWAYS)]

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from silver.csv_fields import MAX_COLUMNS
 from silver.spec import Origin, Shape, Time
 from tests.rows import INGESTED_AT, at, events, silver
 
@@ -84,16 +86,22 @@ def test_csv_takes_its_names_from_the_header_of_its_own_file_and_its_device_from
         has_header=True,
     )
     lines = ['"1","2025-12-31 14:19:00",23.7,26', '"2",2025-12-31 14:20:00,,"27"\r', "3,2025-12-31 14:21:00", ""]
-    readings, quarantined = silver(spark, events(spark, lines, header='"date","Temperature","Humidity"'), shape)
-    assert [row.device_id for row in readings] == ["room"] * 3
+    lines.append("2025-12-31 14:22:00,23.7,26,")  # no row number: a separator at the end
+    more = "," * (MAX_COLUMNS - 2)
+    rows = events(spark, lines, header='"date","Temperature","Humidity"')
+    for row, end in ((10, ""), (11, more)):
+        other = events(spark, [f"26,2025-12-31 14:23:00,23.7{end}"], header=f"Humidity,date,Temperature{end}")
+        rows = rows.unionByName(other.withColumn("bronze_row", F.lit(row).cast("bigint")))
+    readings, quarantined = silver(spark, rows, shape)
+    assert [row.device_id for row in readings] == ["room"] * 5
     assert taken(readings) == [
         (0, 0, "temperature", 23.7, at("2025-12-31T13:19:00")),
         (0, 1, "humidity", 26.0, at("2025-12-31T13:19:00")),
         (1, 1, "humidity", 27.0, at("2025-12-31T13:20:00")),
+        (10, 0, "temperature", 23.7, at("2025-12-31T13:23:00")),
+        (10, 1, "humidity", 26.0, at("2025-12-31T13:23:00")),
     ]
-    assert [(row.bronze_row, row.broken_rules) for row in quarantined] == [(2, ["payload_is_readable"]), (3, ["payload_is_readable"])]
-    other_order, _ = silver(spark, events(spark, ["26,2025-12-31 14:19:00,23.7"], header="Humidity,date,Temperature"), shape)
-    assert taken(other_order)[0] == (0, 0, "temperature", 23.7, at("2025-12-31T13:19:00"))
+    assert [(row.bronze_row, row.broken_rules) for row in quarantined] == [(n, ["payload_is_readable"]) for n in (2, 3, 4, 11)]
 
 
 def test_csv_without_header_takes_its_names_from_conf(spark: SparkSession) -> None:
@@ -120,6 +128,8 @@ def test_csv_without_header_takes_its_names_from_conf(spark: SparkSession) -> No
         ("iso", "UTC", "12:30:00", None),  # a cast alone makes it today
         ("iso", "UTC", "2026", None),
         ("epoch_us", "UTC", "1767225600000001", "00:00:00.000001"),
+        ("'20'yyMMddHHmmssSSS", "UTC", "20260101000001250", "00:00:01.25"),  # with yyyy, Spark would never read it
+        ("yyyyMMdd'T'HHmmssSSS", "UTC", "20260101T000001250", "00:00:01.25"),
         ("epoch_ms", "UTC", "99999999999999999999", None),  # would overflow
         ("epoch_s", "UTC", "-1", None),
         ("epoch_s", "UTC", "NaN", None),

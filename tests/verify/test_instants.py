@@ -76,6 +76,8 @@ def test_a_local_time_is_in_the_declared_zone_unless_it_names_one(text: str, utc
         ("d.M.yy H:m", "5.1.26 1:2", "2026-01-05T01:02:00"),
         ("yyyyMMddHHmmss", "20260105123045", "2026-01-05T12:30:45"),
         ("yyyy-MM-dd HH:mm:ss.SSS", "2026-01-05 12:30:45.5", "2026-01-05T12:30:45.5"),
+        ("yyyyMMdd'T'HHmmssSSS", "20260105T123045123", "2026-01-05T12:30:45.123"),
+        ("'20'yyMMddHHmmssSSS", "20260105123045123", "2026-01-05T12:30:45.123"),
         ("MMM d, yyyy hh:mm a", "jan 5, 2026 12:30 AM", "2026-01-05T00:30:00"),
         ("d MMMM yyyy", "5 January 2026", "2026-01-05T00:00:00"),
         ("yyyy-MM-dd'T'HH:mm:ssXXX", "2026-01-05T12:30:45+02:00", "2026-01-05T10:30:45"),

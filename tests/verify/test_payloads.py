@@ -142,3 +142,13 @@ def test_names_come_from_the_header_of_the_file_and_the_first_value_may_have_non
     assert read("9,1,2", '"b" ,a') == {"b": "1", "a": "2"}
     assert read("1,2", None) is None
     assert read("1,2,3", "b,a,b") == {"b": "1", "a": "2"}
+
+
+def test_a_separator_at_the_end_of_a_row_does_not_shift_it_and_a_header_has_its_most_names() -> None:
+    read = row_reader(of_columns(has_header=True))
+    assert read("1,2,", "b,a") is None
+    assert read('1,2,""', "b,a") is None
+    assert read("1,2,", "b,a,") == {"b": "1", "a": "2"}
+    header = ",".join(f"n{n}" for n in range(64))
+    assert read(header, header) == {f"n{n}": f"n{n}" for n in range(64)}
+    assert read(f"{header},n64", f"{header},n64") is None

@@ -24,10 +24,12 @@ def store(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def put(store: duckdb.DuckDBPyConnection, name: str, rows: Sequence[Row], kept: Sequence[tuple[int, int]] = ()) -> None:
+def put(
+    store: duckdb.DuckDBPyConnection, name: str, rows: Sequence[Row], kept: Sequence[tuple[int, int]] = (), retry: int | None = None
+) -> None:
     for n, (batch, row, device, value) in enumerate(rows):
         cells = {"device_id": device, "metric": "m", "event_time": "2026-01-01", "value": value, "bronze_batch": batch, "bronze_row": row}
-        cells |= {"part": 0} | ({"kept_batch": kept[n][0], "kept_row": kept[n][1], "kept_part": 0} if kept else {})
+        cells |= {"part": 0} | ({"kept_batch": kept[n][0], "kept_row": kept[n][1], "kept_part": 0, "retry": retry} if kept else {})
         store.execute(f"insert into {name} ({', '.join(cells)}) values ({', '.join('?' * len(cells))})", list(cells.values()))
 
 
@@ -55,6 +57,18 @@ def test_a_row_of_a_later_batch_must_not_be_kept(store: duckdb.DuckDBPyConnectio
     put(store, "duplicates", [(0, 0, "a", 1)], kept=[(1, 0)])
     assert wrong(store) == [("silver.readings", "not the earliest")]
     assert counted(store) == [("a", 1, False)]
+
+
+def test_a_row_that_was_in_quarantine_when_another_one_of_its_key_was_kept_is_its_duplicate_however_early_it_is(
+    store: duckdb.DuckDBPyConnection,
+) -> None:
+    put(store, "accepted", [(0, 0, "a", 1), (1, 0, "a", 2), (2, 0, "b", 3), (3, 0, "b", 4)])
+    put(store, "readings", [(1, 0, "a", 2)])
+    put(store, "late", [(2, 0, "b", 3)])  # from quarantine as well: the next one of its key is a duplicate as ever
+    put(store, "duplicates", [(0, 0, "a", 1)], kept=[(1, 0)], retry=0)
+    put(store, "duplicates", [(3, 0, "b", 4)], kept=[(2, 0)])
+    assert wrong(store) == []
+    assert counted(store) == [("a", 2, False), ("b", 3, True)]
 
 
 def test_two_rows_of_a_key_must_not_be_kept_even_if_one_is_late(store: duckdb.DuckDBPyConnection) -> None:

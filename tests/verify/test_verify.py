@@ -15,6 +15,7 @@ from orchestration.conf.model import Conf, Device
 from orchestration.verify.check import Report, verify
 from orchestration.verify.compare import Difference
 from orchestration.verify.cut import latest_cut
+from silver.spec import Unknown
 from tests.lakes import DEVICES, conf, event, land, minutes, run
 from tests.rows import at
 
@@ -182,7 +183,13 @@ def test_the_command_prints_a_row_a_table_and_leaves_with_1_where_rows_differ(
     assert {row["differences"] for row in json.loads(capsys.readouterr().out)} == {0}
     rewrite(lake, "gold.kitchen_vectors", read(lake, "gold.kitchen_vectors").slice(1))
     assert command.command.main([], obj=obj, standalone_mode=False) == 1
-    assert "missing" in capsys.readouterr().out
+    captured = capsys.readouterr()
+    assert "missing" in captured.out
+    assert "retry" not in captured.err
+    mended = replace(lake, policy=replace(lake.policy, unknown_device=Unknown.UNASSIGNED))
+    monkeypatch.setattr("orchestration.conf.load.load", lambda folder: mended)
+    assert command.command.main(["--format", "json"], obj=obj, standalone_mode=False) == 1
+    assert "`tidemark quarantine retry` judges them again" in capsys.readouterr().err
 
 
 def read(lake: Conf, name: str) -> pa.Table:

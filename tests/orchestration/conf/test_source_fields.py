@@ -39,6 +39,20 @@ CASES = [
     pytest.param(
         "sources",
         "format: json",
+        "format: csv\n    header: true\n    separator: '\\'",
+        "conf/sources.yml:12: plant.separator is '\\'; write one character, no line end and no backslash",
+        id="separator that Spark takes for an escape",
+    ),
+    pytest.param(
+        "sources",
+        "format: json",
+        "format: csv\n    header: true\n    quote: \U0001f600",
+        "conf/sources.yml:12: plant.quote is '\U0001f600'; write one character that is no letter, digit, blank, backslash or picture",
+        id="quote that Spark takes for two characters",
+    ),
+    pytest.param(
+        "sources",
+        "format: json",
         "format: csv\n    columns: [device, zone, metric, value, unit, time]",
         (
             "conf/sources.yml:14: plant.time.field is 'ts', which is not among plant.columns; they are device, "

@@ -48,6 +48,16 @@ CASES = [
     ),
     pytest.param(
         "sources",
+        "format: iso",
+        "format: yyyyMMddHHmmssSSS",
+        (
+            "conf/sources.yml:13: plant.time.format 'yyyyMMddHHmmssSSS' is never read by Spark, as yyyy takes the digits of SSS too; "
+            "write '20'yy for yyyy, or divide the two"
+        ),
+        id="a fraction right behind a row of digits",
+    ),
+    pytest.param(
+        "sources",
         "zone: {field: zone}",
         "zone: {file_name: '(.+'}",
         (
@@ -99,3 +109,21 @@ def test_a_contradiction_in_a_source_is_told_on_its_line(
     file: str, old: str, new: str, line: str, mistakes_after: Callable[..., list[str]]
 ) -> None:
     assert mistakes_after((file, old, new)) == [line]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    [
+        *(("yyyyMMddHHmmssSSSXX", "yyyy takes the digits of SSS"), ("dd-MM-yyyyHHmmssSSS", "yyyy takes the digits of SSS")),
+        *(("dMyyyy", "d takes the digits of M"), ("yyyyMMddHmm", "yyyy takes the digits of H"), ("yyMdHHmm", "M takes the digits of d")),
+        *(("yyyyMMdd[HHmmss]", "yyyy takes the digits of HH"), ("DyyyyHH", "write DDD for D"), ("dMMyyyy", "write dd for d")),
+        *((pattern, None) for pattern in ("'20'yyMMddHHmmssSSS", "yyyyMMddHHmmssS", "yyyyMMdd'T'HHmmssSSS", "yyyyMMMddHHmmssSSS")),
+        *((pattern, None) for pattern in ("ddMMyyyyHHmm", "HHmmssSSSyyyyMMdd", "yyyy-MM-ddHmmss", "yyyyMMdd[ HHmmss][.SSS]", "yyyyDDDHH")),
+    ],
+)
+def test_a_pattern_whose_digits_nothing_divides_is_refused_where_spark_never_reads_it(
+    pattern: str, told: str | None, mistakes_after: Callable[..., list[str]]
+) -> None:
+    found = mistakes_after(("sources", "format: iso", f'format: "{pattern}"'))
+    assert [told in line for line in found if told] == ([True] if told else [])
+    assert len(found) == (told is not None)

@@ -1,0 +1,122 @@
+"""`tidemark quarantine`: what is in quarantine, and the way back out of it."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from orchestration.cli.rows import format_option, show
+
+if TYPE_CHECKING:
+    from orchestration.account import Rows
+    from orchestration.lake import Lake
+    from orchestration.retry import Chosen
+
+rule_option = click.option("--rule", metavar="NAME", help="Only events that break this rule.")
+source_option = click.option("--source", metavar="NAME", help="Only events of this source.")
+
+
+@click.group()
+def command() -> None:
+    """List, show and retry what breaks a rule.
+
+    \b
+    Example:
+      tidemark quarantine list && tidemark quarantine retry --rule value_is_in_range
+    """
+
+
+@command.command(name="list")
+@format_option
+@click.pass_obj
+def list_(obj: dict[str, Any], format: str) -> None:
+    """Count what is in quarantine, by rule and source; a measurement that breaks two rules counts under both. Without Spark.
+
+    \b
+    Example:
+      tidemark quarantine list --format json
+    """
+    from orchestration.quarantine import COUNTED, counted
+
+    show(counted(_lake(obj)), format, COUNTED)
+
+
+@command.command(name="show")
+@rule_option
+@source_option
+@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="At most so many rows, the newest first.")
+@format_option
+@click.pass_obj
+def show_(obj: dict[str, Any], rule: str | None, source: str | None, limit: int, format: str) -> None:
+    """Show rows of quarantine with their payloads, the newest first. Without Spark.
+
+    \b
+    Example:
+      tidemark quarantine show --rule payload_is_readable --limit 3
+    """
+    from orchestration.offences import short
+    from orchestration.quarantine import SHOWN, shown
+
+    rows = shown(_lake(obj), rule, source, limit)
+    if format == "table":
+        rows = [row | {"payload": short(row["payload"])} for row in rows]
+    show(rows, format, SHOWN)
+
+
+@command.command()
+@rule_option
+@source_option
+@click.option("--dry-run", is_flag=True, help="Only say what would become of them.")
+@format_option
+@click.pass_obj
+def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bool, format: str) -> None:
+    """Judge events in quarantine again by the conf as it is now, and re-admit the measurements that are good, once.
+
+    They go to silver.late, from where they are folded into gold under the next revision, or to silver.duplicates where another
+    measurement has their device, metric and event time. It writes the lake: no `tidemark run` may be at work (--dry-run may always).
+    The registry counts as it was when the event was ingested: for a device that was unknown then, see the option --since of
+    `tidemark devices load`.
+
+    \b
+    events       events of the source that were judged again
+    readmitted   measurements that went to silver.late
+    duplicates   measurements that went to silver.duplicates
+    quarantined  rows of these events that are in quarantine now
+    moved        events that stay as they are, because the shape of their source has changed: their other measurements, which are in
+                 silver already, would be others today
+
+    \b
+    Example:
+      tidemark quarantine retry --rule value_is_in_range --dry-run
+    """
+    from orchestration.retry import COLUMNS, Chosen
+
+    chosen = Chosen(rule, source)
+    show(_foreseen(_lake(obj), chosen) if dry_run else _retried(_lake(obj), chosen), format, COLUMNS)
+
+
+def _foreseen(lake: "Lake", chosen: "Chosen") -> "Rows":
+    from orchestration.flows import quarantine_retry
+    from orchestration.quarantine import is_there
+    from orchestration.retry import in_session
+
+    if not is_there(lake):
+        return []
+    with quarantine_retry(in_session(lake), chosen) as verdict:
+        return verdict.told
+
+
+def _retried(lake: "Lake", chosen: "Chosen") -> "Rows":
+    from orchestration.amendments import NAME
+    from orchestration.lock import sole_writer
+    from orchestration.progress import Progress
+    from orchestration.quarantine import is_there
+    from orchestration.runner import retry_quarantine
+
+    with sole_writer(lake.conf.lake), Progress([NAME]) as progress:
+        return retry_quarantine(lake, chosen, progress) if is_there(lake) else []
+
+
+def _lake(obj: dict[str, Any]) -> "Lake":
+    from orchestration.lake import Lake
+
+    return Lake.open(obj["conf"])

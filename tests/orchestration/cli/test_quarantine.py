@@ -1,0 +1,101 @@
+"""`tidemark quarantine` as a command: what it lists and shows without Spark, and when a retry is refused."""
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from orchestration.cli.app import exit_code
+from orchestration.conf.model import Conf
+from orchestration.lake import Lake
+from orchestration.lock import sole_writer
+from orchestration.quarantine import COUNTED, SHOWN
+from tests.lakes import conf
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+INSTANT = pa.timestamp("us", "UTC")
+SCHEMA = pa.schema(
+    [
+        *((name, pa.int64()) for name in ("bronze_batch", "bronze_row")),
+        ("part", pa.int32()),
+        *((name, pa.string()) for name in ("source", "position", "device_id", "metric")),
+        *((name, INSTANT) for name in ("received_at", "ingested_at", "event_time")),
+        *(("broken_rules", pa.list_(pa.string())), ("value", pa.float64()), ("payload", pa.binary())),
+    ]
+)
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conf:
+    """Five rows a minute apart: three of one rule, one of two rules, one of another source whose payload would steer a terminal."""
+    found = conf(tmp_path)
+    monkeypatch.setattr(Lake, "open", classmethod(lambda *_: Lake(found)))
+    rules = [["value_is_in_range"]] * 3 + [["value_is_in_range", "device_is_known"], ["payload_is_utf8"]]
+    rows: list[dict[str, Any]] = [
+        {"bronze_batch": 0, "bronze_row": n, "part": 0, "source": "plant", "ingested_at": NOON + timedelta(minutes=n)}
+        | {"broken_rules": broken, "payload": b'{"n":%d}' % n}
+        for n, broken in enumerate(rules)
+    ]
+    rows[4] |= {"source": "o'hare", "payload": b"\x1b[31m\xff" + b"x" * 1000}
+    write_deltalake(found.lake / "silver/quarantine", pa.Table.from_pylist(rows, SCHEMA))
+    return found
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert exit_code(["quarantine", *arguments, "--format", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_list_counts_by_rule_and_source_and_says_since_when(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = answer(capsys, "list")
+    assert [tuple(row.values()) for row in rows] == [
+        ("value_is_in_range", "plant", 4, "2026-01-05T12:00:00Z", "2026-01-05T12:03:00Z"),
+        ("device_is_known", "plant", 1, "2026-01-05T12:03:00Z", "2026-01-05T12:03:00Z"),
+        ("payload_is_utf8", "o'hare", 1, "2026-01-05T12:04:00Z", "2026-01-05T12:04:00Z"),
+    ]
+    assert tuple(rows[0]) == COUNTED
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], [4, 3, 2, 1, 0]),
+        (["--limit", "2"], [4, 3]),
+        (["--rule", "device_is_known"], [3]),
+        (["--rule", "value_is_in_range", "--source", "plant"], [3, 2, 1, 0]),
+        (["--source", "o'hare"], [4]),
+        (["--rule", "no such rule' or true --"], []),
+    ],
+)
+def test_show_gives_the_newest_rows_of_a_rule_and_a_source(
+    arguments: list[str], expected: list[int], made: Conf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = answer(capsys, "show", *arguments)
+    assert [row["bronze_row"] for row in rows] == expected
+    assert {tuple(row) for row in rows} <= {SHOWN}
+
+
+def test_a_payload_is_whole_for_programs_and_short_and_harmless_for_people(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = answer(capsys, "show", "--source", "o'hare")
+    assert row["payload"] == "\x1b[31m\\xff" + "x" * 1000
+    assert exit_code(["quarantine", "show", "--source", "o'hare"]) == 0
+    assert "\\x1b[31m\\xff" + "x" * 94 + "... (1006 bytes)" in capsys.readouterr().out
+
+
+def test_a_retry_is_refused_while_another_process_writes_the_lake(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
+    with sole_writer(made.lake):
+        assert exit_code(["quarantine", "retry"]) == 3
+    told = f"tidemark: process {os.getpid()} writes the lake at {made.lake}; stop it first, or wait for its end.\n"
+    assert capsys.readouterr() == ("", told)
+
+
+def test_a_lake_without_quarantine_has_nothing_to_list_or_to_retry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Lake, "open", classmethod(lambda *_: Lake(conf(tmp_path))))
+    assert [answer(capsys, *words) for words in (["list"], ["show"], ["retry"], ["retry", "--dry-run"])] == [[], [], [], []]
