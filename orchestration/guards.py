@@ -21,7 +21,7 @@ def refuse_damage(lake: Lake, flows: Iterable[str]) -> None:
         if damages := damaged_log(path):
             raise TidemarkError(f"the log of {name} is not as it was written: {listed(damages)}.\n  {_way_out_of_table(lake, name)}")
     for flow in flows:
-        if (lake.checkpoint(flow)).exists() and (damages := damaged_checkpoint(lake.checkpoint(flow))):
+        if lake.checkpoint(flow).exists() and (damages := damaged_checkpoint(lake.checkpoint(flow))):
             raise TidemarkError(f"the checkpoint of {flow} is not as it was written: {listed(damages)}.\n  {way_out(lake, flow)}")
 
 
