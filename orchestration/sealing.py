@@ -46,14 +46,15 @@ def _seal_checkpoint(seal: Seal) -> None:
     """Nothing of a batch that is not finished: another attempt may write its state anew."""
     commits = seal.folder / "commits"
     newest = max(numbers(commits), default=None)
-    if newest is None or f"commits/{newest}" in seal.marks:
+    if newest is None:
         return
     finished_at = (commits / str(newest)).stat().st_mtime_ns
-    found = {name_of(seal, file): written_at for file, written_at in _of_a_checkpoint(seal.folder)}
+    found = {name_of(seal, file): (file, written_at) for file, written_at in _of_a_checkpoint(seal.folder)}
     gone = seal.marks.keys() - found.keys()
     if len(gone) > len(found):
         seal.forget(gone)
-    seal.extend([f"commits/{newest}", *(name for name, at in sorted(found.items()) if at < finished_at)])
+    whole = (name for name, (file, at) in sorted(found.items()) if at < finished_at or _is_of_state(file, newest + 1))
+    seal.extend([f"commits/{newest}", *whole])
 
 
 def _of_a_checkpoint(checkpoint: Path) -> Iterator[tuple[Path, int]]:
@@ -63,6 +64,11 @@ def _of_a_checkpoint(checkpoint: Path) -> Iterator[tuple[Path, int]]:
         if not file.name.startswith(".") and file.is_file():
             with suppress(FileNotFoundError):
                 yield file, file.stat().st_mtime_ns
+
+
+def _is_of_state(file: Path, version: int) -> bool:
+    """Of a version or an earlier one. Spark writes snapshots of state when the batch has long ended."""
+    return file.suffix in {".delta", ".changelog", ".snapshot", ".zip"} and number(file) <= version
 
 
 def _seal_table(seal: Seal) -> None:

@@ -98,7 +98,7 @@ def built(spark: SparkSession, provider: str, folder: Path) -> Damaged:
     land(folder, "2.json", [*readings(45, 80, 1), event("fridge", "power", 5, START + timedelta(minutes=3))])
     run(made, spark)
     DeltaTable(made.lake / "silver" / "readings").create_checkpoint()
-    Sealing(Lake(made), []).go_on()
+    Sealing(Lake(made), ["silver.readings", "gold.kitchen"]).go_on()
     shutil.copytree(made.lake, folder / "whole")
     spark.conf.set(PROVIDER, HEAP_STORE)
     return Damaged(made, spark)

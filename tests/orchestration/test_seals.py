@@ -54,9 +54,11 @@ def test_a_batch_that_is_not_finished_may_be_written_anew(tmp_path: Path) -> Non
     made = conf(tmp_path)
     checkpoint = finished(made, range(2))
     state = written(checkpoint, "state/0/0/3.delta", 30)
+    written(checkpoint, "state/0/0/2.snapshot", 30)
     Sealing(Lake(made), [FLOW]).go_on()
     state.write_text("by another attempt")
     assert damaged_checkpoint(checkpoint) == []
+    assert "state/0/0/2.snapshot" in Seal(checkpoint).marks
     finished(made, range(2, 3))
     state.write_text("by nobody")
     assert damaged_checkpoint(checkpoint) == [Damage(state, "has 9 bytes and had 17")]
