@@ -65,6 +65,10 @@ chaos: install ## kill a run at ROUNDS=10 random moments, each in a lake of its 
 	$(call step,"seeds $(SEED) and on")
 	ROUNDS=$(ROUNDS) SEED=$(SEED) $(PY) -m pytest -v --capture=no tests/orchestration/test_kill.py -k random_moment
 
+.PHONY: damage
+damage: install ## damage each kind of file in each way, and see that it is refused, named or mended
+	DAMAGE=all $(PY) -m pytest -v tests/damage
+
 HOSTILE ?= 1000000
 .PHONY: fuzz
 fuzz: install ## bring HOSTILE=1000000 hostile payloads through a lake and account for each; SEED=... repeats, and is printed

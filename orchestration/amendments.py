@@ -5,7 +5,6 @@ in gold.<group>_late. Windows of either are computed anew from silver and append
 change. How far a round reaches is written down before it begins, so that a run after a crash repeats exactly the same round.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
@@ -19,7 +18,9 @@ from gold.amendments import OF_WINDOW, behind, recomputed
 from gold.revisions import VECTOR_KEY, WINDOW_KEY, changed, next_revision
 from gold.spec import Group, Late
 from gold.vectors import vectors
-from orchestration.durably import write_durably
+from orchestration.checkpoints import newest_batch, way_out
+from orchestration.durably import read_durably, write_durably
+from orchestration.errors import TidemarkError
 from orchestration.lake import Lake
 from orchestration.reach import Reach, closed_until_ms, reach, read_by
 from orchestration.tables import Table, append, max_in_log
@@ -51,6 +52,22 @@ def amend_all(lake: Lake, streams: dict[str, list[Group]]) -> Iterator[int]:
 def begin_at(lake: Lake, stream: str, reached: Reach) -> None:
     """As if a round had ended there."""
     _write(lake, stream, 0, reached, None)
+
+
+def refuse_older(lake: Lake, stream: str, groups: Sequence[Group]) -> None:
+    """Rounds that are counted again from a number that tables know already, would vanish: Delta takes them for repeats."""
+    number, _, _ = _read(lake, stream)
+    begun = newest_batch(lake.checkpoint(f"gold.{stream}") / "offsets")
+    for table, known, word in (
+        *((table, number, "round") for group in groups for table in gold_tables(lake, group)[:2]),
+        *((gold_tables(lake, group)[2], begun, "batch") for group in groups),
+    ):
+        written = DeltaTable(table.path).transaction_version(lake.app_id(NAME, table.name))
+        if written is not None and written > known:
+            raise TidemarkError(
+                f"the checkpoint of gold.{stream} at {lake.checkpoint(f'gold.{stream}')} is older than {table.name}, which holds"
+                f" {word} {written} of amendments: the checkpoint knows {known}.\n  {way_out(lake, f'gold.{stream}')}"
+            )
 
 
 def is_amended(lake: Lake, stream: str, reached: Reach) -> bool:
@@ -182,7 +199,7 @@ def _read(lake: Lake, stream: str) -> tuple[int, Reach, Reach | None]:
     file = lake.checkpoint(f"gold.{stream}") / FILE
     if not file.exists():
         return 0, NOWHERE, None
-    state = json.loads(file.read_text())
+    state = read_durably(file, way_out(lake, f"gold.{stream}"))
     return state["number"], Reach(**state["after"]), Reach(**state["up_to"]) if state["up_to"] else None
 
 

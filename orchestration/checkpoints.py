@@ -1,14 +1,18 @@
-"""Checkpoints: what binds a flow's progress to its tables."""
+"""Checkpoints: what binds a flow's progress to its tables, and when the two do not fit together."""
 
-import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from orchestration.durably import write_durably
+from deltalake import DeltaTable
+
+from orchestration.durably import read_durably, write_durably
 from orchestration.errors import TidemarkError
 from orchestration.lake import Lake
 from orchestration.offsets import knows_sources_by_name
 from orchestration.plans import Plan, differences, plan_of
+from orchestration.seals import Seal
 from orchestration.tables import Table, max_in_log
 
 BINDING = "tidemark.json"
@@ -39,29 +43,64 @@ def bind(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
     checkpoint, plan = lake.checkpoint(flow), plan_of(lake.conf, flow)
     if (checkpoint / BINDING).exists():
         _refuse_places(checkpoint, flow)
-        _refuse_another_plan(checkpoint, flow, plan)
+        binding = read_durably(checkpoint / BINDING, way_out(lake, flow))
+        _refuse_foreign(lake, flow, binding, written)
+        _refuse_another_plan(flow, binding["plan"], plan)
+        _refuse_older(lake, flow, int(binding["first_bronze_batch"]), written)
         return
-    for table in written:
-        batch = max_in_log(table, "bronze_batch" if flow.startswith(("bronze.", "silver.")) else "gold_batch")
-        if batch is not None and not flow.startswith("bronze."):
-            raise TidemarkError(
-                f"{table.name} holds rows, but the checkpoint of {flow} at {checkpoint} is missing.\n"
-                "  Restore the checkpoint, or build the next generation from bronze, beside this one, with `tidemark replay`."
-            )
+    _refuse_missing(lake, flow, written)
     newest = max_in_log(written[0], "bronze_batch") if flow.startswith("bronze.") else None
-    begin(lake, flow, THE_BEGINNING, 0 if newest is None else newest + 1)
+    begin(lake, flow, written, THE_BEGINNING, 0 if newest is None else newest + 1)
 
 
-def begin(lake: Lake, flow: str, start: Start, first_bronze_batch: int = 0) -> None:
-    """Bind a checkpoint that is not there yet."""
-    binding = {"flow": flow, "generation": lake.generation.holder(flow), "first_bronze_batch": first_bronze_batch}
+def begin(lake: Lake, flow: str, written: tuple[Table, ...], start: Start, first_bronze_batch: int = 0) -> None:
+    """Bind a checkpoint that is not there yet to the tables that the flow writes."""
+    Seal(lake.checkpoint(flow)).break_off()
+    binding = _owner(lake, flow) | {"tables": _ids(written), "first_bronze_batch": first_bronze_batch}
     write_durably(lake.checkpoint(flow) / BINDING, binding | {"start": asdict(start), "plan": plan_of(lake.conf, flow)})
 
 
 def start_of(lake: Lake, flow: str) -> Start:
     """Of a flow that is bound; the beginning, of one that is not."""
     file = lake.checkpoint(flow) / BINDING
-    return Start(**json.loads(file.read_text())["start"]) if file.exists() else THE_BEGINNING
+    return Start(**read_durably(file, way_out(lake, flow))["start"]) if file.exists() else THE_BEGINNING
+
+
+def first_bronze_batch(lake: Lake, table: Table) -> int:
+    """What the checkpoint's batch 0 is called in bronze; batches never share a number, also when a checkpoint is replaced."""
+    return int(read_durably(lake.checkpoint(table.name) / BINDING, way_out(lake, table.name))["first_bronze_batch"])
+
+
+def way_out(lake: Lake, flow: str) -> str:
+    """What mends the checkpoint of a flow."""
+    if flow.startswith("bronze."):
+        return (
+            f"Restore the checkpoint, or move {lake.checkpoint(flow)} away: the landed files are then read again, and silver drops what was"
+            " there before as duplicates."
+        )
+    return "Restore the checkpoint, or run `tidemark replay` to build silver and gold anew from bronze, beside the old ones."
+
+
+def _owner(lake: Lake, flow: str) -> dict[str, object]:
+    return {"pipeline": lake.conf.pipeline, "flow": flow, "generation": lake.generation.holder(flow)}
+
+
+def _ids(written: tuple[Table, ...]) -> dict[str, str]:
+    """Delta gives every table an id when it is made."""
+    return {table.name: str(DeltaTable(table.path).metadata().id) for table in written if DeltaTable.is_deltatable(str(table.path))}
+
+
+def _refuse_foreign(lake: Lake, flow: str, binding: Mapping[str, Any], written: tuple[Table, ...]) -> None:
+    about = f"the checkpoint of {flow} at {lake.checkpoint(flow)}"
+    for word, ours in _owner(lake, flow).items():
+        if binding[word] != ours:
+            raise TidemarkError(f"{about} is of {word} {binding[word]}, and not of {ours}.\n  {way_out(lake, flow)}")
+    for name, ours in _ids(written).items():
+        if binding["tables"].get(name, ours) != ours:
+            raise TidemarkError(
+                f"{about} belongs to another {name} than the one at {lake.table_path(name)}: one of them is of another lake, or was made"
+                f" anew.\n  {way_out(lake, flow)}"
+            )
 
 
 def _refuse_places(checkpoint: Path, flow: str) -> None:
@@ -72,8 +111,8 @@ def _refuse_places(checkpoint: Path, flow: str) -> None:
         )
 
 
-def _refuse_another_plan(checkpoint: Path, flow: str, plan: Plan) -> None:
-    changed = differences(json.loads((checkpoint / BINDING).read_text())["plan"], plan)
+def _refuse_another_plan(flow: str, began_with: Plan, plan: Plan) -> None:
+    changed = differences(began_with, plan)
     if changed:
         raise TidemarkError(
             f"{flow} cannot go on: {'; '.join(changed)}.\n"
@@ -81,7 +120,31 @@ def _refuse_another_plan(checkpoint: Path, flow: str, plan: Plan) -> None:
         )
 
 
-def first_bronze_batch(lake: Lake, table: Table) -> int:
-    """What the checkpoint's batch 0 is called in bronze; batches never share a number, also when a checkpoint is replaced."""
-    binding = json.loads((lake.checkpoint(table.name) / BINDING).read_text())
-    return int(binding["first_bronze_batch"])
+def _refuse_older(lake: Lake, flow: str, first_bronze_batch: int, written: tuple[Table, ...]) -> None:
+    """What a checkpoint that was restored alone appends, Delta would take for a repeat: rows would vanish."""
+    begun = newest_batch(lake.checkpoint(flow) / "offsets")
+    for table in written:
+        version = DeltaTable(table.path).transaction_version(lake.app_id(flow, table.name))
+        batch = -1 if version is None else version - (first_bronze_batch if flow.startswith("bronze.") else 0)
+        if batch > begun:
+            raise TidemarkError(
+                f"the checkpoint of {flow} at {lake.checkpoint(flow)} is older than {table.name}: it has come to batch {begun}, and the"
+                f" table holds batch {batch}.\n  {way_out(lake, flow)}"
+            )
+
+
+def newest_batch(log: Path) -> int:
+    """The greatest number in one of a checkpoint's logs; -1 in an empty one."""
+    return max((int(file.name) for file in log.glob("*") if file.name.isdecimal()), default=-1)
+
+
+def _refuse_missing(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
+    if newest_batch(lake.checkpoint(flow) / "offsets") >= 0:
+        raise TidemarkError(f"{lake.checkpoint(flow) / BINDING} is gone.\n  {way_out(lake, flow)}")
+    if flow.startswith("bronze."):
+        return
+    for table in written:
+        if max_in_log(table, "bronze_batch" if flow.startswith("silver.") else "gold_batch") is not None:
+            raise TidemarkError(
+                f"{table.name} holds rows, but the checkpoint of {flow} at {lake.checkpoint(flow)} is missing.\n  {way_out(lake, flow)}"
+            )

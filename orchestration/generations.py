@@ -4,7 +4,6 @@ A row of ops.generations says which one serves from then on, so that a swap is o
 folders, what a replay built lies in `generations/<number>` below it. A replay of one group builds only that; the rest stays where it is.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -13,7 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from orchestration.durably import write_durably
+from orchestration.damage import damaged_log
+from orchestration.durably import read_durably, write_durably
+from orchestration.errors import TidemarkError
+from orchestration.seals import listed
 
 TABLE = "ops.generations"
 FOLDER = "generations"
@@ -63,6 +65,8 @@ def swaps(lake: Path) -> list[Generation]:
     path = Generation().table(lake, TABLE)
     if not DeltaTable.is_deltatable(str(path)):
         return [Generation()]
+    if damages := damaged_log(path):
+        raise TidemarkError(f"the log of {TABLE} is not as it was written: {listed(damages)}.\n  Restore it from a backup.")
     rows = pa.table(DeltaTable(path).to_pyarrow_table()).to_pylist(maps_as_pydicts="strict")
     return [Generation(), *sorted((Generation(**row) for row in rows), key=lambda each: each.swap)]
 
@@ -87,7 +91,7 @@ def proposed(lake: Path) -> Generation | None:
     file = lake / FOLDER / PROPOSED
     if not file.exists():
         return None
-    fields = json.loads(file.read_text())
+    fields = read_durably(file, "Remove it, and ask again, with `tidemark replay` or `tidemark rollback`.")
     return None if fields["swap"] <= serving(lake).swap else Generation(**fields)
 
 

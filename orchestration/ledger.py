@@ -1,23 +1,20 @@
 """The ledger: a job that follows silver.readings and accounts for every measurement of the bronze batches that silver has passed.
 
 What is not among the readings goes to silver.quarantine, silver.late or silver.duplicates; one row a batch and source in ops.ledger
-says how many went where. A range of batches is written down before it is accounted for, as Spark does with offsets, so that a run
-after a crash repeats exactly the same range, and Delta refuses what is there already.
+says how many went where. Each append carries the last batch of its range, so that a run after a crash finds the range that was begun in
+the tables, and repeats exactly that: Delta refuses what is there already.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.durably import write_durably
 from orchestration.lake import Lake
 from orchestration.status import Batch, last_batch, read_up_to
 from orchestration.tables import append, append_rows, max_in_log
@@ -72,8 +69,7 @@ def newest_read(lake: Lake, flow: str, batch: Batch, source: str) -> int | None:
 
 def accounted_for(lake: Lake) -> int:
     """The newest bronze batch that the ledger has passed; -1 before the first."""
-    batch = DeltaTable(lake.table_path(TABLE)).transaction_version(lake.app_id(NAME, TABLE))
-    return -1 if batch is None else batch
+    return _appended(lake, TABLE)
 
 
 def counted(kinds: Mapping[str, DataFrame]) -> Counts:
@@ -92,20 +88,17 @@ def count_rows(counts: Counts) -> pa.Table:
 
 
 def _begun(lake: Lake) -> Range | None:
-    """The range that a run before this one wrote down and did not finish."""
-    if not _file(lake).exists():
-        return None
-    batches = Range(**json.loads(_file(lake).read_text()))
-    return batches if batches.up_to > accounted_for(lake) else None
+    """The range of which a run before this one wrote a part."""
+    after, known = accounted_for(lake), (_appended(lake, f"silver.{name}") for name in ("quarantine", "late", "duplicates"))
+    up_to = max(known)
+    return Range(after, up_to) if up_to > after else None
 
 
 def _begin(lake: Lake) -> Range | None:
     after, passed = accounted_for(lake), passed_by_silver(lake)
     if passed is None or passed <= after:
         return None
-    batches = range_after(lake, after, passed)
-    write_durably(_file(lake), asdict(batches))
-    return batches
+    return range_after(lake, after, passed)
 
 
 def range_after(lake: Lake, after: int, last: int) -> Range:
@@ -168,5 +161,7 @@ def _append(lake: Lake, batches: Range, name: str, rows: DataFrame, count: int |
     append(rows.coalesce(1), lake.tables[name], lake.app_id(NAME, name), batches.up_to, count)
 
 
-def _file(lake: Lake) -> Path:
-    return lake.checkpoint(NAME) / "range.json"
+def _appended(lake: Lake, name: str) -> int:
+    """The last batch of the newest range that reached a table; -1 for none."""
+    batch = DeltaTable(lake.table_path(name)).transaction_version(lake.app_id(NAME, name))
+    return -1 if batch is None else batch

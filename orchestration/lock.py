@@ -1,38 +1,141 @@
-"""One process writes a lake: two that append to one Delta table on a local disk lose acknowledged commits."""
+"""The lease of a lake: one process writes it, since two that append to one Delta table on a local disk lose acknowledged commits.
+
+The kernel lets go of a lease however its process ends. But a JVM outlives its killed Python for a moment and may go on writing, so it
+holds a lock of its own, and the next writer waits until that is gone.
+"""
 
 import fcntl
+import json
 import os
-from collections.abc import Iterator
+import shlex
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 from orchestration.errors import HeldError
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LEASE, OF_JVM = "writer.lock", "writer.jvm.lock"
+A_LOOK_SECONDS = 0.5
+"""`is_held` holds the lease as well, for a moment."""
+JVM_LEAVES_SECONDS = 120
+POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who writes a lake. `jvm`: process of its Spark, once that has started."""
+
+    pid: int
+    host: str
+    command: str
+    since: str
+    jvm: int | None = None
+
+    def __str__(self) -> str:
+        """As a clause."""
+        return f"process {self.pid} on {self.host} (since {self.since} UTC: {self.command})"
+
+
+class Lease:
+    """Held by this process."""
+
+    def __init__(self, lake: Path, file: TextIO) -> None:
+        """From now on."""
+        command = shlex.join(["tidemark", *sys.argv[1:]])
+        self._lake, self._file = lake, file
+        self._of_jvm: Any = None
+        self._holder = Holder(os.getpid(), socket.gethostname(), command, f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}")
+        self._tell(self._holder)
+
+    def share(self, spark: "SparkSession") -> None:
+        """Let the JVM hold it as well, for as long as it lives: nothing that it writes comes after its lease."""
+        jvm: Any = spark._jvm
+        self._of_jvm = jvm.java.io.RandomAccessFile(str(self._lake / OF_JVM), "rw").getChannel().lock()
+        # What only Python refers to, the JVM may close when Python is gone.
+        jvm.java.lang.System.getProperties().put(f"tidemark.lease.{self._lake}", self._of_jvm)
+        self._tell(Holder(**asdict(self._holder) | {"jvm": jvm.java.lang.ProcessHandle.current().pid()}))
+
+    def let_go(self) -> None:
+        """After work that came to its end: there the JVM has nothing left to write."""
+        if self._of_jvm is not None:
+            self._of_jvm.channel().close()
+
+    def _tell(self, holder: Holder) -> None:
+        self._file.truncate(0)
+        self._file.write(json.dumps(asdict(holder)))
+        self._file.flush()
+
 
 @contextmanager
-def sole_writer(lake: Path) -> Iterator[None]:
-    """Hold the lake; HeldError if another process does. The kernel lets go of it when the holder ends, however it ends."""
+def sole_writer(lake: Path, tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr)) -> Iterator[Lease]:
+    """Hold the lake; HeldError if another process does. `tell` hears of a lease that is taken over, and of waiting."""
     lake.mkdir(parents=True, exist_ok=True)
-    with (lake / "writer.lock").open("a+") as file:
+    with (lake / LEASE).open("a+") as file:
+        if not _within(A_LOOK_SECONDS, lambda: _locked(file, fcntl.flock)):
+            raise HeldError(f"{_holder(file) or 'another process'} writes the lake at {lake}; stop it first, or wait for its end.")
+        gone = _holder(file)
+        if gone is not None:
+            tell(f"tidemark: {gone} ended without a word; its lease of {lake} is taken over.")
+        _await_jvm(lake, gone, tell)
+        lease = Lease(lake, file)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip() or "unknown"
-            raise HeldError(f"process {holder} writes the lake at {lake}; stop it first, or wait for its end.") from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
+            yield lease
+            lease.let_go()
+        finally:
+            file.truncate(0)
 
 
 def is_held(lake: Path) -> bool:
-    """Whether some process writes the lake now."""
-    if not (lake / "writer.lock").exists():
+    """Whether some process writes the lake now, or the JVM of one that is gone."""
+    return not (_is_free(lake / LEASE, fcntl.flock) and _is_free(lake / OF_JVM, fcntl.lockf))
+
+
+def _await_jvm(lake: Path, gone: Holder | None, tell: Callable[[str], None]) -> None:
+    with (lake / OF_JVM).open("a+") as file:
+        if _locked(file, fcntl.lockf):
+            return
+        name = f"the JVM of {gone}" if gone else "the JVM of a process that is gone"
+        tell(f"tidemark: waiting for {name}, which has not ended yet.")
+        if not _within(JVM_LEAVES_SECONDS, lambda: _locked(file, fcntl.lockf)):
+            process = f" {gone.jvm}" if gone and gone.jvm else ""
+            raise HeldError(f"{name} still writes the lake at {lake}; end its process{process}, or wait for its end.")
+
+
+def _is_free(path: Path, lock: Callable[[TextIO, int], None]) -> bool:
+    if not path.exists():
+        return True
+    with path.open() as file:
+        return _locked(file, lock, fcntl.LOCK_SH)
+
+
+def _locked(file: TextIO, lock: Callable[[TextIO, int], None], kind: int = fcntl.LOCK_EX) -> bool:
+    try:
+        lock(file, kind | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):  # either, by POSIX
         return False
-    with (lake / "writer.lock").open() as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+    return True
+
+
+def _within(seconds: float, is_done: Callable[[], bool]) -> bool:
+    end = time.monotonic() + seconds
+    while not (done := is_done()) and time.monotonic() < end:
+        time.sleep(POLL_SECONDS)
+    return done
+
+
+def _holder(file: TextIO) -> Holder | None:
+    """What the lease says; None in one that was let go of, or that a kill left half-written."""
+    file.seek(0)
+    try:
+        return Holder(**json.loads(file.read()))
+    except (ValueError, TypeError):
+        return None

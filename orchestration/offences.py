@@ -1,13 +1,16 @@
 """What the account finds wrong, told for people: each identity with what is wrong with it, beside the payload of its event."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from orchestration.account import COUNTED, EVENTS, KINDS, MEASUREMENTS, WRONG, Account, Books, Rows
+from orchestration.lake import Lake
+from orchestration.sealing import sealed_tables
+from orchestration.seals import Damage
 from silver.spec import Shape
 
 MOST = 10
@@ -46,6 +49,12 @@ def damaged(books: Books) -> Rows:
         for file in pa.table(table.get_add_actions(flatten=True)).to_pylist()
         if _length(path := books.paths[word] / file["path"]) != file["size_bytes"]
     ][:MOST]
+
+
+def unlike_their_seal(lake: Lake, look: Callable[[Path], Sequence[Damage]]) -> Rows:
+    """Files that are not as they were written; `look` says at which of a table."""
+    damages = [damage for path in sealed_tables(lake).values() for damage in look(path)]
+    return [{"bronze_batch": None, "bronze_row": None, "part": None, "wrong": str(damage), "payload": None} for damage in damages][:MOST]
 
 
 def _of_file(path: Path, file: Mapping[str, Any]) -> str:

@@ -36,6 +36,7 @@ from orchestration.snapshots import chosen
 from orchestration.status import added
 from orchestration.tables import ensure, ensure_rows
 from orchestration.work import do
+from orchestration.writing import gold_tables
 
 REBUILT = ("silver.rebuilt", "gold.rebuilt")
 POLL_SECONDS = 0.5
@@ -157,7 +158,7 @@ def _silver(following: Lake, recorded: Recorded, plan: Plan, progress: Progress)
     if first:
         rebuild.copy_before(following, recorded, first)
     _show(rebuild.silver(following, recorded, silver_knowledge(following), first), REBUILT[0], progress)
-    begin(following, OF_SILVER[0], Start(_version_with_state(following), recorded.snapshot.bronze_batch))
+    begin(following, OF_SILVER[0], (following.tables[OF_SILVER[0]],), Start(_version_with_state(following), recorded.snapshot.bronze_batch))
 
 
 def _gold(following: Lake, recorded: Recorded, stream: str, groups: Sequence[Group], progress: Progress) -> None:
@@ -166,7 +167,8 @@ def _gold(following: Lake, recorded: Recorded, stream: str, groups: Sequence[Gro
     until_ms = rebuild.closed_until_ms(following, groups, stream, up_to)
     _show(rebuild.gold(following, recorded, groups, until_ms), REBUILT[1], progress)
     longest = max(following.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
-    begin(following, f"gold.{stream}", Start(_version_with_time(following, until_ms - longest * 1000), up_to, until_ms))
+    written = tuple(table for group in groups for table in gold_tables(following, group)[:2])
+    begin(following, f"gold.{stream}", written, Start(_version_with_time(following, until_ms - longest * 1000), up_to, until_ms))
     amendments.begin_at(following, stream, Reach(-1, until_ms, up_to, up_to, retry.retried(following)))
 
 

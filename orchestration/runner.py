@@ -12,21 +12,21 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from orchestration import cuts, generations, idle, ledger, retry, snapshots
+from orchestration import cuts, generations, idle, ledger, retry
+from orchestration.amendments import refuse_older
 from orchestration.checkpoints import bind
 from orchestration.flows import Flow, Job, gold_amendments, quarantine_retry, streams
 from orchestration.former_sources import former, remember, shapes
+from orchestration.guards import refuse_damage, refuse_older_tables
 from orchestration.intake import Look, claim_settled, claims_folder
 from orchestration.lake import Lake
 from orchestration.progress import Progress
 from orchestration.queries import AVAILABLE_NOW, POLL_SECONDS, Gate, finish, report, run_out, started
 from orchestration.reading import TICKS
 from orchestration.registry import sync
+from orchestration.sealing import WITHOUT_SPARK, Sealing
 from orchestration.tables import ensure, ensure_rows
 from orchestration.work import Work, do
-
-WITHOUT_SPARK = {TICKS: idle.SCHEMA} | {each.TABLE: each.SCHEMA for each in (ledger, snapshots, generations)}
-"""Tables that deltalake writes."""
 
 
 def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
@@ -38,6 +38,7 @@ def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop:
     for flow in (*run.flows["bronze"], *run.flows["silver"]):
         if not stop.is_set():
             run_out(started(lake, [flow], AVAILABLE_NOW, run.gate), progress, run.gate)
+            run.seal()
     account = Work(ledger.NAME, run.account)
     try:
         run.close_windows()
@@ -46,6 +47,7 @@ def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop:
     if not stop.is_set() and run.close_idle_windows(patient=False):
         run.close_windows()
     run.settle()
+    run.seal()
 
 
 def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
@@ -66,7 +68,7 @@ def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progres
             next_look = time.monotonic() + lake.conf.engine.trigger_seconds
             if run.flows["bronze"]:
                 _claim(lake, progress)
-            for name, todo in (("ledger", run.account), ("gold", run.round)):
+            for name, todo in (("ledger", run.account), ("gold", run.round), ("seals", run.seal)):
                 if name in behind and not behind[name].is_active:
                     behind.pop(name).finish()
                 if name not in behind:
@@ -77,6 +79,7 @@ def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progres
     finally:
         for work in behind.values():
             work.finish()
+        run.seal()
 
 
 def retry_quarantine(lake: Lake, chosen: retry.Chosen, progress: Progress) -> list[dict[str, Any]]:
@@ -105,7 +108,8 @@ class Run:
 
     def prepare(self) -> None:
         """Registry, folders, tables and checkpoints, before the first query starts."""
-        lake = self._lake
+        lake, names = self._lake, [flow.name for of_layer in self.flows.values() for flow in of_layer]
+        refuse_damage(lake, names)
         remember(lake.conf)
         sync(lake.conf.lake, lake.conf.devices, datetime.now(UTC))
         for name, schema in WITHOUT_SPARK.items():
@@ -114,9 +118,18 @@ class Run:
             ensure(lake.spark, table)
         for flow in (flow for of_layer in self.flows.values() for flow in of_layer):
             bind(lake, flow.name, flow.tables)
+        for flow in self.flows["gold"]:
+            stream = flow.name.removeprefix("gold.")
+            refuse_older(lake, stream, streams(lake)[stream])
+        refuse_older_tables(lake)
+        self._sealing = Sealing(lake, names)
         for source in shapes(lake.conf):
             claims_folder(lake.conf.lake, source).mkdir(parents=True, exist_ok=True)
         retry.finish(lake)
+
+    def seal(self) -> None:
+        """What was finished since the last time."""
+        self._sealing.go_on()
 
     def account(self) -> None:
         """The ledger, as far as silver has come."""

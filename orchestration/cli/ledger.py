@@ -1,6 +1,7 @@
 """`tidemark ledger`: is every event accounted for?"""
 
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, f
 
     \b
     Exit code 1: something is unaccounted, doubled, stray or altered, and the first ten identities are told after the table; or files of
-    the tables are gone or cut, and then these.
+    the tables are gone, cut or other than they were written, and then these.
 
     \b
     Example:
@@ -57,14 +58,17 @@ def taken(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     from rich.console import Console
 
     from orchestration.account import account, opened
+    from orchestration.damage import damaged_files, damaged_log
     from orchestration.former_sources import shapes
     from orchestration.lake import Lake
-    from orchestration.offences import damaged, offences
+    from orchestration.offences import damaged, offences, unlike_their_seal
 
     lake = Lake.open(conf)
     with Console(stderr=True).status("accounting"):
+        if files := unlike_their_seal(lake, damaged_log):
+            return [], files
         books = opened(lake)
-        if files := damaged(books):
+        if files := damaged(books) or unlike_their_seal(lake, partial(damaged_files, since=since)):
             return [], files
         found = account(books, since)
         return found.batches, offences(books, found, shapes(lake.conf))

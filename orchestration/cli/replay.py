@@ -31,6 +31,7 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> N
       tidemark replay --since 2026-01-05
     """
     from orchestration import generations
+    from orchestration.guards import refuse_damaged_records
     from orchestration.lake import Lake
     from orchestration.lock import sole_writer
     from orchestration.progress import Progress
@@ -44,9 +45,11 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> N
         raise click.UsageError("give --since or --group, not both: the gold of a group is always built from all of silver")
     wanted = plan(lake, group, since.date() if since else None)
     with (
-        sole_writer(lake.conf.lake / generations.FOLDER),
+        sole_writer(lake.conf.lake / generations.FOLDER) as lease,
         Progress([*REBUILT, *(flow.name for flow in flows_of(lake, wanted))]) as progress,
     ):
+        refuse_damaged_records(lake, is_everything=wanted == plan(lake, None, None))
+        lease.share(lake.spark)
         following = build(lake, wanted, progress)
         finish(following, wanted, progress)
     click.echo(f"generation {following.generation.generation} serves", err=True)

@@ -10,6 +10,7 @@ import click
 if TYPE_CHECKING:
     from orchestration.flows import Flow, Job
     from orchestration.lake import Lake
+    from orchestration.lock import Lease
 
 
 @click.command(epilog="Example: tidemark run --once")
@@ -33,14 +34,14 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
     from orchestration.runner import run_continuously, run_once
 
     conf, stop, is_first = load(obj["conf"]), threading.Event(), True
-    with sole_writer(conf.lake):
+    with sole_writer(conf.lake) as lease:
         while is_first or not (once or stop.is_set()):
             generations.swap(conf.lake, datetime.now(UTC))
             # Another generation may have been built under another conf.
             lake = Lake.open(obj["conf"])
             chosen = _chosen(flows(lake), layers, names)
             if is_first:
-                _listen(lake, stop)
+                _listen(lake, lease, stop)
             is_first = False
             with Progress([flow.name for flow in chosen]) as progress:
                 (run_once if once else run_continuously)(lake, chosen, progress, stop)
@@ -53,11 +54,11 @@ def _chosen(known: "list[Flow | Job]", layers: tuple[str, ...], names: tuple[str
     return [flow for flow in known if (not layers or flow.layer in layers) and (not names or flow.name in names)]
 
 
-def _listen(lake: "Lake", stop: threading.Event) -> None:
-    """Start the session, and take signals as a wish to end."""
+def _listen(lake: "Lake", lease: "Lease", stop: threading.Event) -> None:
+    """Start the session, under the lease too, and take signals as a wish to end."""
     # What a process ignores, the JVM that it starts ignores too: a signal to the whole group, as a terminal and systemd send it,
     # then reaches this process alone. And pyspark takes SIGINT for itself when its context starts, so ours come after that.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _ = lake.spark
+    lease.share(lake.spark)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

@@ -1,7 +1,8 @@
 """`tidemark verify`: does every table hold what bronze gives?"""
 
 from dataclasses import asdict
-from datetime import datetime
+from datetime import date, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +10,13 @@ import click
 from orchestration.cli.rows import format_option, show
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from orchestration.conf.model import Conf
+    from orchestration.seals import Damage
     from orchestration.verify.check import Report
+    from orchestration.verify.compare import Outcome
 
 COLUMNS = ("table", "rows", "differences", "seconds")
 SIDE_BY_SIDE = ("table", "row", "what", "in_table", "from_bronze")
@@ -35,33 +42,17 @@ def command(obj: dict[str, Any], groups: tuple[str, ...], since: datetime | None
     rows         rows compared; of bronze.events, measurements that its events hold
     differences  rows that are missing, too many, or other than bronze gives
     Below the tables come the first ten differences of each, side by side (with --format json in `first`).
-    Exit code 1: there are differences.
+    Exit code 1: there are differences; or files are other than they were written, and then these.
 
     \b
     Example:
       tidemark verify --group kitchen --since 2026-01-05
     """
-    from rich.console import Console
-
     from orchestration.conf.load import load
-    from orchestration.lake import Lake
-    from orchestration.lock import is_held
-    from orchestration.retry import begun
-    from orchestration.snapshots import chosen
-    from orchestration.verify.check import verify
-    from orchestration.verify.cut import latest_cut, pinned_cut
 
     conf = load(obj["conf"])
     _check_groups(groups, conf.groups)
-    pinned = chosen(conf.lake, snapshot) if snapshot is not None or is_held(conf.lake) or begun(Lake(conf)) else None
-    with Console(stderr=True).status("starting") as status:
-        report = verify(
-            pinned_cut(conf, pinned) if pinned else latest_cut(conf),
-            conf,
-            groups or None,
-            since.date() if since else None,
-            lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"),
-        )
+    report = _report(conf, groups, since.date() if since else None, snapshot)
     _show(report, format)
     return 0 if report.is_clean else 1
 
@@ -74,6 +65,47 @@ def _show(report: "Report", format: str) -> None:
         show(differences, format, SIDE_BY_SIDE)
     if any(each["table"] == "silver.quarantine" and each["what"] != "missing" for each in differences):
         click.echo("today's conf judges rows of silver.quarantine otherwise: `tidemark quarantine retry` judges them again", err=True)
+
+
+def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot: int | None) -> "Report":
+    """Files that are not as they were written, then the tables; only the files where these cannot be read."""
+    from rich.console import Console
+
+    from orchestration.damage import damaged_files, damaged_log
+    from orchestration.lake import Lake
+    from orchestration.lock import is_held
+    from orchestration.retry import begun
+    from orchestration.snapshots import chosen
+    from orchestration.verify.check import Report, verify
+    from orchestration.verify.cut import latest_cut, pinned_cut
+
+    with Console(stderr=True).status("looking at the files") as status:
+        if logs := _damaged(conf, damaged_log):
+            return Report(logs)
+        files = _damaged(conf, partial(damaged_files, since=since))
+        try:
+            pinned = chosen(conf.lake, snapshot) if snapshot is not None or is_held(conf.lake) or begun(Lake(conf)) else None
+            cut = pinned_cut(conf, pinned) if pinned else latest_cut(conf)
+            found = verify(cut, conf, groups or None, since, lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"))
+        except Exception:
+            if not files:
+                raise
+            return Report(files)
+        return Report((*files, *found.outcomes))
+
+
+def _damaged(conf: "Conf", look: "Callable[[Path], Sequence[Damage]]") -> "tuple[Outcome, ...]":
+    """One for each table of which it finds files that are not as they were written."""
+    from orchestration.lake import Lake
+    from orchestration.sealing import sealed_tables
+    from orchestration.verify.compare import FIRST, Difference, Outcome
+
+    found = {table: look(path) for table, path in sealed_tables(Lake(conf)).items()}
+    return tuple(
+        Outcome(table, 0, len(damages), tuple(Difference(table, str(each.file), "damaged", each.what, None) for each in damages[:FIRST]))
+        for table, damages in found.items()
+        if damages
+    )
 
 
 def _check_groups(asked: tuple[str, ...], declared: dict[str, Any]) -> None:

@@ -3,14 +3,16 @@
 `make chaos ROUNDS=10` kills at random moments; a round is told by its seed and comes again by SEED.
 """
 
+import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pandas as pd
@@ -20,6 +22,8 @@ from pyspark.sql import SparkSession
 from orchestration import idle, ledger
 from orchestration.conf.starter import write_starter
 from orchestration.lake import Lake
+from orchestration.lock import is_held, sole_writer
+from orchestration.runner import Run
 from orchestration.simulate.feed import in_order
 from orchestration.simulate.landing import Landing
 from orchestration.simulate.plan import DEFAULT_START, Odds, plan
@@ -116,7 +120,9 @@ def test_a_kill_at_a_random_moment_leaves_the_same_tables_as_none(
 def test_a_run_stopped_by_sigterm_then_by_ctrl_c_then_killed_between_two_tables_leaves_the_same_tables_as_none(
     spark: SparkSession, plant: Callable[[str], Path], undisturbed: Path
 ) -> None:
-    """Signals go to the whole process group, as systemd and a terminal send them, and end a run after its batch. The kill is in gold."""
+    """Signals go to the whole process group, as systemd and a terminal send them, and end a run after its batch. The kill is in gold, and
+    of Python alone: the next run waits for the JVM.
+    """
     folder = plant("disturbed")
     with running(folder) as process:
         await_while_it_runs(process, (folder / "lake" / "writer.lock").exists)
@@ -126,17 +132,23 @@ def test_a_run_stopped_by_sigterm_then_by_ctrl_c_then_killed_between_two_tables_
     with running(folder) as process:
         assert exit_code_after(process, signal.SIGINT, lambda: commits(folder, "silver.readings") > 0) == 0, told_by(folder)
     assert 0 < commits(folder, "silver.readings") < FILES
-    assert was_killed(folder, lambda: any(commits(folder, name) for name in TABLES if name.startswith("gold."))), told_by(folder)
-    run(Lake.open(folder / "conf").conf, spark)
+    with running(folder) as process:
+        assert await_while_it_runs(process, lambda: any(commits(folder, name) for name in TABLES if name.startswith("gold.")))
+        with sole_writer(folder / "lake", once_it_waits_for_the_jvm_of(killed_alone(process, folder), folder)):
+            run(Lake.open(folder / "conf").conf, spark)
     assert_same_tables(folder, undisturbed)
 
 
-def test_a_batch_that_reached_its_table_and_not_its_checkpoint_is_repeated_without_a_trace(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_batch_that_reached_its_table_and_not_its_checkpoint_is_repeated_without_a_trace(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a kill between the two leaves, of every flow at once. Delta refuses the second write, but state is brought up to date."""
     made = conf(tmp_path)
     times = minutes(DEFAULT_START, 90)
     land(tmp_path, "1.json", ["{broken", *(event("oven", "temperature", minute, times[minute]) for minute in range(45))])
-    run(made, spark)
+    with monkeypatch.context() as killed:
+        killed.setattr(Run, "seal", lambda _: None)  # a batch is sealed when it is finished
+        run(made, spark)
     logs = list((made.lake / "checkpoints").glob("*/commits"))
     assert len(logs) == 4
     for log in logs:
@@ -180,15 +192,41 @@ def running(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         try:
             yield process
         finally:
-            if process.poll() is None:
+            with suppress(ProcessLookupError):  # nothing is left
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+def killed_alone(process: subprocess.Popen[bytes], folder: Path) -> dict[str, int]:
+    """Kill the Python of a run while its JVM is stopped, and so is left behind; what its lease says."""
+    lease: dict[str, int] = json.loads((folder / "lake" / "writer.lock").read_text())
+    os.kill(lease["jvm"], signal.SIGSTOP)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    assert is_held(folder / "lake")
+    return lease
+
+
+def once_it_waits_for_the_jvm_of(lease: dict[str, int], folder: Path) -> Callable[[str], None]:
+    """To be told by the next run who is waited for; then the JVM goes on."""
+    heard: list[str] = []
+
+    def told(line: str) -> None:
+        heard.append(line)
+        if len(heard) == 2:
+            assert f"process {lease['pid']} " in heard[0]
+            assert heard[0].endswith(f"ended without a word; its lease of {folder / 'lake'} is taken over.")
+            assert f"waiting for the JVM of process {lease['pid']} " in heard[1]
+            os.kill(lease["jvm"], signal.SIGCONT)
+
+    return told
 
 
 def assert_refused(folder: Path, holder: int) -> None:
     """A second run ends at once and says who writes the lake."""
     second = subprocess.run([*TIDEMARK, str(folder / "conf"), "run", "--once"], capture_output=True, text=True, check=False)
     assert (second.returncode, second.stdout) == (3, "")
-    assert second.stderr == f"tidemark: process {holder} writes the lake at {folder / 'lake'}; stop it first, or wait for its end.\n"
+    who = rf"process {holder} on \S+ \(since .* UTC: tidemark --conf \S+ run --once\)"
+    assert re.fullmatch(rf"tidemark: {who} writes the lake at {folder / 'lake'}; stop it first, or wait for its end.\n", second.stderr)
 
 
 def was_killed(folder: Path, is_time: Callable[[], bool]) -> bool:

@@ -1,0 +1,104 @@
+"""A lake to damage, as often as a test likes."""
+
+import io
+import shutil
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from orchestration.cli.app import exit_code
+from orchestration.conf.model import Conf
+from orchestration.lake import Lake
+from orchestration.sealing import Sealing
+from orchestration.session import HEAP_STORE
+from tests.lakes import KITCHEN, conf, event, land, minutes, multiset, run, table
+from tests.rows import at
+
+START = at("2026-01-05T00:00:00")
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+CLOCK = {"ingested_at", "ingested_on", "received_at"}
+TABLES = (
+    *("bronze.events", "silver.readings", "silver.quarantine", "silver.late", "silver.duplicates", "ops.ledger"),
+    *("gold.kitchen_aggregates", "gold.kitchen_vectors", "gold.kitchen_late"),
+)
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A lake to damage, again and again: at the same place, since bronze knows files by where they are."""
+
+    made: Conf
+    spark: SparkSession
+
+    @property
+    def folder(self) -> Path:
+        return self.made.folder
+
+    def restore(self) -> None:
+        """As it was before any damage."""
+        shutil.rmtree(self.made.lake)
+        shutil.copytree(self.folder / "whole", self.made.lake)
+        (self.folder / "landing" / "3.json").unlink(missing_ok=True)
+        self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+
+    def go_on(self) -> None:
+        """With events of which some are late, some were there before, one is broken."""
+        late = event("oven", "temperature", 5, START + timedelta(minutes=4, seconds=7))
+        land(self.folder, "3.json", [*readings(78, 120, 1), *readings(120, 122, 2), "{broken", late])
+        run(self.made, self.spark)
+
+    def content(self) -> dict[str, Mapping[Any, int]]:
+        """Every table as a multiset of its rows, without the instants at which something was run."""
+        found = {name: table(self.made, name) for name in TABLES}
+        return {name: multiset(rows, sorted({*rows.columns} - CLOCK)) for name, rows in found.items()}
+
+    @cached_property
+    def undisturbed(self) -> dict[str, Mapping[Any, int]]:
+        """What the tables hold when nothing was damaged."""
+        self.restore()
+        self.go_on()
+        content = self.content()
+        self.restore()
+        return content
+
+    def serve(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """To the command line, whatever conf it is told."""
+        for place in ("orchestration.conf.load.load", "orchestration.lake.load"):
+            monkeypatch.setattr(place, lambda _: self.made)
+
+    def answers(self, command: str, *options: str) -> tuple[int, str]:
+        """Exit code and output of a command."""
+        printed = io.StringIO()
+        with redirect_stdout(printed), redirect_stderr(printed):
+            code = exit_code([command, *options])
+        return code, printed.getvalue()
+
+
+def readings(first: int, last: int, value: int) -> list[str]:
+    """A reading a minute, from the first to before the last."""
+    return [event("oven", "temperature", value * n, time) for n, time in enumerate(minutes(START, last)) if n >= first]
+
+
+def built(spark: SparkSession, provider: str, folder: Path) -> Damaged:
+    """Of two bronze batches, with late rows and duplicates; as it was after the first, it is in `earlier`."""
+    made = conf(folder, groups={"kitchen": KITCHEN})
+    spark.conf.set(PROVIDER, provider)
+    land(folder, "1.json", [*readings(0, 45, 1), "{broken", *readings(3, 5, 1)])
+    run(made, spark)
+    DeltaTable(made.lake / "silver" / "readings").create_checkpoint()
+    shutil.copytree(made.lake, folder / "earlier")
+    land(folder, "2.json", [*readings(45, 80, 1), event("fridge", "power", 5, START + timedelta(minutes=3))])
+    run(made, spark)
+    DeltaTable(made.lake / "silver" / "readings").create_checkpoint()
+    Sealing(Lake(made), ["silver.readings", "gold.kitchen"]).go_on()
+    shutil.copytree(made.lake, folder / "whole")
+    spark.conf.set(PROVIDER, HEAP_STORE)
+    return Damaged(made, spark)

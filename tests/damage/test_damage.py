@@ -1,0 +1,103 @@
+"""Damage to any file of a lake is refused, named or mended, and never silently wrong; a table in ARCHITECTURE.md says which of them.
+
+A sample of the cells is in every run of the tests; `make damage` (DAMAGE=all) looks at all of them.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from orchestration.errors import TidemarkError
+from orchestration.generations import serving
+from orchestration.session import HEAP_STORE, ROCKSDB_STORE
+from tests.damage.cells import PARTS, WAYS, inflict
+from tests.damage.damaged import PROVIDER, Damaged, built
+
+ROW = re.compile(r"^\| (.+?) \|" + r" (refused|named|mended|-) \|" * len(WAYS) + "$", re.MULTILINE)
+SAID: Mapping[tuple[str, str], str] = {
+    (row[1], way): row[2 + n]
+    for row in ROW.finditer((Path(__file__).parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    for n, way in enumerate(WAYS)
+}
+ALL = [cell for cell, word in SAID.items() if word != "-"]
+ONE_A_PART = [(part, WAYS[n % len(WAYS)]) for n, part in enumerate(PARTS)]
+# What is mended takes a run of its own; snapshots of state and RocksDB take a session of their own.
+SAMPLE = [cell for cell in ONE_A_PART if SAID.get(cell) in {"refused", "named"} and not re.search("state: snapshot|RocksDB", cell[0])]
+IS_ALL = os.environ.get("DAMAGE") == "all"
+
+
+@pytest.fixture(scope="module", autouse=IS_ALL)
+def often_snapshots_of_state(spark: SparkSession) -> None:
+    """Before any query with state runs in this process."""
+    spark.conf.set("spark.sql.streaming.stateStore.maintenanceInterval", "300ms")
+    spark.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "1")
+
+
+@pytest.fixture(scope="module")
+def in_rocksdb(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Damaged:
+    return built(spark, ROCKSDB_STORE, tmp_path_factory.mktemp("rocksdb"))
+
+
+@pytest.fixture
+def lake(part: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> Iterator[Damaged]:
+    """Of the state store that the part is of."""
+    if "RocksDB" not in part:
+        yield request.getfixturevalue("damaged")
+        return
+    found: Damaged = request.getfixturevalue("in_rocksdb")
+    found.restore()
+    found.serve(monkeypatch)
+    spark.conf.set(PROVIDER, ROCKSDB_STORE)
+    yield found
+    spark.conf.set(PROVIDER, HEAP_STORE)
+
+
+@pytest.mark.parametrize(("part", "way"), ALL if IS_ALL else SAMPLE)
+def test_damage_is_refused_named_or_mended_as_architecture_says(part: str, way: str, lake: Damaged) -> None:
+    expected = lake.undisturbed if SAID[part, way] == "mended" else {}
+    file = inflict(part, way, lake.made.lake, lake.folder / "earlier")
+    match SAID[part, way]:
+        case "refused":
+            with pytest.raises(TidemarkError) as refused:
+                lake.go_on()
+            # A file of ours that is older is right in itself: the sentence tells its checkpoint.
+            is_ours = file.name in {"tidemark.json", "amendments.json"}
+            assert str(file.parent if is_ours else file) in str(refused.value)
+            assert re.search(r"\n  (Restore|Move) ", str(refused.value))
+        case "named":
+            for command in ("ledger", "verify"):
+                code, told = lake.answers(command, "--format", "json")
+                assert (code, file.name in told) == (1, True), told
+        case _:
+            lake.go_on()
+            assert [lake.answers(command, "--format", "json")[0] for command in ("ledger", "verify")] == [0, 0]
+            assert lake.content() == expected
+
+
+@pytest.mark.skipif(not IS_ALL, reason="a lake with its state in RocksDB takes half a minute; the other cells show that in the heap")
+def test_state_in_rocksdb_goes_on_when_nothing_is_damaged(in_rocksdb: Damaged, damaged: Damaged, spark: SparkSession) -> None:
+    spark.conf.set(PROVIDER, ROCKSDB_STORE)
+    found = in_rocksdb.undisturbed
+    spark.conf.set(PROVIDER, HEAP_STORE)
+    assert found == damaged.undisturbed
+
+
+@pytest.mark.skipif(not IS_ALL, reason="a replay takes as long as all other cells of the sample")
+@pytest.mark.parametrize("part", ["offsets", "rounds of amendments", "Delta log, gold"])
+def test_a_replay_mends_what_the_refusal_says_that_it_mends(part: str, damaged: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.nice", lambda _: 0)  # it would stay with all tests after this one
+    inflict(part, "half", damaged.made.lake, damaged.folder / "earlier")
+    with pytest.raises(TidemarkError, match="tidemark replay"):
+        damaged.go_on()
+    assert damaged.answers("replay")[0] == 0
+    damaged.go_on()
+    assert [damaged.answers(command)[0] for command in ("ledger", "verify")] == [0, 0]
+    assert serving(damaged.made.lake).generation == 2
+
+
+def test_architecture_has_every_cell() -> None:
+    assert SAID.keys() == {(part, way) for part in PARTS for way in WAYS}
