@@ -9,8 +9,11 @@ from pyspark.sql import functions as F
 from bronze.events import received
 from gold.spec import Group
 from gold.windows import ticks
+from orchestration.errors import TidemarkError
 from orchestration.intake import claims_folder, position_of
 from orchestration.lake import Lake
+from orchestration.retention import is_whole
+from orchestration.status import last_batch
 
 TICKS = "ops.ticks"
 NO_LIMIT = 2**31 - 1
@@ -34,18 +37,29 @@ def _lines(lake: Lake, source: str) -> DataFrame:
     return received(lines, source, position_of(F.col("_metadata.file_path"), source))
 
 
-def stream(lake: Lake, table: str, first_version: int = 0, files_per_batch: int = NO_LIMIT) -> DataFrame:
-    """A table from a version on, in the order in which it was written.
+def stream(lake: Lake, flow: str, table: str, files_per_batch: int = NO_LIMIT) -> DataFrame:
+    """All of a table, and then what is appended to it, for a flow: from its first version on, in the order in which it was written.
 
+    Where that was compacted, a new flow begins with all that the table holds, in one batch, as without a limit it would anyway.
     A limit takes files of a commit in no order of time, and the watermark then turns away rows that came in time
     (measured: a quarter of an ordered bulk load). So it is for tables whose commits are one file each.
     """
-    options = {"startingVersion": str(first_version), "maxFilesPerTrigger": str(files_per_batch)}
-    return lake.spark.readStream.format("delta").options(**options).load(str(lake.table_path(table)))
+    path = lake.table_path(table)
+    begin = {"startingVersion": "0"}
+    # Delta asks for the first version at the first batch only, and begins with what the table holds where none is given.
+    if last_batch(lake.checkpoint(flow)).last_batch is None and not is_whole(path):
+        if files_per_batch != NO_LIMIT:
+            raise TidemarkError(
+                f"{flow} cannot begin anew: {table} at {path} was compacted, and its commits are no longer there one by one.\n"
+                "  Restore the checkpoint, or build silver and gold anew with `tidemark replay`."
+            )
+        begin = {}
+    options = begin | {"maxFilesPerTrigger": str(files_per_batch)}
+    return lake.spark.readStream.format("delta").options(**options).load(str(path))
 
 
 def with_ticks(lake: Lake, name: str, groups: Sequence[Group], readings: DataFrame) -> DataFrame:
     """Readings of a gold stream and, if one of its groups closes when idle, its ticks."""
     if all(group.idle_close_seconds is None for group in groups):
         return readings
-    return readings.unionByName(ticks(stream(lake, TICKS).where(F.col("stream") == name), groups))
+    return readings.unionByName(ticks(stream(lake, f"gold.{name}", TICKS).where(F.col("stream") == name), groups))
