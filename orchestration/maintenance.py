@@ -61,7 +61,10 @@ class Care:
 
 def needed_care(lake: Lake, now: datetime) -> Iterator[Care]:
     """Table by table; each is looked at when it is asked for."""
-    known = all_snapshots(lake.conf.lake)
+    return _needed_care(lake, all_snapshots(lake.conf.lake), now)
+
+
+def _needed_care(lake: Lake, known: Sequence[Snapshot], now: datetime) -> Iterator[Care]:
     for name in (*lake.tables, *OF_NO_FLOW):
         path = lake.table_path(name)
         if DeltaTable.is_deltatable(str(path)):
@@ -72,9 +75,8 @@ def needed_care(lake: Lake, now: datetime) -> Iterator[Care]:
 
 def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
     """Yields what was done for each table (COLUMNS); a caller may stop between two. Meanwhile only what `hold` can hold may be written."""
-    done = []
-    past = expired(all_snapshots(lake.conf.lake), _retain(lake), now)
-    for care in needed_care(lake, now):
+    done, known = [], all_snapshots(lake.conf.lake)
+    for care in _needed_care(lake, known, now):
         row = care.as_row()
         for partition in care.small:
             with hold(care.name):
@@ -84,7 +86,7 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum
         done.append({"at": now} | row)
         yield row
-    if past:
+    if past := expired(known, _retain(lake), now):
         DeltaTable(lake.table_path(snapshots.TABLE)).delete(f"snapshot_id <= {past[-1].snapshot_id}")
     ensure_rows(lake.table_path(TABLE), SCHEMA)
     write_deltalake(lake.table_path(TABLE), pa.Table.from_pylist(done, SCHEMA), mode="append")
@@ -95,9 +97,10 @@ def next_at(lake: Lake, now: datetime) -> datetime | None:
     every = timedelta(seconds=lake.conf.maintenance.every_seconds)
     if not every:
         return None
-    path, known = lake.table_path(TABLE), all_snapshots(lake.conf.lake)
+    path = lake.table_path(TABLE)
     rows = pa.table(DeltaTable(path).to_pyarrow_table(columns=["at"])).to_pylist() if DeltaTable.is_deltatable(str(path)) else []
-    return max((row["at"] for row in rows), default=known[0].at if known else now) + every
+    begun = [row["at"] for row in rows] or [each.at for each in all_snapshots(lake.conf.lake)[:1]]
+    return max(begun, default=now) + every
 
 
 def _retain(lake: Lake) -> timedelta:

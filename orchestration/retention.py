@@ -80,9 +80,11 @@ def removable_log(path: Path, needs: Needs) -> list[Path]:
     young = [version for version, file in entries if file.suffix == ".json" and file.stat().st_mtime >= needs.before.timestamp()]
     # A stream that has read nothing of a version yet asks for the one before it, and a reader may have begun with it.
     following = [*young, *([] if needs.unread_since is None else [needs.unread_since])]
-    floor = min([*needs.pinned, *(version - 1 for version in following)], default=None)
+    hint = log / "_last_checkpoint"  # where Spark begins to look
+    hinted = json.loads(hint.read_text())["version"] if hint.exists() else -1
+    floor = min([hinted, *needs.pinned, *(version - 1 for version in following)])
     checkpoints = (int(found[1]) for _, file in entries if (found := CHECKPOINT.fullmatch(file.name)))
-    for base in sorted((version for version in checkpoints if floor is None or version <= floor), reverse=True):
+    for base in sorted((version for version in checkpoints if version <= floor), reverse=True):
         if _is_whole(log, base):
             return [file for version, file in entries if version < base]
     return []

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from deltalake import DeltaTable
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from orchestration.account import WRONG, account, opened
@@ -30,6 +31,7 @@ FILES, READS = 6, 200
 MINUTES = 30
 RETAIN_SECONDS = 6.0
 IDENTITY = ["bronze_batch", "bronze_row"]
+ENFORCED = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
 KEY = ["device_id", "metric", "window_end"]
 
 
@@ -193,3 +195,8 @@ def test_the_newest_snapshot_of_a_lake_at_rest_is_answered_after_more_than_a_wee
     for entry in old.lake.rglob("_delta_log/*.json"):
         os.utime(entry, (time.time() - 9 * 86_400,) * 2)
     assert tuple(Lake(old, spark).sql(COUNTS).collect()[0]) == (0, 0)
+    as_delta_has_it = spark.newSession()
+    as_delta_has_it.conf.set(ENFORCED, "true")
+    pinned = as_delta_has_it.read.option("versionAsOf", all_snapshots(old.lake)[-1].versions["silver.readings"])
+    with pytest.raises(AnalysisException, match="BEYOND_DELETED_FILE_RETENTION"):
+        pinned.format("delta").load(str(old.lake / "silver/readings"))
