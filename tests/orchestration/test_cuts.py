@@ -21,6 +21,7 @@ from orchestration.conf.model import Conf, Device, Maintenance
 from orchestration.gold_account import gold_account, gold_offences, opened_at
 from orchestration.lake import Lake
 from orchestration.snapshots import Snapshot, all_snapshots, chosen
+from orchestration.status import status
 from orchestration.verify.check import verify
 from orchestration.verify.cut import latest_cut
 from tests.lakes import DEVICES, KITCHEN, conf, event, land, run, run_until, table
@@ -165,6 +166,9 @@ def test_after_it_everything_is_accounted_for_and_equal_to_what_bronze_gives(see
     assert gold_offences(books) == []
     assert [row["late"] for row in gold_account(lake, books)] == [FILES - 1]
     assert verify(latest_cut(made), made).is_clean
+    lines_of_status = status(made, datetime.now(UTC))
+    assert {line["behind"] for line in lines_of_status} == {0, None}
+    assert lines_of_status[0]["rows"] == FILES * (MINUTES + 3) - 1
 
 
 def test_a_new_group_begins_on_tables_that_were_compacted_and_cleaned(spark: SparkSession, seen: Seen, made: Conf) -> None:

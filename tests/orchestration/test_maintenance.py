@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from orchestration import maintenance, snapshots
+from orchestration import ledger, maintenance, snapshots
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf, Maintenance
 from orchestration.errors import TidemarkError
@@ -189,6 +189,14 @@ def test_a_dry_run_says_what_is_then_done_and_does_nothing(
     assert json.loads(capsys.readouterr().out) == said
     recorded = pa.table(DeltaTable(made.lake / "ops/maintenance").to_pyarrow_table()).to_pylist()
     assert sorted((row["table"], row["compacted"]) for row in recorded) == sorted((row["table"], row["compacted"]) for row in said)
+
+
+def test_the_ledger_bounds_its_ranges_in_compacted_files_too(made: Conf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "ROWS_AT_ONCE", 4)  # a batch has two rows
+    ranges = [(-1, 5, 1), (1, 5, 3), (3, 5, 5), (-1, 0, 0)]
+    assert [ledger.range_after(Lake(made), after, passed).up_to for after, passed, _ in ranges] == [up_to for *_, up_to in ranges]
+    maintained(made, NOW)
+    assert [ledger.range_after(Lake(made), after, passed).up_to for after, passed, _ in ranges] == [up_to for *_, up_to in ranges]
 
 
 def test_a_file_that_no_commit_names_goes_after_a_day(made: Conf) -> None:
