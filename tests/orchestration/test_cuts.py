@@ -115,6 +115,9 @@ def seen(spark: SparkSession, made: Conf) -> Seen:
         found.reads += 1
         answered = answer(made, snapshot)
         found.torn += whatever_is_torn(answered, snapshot)
+        if found.reads % 10 == 0:
+            books = opened_at(Lake(made), snapshot)
+            found.torn += [str(wrong) for wrong in gold_offences(books)] if books else ["no gold"]
         if snapshot.snapshot_id in found.answers:
             found.again += 1
             if answered != found.answers[snapshot.snapshot_id]:
@@ -151,6 +154,14 @@ def test_no_reader_of_several_tables_sees_a_torn_cut_while_they_are_written_comp
     assert len(seen.answers) >= FILES
     assert len(seen.by_spark) == FILES - 1
     assert set(seen.by_spark) == {(0, 0)}
+
+
+def test_a_cut_put_together_from_two_snapshots_would_be_seen(seen: Seen, made: Conf) -> None:
+    first, last = seen.answers[min(seen.answers)], seen.answers[max(seen.answers)]
+    newest = all_snapshots(made.lake)[-1]
+    assert whatever_is_torn(last, newest) == []
+    for name in ("events", "measurements", "windows of silver", "windows of gold", "ends of vectors", "batches"):
+        assert whatever_is_torn({**last, name: first[name]}, newest) != [], name
 
 
 def test_after_it_everything_is_accounted_for_and_equal_to_what_bronze_gives(seen: Seen, made: Conf) -> None:
