@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from bronze.schema import EVENTS_PARTITION
 from orchestration import generations, ledger, snapshots
 from orchestration.lake import Lake
 from orchestration.reading import TICKS
-from orchestration.retention import SILVER, Needs, Position, positions, removable_files, removable_log
+from orchestration.retention import SILVER, Needs, Position, first_version, positions, removable_files, removable_log
 from orchestration.snapshots import Snapshot, all_snapshots, expired
 from orchestration.tables import ensure_rows
 
@@ -37,6 +37,10 @@ COLUMNS = ("table", "files", "compacted", "removed", "freed_bytes", "log_entries
 FULL_BYTES = 100 * 1024 * 1024
 """A file of this size is left as it is."""
 OF_NO_FLOW = (TICKS, ledger.TABLE, snapshots.TABLE, generations.TABLE, TABLE)
+
+NOT_LATE = """
+  select min(bronze_batch) as first from readings where event_time >= (select max(event_time) from readings) - interval '{} seconds'
+"""
 
 Hold = Callable[[str], AbstractContextManager[object]]
 """Given the name of a table: while it is held, nobody else appends to the table."""
@@ -87,7 +91,8 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
         done.append({"at": now} | row)
         yield row
     if past := expired(known, _retain(lake), now):
-        DeltaTable(lake.table_path(snapshots.TABLE)).delete(f"snapshot_id <= {past[-1].snapshot_id}")
+        ids = ", ".join(str(each.snapshot_id) for each in past)
+        DeltaTable(lake.table_path(snapshots.TABLE)).delete(f"snapshot_id in ({ids})")
     ensure_rows(lake.table_path(TABLE), SCHEMA)
     write_deltalake(lake.table_path(TABLE), pa.Table.from_pylist(done, SCHEMA), mode="append")
 
@@ -111,13 +116,26 @@ def _needs(lake: Lake, name: str, known: Sequence[Snapshot], now: datetime) -> N
     """Snapshots of other generations pin tables of theirs; bronze is one of them all."""
     path, root = lake.table_path(name), lake.conf.lake
     places = {swap.generation: swap.table(root, name) for swap in generations.swaps(root)}
-    pinned = {each.versions[name] for each in known if name in each.versions and places.get(each.generation) == path}
+    pinned = {each.versions[name] for each in known if name in each.versions and places.get(each.generation, path) == path}
     readers = positions(root, DeltaTable(path))
     if name == "bronze.events" and not (lake.checkpoint(SILVER) / "offsets" / "0").exists():
         readers.append(Position(0))  # silver will read bronze from its first version on
+    if name == "bronze.events":
+        readers += _of_a_replay(lake)
     pinned |= {reader.version for reader in readers if reader.is_state}
     unread = [reader.version + reader.is_state for reader in readers]
     return Needs(sorted(pinned), min(unread, default=None), now - _retain(lake))
+
+
+def _of_a_replay(lake: Lake) -> list[Position]:
+    """A replay reads bronze, commit by commit, from the first event that is not behind the watermark, weeks old if nothing came."""
+    path = lake.table_path(SILVER)
+    if not DeltaTable.is_deltatable(str(path)):
+        return []
+    query = QueryBuilder().register("readings", DeltaTable(path))
+    first = pa.table(query.execute(NOT_LATE.format(lake.conf.policy.lateness_seconds)))["first"][0].as_py()
+    bronze = lake.table_path("bronze.events")
+    return [] if first is None else [Position(first_version(bronze, lambda greatest: greatest["bronze_batch"] >= first))]
 
 
 def _small(log: Mapping[str, list[Any]]) -> dict[str | None, int]:

@@ -37,17 +37,18 @@ def _lines(lake: Lake, source: str) -> DataFrame:
     return received(lines, source, position_of(F.col("_metadata.file_path"), source))
 
 
-def stream(lake: Lake, flow: str, table: str, files_per_batch: int = NO_LIMIT) -> DataFrame:
-    """All of a table, and then what is appended to it, for a flow: from its first version on, in the order in which it was written.
+def stream(lake: Lake, flow: str, table: str, first_version: int = 0, files_per_batch: int = NO_LIMIT) -> DataFrame:
+    """A table as a flow reads it: from a version on, in the order in which it was written.
 
-    Where that was compacted, a new flow begins with all that the table holds, in one batch, as without a limit it would anyway.
+    Where files of that were compacted and are gone, a new flow begins with all that the table holds, in one batch, as without a limit it
+    would anyway.
     A limit takes files of a commit in no order of time, and the watermark then turns away rows that came in time
     (measured: a quarter of an ordered bulk load). So it is for tables whose commits are one file each.
     """
     path = lake.table_path(table)
-    begin = {"startingVersion": "0"}
+    begin = {"startingVersion": str(first_version)}
     # Delta asks for the first version at the first batch only, and begins with what the table holds where none is given.
-    if last_batch(lake.checkpoint(flow)).last_batch is None and not is_whole(path):
+    if last_batch(lake.checkpoint(flow)).last_batch is None and not is_whole(path, first_version):
         if files_per_batch != NO_LIMIT:
             raise TidemarkError(
                 f"{flow} cannot begin anew: {table} at {path} was compacted, and its commits are no longer there one by one.\n"

@@ -8,7 +8,7 @@ one that added it up to the one that removed it.
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from orchestration.generations import FOLDER
-from orchestration.status import last_batch
+from orchestration.status import added, last_batch
 
 SILVER = "silver.readings"
 """The flow that reads its table from the first version on, commit by commit."""
@@ -136,9 +136,35 @@ def _log(path: Path) -> Log:
     return log
 
 
-def is_whole(path: Path) -> bool:
-    """Whether every commit of the table can be read from its log, and no file that one brought was put into another."""
-    return (path / "_delta_log" / f"{0:020d}.json").exists() and not _log(path).removed
+def is_whole(path: Path, version: int) -> bool:
+    """Whether every commit of the table from a version on is in its log, and every file that one brought is on the disk."""
+    log = path / "_delta_log"
+    if version <= DeltaTable(path).version() and not (log / f"{version:020d}.json").exists():
+        return False
+    return all((path / name).exists() for name, (added, brought_rows) in _log(path).added.items() if brought_rows and added >= version)
+
+
+def first_version(path: Path, is_reached: Callable[[Mapping[str, Any]], bool]) -> int:
+    """The first version that brought a file whose greatest values, as the log tells them, fulfil a condition; else the first there is.
+
+    0 where that was before the entries that are still there: then nobody can read from it on.
+    """
+    versions = sorted(int(file.stem) for file in (path / "_delta_log").glob("*.json") if file.stem.isdecimal())
+    if versions[0] and any(map(is_reached, _greatest(path, versions[0]))):
+        return 0
+    for version in versions:
+        files = [json.loads(add["stats"]) for add in added(path, version) if add["dataChange"]]
+        if any(file["numRecords"] and is_reached(file["maxValues"]) for file in files):
+            return version
+    return versions[0]
+
+
+def _greatest(path: Path, version: int) -> Iterator[dict[str, Any]]:
+    """Of each file of a version, instants as text."""
+    for file in pa.table(DeltaTable(path, version=version).get_add_actions(flatten=True)).to_pylist():
+        found = {name.removeprefix("max."): value for name, value in file.items() if name.startswith("max.") and value is not None}
+        if found:
+            yield {name: value.isoformat() if isinstance(value, datetime) else value for name, value in found.items()}
 
 
 def _actions(entry: Path, kinds: Iterable[str]) -> Iterator[dict[str, Any]]:

@@ -64,14 +64,25 @@ def chosen(lake: Path, snapshot_id: int | None = None, at: datetime | None = Non
     wanted = _newest(lake, at) if snapshot_id is None else snapshot_id
     # One of them, not all: there may be a week of them.
     found = [] if wanted is None else _rows(lake, [("snapshot_id", "=", wanted)])
+    if at is not None and found and not _is_followed(lake, Snapshot(**found[0])):
+        found = []
     if not found and (snapshot_id, at) != (None, None):
         raise TidemarkError(_absent(lake, snapshot_id, at))
     return Snapshot(**found[0]) if found else None
 
 
 def expired(known: Sequence[Snapshot], retain: timedelta, now: datetime) -> list[Snapshot]:
-    """Those whose next one was taken longer ago than `retain`: until then a reader may have begun to ask them as the newest."""
-    return [each for each, following in pairwise(known) if following.at <= now - retain]
+    """Those whose next one was taken longer ago than `retain`: until then a reader may have begun to ask them as the newest.
+
+    The newest of a generation never expires: a rollback pins it again.
+    """
+    newest = {each.generation: each for each in known}
+    return [each for each, following in pairwise(known) if following.at <= now - retain and newest[each.generation] != each]
+
+
+def _is_followed(lake: Path, snapshot: Snapshot) -> bool:
+    """Whether the one after it is there, or there was none: else what came after it has expired."""
+    return snapshot.snapshot_id == _newest(lake, None) or bool(_rows(lake, [("snapshot_id", "=", snapshot.snapshot_id + 1)]))
 
 
 def _newest(lake: Path, at: datetime | None) -> int | None:
@@ -98,7 +109,7 @@ def _absent(lake: Path, snapshot_id: int | None, at: datetime | None) -> str:
         return f"there is no {wanted}; there is none yet."
     first, last = known[0], known[-1]
     span = f"{first.snapshot_id} to {last.snapshot_id}, from {first.at} on"
-    if first.snapshot_id > 0 and (snapshot_id is None or 0 <= snapshot_id < first.snapshot_id):
+    if last.snapshot_id >= len(known) and (snapshot_id is None or 0 <= snapshot_id < last.snapshot_id):
         return (
             f"{wanted if at is None else f'what was the snapshot at {at}'} has expired; those that can be asked are {span}.\n"
             "  How long they are kept is maintenance.retain_seconds in pipeline.yml."

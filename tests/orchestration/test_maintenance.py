@@ -2,9 +2,11 @@
 
 import json
 import os
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +20,20 @@ from orchestration.conf.model import Conf, Maintenance
 from orchestration.errors import TidemarkError
 from orchestration.lake import Lake
 from orchestration.lock import sole_writer
+from orchestration.retention import first_version, is_whole
 from orchestration.tables import KEEP_LOG
 from tests.lakes import conf
 
 NOW = datetime.now(UTC)
 WEEK = timedelta(days=7)
 EVENTS = pa.schema([("bronze_batch", pa.int64()), ("payload", pa.binary()), ("ingested_on", pa.date32())])
-READINGS = pa.schema([("bronze_batch", pa.int64()), ("value", pa.float64())])
+INSTANT = pa.timestamp("us", "UTC")
+READINGS = pa.schema([("bronze_batch", pa.int64()), ("event_time", INSTANT), ("value", pa.float64())])
+
+
+def measured_at(number: int) -> datetime:
+    """Hours after the readings of the batch before, so all of these are late."""
+    return datetime(2026, 1, 5, tzinfo=UTC) + timedelta(hours=number)
 
 
 def batch(made: Conf, number: int) -> None:
@@ -32,7 +41,10 @@ def batch(made: Conf, number: int) -> None:
     days = [date(2026, 1, 5), date(2026, 1, 6)]
     bronze = [{"bronze_batch": number, "payload": f"{number} {day}".encode(), "ingested_on": day} for day in days]
     once = CommitProperties(app_transactions=[Transaction("flow", number)])
-    tables = (("bronze/events", EVENTS, bronze), ("silver/readings", READINGS, [{"bronze_batch": number, "value": number / 2}]))
+    tables = (
+        ("bronze/events", EVENTS, bronze),
+        ("silver/readings", READINGS, [{"bronze_batch": number, "event_time": measured_at(number), "value": number}]),
+    )
     for name, schema, rows in tables:
         write_deltalake(
             made.lake / name,
@@ -44,10 +56,11 @@ def batch(made: Conf, number: int) -> None:
         )
 
 
-def pinned(made: Conf, number: int, at: datetime) -> None:
+def pinned(made: Conf, number: int, at: datetime, generation: int = 1) -> None:
     """A snapshot of the newest versions."""
     versions = {name: DeltaTable(made.lake / name.replace(".", "/")).version() for name in ("bronze.events", "silver.readings")}
-    row = {"snapshot_id": number, "at": at, "generation": 1, "bronze_batch": number, "versions": list(versions.items()), "closed_until": []}
+    row = {"snapshot_id": number, "at": at, "generation": generation, "bronze_batch": number}
+    row |= {"versions": list(versions.items()), "closed_until": []}
     write_deltalake(made.lake / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SCHEMA), mode="append", configuration=KEEP_LOG)
 
 
@@ -65,6 +78,11 @@ def rows_of(made: Conf, snapshot: snapshots.Snapshot) -> dict[str, list[dict[str
         )
         for name, version in snapshot.versions.items()
     }
+
+
+def has_reached(number: int, greatest: Mapping[str, Any]) -> bool:
+    """Whether a file holds that batch or a later one."""
+    return bool(greatest["bronze_batch"] >= number)
 
 
 def files(made: Conf, name: str) -> set[str]:
@@ -125,7 +143,7 @@ def test_a_compacted_file_goes_once_no_snapshot_that_was_the_newest_within_the_r
         assert {each.snapshot_id: rows_of(made, each) for each in known} == before  # who asked one just before can read to the end
         maintained(made, now)  # removes what they alone pinned
         assert [rows_of(made, each) for each in retained] == [before[each.snapshot_id] for each in retained]
-    assert (len(files(made, "silver/readings")), len(files(made, "bronze/events"))) == (1, 2)
+    assert (len(files(made, "silver/readings")), len(files(made, "bronze/events"))) == (1, 4)  # of bronze the last batch, for a replay
 
 
 def test_the_newest_snapshot_never_expires_and_an_expired_one_is_refused_by_name_with_the_way_out(made: Conf) -> None:
@@ -134,11 +152,12 @@ def test_the_newest_snapshot_never_expires_and_an_expired_one_is_refused_by_name
     newest = snapshots.chosen(made.lake)
     assert newest is not None
     assert newest.snapshot_id == 5
-    assert rows_of(made, newest)["silver.readings"] == [{"bronze_batch": n, "value": n / 2} for n in range(6)]
+    assert rows_of(made, newest)["silver.readings"] == [{"bronze_batch": n, "event_time": measured_at(n), "value": n} for n in range(6)]
     with pytest.raises(TidemarkError, match=r"^snapshot 3 has expired; .* are 5 to 5, from (.|\n)*maintenance.retain_seconds"):
         snapshots.chosen(made.lake, 3)
     with pytest.raises(TidemarkError, match=r"^what was the snapshot at .* has expired; those that can be asked are 5 to 5"):
         snapshots.chosen(made.lake, at=NOW - timedelta(days=3))
+    assert snapshots.chosen(made.lake, at=NOW) == newest
     with pytest.raises(TidemarkError, match=r"^there is no snapshot 6; they are 5 to 5"):
         snapshots.chosen(made.lake, 6)
 
@@ -159,6 +178,43 @@ def test_what_a_stream_has_yet_to_read_stays_for_as_long_as_it_takes(
         maintained(made, NOW + 2 * WEEK)
     there = {n for n in range(6) if all(Path(uri.removeprefix("file://")).exists() for uri in by_batch[n] - by_batch.get(n - 1, set()))}
     assert there == kept
+
+
+def test_the_newest_snapshot_of_each_generation_stays_for_a_rollback_and_does_not_stand_for_those_that_expired(made: Conf) -> None:
+    pinned(made, 6, NOW + timedelta(days=1), generation=2)
+    pinned(made, 7, NOW + timedelta(days=2), generation=2)
+    for _ in range(2):
+        maintained(made, NOW + 3 * WEEK)
+    assert [each.snapshot_id for each in snapshots.all_snapshots(made.lake)] == [5, 7]
+    assert len(rows_of(made, snapshots.all_snapshots(made.lake)[0])["bronze.events"]) == 12
+    with pytest.raises(TidemarkError, match=r"^what was the snapshot at .* has expired"):
+        snapshots.chosen(made.lake, at=NOW + timedelta(days=1, hours=1))
+    with pytest.raises(TidemarkError, match=r"^snapshot 6 has expired"):
+        snapshots.chosen(made.lake, 6)
+
+
+def test_a_replay_finds_the_end_of_bronze_commit_by_commit_however_long_nothing_came(made: Conf) -> None:
+    bronze, last = made.lake / "bronze/events", 5
+    for weeks in range(0, 9, 2):
+        maintained(made, NOW + weeks * WEEK)
+        if not weeks:
+            pinned(made, 6, NOW)
+    assert not is_whole(bronze, 0)
+    assert not is_whole(bronze, last - 1)
+    assert is_whole(bronze, last)
+    assert is_whole(bronze, DeltaTable(bronze).version() + 1)
+    assert first_version(bronze, partial(has_reached, last)) == last
+
+
+def test_where_to_begin_in_a_log_is_not_guessed_from_the_entries_that_are_left(made: Conf) -> None:
+    readings = made.lake / "silver/readings"
+    assert [first_version(readings, partial(has_reached, number)) for number in range(6)] == [*range(6)]
+    DeltaTable(readings, version=4).create_checkpoint()
+    read_up_to(made, "gold.kitchen", "silver/readings", 5)
+    for _ in range(2):
+        maintained(made, NOW + 2 * WEEK)
+    assert [first_version(readings, partial(has_reached, number)) for number in range(6)] == [0, 0, 0, 0, 0, 5]
+    assert not is_whole(readings, 0)
 
 
 def test_bronze_that_silver_has_not_begun_to_read_stays_whole(tmp_path: Path) -> None:
