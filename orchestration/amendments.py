@@ -113,6 +113,8 @@ def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold
     closed_until, readings = closed_until_ms(lake, stream, gold_batch), lake.tables["silver.readings"]
     after = read_by(lake, stream, gold_batch - 1)
     up_to = read_by(lake, stream, gold_batch)
+    if up_to <= after:
+        return  # a compaction is a batch too, without rows
     log = pa.table(DeltaTable(readings.path).get_add_actions(flatten=True)).to_pylist()
     times = [f["min.event_time"] for f in log if f["num_records"] and f["max.bronze_batch"] > after and f["min.bronze_batch"] <= up_to]
     if not any(time.timestamp() * 1000 < closed_until for time in times):

@@ -79,7 +79,9 @@ def silver_readings(lake: Lake) -> Flow:
         table.name,
         (table,),
         # One bronze batch is one silver batch, whenever silver gets to it: what is late depends on bronze alone.
-        rows=lambda: readings(reading.stream(lake, "bronze.events", start_of(lake, table.name).version, 1), *silver_knowledge(lake)),
+        rows=lambda: readings(
+            reading.stream(lake, table.name, "bronze.events", start_of(lake, table.name).version, 1), *silver_knowledge(lake)
+        ),
         write=partial(writing.readings, lake, table),
     )
 
@@ -94,7 +96,8 @@ def gold(lake: Lake, stream: str) -> Flow:
 
     def closed_windows() -> DataFrame:
         start = start_of(lake, f"gold.{stream}")
-        of_stream = of_groups(reading.stream(lake, "silver.readings", start.version, name="readings"), groups).select(*COUNTED)
+        readings = reading.stream(lake, f"gold.{stream}", "silver.readings", start.version, name="readings")
+        of_stream = of_groups(readings, groups).select(*COUNTED)
         windows = aggregates(reading.with_ticks(lake, stream, groups, of_stream), groups, metrics)
         return windows if start == THE_BEGINNING else windows.where(F.unix_millis("window_end") > start.closed_until_ms)
 

@@ -104,8 +104,10 @@ def _begin(lake: Lake) -> Range | None:
 def range_after(lake: Lake, after: int, last: int) -> Range:
     """As many batches up to `last` as hold ROWS_AT_ONCE, at least one."""
     log = pa.table(DeltaTable(lake.table_path("bronze.events")).get_add_actions(flatten=True)).to_pydict()
-    sizes = [(batch, rows) for batch, rows in zip(log["max.bronze_batch"], log["num_records"], strict=True) if batch is not None]
-    total, up_to = 0, None
+    files = [file for file in zip(log["min.bronze_batch"], log["max.bronze_batch"], log["num_records"], strict=True) if file[2]]
+    # A compacted file holds many batches.
+    sizes = [(batch, rows / (last - first + 1)) for first, last, rows in files for batch in range(first, last + 1)]
+    total, up_to = 0.0, None
     for batch, rows in sorted(sizes):
         if after < batch <= last:
             total += rows

@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,11 @@ class Progress:
         if not self._console.is_terminal:
             line = {"job": job, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), "rows": rows, "seconds": round(seconds, 3)}
             print(json.dumps(line), file=sys.stderr, flush=True)
+
+    def maintained(self, done: Mapping[str, Any]) -> None:
+        """Tell of a table for which there was something to do."""
+        if not self._console.is_terminal and any(value for name, value in done.items() if name not in ("table", "files")):
+            print(json.dumps({"job": "maintenance"} | dict(done)), file=sys.stderr, flush=True)
 
     def idle_seconds(self, flow: str) -> float:
         """How long no batch of the flow has had rows."""

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -15,6 +16,8 @@ from orchestration.progress import Progress
 
 POLL_SECONDS = 0.2
 AVAILABLE_NOW = {"availableNow": True}
+CONTINUOUS = ("bronze.events", "silver.readings")
+"""Flows that `run` keeps running, by the name of the one table that each appends to."""
 Queries = Mapping[Flow, StreamingQuery]
 
 
@@ -29,11 +32,11 @@ class Gate:
         """Open."""
         self.stop = stop
         self._entered: set[str] = set()
-        self._silver = threading.Lock()
+        self._writing = {flow: threading.Lock() for flow in CONTINUOUS}
 
-    def hold_silver(self) -> threading.Lock:
-        """While it is held, silver.readings does not grow."""
-        return self._silver
+    def hold(self, table: str) -> AbstractContextManager[object]:
+        """While it is held, a table that a continuous flow appends to does not grow; to other tables it makes no difference."""
+        return self._writing.get(table, nullcontext())
 
     def guarded(self, flow: Flow) -> Callable[[DataFrame, int], None]:
         """The flow's write. A batch that has begun is finished."""
@@ -43,10 +46,7 @@ class Gate:
             self._entered.add(flow.name)
             if self.stop.is_set():
                 raise StoppedError
-            if flow.name == "silver.readings":
-                with self._silver:
-                    flow.write(batch, batch_id)
-            else:
+            with self.hold(flow.name):
                 flow.write(batch, batch_id)
 
         return write

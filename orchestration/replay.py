@@ -6,14 +6,12 @@ Nothing that serves is touched: what is built lies in a folder of its own, and a
 leaves a folder that nobody reads; the next replay removes it.
 """
 
-import json
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,8 +30,8 @@ from orchestration.progress import Progress
 from orchestration.queries import AVAILABLE_NOW, Gate, run_out, started
 from orchestration.reach import Reach
 from orchestration.rebuild import OF_SILVER, Recorded
+from orchestration.retention import first_version
 from orchestration.snapshots import chosen
-from orchestration.status import added
 from orchestration.tables import ensure, ensure_rows
 from orchestration.work import do
 from orchestration.writing import gold_tables
@@ -188,24 +186,13 @@ def _version_with_state(following: Lake) -> int:
         return 0
     watermark = F.timestamp_micros(F.lit(newest - following.conf.policy.lateness_seconds * 1_000_000))
     first = readings.where(F.col("event_time") >= watermark).agg(F.min("bronze_batch")).collect()[0][0]
-    return _first_version(following, "bronze.events", lambda most: most["bronze_batch"] >= first)
+    return first_version(following.table_path("bronze.events"), lambda most: most["bronze_batch"] >= first)
 
 
 def _version_with_time(following: Lake, instant_ms: int) -> int:
     """The first version of readings that holds one of an instant or later."""
     instant = datetime.fromtimestamp(instant_ms / 1000, UTC)
-    return _first_version(following, OF_SILVER[0], lambda most: datetime.fromisoformat(most["event_time"]) >= instant)
-
-
-def _first_version(lake: Lake, name: str, is_reached: Callable[[Mapping[str, Any]], bool]) -> int:
-    """The first version that adds a file whose greatest values (as the log tells them) fulfil a condition; else the first there is."""
-    path = lake.table_path(name)
-    versions = sorted(int(file.stem) for file in (path / "_delta_log").glob("*.json") if file.stem.isdecimal())
-    for version in versions:
-        files = [json.loads(add["stats"]) for add in added(path, version) if add["dataChange"]]
-        if any(file["numRecords"] and is_reached(file["maxValues"]) for file in files):
-            return version
-    return versions[0]
+    return first_version(following.table_path(OF_SILVER[0]), lambda most: datetime.fromisoformat(most["event_time"]) >= instant)
 
 
 def _show(steps: Iterable[int], name: str, progress: Progress) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from orchestration import cuts, generations, idle, ledger, retry
+from orchestration import cuts, generations, idle, ledger, maintenance, retry
 from orchestration.amendments import refuse_older
 from orchestration.checkpoints import bind
 from orchestration.flows import Flow, Job, gold_amendments, quarantine_retry, streams
@@ -47,6 +47,8 @@ def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop:
     if not stop.is_set() and run.close_idle_windows(patient=False):
         run.close_windows()
     run.settle()
+    if run.is_maintenance_due() and not stop.is_set():
+        run.maintain()
     run.seal()
 
 
@@ -68,11 +70,7 @@ def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progres
             next_look = time.monotonic() + lake.conf.engine.trigger_seconds
             if run.flows["bronze"]:
                 _claim(lake, progress)
-            for name, todo in (("ledger", run.account), ("gold", run.round), ("seals", run.seal)):
-                if name in behind and not behind[name].is_active:
-                    behind.pop(name).finish()
-                if name not in behind:
-                    behind[name] = Work(name, todo)
+            _go_on_behind(run, behind)
     leave.set()
     try:
         finish(queries, progress, run.gate)
@@ -94,6 +92,19 @@ def retry_quarantine(lake: Lake, chosen: retry.Chosen, progress: Progress) -> li
     return verdict.told
 
 
+def _go_on_behind(run: "Run", behind: dict[str, Work]) -> None:
+    """Ledger and gold, each again when it has ended; maintenance when both have, as they write what it compacts."""
+    for name in [name for name, work in behind.items() if not work.is_active]:
+        behind.pop(name).finish()
+    if run.is_maintenance_due():
+        if not behind:
+            behind["maintenance"] = Work("maintenance", run.maintain)
+    elif "maintenance" not in behind:
+        for name, todo in (("ledger", run.account), ("gold", run.round), ("seals", run.seal)):
+            if name not in behind:
+                behind[name] = Work(name, todo)
+
+
 class Run:
     """What one run does, flow by flow and job by job; only those that were chosen."""
 
@@ -105,6 +116,7 @@ class Run:
         self.flows = {layer: [flow for flow in flows if flow.layer == layer] for layer in ("bronze", "silver", "gold")}
         self._jobs = {each.name: each for each in chosen if isinstance(each, Job)}
         self._seen: tuple[int, ...] = ()
+        self._maintenance_at = maintenance.next_at(lake, datetime.now(UTC))
 
     def prepare(self) -> None:
         """Registry, folders, tables and checkpoints, before the first query starts."""
@@ -148,7 +160,7 @@ class Run:
     def close_windows(self) -> None:
         """Gold of all streams, up to the same bronze batch."""
         if not self.gate.stop.is_set():
-            with self.gate.hold_silver():
+            with self.gate.hold("silver.readings"):
                 queries = started(self._lake, self.flows["gold"], AVAILABLE_NOW, self.gate)
                 self.gate.await_begin(queries)
             run_out(queries, self._progress, self.gate)
@@ -166,6 +178,23 @@ class Run:
     def settle(self) -> None:
         """Amendments, then the snapshot."""
         self._do("gold.amendments")
+        self._pin()
+
+    def is_maintenance_due(self) -> bool:
+        """Whether it is time, by the conf."""
+        return self._maintenance_at is not None and datetime.now(UTC) >= self._maintenance_at
+
+    def maintain(self) -> None:
+        """Then pin the cut again, so that queries read the large files. After `stop` it ends between two tables."""
+        now = datetime.now(UTC)
+        for done in maintenance.maintain(self._lake, now, self.gate.hold):
+            self._progress.maintained(done)
+            if self.gate.stop.is_set():
+                return
+        self._pin()
+        self._maintenance_at = maintenance.next_at(self._lake, now)
+
+    def _pin(self) -> None:
         if not self.gate.stop.is_set():
             cuts.take(self._lake, [*streams(self._lake)], datetime.now(UTC))
 

@@ -35,6 +35,8 @@ SETTINGS = {
     # A batch then turns rows away by the newest event of all batches before it; otherwise Spark is one batch more lenient,
     # but only if no empty batch ran between, so that what is late would depend on pauses.
     "spark.sql.streaming.statefulOperator.allowMultiple": "false",
+    # A snapshot is kept as long as conf says, and the newest one for ever: Delta would refuse versions older than a week.
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     # `env:` in a query's text would give away the environment.
     "spark.sql.variable.substitute": "false",
 }

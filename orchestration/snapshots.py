@@ -4,9 +4,12 @@ A cut is a prefix of bronze: gold of every stream is at exactly that prefix, and
 it; what they hold beyond it is left out by bronze_batch. A row is written last, so a crash before it leaves the cut before.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
@@ -52,21 +55,63 @@ def pin_again(lake: Path, generation: int, now: datetime) -> None:
 
 
 def all_snapshots(lake: Path) -> list[Snapshot]:
-    """Every snapshot of the lake in a folder, oldest first; none where there is no lake."""
-    path = lake.joinpath(*TABLE.split("."))
-    if not DeltaTable.is_deltatable(str(path)):
-        return []
-    rows = pa.table(DeltaTable(path).to_pyarrow_table()).to_pylist(maps_as_pydicts="strict")
-    return sorted((Snapshot(**row) for row in rows), key=lambda each: each.snapshot_id)
+    """Every snapshot of the lake in a folder that has not expired, oldest first; none where there is no lake."""
+    return sorted((Snapshot(**row) for row in _rows(lake)), key=lambda each: each.snapshot_id)
 
 
 def chosen(lake: Path, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
     """The snapshot of that id, or the newest at that instant, or the newest; None where there is none yet."""
+    wanted = _newest(lake, at) if snapshot_id is None else snapshot_id
+    # One of them, not all: there may be a week of them.
+    found = [] if wanted is None else _rows(lake, [("snapshot_id", "=", wanted)])
+    if at is not None and found and not _is_followed(lake, Snapshot(**found[0])):
+        found = []
+    if not found and (snapshot_id, at) != (None, None):
+        raise TidemarkError(_absent(lake, snapshot_id, at))
+    return Snapshot(**found[0]) if found else None
+
+
+def expired(known: Sequence[Snapshot], retain: timedelta, now: datetime) -> list[Snapshot]:
+    """Those whose next one was taken longer ago than `retain`: until then a reader may have begun to ask them as the newest.
+
+    The newest of a generation never expires: a rollback pins it again.
+    """
+    newest = {each.generation: each for each in known}
+    return [each for each, following in pairwise(known) if following.at <= now - retain and newest[each.generation] != each]
+
+
+def _is_followed(lake: Path, snapshot: Snapshot) -> bool:
+    """Whether the one after it is there, or there was none: else what came after it has expired."""
+    return snapshot.snapshot_id == _newest(lake, None) or bool(_rows(lake, [("snapshot_id", "=", snapshot.snapshot_id + 1)]))
+
+
+def _newest(lake: Path, at: datetime | None) -> int | None:
+    if at is not None:
+        return max((row["snapshot_id"] for row in _rows(lake, [("at", "<=", at)], ["snapshot_id"])), default=None)
+    path = lake.joinpath(*TABLE.split("."))
+    files = pa.table(DeltaTable(path).get_add_actions(flatten=True)).to_pydict() if DeltaTable.is_deltatable(str(path)) else {}
+    return max((newest for newest in files.get("max.snapshot_id", []) if newest is not None), default=None)
+
+
+def _rows(lake: Path, filters: list[tuple[str, str, Any]] | None = None, columns: list[str] | None = None) -> list[dict[str, Any]]:
+    path = lake.joinpath(*TABLE.split("."))
+    if not DeltaTable.is_deltatable(str(path)):
+        return []
+    found = pa.table(DeltaTable(path).to_pyarrow_table(filters=filters, columns=columns))
+    rows: list[dict[str, Any]] = found.to_pylist(maps_as_pydicts="strict")
+    return rows
+
+
+def _absent(lake: Path, snapshot_id: int | None, at: datetime | None) -> str:
     known = all_snapshots(lake)
-    if snapshot_id is None and at is None:
-        return known[-1] if known else None
-    found = [each for each in known if each.snapshot_id == snapshot_id or (at is not None and each.at <= at)]
-    if not found:
-        span = f"they are {known[0].snapshot_id} to {known[-1].snapshot_id}, from {known[0].at} on" if known else "there is none yet"
-        raise TidemarkError(f"there is no snapshot {snapshot_id if at is None else f'at {at} or before'}; {span}.")
-    return found[-1]
+    wanted = f"snapshot {snapshot_id}" if at is None else f"snapshot at {at} or before"
+    if not known:
+        return f"there is no {wanted}; there is none yet."
+    first, last = known[0], known[-1]
+    span = f"{first.snapshot_id} to {last.snapshot_id}, from {first.at} on"
+    if last.snapshot_id >= len(known) and (snapshot_id is None or 0 <= snapshot_id < last.snapshot_id):
+        return (
+            f"{wanted if at is None else f'what was the snapshot at {at}'} has expired; those that can be asked are {span}.\n"
+            "  How long they are kept is maintenance.retain_seconds in pipeline.yml."
+        )
+    return f"there is no {wanted}; they are {span}."

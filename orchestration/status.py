@@ -101,7 +101,9 @@ def arrears_of(checkpoint: Path, batch: Batch, source: Path, now: datetime) -> A
         if unread:
             waiting.append((committed_at, unread))
     lag = (now - waiting[0][0]).total_seconds() if waiting else 0.0
-    return Arrears(round(max(lag, 0.0), 1), sum(unread for _, unread in waiting))
+    # Of a table that was compacted, commits that a flow has not begun with may be gone from the log.
+    behind = table.count() if batch.last_batch is None else sum(unread for _, unread in waiting)
+    return Arrears(round(max(lag, 0.0), 1), behind)
 
 
 def of_ledger(conf: Conf, now: datetime) -> tuple[Batch, Arrears]:
@@ -111,8 +113,14 @@ def of_ledger(conf: Conf, now: datetime) -> tuple[Batch, Arrears]:
         return Batch(), Arrears()
     table = DeltaTable(passed)
     newest = max(pa.table(table.get_add_actions(flatten=True)).to_pydict().get("max.bronze_batch", []), default=None)
-    batch = Batch() if newest is None else Batch(newest, commit(passed, table.version())[1])
+    batch = Batch() if newest is None else Batch(newest, _last_written_at(passed, table.version()))
     return batch, arrears_after(-1 if newest is None else newest, events, now)
+
+
+def _last_written_at(table: Path, version: int) -> datetime:
+    """When the newest commit that brought rows was made; compaction brings none."""
+    newest = next((number for number in range(version, 0, -1) if any(add["dataChange"] for add in added(table, number))), version)
+    return commit(table, newest)[1]
 
 
 def arrears_after(bronze_batch: int, events: Path, now: datetime) -> Arrears:

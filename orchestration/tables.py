@@ -19,6 +19,8 @@ from orchestration.generations import Generation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
 FEW = 100_000
+KEEP_LOG = {"delta.enableExpiredLogCleanup": "false"}
+"""Delta would forget versions by their age alone, 30 days; maintenance knows which ones snapshots and streams need."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def ensure(spark: SparkSession, table: Table) -> None:
             table.path,
             schema=Schema.from_json(declared.json()),
             partition_by=[table.partition] if table.partition else None,
-            configuration={"delta.dataSkippingStatsColumns": ",".join(table.statistics)},
+            configuration={"delta.dataSkippingStatsColumns": ",".join(table.statistics)} | KEEP_LOG,
             mode="ignore",
         )
     found = _types(DeltaTable(table.path).schema().to_json())
@@ -84,7 +86,7 @@ def ensure(spark: SparkSession, table: Table) -> None:
 def ensure_rows(path: Path, schema: pa.Schema) -> None:
     """The same for a table that Spark never writes."""
     if not DeltaTable.is_deltatable(str(path)):
-        write_deltalake(path, schema.empty_table(), mode="append")
+        write_deltalake(path, schema.empty_table(), mode="append", configuration=KEEP_LOG)
 
 
 def append(rows: DataFrame, table: Table, app_id: str, version: int, count: int | None = None) -> None:

@@ -35,6 +35,7 @@ COMMANDS = {
     "generations": "List the generations of silver and gold, and which one serves.",
     "rollback": "Let an earlier generation serve again.",
     "quarantine": "List and show what breaks a rule, and judge it again.",
+    "maintain": "Make small files large, remove what no snapshot needs any more.",
     "sql": "Answer a query over the tables.",
     "quality": "Check the tables against their expectations, and write a report.",
     "plot": "Draw the vectors of a device group over time.",

@@ -13,14 +13,27 @@ if TYPE_CHECKING:
     from orchestration.account import Rows
 
 
-@click.command()
+GOLD = """\b
+Gold's account, of each group and metric at the newest snapshot, counts a reading once in each of its windows:
+  readings, late  what silver has for the group: accepted ones, and those of silver.late
+  counted         in emitted windows, in their newest revision
+  open            in windows that are not emitted yet
+  kept_aside      late, in a group that keeps late rows aside
+  waiting         late, in windows that are open yet: they are folded in once these are emitted
+  unaccounted     gold has them nowhere
+  doubled         gold has more than silver
+"""
+
+
+@click.command(epilog=GOLD)
 @click.option("--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="Only what was ingested on this day (UTC) and later.")
 @click.option(
     "--plot", "picture", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.png", help="Also draw it, by bronze batch."
 )
+@click.option("--gold", is_flag=True, help="Only gold's account; else it is the second table, of --format table alone.")
 @format_option
 @click.pass_obj
-def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, format: str) -> int:
+def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, gold: bool, format: str) -> int:
     """Account for every event, by its identity and from the tables themselves; safe beside a running pipeline.
 
     \b
@@ -33,24 +46,33 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, f
     altered      bronze batches that hold other counts than ops.ledger says they had
     waiting      events that the ledger has not come to yet
 
-    \b
-    Exit code 1: something is unaccounted, doubled, stray or altered, and the first ten identities are told after the table; or files of
-    the tables are gone, cut or other than they were written, and then these.
+    Exit code 1: in either account something is unaccounted, doubled, stray or altered, and the first ten identities or windows are told
+    after the tables; or files of the tables are gone, cut or other than they were
+    written, and then these.
 
     \b
     Example:
       tidemark ledger --since 2026-01-05 --plot artifacts/ledger.png
     """
     from orchestration.account import COLUMNS, by_day
+    from orchestration.gold_account import COLUMNS as OF_GOLD
 
-    batches, wrong = taken(obj["conf"], since.date() if since else None)
-    show(by_day(batches), format, COLUMNS)
-    told(wrong, format)
+    if gold and picture is not None:
+        raise click.UsageError("--plot draws the account of events; leave --gold out")
+    start = since.date() if since else None
+    batches, wrong = ([], []) if gold else taken(obj["conf"], start)
+    of_gold, wrong_windows = ([], []) if wrong and not batches else taken_of_gold(obj["conf"], start)
+    if not gold:
+        show(by_day(batches), format, COLUMNS)
+        told(wrong, format)
+    if gold or (of_gold and format == "table"):
+        show(of_gold, format, OF_GOLD)
+    told_of_gold(wrong_windows, format)
     if picture is not None and (batches or not wrong):
         from orchestration.account_plot import plot
 
         click.echo(plot(batches, picture), err=True)
-    return 1 if wrong else 0
+    return 1 if wrong or wrong_windows else 0
 
 
 def taken(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
@@ -72,6 +94,30 @@ def taken(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
             return [], files
         found = account(books, since)
         return found.batches, offences(books, found, shapes(lake.conf))
+
+
+def taken_of_gold(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
+    """The account by group and metric, and the windows that are wrong; neither where no snapshot has gold yet."""
+    from orchestration.gold_account import gold_account, gold_offences, opened_at
+    from orchestration.lake import Lake
+    from orchestration.snapshots import chosen
+
+    lake = Lake.open(conf)
+    snapshot = chosen(lake.conf.lake)
+    books = opened_at(lake, snapshot, since) if snapshot else None
+    return ([], []) if books is None else (gold_account(lake, books), gold_offences(books))
+
+
+def told_of_gold(wrong: "Rows", format: str) -> None:
+    """The same for windows."""
+    from orchestration.cli.rows import plain, visible
+    from orchestration.gold_account import WRONG_WINDOW
+
+    if wrong and format == "table":
+        show(wrong, format, WRONG_WINDOW)
+    for row in wrong if format != "table" else ():
+        key = " ".join(str(plain(row[name])) for name in WRONG_WINDOW[:-1])
+        click.echo(visible(f"gold window {key}: {row['wrong']}"), err=True)
 
 
 def told(wrong: "Rows", format: str) -> None:

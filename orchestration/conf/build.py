@@ -6,7 +6,7 @@ from typing import Any
 
 from expectations.rule import Rule
 from gold.spec import Group, Late, Vector
-from orchestration.conf.model import Conf, Device, Engine, Source
+from orchestration.conf.model import Conf, Device, Engine, Maintenance, Source
 from orchestration.conf.paths import absolute
 from silver.spec import Aggregation, Conversion, Metric, Origin, Policy, Shape, Time, Unknown
 
@@ -29,6 +29,7 @@ def build(folder: Path, settings: Mapping[str, dict[str, Any]]) -> Conf:
         devices={name: _device(name, device or {}) for name, device in (settings["devices"]["devices"] or {}).items()},
         groups={name: _group(name, group, policy) for name, group in (settings["groups"]["groups"] or {}).items()},
         rules=tuple(Rule(name, rule["holds"].strip()) for name, rule in (settings["rules"]["rules"] or {}).items()),
+        maintenance=Maintenance(**{key: float(value) for key, value in pipeline.get("maintenance", {}).items()}),
     )
 
 

@@ -45,6 +45,17 @@ class Engine:
 
 
 @dataclass(frozen=True)
+class Maintenance:
+    """How the lake is kept small; none of it changes a result. `every_seconds` 0: only by `tidemark maintain`.
+
+    For `retain_seconds` after the next one was taken, a snapshot can be asked.
+    """
+
+    every_seconds: float = 3_600.0
+    retain_seconds: float = 604_800.0
+
+
+@dataclass(frozen=True)
 class Conf:
     """`folder` is the conf folder; relative paths in conf start at its parent."""
 
@@ -58,3 +69,4 @@ class Conf:
     devices: dict[str, Device]
     groups: dict[str, Group]
     rules: tuple[Rule, ...]
+    maintenance: Maintenance = Maintenance()

@@ -1,0 +1,50 @@
+"""`tidemark maintain`: few large files, and none that nobody can ask for."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from orchestration.cli.rows import format_option, show
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only say what there is to do; safe beside a running pipeline.")
+@format_option
+@click.pass_obj
+def command(obj: dict[str, Any], dry_run: bool, format: str) -> int | None:
+    """Compact small files, and remove expired snapshots, with the files and log entries that only they needed. No answer changes by it.
+
+    `tidemark run` does it by itself, every maintenance.every_seconds of pipeline.yml; snapshots are kept for maintenance.retain_seconds.
+    What a stream has yet to read is kept for as long as it takes.
+
+    \b
+    files        files of the table before
+    compacted    small ones of them, whose rows are put together in large ones
+    removed      files that are removed from the disk; compacted ones only once no snapshot needs them
+    freed_bytes  theirs
+    log_entries  entries of the table's log that are removed
+
+    \b
+    Example:
+      tidemark maintain --dry-run
+    """
+    from orchestration.cuts import take
+    from orchestration.flows import streams
+    from orchestration.lake import Lake
+    from orchestration.lock import sole_writer
+    from orchestration.maintenance import COLUMNS, maintain, needed_care
+    from orchestration.queries import Gate
+    from orchestration.snapshots import all_snapshots, expired
+
+    lake, now = Lake.open(obj["conf"]), datetime.now(UTC)
+    past = expired(all_snapshots(lake.conf.lake), timedelta(seconds=lake.conf.maintenance.retain_seconds), now)
+    click.echo(f"{len(past)} snapshots have expired", err=True)
+    if dry_run:
+        show([care.as_row() for care in needed_care(lake, now)], format, COLUMNS)
+        return None
+    with sole_writer(lake.conf.lake):
+        show(list(maintain(lake, now, Gate(threading.Event()).hold)), format, COLUMNS)
+        take(lake, [*streams(lake)], now)  # queries then read the large files
+    return None
