@@ -96,10 +96,6 @@ class Plant:
         assert (second.returncode, second.stdout) == (3, ""), second
         return second.stderr
 
-    def commits(self, table: str) -> int:
-        """Of a table, after the one that made it."""
-        return max(0, len(list((self.opened().table_path(table) / "_delta_log").glob("*.json"))) - 1)
-
     def told(self) -> str:
         """The end of what its processes said."""
         return (self.folder / "run.log").read_text(errors="replace")[-3000:]

@@ -8,7 +8,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -50,23 +50,33 @@ def waiting(files: list[Path]) -> Iterator[Path]:
 def test_a_second_run_is_refused_and_sigterm_and_ctrl_c_end_the_first_after_its_batch(plant: Plant, waiting: Iterator[Path]) -> None:
     """Signals go to the whole process group, as systemd and a terminal send them."""
     plant.land([*islice(waiting, LANDED)])
-    for number in (signal.SIGTERM, signal.SIGINT):
-        before = plant.commits("bronze.events")
-        with plant.running("run", "--once", "--layer", "bronze") as process:
-            await_while_it_runs(process, plant, before)
-            if number is signal.SIGTERM:
-                assert (
-                    plant.refused()
-                    == f"tidemark: process {process.pid} writes the lake at {plant.lake}; stop it first, or wait for its end.\n"
-                )
-            os.killpg(process.pid, number)
-            assert process.wait(SECONDS) == 0, plant.told()
-        assert before < plant.commits("bronze.events") < LANDED
+    with plant.running("run", "--once", "--layer", "bronze") as first:
+        await_while_it_runs(first, (plant.lake / "writer.lock").exists)
+        by = f"process {first.pid} writes the lake at {plant.lake}"
+        assert plant.refused() == f"tidemark: {by}; stop it first, or wait for its end.\n"
+        stop_after_a_batch(plant, first, signal.SIGTERM)
+    with plant.running("run", "--once", "--layer", "bronze") as second:
+        stop_after_a_batch(plant, second, signal.SIGINT)
 
 
-def await_while_it_runs(process: "subprocess.Popen[bytes]", plant: Plant, commits: int) -> None:
-    """Until bronze has one more."""
-    while process.poll() is None and plant.commits("bronze.events") == commits:
+def stop_after_a_batch(plant: Plant, process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+    """The process ends well, and before all is done."""
+    log = plant.opened().table_path("bronze.events") / "_delta_log"
+    before = commits(log)
+    await_while_it_runs(process, lambda: commits(log) > before)
+    os.killpg(process.pid, number)
+    assert process.wait(SECONDS) == 0, plant.told()
+    assert before < commits(log) < LANDED
+
+
+def commits(log: Path) -> int:
+    """Of a table, after the one that made it."""
+    return max(0, len(list(log.glob("*.json"))) - 1)
+
+
+def await_while_it_runs(process: "subprocess.Popen[bytes]", is_time: Callable[[], bool]) -> None:
+    """Wait for the moment."""
+    while process.poll() is None and not is_time():
         time.sleep(0.002)
 
 
