@@ -35,6 +35,14 @@ class Point(StrEnum):
     """All amendments of a stream, not the end of the round."""
     SNAPSHOT_DUE = "snapshot-due"
     """Everything but the row of the snapshot."""
+    SILVER_REBUILT = "silver-rebuilt"
+    """Replay: readings of the prefix, no gold."""
+    GENERATION_BUILT = "generation-built"
+    """All of the next generation, nobody asked to let it serve."""
+    GENERATION_PROPOSED = "generation-proposed"
+    """Asked, and the old one serves."""
+    SWAPPED = "swapped"
+    """The new one serves, no snapshot of it."""
 
 
 class _Fuse:

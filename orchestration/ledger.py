@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from orchestration import crash
 from orchestration.durably import write_durably
 from orchestration.lake import Lake
 from orchestration.status import Batch, last_batch, read_up_to
@@ -90,6 +91,7 @@ def _begin(lake: Lake) -> Range | None:
         return None
     batches = range_after(lake, after, passed)
     write_durably(_file(lake), asdict(batches))
+    crash.point(crash.Point.LEDGER_BEGUN)
     return batches
 
 
@@ -165,6 +167,7 @@ def _rows(counts: Counts) -> pa.Table:
 
 def _append(lake: Lake, batches: Range, name: str, rows: DataFrame, count: int | None = None) -> None:
     append(rows.coalesce(1), lake.tables[name], lake.app_id(NAME, name), batches.up_to, count)
+    crash.point(crash.Point.LEDGER_TABLE_WRITTEN)
 
 
 def _file(lake: Lake) -> Path:

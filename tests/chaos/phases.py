@@ -32,11 +32,15 @@ class AnyMoment:
 
 @dataclass(frozen=True)
 class Step:
-    """How `make test` gets to the phase soon, on a plant that the steps before have left half done: new files, and what of it runs."""
+    """How `make test` gets to the phase soon, on a plant that the steps before have left half done.
+
+    `lands`: new files; `flags`: what of the command runs; `is_after_a_run`: a run to the end comes first.
+    """
 
     lands: int = 0
     passing: int = 1
     flags: tuple[str, ...] = ()
+    is_after_a_run: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ COMMIT = Appears(r"/commits/\d+$", Event.RENAMED, is_without_checksum)
 
 BRONZE, SILVER, GOLD = (("--layer", layer) for layer in ("bronze", "silver", "gold"))
 LEDGER = ("--flow", "silver.ledger")
+REPLAY = ("replay",)
 BEHIND_SILVER = (*LEDGER, "--flow", "gold.plant", "--flow", "gold.amendments")
 
 # Ten files have landed before the first step. A step passes its phase once where it mends what the step before left half done,
@@ -124,4 +129,8 @@ PHASES = (
     Phase("all done, snapshot row not written", Point.SNAPSHOT_DUE, step=Step()),
     Phase("while running continuously", Point.AGGREGATES_WRITTEN, step=Step(lands=1), command=("run",)),
     Phase("at any moment", AnyMoment(), step=Step(lands=1)),
+    Phase("replay: silver rebuilt, gold not", Point.SILVER_REBUILT, step=Step(is_after_a_run=True), command=REPLAY, is_second=True),
+    Phase("replay: built, not proposed", Point.GENERATION_BUILT, command=REPLAY, is_second=True),
+    Phase("swap: proposed, not yet serving", Point.GENERATION_PROPOSED, command=REPLAY, is_second=True),
+    Phase("swap: serving, snapshot row not written", Point.SWAPPED, step=Step(), command=REPLAY, is_second=True),
 )

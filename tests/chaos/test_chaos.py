@@ -83,6 +83,7 @@ def await_while_it_runs(process: "subprocess.Popen[bytes]", is_time: Callable[[]
 @pytest.mark.parametrize(("phase", "step"), STEPS, ids=[phase.name for phase, _ in STEPS])
 def test_a_run_dies(phase: Phase, step: Step, plant: Plant, waiting: Iterator[Path]) -> None:
     plant.land([*islice(waiting, step.lands)])
+    assert not step.is_after_a_run or plant.exit_code("run", "--once") == 0, plant.told()
     seconds = random.Random(SEED).uniform(0, LONGEST)
     killed = kill(plant, phase, step.passing, step.flags, seconds)
     if not killed.is_hit and isinstance(phase.at, Appears):  # the phase was over before the kill
