@@ -56,14 +56,15 @@ demo: install ## simulate 240,000 events, bring them through all layers, show th
 test: install ## all tests
 	$(PY) -m pytest
 
-ROUNDS ?= 10
+ROUNDS ?= 1
 ifndef SEED
 SEED := $(shell date +%s)
 endif
+PHASE ?=
 .PHONY: chaos
-chaos: install ## kill a run at ROUNDS=10 random moments, each in a lake of its own; SEED=... repeats, and is printed
+chaos: install ## kill a run in every phase, ROUNDS=1 times, each in a lake of its own; SEED=... PHASE=... repeats, and is printed
 	$(call step,"seeds $(SEED) and on")
-	ROUNDS=$(ROUNDS) SEED=$(SEED) $(PY) -m pytest -v --capture=no tests/orchestration/test_kill.py -k random_moment
+	$(PY) -m tests.chaos.rounds --rounds $(ROUNDS) --seed $(SEED) --phase "$(PHASE)"
 
 .PHONY: damage
 damage: install ## damage each kind of file in each way, and see that it is refused, named or mended

@@ -18,6 +18,7 @@ from gold.amendments import OF_WINDOW, behind, recomputed
 from gold.revisions import VECTOR_KEY, WINDOW_KEY, changed, next_revision
 from gold.spec import Group, Late
 from gold.vectors import vectors
+from orchestration import crash
 from orchestration.checkpoints import newest_batch, way_out
 from orchestration.durably import read_durably, write_durably
 from orchestration.errors import TidemarkError
@@ -41,10 +42,10 @@ class Round:
 
 
 def amend_all(lake: Lake, streams: dict[str, list[Group]]) -> Iterator[int]:
-    """A round for each stream that has moved; yields the windows amended."""
+    """Rounds for each stream until it is where gold and the ledger are; yields the windows amended."""
     for stream, groups in streams.items():
-        found = _begun(lake, stream) or _begin(lake, stream)
-        if found is not None:
+        # A round that a killed run began reaches as far as things were then.
+        while (found := _begun(lake, stream) or _begin(lake, stream)) is not None:
             yield _amend(lake, stream, groups, found)
             _write(lake, stream, found.number, found.up_to, None)
 
@@ -103,6 +104,7 @@ def _amend(lake: Lake, stream: str, groups: Sequence[Group], this: Round) -> int
         ).collect()[0]
         if count:
             _append_windows(lake, amended, this, affected, (first_end, last_end))
+            crash.point(crash.Point.AMENDMENT_WRITTEN)
         return int(count)
     finally:
         affected.unpersist()
@@ -126,6 +128,7 @@ def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold
             table = lake.tables[f"gold.{name}_late"]
             rows = late.where(F.col("group") == name).drop("group").withColumn("gold_batch", F.lit(gold_batch).cast("bigint"))
             append(rows.coalesce(1), table, lake.app_id(NAME, table.name), gold_batch, count)
+            crash.point(crash.Point.LATE_FOR_GROUP_WRITTEN)
     finally:
         late.unpersist()
 
@@ -176,6 +179,7 @@ def _append_windows(lake: Lake, groups: Sequence[Group], this: Round, affected: 
 def _append_amended(lake: Lake, group: Group, this: Round, windows: DataFrame, count: int, ends: tuple[int, int]) -> None:  # noqa: PLR0917
     aggregates, of_vectors, _ = gold_tables(lake, group)
     _append_revised(lake, this, windows, count, aggregates, WINDOW_KEY)
+    crash.point(crash.Point.AMENDMENT_HALF_WRITTEN)
     if group.vector is not None:
         last_end = ends[1] + group.vector.max_fill_seconds
         closed = read_latest(lake, aggregates, WINDOW_KEY).where(_ends_between(ends[0] - group.vector.max_fill_seconds, last_end))

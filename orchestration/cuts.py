@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from deltalake import DeltaTable
 
+from orchestration import crash
 from orchestration.amendments import is_amended
 from orchestration.lake import Lake
 from orchestration.reach import Reach, reach
@@ -23,6 +24,7 @@ def take(lake: Lake, streams: Sequence[str], now: datetime) -> Snapshot | None:
     number = lake.generation.generation
     if newest is not None and (newest.generation, newest.bronze_batch, newest.versions) == (number, bronze_batch, versions):
         return None
+    crash.point(crash.Point.SNAPSHOT_DUE)
     return pin(lake.conf.lake, Snapshot(0 if newest is None else newest.snapshot_id + 1, now, number, bronze_batch, versions, closed))
 
 

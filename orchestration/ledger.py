@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from orchestration import crash
 from orchestration.lake import Lake
 from orchestration.status import Batch, last_batch, read_up_to
 from orchestration.tables import append, append_rows, max_in_log
@@ -98,6 +99,7 @@ def _begin(lake: Lake) -> Range | None:
     after, passed = accounted_for(lake), passed_by_silver(lake)
     if passed is None or passed <= after:
         return None
+    crash.point(crash.Point.LEDGER_BEGUN)
     return range_after(lake, after, passed)
 
 
@@ -161,6 +163,7 @@ def _total(counts: Counts, kind: str) -> int:
 
 def _append(lake: Lake, batches: Range, name: str, rows: DataFrame, count: int | None = None) -> None:
     append(rows.coalesce(1), lake.tables[name], lake.app_id(NAME, name), batches.up_to, count)
+    crash.point(crash.Point.LEDGER_TABLE_WRITTEN)
 
 
 def _appended(lake: Lake, name: str) -> int:

@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
 from gold.spec import Group
-from orchestration import amendments, cuts, generations, ledger, rebuild, retry
+from orchestration import amendments, crash, cuts, generations, ledger, rebuild, retry
 from orchestration.checkpoints import Start, begin
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.flows import Flow, Job, flows, silver_knowledge, streams
@@ -91,6 +91,7 @@ def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
     gate = Gate(threading.Event())
     if plan.is_silver:
         _silver(following, recorded, plan, progress)
+        crash.point(crash.Point.SILVER_REBUILT)
         for flow in flows_of(following, plan):
             if isinstance(flow, Job):
                 do(flow, progress, gate.stop)
@@ -121,13 +122,16 @@ def finish(following: Lake, plan: Plan, progress: Progress) -> None:
     """Bring it up to date and let it serve. Where another process writes the lake, that one does so, at its next step."""
     lake = following.conf.lake
     catch_up(following, plan, progress)
+    crash.point(crash.Point.GENERATION_BUILT)
     generations.propose(lake, following.generation)
+    crash.point(crash.Point.GENERATION_PROPOSED)
     while generations.proposed(lake) is not None:
         try:
             with sole_writer(lake):
                 if generations.proposed(lake) is not None:
                     catch_up(following, plan, progress)
                     generations.swap(lake, datetime.now(UTC))
+                    crash.point(crash.Point.SWAPPED)
                     cuts.take(following, [*streams(following)], datetime.now(UTC))
         except HeldError:
             time.sleep(POLL_SECONDS)

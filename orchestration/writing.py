@@ -15,6 +15,7 @@ from bronze.events import identified, without_headers
 from gold.revisions import WINDOW_KEY, latest
 from gold.spec import Group, Vector
 from gold.vectors import vectors
+from orchestration import crash
 from orchestration.checkpoints import THE_BEGINNING, first_bronze_batch, start_of
 from orchestration.former_sources import shapes
 from orchestration.intake import first_line
@@ -41,6 +42,7 @@ def events(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     # One file a commit, so that silver can take one commit at a time.
     rows = without_headers(batch, _headers(batch, with_header)).coalesce(1)
     append(identified(rows, bronze_batch), table, lake.app_id(table.name, table.name), bronze_batch)
+    crash.point(crash.Point.EVENTS_WRITTEN)
 
 
 def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
@@ -51,6 +53,7 @@ def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
         late = lake.read("silver.late").where(F.col("event_time") >= F.timestamp_millis(F.lit(watermark)))
         rows = without_keys_of(late, rows)
     append(rows, table, lake.app_id(table.name, table.name), batch_id)
+    crash.point(crash.Point.READINGS_WRITTEN)
 
 
 def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, batch_id: int) -> None:
@@ -66,6 +69,7 @@ def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, ba
                 closed = stamped.where(F.col("group") == name).drop("group").coalesce(1)
                 group = next(group for group in groups if group.name == name)
                 _append_group(lake, flow, group, Closed(closed, count, first_end), batch_id)
+        crash.point(crash.Point.WINDOWS_WRITTEN)
     finally:
         stamped.unpersist()
 
@@ -96,6 +100,7 @@ def _append_group(lake: Lake, flow: str, group: Group, closed: Closed, batch_id:
     aggregates, of_vectors, _ = gold_tables(lake, group)
     is_first = max_in_log(aggregates, "gold_batch") is None
     append(closed.rows, aggregates, lake.app_id(flow, aggregates.name), batch_id, closed.count)
+    crash.point(crash.Point.AGGREGATES_WRITTEN)
     if group.vector is not None:
         # Without the rows of this batch, which a repeated batch finds in the table already.
         earlier = None if is_first else read_latest(lake, aggregates, WINDOW_KEY).where(F.col("gold_batch") < batch_id)

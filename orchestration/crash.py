@@ -1,0 +1,70 @@
+"""Crash points: named places at which tests kill a run, to show that no kill loses or doubles a row.
+
+`TIDEMARK_CRASH_AT=name` kills at the first passing of that point, `name:n` at the n-th. Whole process groups die, the JVM with its Python
+parent, as when the machine goes down: so a test starts each run in a group of its own. Without the variable a point is one comparison.
+"""
+
+import os
+import signal
+import threading
+from enum import StrEnum
+
+VARIABLE = "TIDEMARK_CRASH_AT"
+
+
+class Point(StrEnum):
+    """What has just been done, and what has not."""
+
+    EVENTS_WRITTEN = "events-written"
+    """Bronze has the rows, its checkpoint does not have the batch."""
+    READINGS_WRITTEN = "readings-written"
+    """The same of silver.readings."""
+    AGGREGATES_WRITTEN = "aggregates-written"
+    """The aggregates of a group, not its vectors."""
+    WINDOWS_WRITTEN = "windows-written"
+    """All tables of a stream, not the batch in the checkpoint."""
+    LEDGER_BEGUN = "ledger-begun"
+    """The range of batches is chosen, nothing of it is written."""
+    LEDGER_TABLE_WRITTEN = "ledger-table-written"
+    """One of quarantine, late and duplicates, not ops.ledger."""
+    LATE_FOR_GROUP_WRITTEN = "late-for-group-written"
+    """The late rows of a group, not the windows that they amend."""
+    AMENDMENT_HALF_WRITTEN = "amendment-half-written"
+    """Amended aggregates of a group, not its vectors."""
+    AMENDMENT_WRITTEN = "amendment-written"
+    """All amendments of a stream, not the end of the round."""
+    SNAPSHOT_DUE = "snapshot-due"
+    """Everything but the row of the snapshot."""
+    SILVER_REBUILT = "silver-rebuilt"
+    """Replay: readings of the prefix, no gold."""
+    GENERATION_BUILT = "generation-built"
+    """All of the next generation, nobody asked to let it serve."""
+    GENERATION_PROPOSED = "generation-proposed"
+    """Asked, and the old one serves."""
+    SWAPPED = "swapped"
+    """The new one serves, no snapshot of it."""
+
+
+class _Fuse:
+    """Counts the passings of one point."""
+
+    def __init__(self, at: str) -> None:
+        name, _, passing = at.partition(":")
+        self._point, self._left = Point(name), int(passing or 1)
+        self._counting = threading.Lock()
+
+    def burn(self, point: Point) -> None:
+        """Kill at the passing that was asked for."""
+        with self._counting:
+            self._left -= point is self._point
+            if self._left == 0:
+                os.killpg(0, signal.SIGKILL)
+
+
+_FUSE = _Fuse(os.environ[VARIABLE]) if VARIABLE in os.environ else None
+
+
+def point(passed: Point) -> None:
+    """Does nothing, unless a test asked to die here."""
+    if _FUSE is not None:
+        _FUSE.burn(passed)

@@ -1,0 +1,59 @@
+"""A run, killed at a phase: process, JVM and all, by SIGKILL."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestration.crash import VARIABLE, Point
+from tests.chaos.inotify import Watch
+from tests.chaos.phases import AnyMoment, Appears, Phase
+from tests.chaos.plants import SECONDS, Plant
+
+
+@dataclass(frozen=True)
+class Kill:
+    """`is_hit`: the run died in the phase, and the disk shows it. `where`: the file that told, or the crash point."""
+
+    is_hit: bool
+    where: str
+
+
+def kill(plant: Plant, phase: Phase, passing: int = 1, flags: tuple[str, ...] = (), seconds: float = 0.0) -> Kill:
+    """Run until the phase is passed for the `passing`-th time (or `seconds` are over, where the clock decides)."""
+    command = (*phase.command, *flags)
+    match phase.at:
+        case Point():
+            with plant.running(*command, **{VARIABLE: f"{phase.at}:{passing}"}) as process:
+                return Kill(_ended_within(process, SECONDS) == -signal.SIGKILL, f"{phase.at}:{passing}")
+        case Appears():
+            with Watch(plant.lake) as watch, plant.running(*command) as process:
+                file = _killed_at(process, watch, phase.at, passing)
+            # Only now everything that the group had begun to write has ended.
+            return Kill(file is not None and phase.at.is_hit(file), "" if file is None else str(file.relative_to(plant.lake)))
+        case AnyMoment():
+            with plant.running(*command) as process:
+                return Kill(_ended_within(process, seconds) is None, f"{seconds:.1f} s")
+
+
+def _ended_within(process: "subprocess.Popen[bytes]", seconds: float) -> int | None:
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _killed_at(process: "subprocess.Popen[bytes]", watch: Watch, at: Appears, passing: int) -> Path | None:
+    """The file at whose sight the group was killed; None if the run ended before."""
+    pattern, end = re.compile(at.pattern), time.monotonic() + SECONDS
+    while process.poll() is None and time.monotonic() < end:
+        for seen in watch.seen(seconds=0.2):
+            if seen.event is at.event and pattern.search(str(seen.file)):
+                passing -= 1
+                if passing == 0:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    return seen.file
+    return None

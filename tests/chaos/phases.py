@@ -1,0 +1,136 @@
+"""The phases of a run at which it is killed, as a table. A phase is one line.
+
+Where Python sees the phase, a crash point of the product ends it. What happens inside Spark and Delta is told by the files that appear;
+whether the kill came in time is then looked up on the disk.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestration.crash import Point
+from tests.chaos.inotify import Event
+
+UUID = r"[0-9a-f-]{36}"
+DRAFT = re.compile(rf"^\.(.+?)\.{UUID}(\.TID\d+)?\.tmp$")
+WHOLE_PARQUET = b"PAR1"
+
+
+@dataclass(frozen=True)
+class Appears:
+    """A file: its path matches, and `event` happens to it. `is_hit` looks at what the kill left."""
+
+    pattern: str
+    event: Event
+    is_hit: Callable[[Path], bool]
+
+
+class AnyMoment:
+    """The clock decides."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """How `make test` gets to the phase soon, on a plant that the steps before have left half done.
+
+    `lands`: new files; `flags`: what of the command runs; `is_after_a_run`: a run to the end comes first.
+    """
+
+    lands: int = 0
+    passing: int = 1
+    flags: tuple[str, ...] = ()
+    is_after_a_run: bool = False
+
+
+@dataclass(frozen=True)
+class Phase:
+    """`passings`: how often it comes in a run over FILES, at least. `is_second`: not in the first run. `step` None: rounds only."""
+
+    name: str
+    at: Point | Appears | AnyMoment
+    passings: int = 1
+    step: Step | None = None
+    command: tuple[str, ...] = ("run", "--once")
+    is_second: bool = False
+
+
+def is_draft_only(file: Path) -> bool:
+    """It has the name under which it is written, and not the name that counts."""
+    name = DRAFT.match(file.name)
+    assert name is not None, file
+    return file.exists() and not file.with_name(name[1]).exists()
+
+
+def is_batch_open(offsets: Path) -> bool:
+    """The micro-batch is begun and not done."""
+    return offsets.exists() and not (offsets.parent.parent / "commits" / offsets.name).exists()
+
+
+def is_half(file: Path) -> bool:
+    """A data file without its end."""
+    return file.exists() and not file.read_bytes().endswith(WHOLE_PARQUET)
+
+
+def is_not_in_log(file: Path) -> bool:
+    """A whole data file that no commit names."""
+    (table,) = (folder for folder in file.parents if (folder / "_delta_log").exists())
+    known = "".join(commit.read_text() for commit in (table / "_delta_log").glob("*.json"))
+    return not is_half(file) and file.name not in known
+
+
+def is_without_checksum(file: Path) -> bool:
+    """Hadoop gives a file its name first, and then its checksum the name that goes with it."""
+    return file.exists() and not file.with_name(f".{file.name}.crc").exists()
+
+
+FILES = 11
+"""Delta writes a checkpoint at every tenth commit."""
+OFFSETS_DRAFT = Appears(rf"/offsets/\.\d+\.{UUID}\.tmp$", Event.MADE, is_draft_only)
+OFFSETS = Appears(r"/offsets/\d+$", Event.RENAMED, is_batch_open)
+DATA_BEGUN = Appears(r"/part-[^/]+\.parquet$", Event.MADE, is_half)
+DATA_WRITTEN = Appears(r"/part-[^/]+\.parquet$", Event.CLOSED, is_not_in_log)
+LOG_DRAFT = Appears(rf"/_delta_log/\.\d+\.json\.{UUID}\.tmp$", Event.MADE, is_draft_only)
+STATE_DRAFT = Appears(rf"/state/.+/\.\d+\.delta\.{UUID}\.TID\d+\.tmp$", Event.MADE, is_draft_only)
+DELTA_CHECKPOINT_DRAFT = Appears(rf"/_delta_log/\.\d+\.checkpoint\.parquet\.{UUID}\.tmp$", Event.MADE, is_draft_only)
+LOG = Appears(r"/_delta_log/\d+\.json$", Event.RENAMED, is_without_checksum)
+STATE = Appears(r"/state/.+/\d+\.delta$", Event.RENAMED, is_without_checksum)
+COMMIT = Appears(r"/commits/\d+$", Event.RENAMED, is_without_checksum)
+
+BRONZE, SILVER, GOLD = (("--layer", layer) for layer in ("bronze", "silver", "gold"))
+LEDGER = ("--flow", "silver.ledger")
+REPLAY = ("replay",)
+BEHIND_SILVER = (*LEDGER, "--flow", "gold.plant", "--flow", "gold.amendments")
+
+# Ten files have landed before the first step. A step passes its phase once where it mends what the step before left half done,
+# and dies in the batch after that; but where offsets are not logged yet no file lands, or it would join the batch. Readings in the
+# table and not in the checkpoint leave the ledger a batch behind gold: so the amendments die in a round that reaches less far than
+# the run that mends it.
+PHASES = (
+    Phase("during a Delta checkpoint", DELTA_CHECKPOINT_DRAFT, 2, Step(flags=BRONZE)),
+    Phase("before offsets are logged", OFFSETS_DRAFT, 20, Step(lands=1, flags=BRONZE)),
+    Phase("during a data file", DATA_BEGUN, 20, Step(flags=BRONZE)),
+    Phase("data written, log not", DATA_WRITTEN, 20, Step(lands=1, passing=2, flags=BRONZE)),
+    Phase("during a commit to the log", LOG_DRAFT, 20),
+    Phase("log written, its checksum not", LOG, 20),
+    Phase("bronze written, batch not committed", Point.EVENTS_WRITTEN, FILES, Step(lands=1, passing=2, flags=BRONZE)),
+    Phase("offsets logged, nothing else", OFFSETS, 20, Step(passing=2, flags=SILVER)),
+    Phase("during a state upload", STATE_DRAFT, 20, Step(passing=3, flags=SILVER)),
+    Phase("state stored, its checksum not", STATE, 20),
+    Phase("readings written, batch not committed", Point.READINGS_WRITTEN, FILES, Step(passing=2, flags=SILVER)),
+    Phase("batch committed, its checksum not", COMMIT, 20),
+    Phase("ledger: range noted, nothing written", Point.LEDGER_BEGUN),
+    Phase("ledger: a table written, others not", Point.LEDGER_TABLE_WRITTEN, 3, Step(passing=2, flags=LEDGER)),
+    Phase("gold: first of two tables written", Point.AGGREGATES_WRITTEN, 2, Step(passing=2, flags=GOLD)),
+    Phase("gold: both written, batch not committed", Point.WINDOWS_WRITTEN, 2, Step(flags=GOLD)),
+    Phase("amendments: late rows of a group written", Point.LATE_FOR_GROUP_WRITTEN, is_second=True),
+    Phase("amendments: first of two tables written", Point.AMENDMENT_HALF_WRITTEN, 2, Step(flags=BEHIND_SILVER)),
+    Phase("amendments: written, round not ended", Point.AMENDMENT_WRITTEN),
+    Phase("all done, snapshot row not written", Point.SNAPSHOT_DUE, step=Step()),
+    Phase("while running continuously", Point.AGGREGATES_WRITTEN, step=Step(lands=1), command=("run",)),
+    Phase("at any moment", AnyMoment(), step=Step(lands=1)),
+    Phase("replay: silver rebuilt, gold not", Point.SILVER_REBUILT, step=Step(is_after_a_run=True), command=REPLAY, is_second=True),
+    Phase("replay: built, not proposed", Point.GENERATION_BUILT, command=REPLAY, is_second=True),
+    Phase("swap: proposed, not yet serving", Point.GENERATION_PROPOSED, command=REPLAY, is_second=True),
+    Phase("swap: serving, snapshot row not written", Point.SWAPPED, step=Step(), command=REPLAY, is_second=True),
+)

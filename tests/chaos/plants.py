@@ -1,0 +1,123 @@
+"""Plants that are disturbed: a small conf, files that land one by one, and `tidemark` as real processes in groups of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from orchestration.conf.starter import write_starter
+from orchestration.lake import Lake
+from orchestration.simulate.feed import in_order
+from orchestration.simulate.landing import Landing
+from orchestration.simulate.plan import DEFAULT_START, Odds, plan
+
+TIDEMARK = [sys.executable, "-c", "from orchestration.cli.app import main; main()", "--conf"]
+SECONDS = 300
+"""Longer than any run: one that still goes on hangs."""
+ODDS = Odds(late=0.03, duplicate=0.03, malformed=0.02, future=0.01, offline=0.01)
+EVENTS_A_FILE = 300
+UNREADABLE = b"{" + b" " * 600_000 + b"\n"
+"""Ends every file. Two of them are more than a batch may take, so each file is a bronze batch, in every run the same."""
+
+GROUPS = """
+groups:
+  kitchen:
+    metrics: [temperature, humidity, power, door_open]
+    stream: plant
+    lateness_seconds: 60
+    idle_close_seconds: 86400
+    vector: {entity: device, features: [temperature, humidity, power, door_open], max_fill_seconds: 3600}
+  building:
+    metrics: [temperature, vibration, power]
+    stream: plant
+    lateness_seconds: 60
+    idle_close_seconds: 86400
+    vector: {entity: group, features: [oven-01.temperature, press-01.vibration, press-01.power], max_fill_seconds: 3600}
+"""
+DEVICES = """
+devices:
+  oven-01: {groups: [kitchen, building]}
+  fridge-01: {groups: [kitchen, building]}
+  press-01: {groups: [building]}
+  pump-01: {groups: [building]}
+"""
+
+
+class Plant:
+    """A folder with `conf`, `landing` and `lake`."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make it; nothing has landed."""
+        self.folder, self.lake = folder, folder / "lake"
+        write_starter(folder / "conf")
+        pipeline = folder / "conf" / "pipeline.yml"
+        pipeline.write_text(pipeline.read_text().replace("max_batch_bytes: 268435456", "max_batch_bytes: 1048576"))
+        (folder / "conf" / "groups.yml").write_text(GROUPS)
+        (folder / "conf" / "devices.yml").write_text(DEVICES)
+        for name in ("landing", "lake"):
+            (folder / name).mkdir()
+
+    def land(self, files: Sequence[Path]) -> None:
+        """Put files of another folder in the landing folder."""
+        for file in files:
+            os.link(file, self.folder / "landing" / file.name)
+
+    def opened(self) -> Lake:
+        """The lake as the product knows it."""
+        return Lake.open(self.folder / "conf")
+
+    @contextmanager
+    def running(self, *command: str, **environment: str) -> Iterator["subprocess.Popen[bytes]"]:
+        """A process group of its own; what is left of it in the end is killed, and waited for."""
+        # What a killed Spark leaves behind goes away with the folder.
+        surroundings = os.environ | {"SPARK_LOCAL_DIRS": str(self.folder / "scratch")} | environment
+        call = [*TIDEMARK, str(self.folder / "conf"), *command]
+        with (self.folder / "run.log").open("ab") as log:
+            process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=log, env=surroundings, start_new_session=True)
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()  # the JVM has the same stdout: at its end nobody of the group writes any more
+
+    def exit_code(self, *command: str) -> int:
+        """Of a command that nobody disturbs."""
+        with self.running(*command) as process:
+            process.communicate(timeout=SECONDS)
+            return process.returncode
+
+    def refused(self) -> str:
+        """What a run says that may not begin."""
+        second = subprocess.run([*TIDEMARK, str(self.folder / "conf"), "run", "--once"], capture_output=True, text=True, check=False)
+        assert (second.returncode, second.stdout) == (3, ""), second
+        return second.stderr
+
+    def told(self) -> str:
+        """The end of what its processes said."""
+        return (self.folder / "run.log").read_text(errors="replace")[-3000:]
+
+
+def events(folder: Path, files: int, seed: int) -> list[Path]:
+    """Files in order of arrival, with rows that are late, doubled, unreadable and of the future."""
+    declared = Plant(folder / "declared").opened().conf
+    made = plan(
+        declared,
+        list(declared.devices.values()),
+        events=files * EVENTS_A_FILE,
+        seed=seed,
+        start=DEFAULT_START,
+        interval_seconds=300,
+        shape="long",
+        odds=ODDS,
+    )
+    in_order(made, Landing(folder / "events", made), files, lambda _: None)
+    landed = sorted((folder / "events").glob("*.jsonl"))
+    for n, file in enumerate(landed):
+        with file.open("ab") as stream:
+            stream.write(UNREADABLE)
+        os.utime(file, (1_700_000_000 + n, 1_700_000_000 + n))  # long settled, and in this order
+    return landed

@@ -1,0 +1,101 @@
+"""One plant that is stopped, refused and killed in every phase, one after the other: each run mends what the one before left.
+
+`make chaos` does rounds of the same phases, each in a plant of its own. The order of the tests is that of the story.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.chaos.account import assert_as_undisturbed
+from tests.chaos.kill import kill
+from tests.chaos.phases import PHASES, Appears, Phase, Step
+from tests.chaos.plants import SECONDS, Plant, events
+from tests.lakes import run
+
+SEED = int(os.environ.get("SEED", "1"))
+STEPS = [(phase, phase.step) for phase in PHASES if phase.step is not None]
+LANDED = 10
+"""Files before the first kill: the tenth commit to bronze.events makes a checkpoint."""
+LONGEST = 25.0
+"""Seconds: about as long as a run needs."""
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Plant:
+    """The one that is disturbed."""
+    return Plant(tmp_path_factory.mktemp("plants") / "disturbed")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """More than are needed: a kill that misses its phase is tried again."""
+    return events(tmp_path_factory.mktemp("events"), files=20, seed=SEED)
+
+
+@pytest.fixture(scope="module")
+def waiting(files: list[Path]) -> Iterator[Path]:
+    """Those that have not landed yet, in order."""
+    return iter(files)
+
+
+def test_a_second_run_is_refused_and_sigterm_and_ctrl_c_end_the_first_after_its_batch(plant: Plant, waiting: Iterator[Path]) -> None:
+    """Signals go to the whole process group, as systemd and a terminal send them."""
+    plant.land([*islice(waiting, LANDED)])
+    with plant.running("run", "--once", "--layer", "bronze") as first:
+        await_while_it_runs(first, (plant.lake / "writer.lock").exists)
+        by = f"process {first.pid} writes the lake at {plant.lake}"
+        assert plant.refused() == f"tidemark: {by}; stop it first, or wait for its end.\n"
+        stop_after_a_batch(plant, first, signal.SIGTERM)
+    with plant.running("run", "--once", "--layer", "bronze") as second:
+        stop_after_a_batch(plant, second, signal.SIGINT)
+
+
+def stop_after_a_batch(plant: Plant, process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+    """The process ends well, and before all is done."""
+    log = plant.opened().table_path("bronze.events") / "_delta_log"
+    before = commits(log)
+    await_while_it_runs(process, lambda: commits(log) > before)
+    os.killpg(process.pid, number)
+    assert process.wait(SECONDS) == 0, plant.told()
+    assert before < commits(log) < LANDED
+
+
+def commits(log: Path) -> int:
+    """Of a table, after the one that made it."""
+    return max(0, len(list(log.glob("*.json"))) - 1)
+
+
+def await_while_it_runs(process: "subprocess.Popen[bytes]", is_time: Callable[[], bool]) -> None:
+    """Wait for the moment."""
+    while process.poll() is None and not is_time():
+        time.sleep(0.002)
+
+
+@pytest.mark.parametrize(("phase", "step"), STEPS, ids=[phase.name for phase, _ in STEPS])
+def test_a_run_dies(phase: Phase, step: Step, plant: Plant, waiting: Iterator[Path]) -> None:
+    plant.land([*islice(waiting, step.lands)])
+    assert not step.is_after_a_run or plant.exit_code("run", "--once") == 0, plant.told()
+    seconds = random.Random(SEED).uniform(0, LONGEST)
+    killed = kill(plant, phase, step.passing, step.flags, seconds)
+    if not killed.is_hit and isinstance(phase.at, Appears):  # the phase was over before the kill
+        plant.land([*islice(waiting, 2)])
+        killed = kill(plant, phase, seconds=seconds)
+    print(f"seed {SEED}: {killed}")
+    assert killed.is_hit, plant.told()
+
+
+def test_no_kill_has_lost_or_doubled_a_row(spark: SparkSession, plant: Plant, files: list[Path], tmp_path: Path) -> None:
+    assert plant.exit_code("run", "--once") == 0, plant.told()
+    undisturbed = Plant(tmp_path / "undisturbed")
+    undisturbed.land([file for file in files if (plant.folder / "landing" / file.name).exists()])
+    run(undisturbed.opened().conf, spark)
+    assert_as_undisturbed(plant, undisturbed)

@@ -1,0 +1,24 @@
+"""What a kill leaves of a lake that was being made."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from orchestration import idle, ledger
+from orchestration.lake import Lake
+from orchestration.tables import ensure, ensure_rows
+from tests.lakes import conf, table
+
+
+def test_a_kill_while_a_table_is_made_leaves_nothing_that_the_next_run_trips_over(spark: SparkSession, tmp_path: Path) -> None:
+    """The folder of its log is there first, and the first entry a moment later."""
+    made = conf(tmp_path)
+    declared = Lake(made).tables.values()
+    rows = {made.lake / "ops/ticks": idle.SCHEMA, made.lake / "ops/ledger": ledger.SCHEMA}
+    for path in (*(each.path for each in declared), *rows):
+        (path / "_delta_log").mkdir(parents=True)
+    for each in declared:
+        ensure(spark, each)
+    for path, schema in rows.items():
+        ensure_rows(path, schema)
+    assert {len(table(made, name)) for name in (*Lake(made).tables, "ops.ticks", "ops.ledger")} == {0}
