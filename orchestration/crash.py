@@ -41,6 +41,10 @@ class Point(StrEnum):
     """All of the next generation, nobody asked to let it serve."""
     GENERATION_PROPOSED = "generation-proposed"
     """Asked, and the old one serves."""
+    COMPACTED = "compacted"
+    """The small files of one table are one, those of others not."""
+    FILE_REMOVED = "file-removed"
+    """One file that nobody needs is gone, others are not."""
     SWAPPED = "swapped"
     """The new one serves, no snapshot of it."""
 

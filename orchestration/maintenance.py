@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from bronze.schema import EVENTS_PARTITION
-from orchestration import generations, ledger, snapshots
+from orchestration import crash, generations, ledger, snapshots
 from orchestration.lake import Lake
 from orchestration.reading import TICKS
 from orchestration.retention import SILVER, Needs, Position, first_version, positions, removable_files, removable_log
@@ -85,9 +85,11 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
         for partition in care.small:
             with hold(care.name):
                 _compact(care.path, partition)
+            crash.point(crash.Point.COMPACTED)
         for file in (*care.removable, *care.log):
             file.unlink(missing_ok=True)
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum
+            crash.point(crash.Point.FILE_REMOVED)
         done.append({"at": now} | row)
         yield row
     if past := expired(known, _retain(lake), now):

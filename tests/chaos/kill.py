@@ -10,7 +10,7 @@ from pathlib import Path
 
 from orchestration.crash import VARIABLE, Point
 from tests.chaos.inotify import Watch
-from tests.chaos.phases import AnyMoment, Appears, Phase
+from tests.chaos.phases import MAINTAIN, AnyMoment, Appears, Phase
 from tests.chaos.plants import SECONDS, Plant
 
 
@@ -25,6 +25,8 @@ class Kill:
 def kill(plant: Plant, phase: Phase, passing: int = 1, flags: tuple[str, ...] = (), seconds: float = 0.0) -> Kill:
     """Run until the phase is passed for the `passing`-th time (or `seconds` are over, where the clock decides)."""
     command = (*phase.command, *flags)
+    if phase.command == MAINTAIN:
+        plant.leave_orphans()
     match phase.at:
         case Point():
             with plant.running(*command, **{VARIABLE: f"{phase.at}:{passing}"}) as process:

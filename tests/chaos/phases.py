@@ -100,6 +100,7 @@ COMMIT = Appears(r"/commits/\d+$", Event.RENAMED, is_without_checksum)
 BRONZE, SILVER, GOLD = (("--layer", layer) for layer in ("bronze", "silver", "gold"))
 LEDGER = ("--flow", "silver.ledger")
 REPLAY = ("replay",)
+MAINTAIN = ("maintain",)
 BEHIND_SILVER = (*LEDGER, "--flow", "gold.plant", "--flow", "gold.amendments")
 
 # Ten files have landed before the first step. A step passes its phase once where it mends what the step before left half done,
@@ -129,7 +130,9 @@ PHASES = (
     Phase("all done, snapshot row not written", Point.SNAPSHOT_DUE, step=Step()),
     Phase("while running continuously", Point.AGGREGATES_WRITTEN, step=Step(lands=1), command=("run",)),
     Phase("at any moment", AnyMoment(), step=Step(lands=1)),
-    Phase("replay: silver rebuilt, gold not", Point.SILVER_REBUILT, step=Step(is_after_a_run=True), command=REPLAY, is_second=True),
+    Phase("OPTIMIZE: one table compacted", Point.COMPACTED, 3, Step(is_after_a_run=True), MAINTAIN, is_second=True),
+    Phase("VACUUM: one file removed", Point.FILE_REMOVED, 2, Step(), MAINTAIN, is_second=True),
+    Phase("replay: silver rebuilt, gold not", Point.SILVER_REBUILT, step=Step(), command=REPLAY, is_second=True),
     Phase("replay: built, not proposed", Point.GENERATION_BUILT, command=REPLAY, is_second=True),
     Phase("swap: proposed, not yet serving", Point.GENERATION_PROPOSED, command=REPLAY, is_second=True),
     Phase("swap: serving, snapshot row not written", Point.SWAPPED, step=Step(), command=REPLAY, is_second=True),

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,6 +65,14 @@ class Plant:
         """Put files of another folder in the landing folder."""
         for file in files:
             os.link(file, self.folder / "landing" / file.name)
+
+    def leave_orphans(self) -> None:
+        """Data files of writers that died two days ago: no commit names them."""
+        two_days_ago = time.time() - 2 * 86_400
+        for number in range(2):
+            orphan = self.opened().table_path("silver.readings") / f"part-orphan-{number}.parquet"
+            orphan.write_bytes(b"half")
+            os.utime(orphan, (two_days_ago, two_days_ago))
 
     def opened(self) -> Lake:
         """The lake as the product knows it."""
