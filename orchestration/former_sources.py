@@ -5,14 +5,13 @@ a source that is left out of a query (measured: back again, all of it is read tw
 of a former one; only its landing folder is looked at no longer.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from orchestration.conf.model import Conf
-from orchestration.durably import write_durably
+from orchestration.durably import read_durably, write_durably
 from orchestration.errors import TidemarkError
 from silver.spec import Origin, Shape, Time
 
@@ -44,14 +43,10 @@ def remember(conf: Conf) -> None:
 
 
 def _remembered(file: Path) -> dict[str, Shape]:
-    try:
-        return {name: _shape(kept) for name, kept in json.loads(file.read_bytes()).items()}
-    except FileNotFoundError:
+    if not file.exists():
         return {}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise TidemarkError(
-            f"{file} is damaged ({error}).\n  Restore it, or remove it and name every source that it knew in sources.yml for one run."
-        ) from None
+    kept = read_durably(file, "Restore it, or remove it and name every source that it knew in sources.yml for one run.")
+    return {name: _shape(shape) for name, shape in kept.items()}
 
 
 def _shape(kept: Mapping[str, Any]) -> Shape:

@@ -5,7 +5,6 @@ judgement came to is written down before any table changes, rows and all, so tha
 writer of the lake without judging anew, whatever has become of conf; Delta refuses what is there already.
 """
 
-import json
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.durably import write_durably
+from orchestration.durably import read_durably, write_durably
 from orchestration.lake import Lake
 from orchestration.ledger import MEASUREMENTS, SCHEMA, TABLE, Counts, Knowledge, accounted_for, count_rows, counted
 from orchestration.tables import FEW, append, append_rows, max_in_log
@@ -87,7 +86,7 @@ def begun(lake: Lake) -> Begun | None:
     file = _folder(lake) / "retry.json"
     if not file.exists():
         return None
-    found = Begun(**json.loads(file.read_text()))
+    found = Begun(**read_durably(file, "Restore it from a backup: it says how far a retry of the quarantine had come."))
     return found if found.number > _done(lake) else None
 
 

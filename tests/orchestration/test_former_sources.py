@@ -131,5 +131,5 @@ def test_files_of_a_source_that_nobody_knows_and_a_damaged_memory_are_refused(tm
         remember(made)
     for content in ("", '{"plant": {}}', "[]", '{"plant": {"format": 1}}'):
         (made.lake / FILE).write_text(content)
-        with pytest.raises(TidemarkError, match=r"sources.json is damaged"):
+        with pytest.raises(TidemarkError, match=r"sources.json is not as it was written"):
             shapes(made)
