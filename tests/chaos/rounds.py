@@ -6,6 +6,7 @@ A kill is told by its seed and its phase, and comes again by `SEED=... ROUNDS=1 
 import argparse
 import json
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -90,7 +91,7 @@ def _ended(plant: Plant, this: Round) -> str:
     try:
         assert plant.exit_code("run", "--once") == 0, plant.told()
         assert_as_undisturbed(plant, this.undisturbed)
-    except AssertionError as error:
+    except (AssertionError, subprocess.TimeoutExpired) as error:
         return str(error)
     return "as undisturbed"
 
