@@ -57,6 +57,7 @@ def begin(lake: Lake, flow: str, written: tuple[Table, ...], start: Start, first
     """Bind a checkpoint that is not there yet to the tables that the flow writes."""
     Seal(lake.checkpoint(flow)).break_off()
     binding = _owner(lake, flow) | {"tables": _ids(written), "first_bronze_batch": first_bronze_batch}
+    binding["shuffle_partitions"] = lake.conf.engine.shuffle_partitions
     write_durably(lake.checkpoint(flow) / BINDING, binding | {"start": asdict(start), "plan": plan_of(lake.conf, flow)})
 
 
@@ -64,6 +65,11 @@ def start_of(lake: Lake, flow: str) -> Start:
     """Of a flow that is bound; the beginning, of one that is not."""
     file = lake.checkpoint(flow) / BINDING
     return Start(**read_durably(file, way_out(lake, flow))["start"]) if file.exists() else THE_BEGINNING
+
+
+def shuffle_partitions(lake: Lake, flow: str) -> int:
+    """With which the flow's state was begun: a key of the state is in the partition that the number gives, and Spark does not keep it."""
+    return int(read_durably(lake.checkpoint(flow) / BINDING, way_out(lake, flow))["shuffle_partitions"])
 
 
 def first_bronze_batch(lake: Lake, table: Table) -> int:

@@ -10,6 +10,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from orchestration.checkpoints import shuffle_partitions
 from orchestration.flows import Flow
 from orchestration.lake import Lake
 from orchestration.progress import Progress
@@ -63,6 +64,7 @@ def started(lake: Lake, flows: Sequence[Flow], trigger: Mapping[str, Any], gate:
     for flow in flows:
         # A batch without data only moves the watermark: gold needs it to close windows, silver would only clear state earlier.
         lake.spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", flow.layer == "gold")
+        lake.spark.conf.set("spark.sql.shuffle.partitions", shuffle_partitions(lake, flow.name))
         # With names for their sources, these may come and go. Spark refuses names in a query that reads one source in several branches,
         # as silver does for each payload shape.
         lake.spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", flow.layer != "silver")

@@ -32,6 +32,8 @@ SETTINGS = {
     "spark.sql.streaming.metricsEnabled": "false",
     # A checkpoint knows its sources by their names and not by their places, where they have names (queries.started).
     "spark.sql.streaming.offsetLog.formatVersion": "2",
+    # Looks for a number of partitions that this format does not keep, and ends a query whose last batch was not finished (measured).
+    "spark.sql.streaming.checkUnfinishedRepartitionOnRestart": "false",
     # A batch then turns rows away by the newest event of all batches before it; otherwise Spark is one batch more lenient,
     # but only if no empty batch ran between, so that what is late would depend on pauses.
     "spark.sql.streaming.statefulOperator.allowMultiple": "false",
