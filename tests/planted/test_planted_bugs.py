@@ -5,8 +5,9 @@
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from expectations.rule import Rule
-from orchestration import account, amendments, checkpoints, lock, offences, tables, writing
+from orchestration import account, amendments, checkpoints, lock, maintenance, offences, tables, writing
 from orchestration.conf.model import Conf, Device
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.lake import Lake
+from orchestration.retention import Needs
 from orchestration.verify import cut
 from orchestration.verify.check import verify
 from silver import ledger, readings, rules
@@ -168,6 +170,26 @@ def asked_twice(day: Day) -> list[str]:
     return [] if before == after else [f"snapshot 0 said {before}, and says {after}"]
 
 
+def without_vacuum_guard(patch: pytest.MonkeyPatch) -> None:
+    """Whatever the newest version does not have is removed."""
+    patch.setattr(maintenance, "_needs", lambda *_: Needs([], None, datetime.now(UTC) + timedelta(days=1)))
+
+
+def maintained(day: Day) -> list[str]:
+    """A snapshot gives the same answer before and after its files were compacted."""
+    lake, query = Lake(day.made, day.spark), "select sum(value) from silver.readings"
+    day.first()
+    before = lake.sql(query, snapshot=0).collect()
+    day.second()
+    for _ in range(2):  # files go one maintenance after they were compacted
+        list(maintenance.maintain(lake, datetime.now(UTC), lambda _: nullcontext()))
+    try:
+        after = lake.sql(query, snapshot=0).collect()
+    except Exception as error:  # files are gone
+        return [str(error).splitlines()[0]]
+    return [] if before == after else [f"snapshot 0 said {before}, and says {after}"]
+
+
 def verify_without_prefix(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(cut, "_passed", lambda *_: 10**9)
 
@@ -203,6 +225,7 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list
     "ledger by identity": (ledger_forgets, whole_day),
     "amendment": (without_amendments, whole_day),
     "snapshot pin": (without_pins, asked_twice),
+    "VACUUM guard": (without_vacuum_guard, maintained),
     "prefix cut of verify": (verify_without_prefix, bronze_ahead),
     "fill bound": (without_fill_bound, whole_day),
     "registry re-read": (with_frozen_registry, new_device),
