@@ -122,9 +122,10 @@ def range_after(lake: Lake, after: int, last: int) -> Range:
 def _account_for(lake: Lake, knowledge: Knowledge, batches: Range) -> int:
     """Nearly all of the time is Spark's planning, so there are few jobs, and none for a table that gets nothing."""
     events, accepted = batches.of(lake.read("bronze.events")), batches.of(lake.read("silver.readings"))
-    measurements = layer.judged(layer.not_yet_readings(events, accepted, batches.after + 1), *knowledge).persist()
+    judged = layer.judged(layer.not_yet_readings(events, accepted, batches.after + 1), *knowledge)
+    measurements = layer.not_among(judged, accepted).persist()
     try:
-        turned_away = layer.turned_away(measurements, accepted)
+        turned_away = layer.turned_away(measurements)
         kinds = {"events": events, "readings": accepted, "quarantined": layer.broken(measurements), "turned away": turned_away}
         counts = counted(kinds)
         if _total(counts, "quarantined"):

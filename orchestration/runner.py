@@ -116,12 +116,13 @@ class Run:
         self.flows = {layer: [flow for flow in flows if flow.layer == layer] for layer in ("bronze", "silver", "gold")}
         self._jobs = {each.name: each for each in chosen if isinstance(each, Job)}
         self._seen: tuple[int, ...] = ()
-        self._maintenance_at = maintenance.next_at(lake, datetime.now(UTC))
+        self._maintenance_at: datetime | None = None
 
     def prepare(self) -> None:
         """Registry, folders, tables and checkpoints, before the first query starts."""
         lake, names = self._lake, [flow.name for of_layer in self.flows.values() for flow in of_layer]
         refuse_damage(lake, names)
+        self._maintenance_at = maintenance.next_at(lake, datetime.now(UTC))
         remember(lake.conf)
         sync(lake.conf.lake, lake.conf.devices, datetime.now(UTC))
         for name, schema in WITHOUT_SPARK.items():

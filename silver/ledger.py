@@ -47,12 +47,16 @@ def broken(measurements: DataFrame) -> DataFrame:
     return measurements.where(F.size("broken_rules") > 0)
 
 
-def turned_away(measurements: DataFrame, accepted: DataFrame) -> DataFrame:
-    """Of judged ones those that are good and not among `accepted`, readings of the same batch: late, or duplicates."""
-    good = measurements.where(F.size("broken_rules") == 0).select(*READING_COLUMNS)
+def not_among(measurements: DataFrame, accepted: DataFrame) -> DataFrame:
+    """Judged ones without `accepted`, readings of the same batch: a reading stays one, also under other rules than when it came."""
     # An event of one part that was judged at all is not among the readings.
     of_many_parts = accepted.where(F.coalesce("parts", F.lit(0)) != 1).select(*IDENTITY)
-    return good.join(of_many_parts, on=IDENTITY, how="left_anti").select(*good.columns)
+    return measurements.join(of_many_parts, on=IDENTITY, how="left_anti").select(*measurements.columns)
+
+
+def turned_away(measurements: DataFrame) -> DataFrame:
+    """Of judged ones that are no readings those that are good: late, or duplicates."""
+    return measurements.where(F.size("broken_rules") == 0).select(*READING_COLUMNS)
 
 
 def with_kept(rows: DataFrame, kept: DataFrame) -> DataFrame:

@@ -142,8 +142,8 @@ def seen(spark: SparkSession, made: Conf) -> Seen:
 COUNTS = """
   select (select count(*) from bronze.events) - (select count(*) from silver.readings) - (select count(*) from silver.quarantine)
       - (select count(*) from silver.late) - (select count(*) from silver.duplicates) as rest,
-    (select count(*) from (select device_id, window_end from gold.kitchen_aggregates) full join gold.kitchen_vectors as v
-      on v.entity = device_id and v.window_end = window_end where device_id is null or v.entity is null) as alone
+    (select count(*) from (select device_id, window_end as ends_at from gold.kitchen_aggregates) full join gold.kitchen_vectors as v
+      on v.entity = device_id and v.window_end = ends_at where device_id is null or v.entity is null) as alone
 """
 
 

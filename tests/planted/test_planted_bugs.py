@@ -93,7 +93,7 @@ def without_amendments(patch: pytest.MonkeyPatch) -> None:
 
 def ledger_forgets(patch: pytest.MonkeyPatch) -> None:
     """As one that trusts Spark's count of dropped rows would."""
-    patch.setattr(ledger, "turned_away", lambda measurements, _: measurements.select(*readings.READING_COLUMNS).limit(0))
+    patch.setattr(ledger, "turned_away", lambda measurements: measurements.select(*readings.READING_COLUMNS).limit(0))
 
 
 def without_fill_bound(patch: pytest.MonkeyPatch) -> None:
