@@ -96,7 +96,8 @@ def _positions(checkpoint: Path, table_id: str) -> Iterator[Position]:
     batch, amended = last_batch(checkpoint).last_batch, checkpoint / "amendments.json"
     if batch is not None and amended.exists():
         batch = min(batch, int(json.loads(amended.read_text())["after"]["gold_batch"]))
-    begun = max(batch or 0, 0)
+    # When a query starts, Spark asks its source for the last batch again, from where the one before it ended.
+    begun = max((batch or 0) - 1, 0)
     is_known = (checkpoint / "offsets" / str(begun)).exists()
     if batch is not None and not is_known:
         yield Position(0)

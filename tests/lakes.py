@@ -102,6 +102,8 @@ def run_until(made: Conf, spark: SparkSession, is_done: Callable[[], bool], seco
     done = is_done()
     stop.set()
     thread.join()
+    for query in spark.streams.active:  # of a run that broke; the next test starts queries of the same names
+        query.stop()
     assert not failures, failures
     assert done, f"not done within {seconds} s"
 
