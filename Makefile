@@ -76,6 +76,10 @@ fuzz: install ## bring HOSTILE=1000000 hostile payloads through a lake and accou
 	$(call step,"seed $(SEED)")
 	HOSTILE=$(HOSTILE) SEED=$(SEED) $(PY) -m pytest -v tests/orchestration/test_hostile_payloads.py
 
+.PHONY: cuts
+cuts: install ## read snapshots while a run writes, compacts and removes: no cut is torn
+	CUTS=all $(PY) -m pytest -v tests/orchestration/test_cuts.py
+
 .PHONY: planted
 planted: install ## switch off each protection in turn, and see that verify, the ledger or a test notices
 	PLANTED=all $(PY) -m pytest -v -rP tests/planted
