@@ -93,10 +93,14 @@ def retry_quarantine(lake: Lake, chosen: retry.Chosen, progress: Progress) -> li
 
 
 def _go_on_behind(run: "Run", behind: dict[str, Work]) -> None:
-    """Ledger and gold, each again when it has ended; maintenance when both have, as they write what it compacts."""
-    for name in [name for name, work in behind.items() if not work.is_active]:
+    """Ledger and gold, each again when it has ended; maintenance when both have, as they write what it compacts.
+
+    After it comes a turn of theirs, also where it takes longer than the time from one to the next.
+    """
+    ended = [name for name, work in behind.items() if not work.is_active]
+    for name in ended:
         behind.pop(name).finish()
-    if run.is_maintenance_due():
+    if run.is_maintenance_due() and "maintenance" not in ended:
         if not behind:
             behind["maintenance"] = Work("maintenance", run.maintain)
     elif "maintenance" not in behind:

@@ -8,13 +8,13 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from orchestration import ledger, maintenance, snapshots
+from orchestration import ledger, maintenance, runner, snapshots
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf, Maintenance
 from orchestration.errors import TidemarkError
@@ -22,6 +22,7 @@ from orchestration.lake import Lake
 from orchestration.lock import sole_writer
 from orchestration.retention import first_version, is_whole
 from orchestration.tables import KEEP_LOG
+from orchestration.work import Work
 from tests.lakes import conf
 
 NOW = datetime.now(UTC)
@@ -283,6 +284,33 @@ def test_old_entries_of_the_log_go_only_if_a_checkpoint_tells_what_they_told(mad
     if damage == "none":
         assert [len(rows_of(made, each)["silver.readings"]) for each in snapshots.all_snapshots(made.lake)] == [6]
         assert len(pa.table(DeltaTable(table, version=4).to_pyarrow_table())) == 5
+
+
+def test_maintenance_that_is_always_due_leaves_every_other_turn_to_the_rest() -> None:
+    turns: list[str] = []
+
+    class AlwaysDue:
+        def is_maintenance_due(self) -> bool:
+            return True
+
+        def maintain(self) -> None:
+            turns.append("maintenance")
+
+        def account(self) -> None:
+            turns.append("ledger")
+
+        def round(self) -> None:
+            turns.append("gold")
+
+        def seal(self) -> None:
+            turns.append("seals")
+
+    behind: dict[str, Work] = {}
+    for _ in range(6):
+        runner._go_on_behind(cast(runner.Run, AlwaysDue()), behind)
+        for work in behind.values():
+            work.finish()
+    assert [turns[0], *sorted(turns[1:4]), turns[4], *sorted(turns[5:8])] == ["maintenance", "gold", "ledger", "seals"] * 2
 
 
 def test_maintenance_is_due_so_long_after_the_last_one_or_after_the_first_snapshot(made: Conf, tmp_path: Path) -> None:
