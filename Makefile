@@ -104,7 +104,7 @@ bench-replay: install ## 2,000,000 events replayed while live ingestion goes on:
 	$(PY) tests/bench/replay.py
 
 .PHONY: bench-shuffled
-bench-shuffled: install ## the 2,000,000 events as eight files in a shuffled order, one a micro-batch: nothing lost, gold as a batch job makes it
+bench-shuffled: install ## the 2,000,000 events as eight files in a shuffled order, one a micro-batch: is anything lost, is gold what a batch job makes?
 	$(PY) tests/bench/shuffled.py
 
 ROOM ?= room/landing

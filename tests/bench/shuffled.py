@@ -1,4 +1,4 @@
-"""No order of arrival loses a row: the events of `make bench`, eight files in a shuffled order, one a micro-batch: `make bench-shuffled`.
+"""No order of arrival may lose a row: the events of `make bench` as eight shuffled files, one a micro-batch: `make bench-shuffled`.
 
 Plain Spark with the same watermark loses 75 % of these rows in silence. Here the account has to balance, `tidemark verify` to find nothing,
 and gold to equal what a batch job in pandas makes of all events at once.
