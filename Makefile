@@ -15,8 +15,8 @@ help: ## list the targets
 
 .PHONY: install
 install: .venv/installed ## make .venv with what requirements.lock names, fetch the jars, make a class archive for a faster start; nothing to do when they are there
-	@$(PY) -m orchestration.jars
-	@test -e .venv/first-run.log || { echo "making a class archive, once" >&2; $(PY) -m orchestration.first_run >.venv/first-run.log 2>&1 || true; } # only for speed
+	@$(PY) -m orchestration.engine.jars
+	@test -e .venv/first-run.log || { echo "making a class archive, once" >&2; $(PY) -m orchestration.engine.first_run >.venv/first-run.log 2>&1 || true; } # only for speed
 
 .venv/installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tidemark needs Python 3.11 or later; say which with make PYTHON=...")'
@@ -78,7 +78,7 @@ fuzz: install ## bring HOSTILE=1000000 hostile payloads through a lake and accou
 
 .PHONY: cuts
 cuts: install ## read snapshots while a run writes, compacts and removes: no cut is torn
-	CUTS=all $(PY) -m pytest -v tests/orchestration/test_cuts.py
+	CUTS=all $(PY) -m pytest -v tests/orchestration/upkeep/test_cuts.py
 
 .PHONY: planted
 planted: install ## switch off each protection in turn, and see that verify, the ledger or a test notices

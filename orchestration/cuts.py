@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from deltalake import DeltaTable
 
 from orchestration import crash
-from orchestration.amendments import is_amended
+from orchestration.jobs.amendments import is_amended
 from orchestration.lake import Lake
-from orchestration.reach import Reach, reach
 from orchestration.snapshots import Snapshot, chosen, pin
+from orchestration.streaming.reach import Reach, reach
 
 
 def take(lake: Lake, streams: Sequence[str], now: datetime) -> Snapshot | None:

@@ -19,10 +19,11 @@ from pyspark.sql import functions as F
 from gold.aggregates import aggregates
 from gold.spec import Group
 from gold.windows import COUNTED, of_groups
-from orchestration import amendments, ledger, reading, retry, writing
-from orchestration.checkpoints import THE_BEGINNING, start_of
 from orchestration.former_sources import shapes
+from orchestration.jobs import amendments, ledger, retry
 from orchestration.lake import Lake
+from orchestration.streaming import reading, writing
+from orchestration.streaming.checkpoints import THE_BEGINNING, start_of
 from orchestration.tables import Table
 from silver.enrich import CATALOGUE, catalogue_rows
 from silver.readings import Declared, readings

@@ -12,10 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from orchestration.damage import damaged_log
 from orchestration.durably import read_durably, write_durably
 from orchestration.errors import TidemarkError
-from orchestration.seals import listed
+from orchestration.integrity.damage import damaged_log
+from orchestration.integrity.seals import listed
 
 TABLE = "ops.generations"
 FOLDER = "generations"

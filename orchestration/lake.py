@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
+from orchestration.engine.jars import fetched
+from orchestration.engine.java import require_java
+from orchestration.engine.session import INTERPRETED, spark_session
 from orchestration.generations import Generation, serving
-from orchestration.jars import fetched
-from orchestration.java import require_java
-from orchestration.session import INTERPRETED, spark_session
 from orchestration.snapshots import chosen
 from orchestration.tables import Table, tables
 from orchestration.views import views

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
-from orchestration.intake import Look
+from orchestration.streaming.intake import Look
 
 
 class Progress:

@@ -3,8 +3,8 @@
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from orchestration.account import SETTINGS, Rows
 from orchestration.lake import Lake
+from orchestration.proof.account import SETTINGS, Rows
 
 TABLE = "silver.quarantine"
 COUNTED = ("rule", "source", "rows", "first_ingested_at", "last_ingested_at")

@@ -12,20 +12,23 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from orchestration import cuts, generations, idle, ledger, maintenance, retry
-from orchestration.amendments import refuse_older
-from orchestration.checkpoints import bind
+from orchestration import cuts, generations
 from orchestration.flows import Flow, Job, gold_amendments, quarantine_retry, streams
 from orchestration.former_sources import former, remember, shapes
-from orchestration.guards import refuse_damage, refuse_older_tables
-from orchestration.intake import Look, claim_settled, claims_folder
+from orchestration.integrity.guards import refuse_damage, refuse_older_tables
+from orchestration.integrity.sealing import WITHOUT_SPARK, Sealing
+from orchestration.jobs import ledger, retry
+from orchestration.jobs.amendments import refuse_older
 from orchestration.lake import Lake
 from orchestration.progress import Progress
-from orchestration.queries import AVAILABLE_NOW, POLL_SECONDS, Gate, finish, report, run_out, started
-from orchestration.reading import TICKS
 from orchestration.registry import sync
-from orchestration.sealing import WITHOUT_SPARK, Sealing
+from orchestration.streaming import idle
+from orchestration.streaming.checkpoints import bind
+from orchestration.streaming.intake import Look, claim_settled, claims_folder
+from orchestration.streaming.queries import AVAILABLE_NOW, POLL_SECONDS, Gate, finish, report, run_out, started
+from orchestration.streaming.reading import TICKS
 from orchestration.tables import ensure, ensure_rows
+from orchestration.upkeep import maintenance
 from orchestration.work import Work, do
 
 

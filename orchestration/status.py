@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
 from orchestration.generations import serving
-from orchestration.offsets import offsets
+from orchestration.streaming.offsets import offsets
 
 LEDGER = "silver.ledger"
 COLUMNS = ("flow", "table", "rows", "last_batch", "last_batch_at", "watermark_at", "lag_seconds", "behind")

@@ -22,8 +22,8 @@ def spark() -> Iterator[SparkSession]:
     """The session as the product makes it, with two partitions for shuffles and Delta snapshots and without a UI; one for all tests."""
     # Imported here: tests of configuration, rows and errors run in a second without Spark.
     from orchestration.conf.model import Engine
-    from orchestration.jars import fetched
-    from orchestration.session import spark_session
+    from orchestration.engine.jars import fetched
+    from orchestration.engine.session import spark_session
 
     session = spark_session(Engine(cores=2, shuffle_partitions=2, driver_memory="2g"), fetched())
     yield session

@@ -10,7 +10,7 @@ import click
 from orchestration.cli.rows import format_option, show
 
 if TYPE_CHECKING:
-    from orchestration.account import Rows
+    from orchestration.proof.account import Rows
 
 
 GOLD = """\b
@@ -54,8 +54,8 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
     Example:
       tidemark ledger --since 2026-01-05 --plot artifacts/ledger.png
     """
-    from orchestration.account import COLUMNS, by_day
-    from orchestration.gold_account import COLUMNS as OF_GOLD
+    from orchestration.proof.account import COLUMNS, by_day
+    from orchestration.proof.gold_account import COLUMNS as OF_GOLD
 
     if gold and picture is not None:
         raise click.UsageError("--plot draws the account of events; leave --gold out")
@@ -69,7 +69,7 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
         show(of_gold, format, OF_GOLD)
     told_of_gold(wrong_windows, format)
     if picture is not None and (batches or not wrong):
-        from orchestration.account_plot import plot
+        from orchestration.proof.account_plot import plot
 
         click.echo(plot(batches, picture), err=True)
     return 1 if wrong or wrong_windows else 0
@@ -79,11 +79,11 @@ def taken(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     """The account by batch, and what is wrong."""
     from rich.console import Console
 
-    from orchestration.account import account, opened
-    from orchestration.damage import damaged_files, damaged_log
     from orchestration.former_sources import shapes
+    from orchestration.integrity.damage import damaged_files, damaged_log
     from orchestration.lake import Lake
-    from orchestration.offences import damaged, offences, unlike_their_seal
+    from orchestration.proof.account import account, opened
+    from orchestration.proof.offences import damaged, offences, unlike_their_seal
 
     lake = Lake.open(conf)
     with Console(stderr=True).status("accounting"):
@@ -98,8 +98,8 @@ def taken(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
 
 def taken_of_gold(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     """The account by group and metric, and the windows that are wrong; neither where no snapshot has gold yet."""
-    from orchestration.gold_account import gold_account, gold_offences, opened_at
     from orchestration.lake import Lake
+    from orchestration.proof.gold_account import gold_account, gold_offences, opened_at
     from orchestration.snapshots import chosen
 
     lake = Lake.open(conf)
@@ -111,7 +111,7 @@ def taken_of_gold(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
 def told_of_gold(wrong: "Rows", format: str) -> None:
     """The same for windows."""
     from orchestration.cli.rows import plain, visible
-    from orchestration.gold_account import WRONG_WINDOW
+    from orchestration.proof.gold_account import WRONG_WINDOW
 
     if wrong and format == "table":
         show(wrong, format, WRONG_WINDOW)
@@ -123,7 +123,7 @@ def told_of_gold(wrong: "Rows", format: str) -> None:
 def told(wrong: "Rows", format: str) -> None:
     """Beside the table for people, and to stderr where stdout is for programs."""
     from orchestration.cli.rows import plain, visible
-    from orchestration.offences import COLUMNS
+    from orchestration.proof.offences import COLUMNS
 
     if wrong and format == "table":
         show(wrong, format, COLUMNS)

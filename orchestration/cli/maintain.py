@@ -34,9 +34,9 @@ def command(obj: dict[str, Any], dry_run: bool, format: str) -> int | None:
     from orchestration.flows import streams
     from orchestration.lake import Lake
     from orchestration.lock import sole_writer
-    from orchestration.maintenance import COLUMNS, maintain, needed_care
-    from orchestration.queries import Gate
     from orchestration.snapshots import all_snapshots, expired
+    from orchestration.streaming.queries import Gate
+    from orchestration.upkeep.maintenance import COLUMNS, maintain, needed_care
 
     lake, now = Lake.open(obj["conf"]), datetime.now(UTC)
     past = expired(all_snapshots(lake.conf.lake), timedelta(seconds=lake.conf.maintenance.retain_seconds), now)

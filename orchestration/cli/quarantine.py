@@ -7,9 +7,9 @@ import click
 from orchestration.cli.rows import format_option, show
 
 if TYPE_CHECKING:
-    from orchestration.account import Rows
+    from orchestration.jobs.retry import Chosen
     from orchestration.lake import Lake
-    from orchestration.retry import Chosen
+    from orchestration.proof.account import Rows
 
 rule_option = click.option("--rule", metavar="NAME", help="Only events that break this rule.")
 source_option = click.option("--source", metavar="NAME", help="Only events of this source.")
@@ -53,7 +53,7 @@ def show_(obj: dict[str, Any], rule: str | None, source: str | None, limit: int,
     Example:
       tidemark quarantine show --rule payload_is_readable --limit 3
     """
-    from orchestration.offences import short
+    from orchestration.proof.offences import short
     from orchestration.quarantine import SHOWN, shown
 
     rows = shown(_lake(obj), rule, source, limit)
@@ -88,7 +88,7 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
     Example:
       tidemark quarantine retry --rule value_is_in_range --dry-run
     """
-    from orchestration.retry import COLUMNS, Chosen
+    from orchestration.jobs.retry import COLUMNS, Chosen
 
     chosen = Chosen(rule, source)
     show(_foreseen(_lake(obj), chosen) if dry_run else _retried(_lake(obj), chosen), format, COLUMNS)
@@ -96,8 +96,8 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
 
 def _foreseen(lake: "Lake", chosen: "Chosen") -> "Rows":
     from orchestration.flows import quarantine_retry
+    from orchestration.jobs.retry import in_session
     from orchestration.quarantine import is_there
-    from orchestration.retry import in_session
 
     if not is_there(lake):
         return []
@@ -106,7 +106,7 @@ def _foreseen(lake: "Lake", chosen: "Chosen") -> "Rows":
 
 
 def _retried(lake: "Lake", chosen: "Chosen") -> "Rows":
-    from orchestration.amendments import NAME
+    from orchestration.jobs.amendments import NAME
     from orchestration.lock import sole_writer
     from orchestration.progress import Progress
     from orchestration.quarantine import is_there

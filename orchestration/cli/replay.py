@@ -31,11 +31,11 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> N
       tidemark replay --since 2026-01-05
     """
     from orchestration import generations
-    from orchestration.guards import refuse_damaged_records
+    from orchestration.generation.replay import REBUILT, build, finish, flows_of, plan
+    from orchestration.integrity.guards import refuse_damaged_records
     from orchestration.lake import Lake
     from orchestration.lock import sole_writer
     from orchestration.progress import Progress
-    from orchestration.replay import REBUILT, build, finish, flows_of, plan
 
     os.nice(NICE)  # before the JVM is there, which inherits it
     lake = Lake.open(obj["conf"])

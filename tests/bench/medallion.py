@@ -24,7 +24,7 @@ from rich.table import Table
 REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
 
-from orchestration.jars import fetched  # noqa: E402
+from orchestration.engine.jars import fetched  # noqa: E402
 from tests.bench.factory import TIDEMARK, expected_rows, write_conf, write_events  # noqa: E402
 from tests.bench.processes import FailedError, Run, timed  # noqa: E402
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from orchestration import idle, ledger
+from orchestration.jobs import ledger
 from orchestration.lake import Lake
+from orchestration.streaming import idle
 from orchestration.tables import ensure, ensure_rows
 from tests.lakes import conf, table
 

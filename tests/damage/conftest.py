@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.session import HEAP_STORE
+from orchestration.engine.session import HEAP_STORE
 from tests.damage.damaged import Damaged, built
 
 

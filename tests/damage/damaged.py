@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
+from orchestration.engine.session import HEAP_STORE
+from orchestration.integrity.sealing import Sealing
 from orchestration.lake import Lake
-from orchestration.sealing import Sealing
-from orchestration.session import HEAP_STORE
 from tests.lakes import KITCHEN, conf, event, land, minutes, multiset, run, table
 from tests.rows import at
 

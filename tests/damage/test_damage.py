@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from orchestration.engine.session import HEAP_STORE, ROCKSDB_STORE
 from orchestration.errors import TidemarkError
 from orchestration.generations import serving
-from orchestration.session import HEAP_STORE, ROCKSDB_STORE
 from tests.damage.cells import PARTS, WAYS, inflict
 from tests.damage.damaged import PROVIDER, Damaged, built
 

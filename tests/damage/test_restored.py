@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.checkpoints import bind
 from orchestration.errors import TidemarkError
 from orchestration.generations import Generation
 from orchestration.lake import Lake
+from orchestration.streaming.checkpoints import bind
 from orchestration.tables import ensure
 from tests.damage.damaged import Damaged
 from tests.lakes import conf

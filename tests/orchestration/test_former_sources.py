@@ -8,12 +8,12 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from orchestration import writing
-from orchestration.account import ALARMS, account, by_day, opened
 from orchestration.conf.model import Conf, Source
 from orchestration.errors import TidemarkError
 from orchestration.former_sources import FILE, former, remember, shapes
 from orchestration.lake import Lake
+from orchestration.proof.account import ALARMS, account, by_day, opened
+from orchestration.streaming import writing
 from orchestration.verify.check import verify
 from orchestration.verify.cut import latest_cut
 from silver.spec import Origin, Shape, Time

@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.account import ALARMS, account, by_day, opened
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf, Device
 from orchestration.lake import Lake
+from orchestration.proof.account import ALARMS, account, by_day, opened
 from orchestration.verify.check import verify
 from orchestration.verify.cut import latest_cut
 from silver.spec import Origin

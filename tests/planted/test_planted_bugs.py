@@ -16,11 +16,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from expectations.rule import Rule
-from orchestration import account, amendments, checkpoints, lock, maintenance, offences, tables, writing
+from orchestration import lock, tables
 from orchestration.conf.model import Conf, Device
 from orchestration.errors import HeldError, TidemarkError
+from orchestration.jobs import amendments
 from orchestration.lake import Lake
-from orchestration.retention import Needs
+from orchestration.proof import account, offences
+from orchestration.streaming import checkpoints, writing
+from orchestration.upkeep import maintenance
+from orchestration.upkeep.retention import Needs
 from orchestration.verify import cut
 from orchestration.verify.check import verify
 from silver import ledger, readings, rules

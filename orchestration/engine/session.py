@@ -1,0 +1,104 @@
+"""The Spark session: local, in UTC, with Delta, quiet."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from orchestration.conf.model import Engine
+from orchestration.engine.class_archive import class_archive_option
+
+SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    # Small row groups let all cores read a file of one bronze batch (measured: one core did, with the default of 128 MB).
+    "spark.hadoop.parquet.block.size": str(16 * 1024 * 1024),
+    # A batch has a day or two of partitions: with a file open for each, Spark need not sort the rows (and hold a copy of each payload).
+    "spark.sql.maxConcurrentOutputFileWriters": "8",
+    # No two payloads are alike: looking for repeats costs a fifth of writing them.
+    "spark.hadoop.parquet.enable.dictionary#payload": "false",
+    # The default, INT96, counts nanoseconds: readers other than Spark break on an instant before 1677 or after 2262.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.streaming.numRecentProgressUpdates": "5",
+    "spark.sql.streaming.metricsEnabled": "false",
+    # A checkpoint knows its sources by their names and not by their places, where they have names (queries.started).
+    "spark.sql.streaming.offsetLog.formatVersion": "2",
+    # Looks for a number of partitions that this format does not keep, and ends a query whose last batch was not finished (measured).
+    "spark.sql.streaming.checkUnfinishedRepartitionOnRestart": "false",
+    # A batch then turns rows away by the newest event of all batches before it; otherwise Spark is one batch more lenient,
+    # but only if no empty batch ran between, so that what is late would depend on pauses.
+    "spark.sql.streaming.statefulOperator.allowMultiple": "false",
+    # A snapshot is kept as long as conf says, and the newest one for ever: Delta would refuse versions older than a week.
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
+    # `env:` in a query's text would give away the environment.
+    "spark.sql.variable.substitute": "false",
+}
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+HEAP_STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+ROCKSDB_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def spark_session(engine: Engine, jars: Sequence[Path], log: Path | None = None) -> SparkSession:
+    """The session of this process. What the JVM prints goes to the file `log`; None leaves it on the error stream."""
+    # Workers otherwise run the python3 of the PATH, which may be another version.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(f"local[{engine.cores}]").appName("tidemark")
+    for key, value in (SETTINGS | _of_engine(engine)).items():
+        builder = builder.config(key, value)
+    with _error_stream_to(log):
+        # Not spark.jars, which would copy every jar at every start and hide its classes from a class-data archive.
+        return builder.config("spark.driver.extraClassPath", os.pathsep.join(map(str, jars))).getOrCreate()
+
+
+@contextmanager
+def interpreted(session: SparkSession) -> Iterator[None]:
+    """Plans made in here are not compiled. With a few rows that saves most of the time: every batch has instants and numbers of its
+    own in its code, so Spark finds none of it compiled already (measured on 2 rows: 5 s instead of 2.7 s for a batch of gold).
+    """
+    before = {key: str(session.conf.get(key)) for key in INTERPRETED}
+    try:
+        for key, value in INTERPRETED.items():
+            session.conf.set(key, value)
+        yield
+    finally:
+        for key, known in before.items():
+            session.conf.set(key, known)
+
+
+def _of_engine(engine: Engine) -> dict[str, str]:
+    log4j = f"-Dlog4j2.configurationFile={files('orchestration.engine') / 'log4j2.properties'}"
+    # The whole heap from the start: one that grows is collected at every step (measured: half of all collecting).
+    heap = f"-Xms{engine.driver_memory} -XX:+UseParallelGC"
+    return {
+        "spark.driver.memory": engine.driver_memory,
+        "spark.driver.extraJavaOptions": f"{log4j} -Duser.timezone=UTC {heap} {class_archive_option()}",
+        "spark.sql.shuffle.partitions": str(engine.shuffle_partitions),
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB_STORE if engine.state_store == "rocksdb" else HEAP_STORE,
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "tidemark-warehouse"),
+    }
+
+
+@contextmanager
+def _error_stream_to(log: Path | None) -> Iterator[None]:
+    """The JVM inherits our error stream at its start and keeps it; warnings of its boot cannot be switched off otherwise."""
+    if log is None:
+        yield
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    ours = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)

@@ -1,0 +1,209 @@
+"""Replay: the next generation of silver and gold, built from bronze beside the one that serves, which goes on meanwhile.
+
+    a snapshot's prefix of bronze -> batch jobs -> its streams, started a lateness earlier to find their state again -> caught up -> swap
+
+Nothing that serves is touched: what is built lies in a folder of its own, and a swap is one row of ops.generations. A build that was killed
+leaves a folder that nobody reads; the next replay removes it.
+"""
+
+import shutil
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from pyspark.sql import functions as F
+
+from gold.spec import Group
+from orchestration import crash, cuts, generations
+from orchestration.errors import HeldError, TidemarkError
+from orchestration.flows import Flow, Job, flows, silver_knowledge, streams
+from orchestration.generation import rebuild
+from orchestration.generation.rebuild import OF_SILVER, Recorded
+from orchestration.generations import Generation
+from orchestration.jobs import amendments, ledger, retry
+from orchestration.lake import Lake
+from orchestration.lock import sole_writer
+from orchestration.progress import Progress
+from orchestration.snapshots import chosen
+from orchestration.streaming.checkpoints import Start, begin
+from orchestration.streaming.queries import AVAILABLE_NOW, Gate, run_out, started
+from orchestration.streaming.reach import Reach
+from orchestration.streaming.writing import gold_tables
+from orchestration.tables import ensure, ensure_rows
+from orchestration.upkeep.retention import first_version
+from orchestration.work import do
+
+REBUILT = ("silver.rebuilt", "gold.rebuilt")
+POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a replay builds: silver, unless only groups are asked for, and the gold of these streams."""
+
+    is_silver: bool
+    streams: Mapping[str, Sequence[Group]]
+    since: date | None
+
+    def __str__(self) -> str:
+        """For people."""
+        what = "replay" if self.is_silver else f"replay of {', '.join(group.name for groups in self.streams.values() for group in groups)}"
+        return what if self.since is None else f"{what} since {self.since}"
+
+    def places(self) -> Iterable[str]:
+        """Folders below the lake that get a place in the new generation."""
+        if self.is_silver:
+            yield from (name.replace(".", "/", 1) for name in (*OF_SILVER, ledger.TABLE))
+            yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], ledger.NAME, retry.NAME))
+        for stream, groups in self.streams.items():
+            yield f"checkpoints/gold.{stream}"
+            yield from (f"gold/{group.name}_{kind}" for group in groups for kind in ("aggregates", "vectors", "late"))
+
+
+def plan(lake: Lake, group: str | None, since: date | None) -> Plan:
+    """All, or the gold of the group and of those that share its stream."""
+    every = streams(lake)
+    if group is None:
+        return Plan(True, every, since)
+    stream = lake.conf.groups[group].stream
+    return Plan(False, {stream: every[stream]}, since)
+
+
+def flows_of(lake: Lake, plan: Plan) -> list[Flow | Job]:
+    """Those that go on with what the replay builds."""
+    names = {f"gold.{stream}" for stream in plan.streams} | ({OF_SILVER[0], ledger.NAME} if plan.is_silver else set())
+    return [flow for flow in flows(lake) if flow.name in names]
+
+
+def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
+    """The next generation, as far as the newest snapshot, with streams that can go on from there. Returns a lake that works on it."""
+    if waiting := generations.proposed(lake.conf.lake):
+        raise TidemarkError(f"generation {waiting.generation} waits to serve: let it first, with `tidemark run --once`.")
+    snapshot = chosen(lake.conf.lake)
+    if snapshot is None:
+        raise TidemarkError(f"the lake at {lake.conf.lake} has no snapshot to start from: bring it up to date with `tidemark run --once`.")
+    recorded = Recorded(Lake(lake.conf, lake.spark, generations.numbered(lake.conf.lake, snapshot.generation)), snapshot)
+    following = Lake(lake.conf, lake.spark, _next(lake, plan, snapshot.bronze_batch))
+    _make_room(following, plan)
+    gate = Gate(threading.Event())
+    if plan.is_silver:
+        _silver(following, recorded, plan, progress)
+        crash.point(crash.Point.SILVER_REBUILT)
+        for flow in flows_of(following, plan):
+            if isinstance(flow, Job):
+                do(flow, progress, gate.stop)
+            elif flow.layer == "silver":
+                run_out(started(following, [flow], AVAILABLE_NOW, gate), progress, gate)
+    for stream, groups in plan.streams.items():
+        _gold(following, recorded, stream, groups, progress)
+    return following
+
+
+def catch_up(following: Lake, plan: Plan, progress: Progress) -> None:
+    """Everything that came since, through the streams of the new generation."""
+    gate = Gate(threading.Event())
+    gold: list[Flow] = []
+    for flow in flows_of(following, plan):
+        if isinstance(flow, Job):
+            do(flow, progress, gate.stop)
+        elif flow.layer == "silver":
+            run_out(started(following, [flow], AVAILABLE_NOW, gate), progress, gate)
+        else:
+            gold.append(flow)
+    run_out(started(following, gold, AVAILABLE_NOW, gate), progress, gate)
+    for _ in amendments.amend_all(following.interpreted(), {stream: list(groups) for stream, groups in plan.streams.items()}):
+        pass
+
+
+def finish(following: Lake, plan: Plan, progress: Progress) -> None:
+    """Bring it up to date and let it serve. Where another process writes the lake, that one does so, at its next step."""
+    lake = following.conf.lake
+    catch_up(following, plan, progress)
+    crash.point(crash.Point.GENERATION_BUILT)
+    generations.propose(lake, following.generation)
+    crash.point(crash.Point.GENERATION_PROPOSED)
+    while generations.proposed(lake) is not None:
+        try:
+            with sole_writer(lake):
+                if generations.proposed(lake) is not None:
+                    catch_up(following, plan, progress)
+                    generations.swap(lake, datetime.now(UTC))
+                    crash.point(crash.Point.SWAPPED)
+                    cuts.take(following, [*streams(following)], datetime.now(UTC))
+        except HeldError:
+            time.sleep(POLL_SECONDS)
+
+
+def _next(lake: Lake, plan: Plan, bronze_batch: int) -> Generation:
+    serving = generations.serving(lake.conf.lake)
+    number = max(each.generation for each in generations.swaps(lake.conf.lake)) + 1
+    places = {**serving.places, **dict.fromkeys(plan.places(), number)}
+    return Generation(serving.swap + 1, number, None, str(plan), bronze_batch, places)
+
+
+def _make_room(following: Lake, plan: Plan) -> None:
+    folder = generations.folder_of(following.conf.lake, following.generation.generation)
+    shutil.rmtree(folder, ignore_errors=True)
+    for table in following.tables.values():
+        if folder in table.path.parents:
+            ensure(following.spark, table)
+    if plan.is_silver:
+        ensure_rows(following.table_path(ledger.TABLE), ledger.SCHEMA)
+
+
+def _silver(following: Lake, recorded: Recorded, plan: Plan, progress: Progress) -> None:
+    """Readings of the prefix; then the stream, bound to begin so early that it finds its state again."""
+    first = 0 if plan.since is None else _first_batch(following, plan.since)
+    if first:
+        rebuild.copy_before(following, recorded, first)
+    _show(rebuild.silver(following, recorded, silver_knowledge(following), first), REBUILT[0], progress)
+    begin(following, OF_SILVER[0], (following.tables[OF_SILVER[0]],), Start(_version_with_state(following), recorded.snapshot.bronze_batch))
+
+
+def _gold(following: Lake, recorded: Recorded, stream: str, groups: Sequence[Group], progress: Progress) -> None:
+    """Closed windows of the prefix; then the stream, bound to begin with the first reading of an open one."""
+    up_to = recorded.snapshot.bronze_batch
+    until_ms = rebuild.closed_until_ms(following, groups, stream, up_to)
+    _show(rebuild.gold(following, recorded, groups, until_ms), REBUILT[1], progress)
+    longest = max(following.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
+    written = tuple(table for group in groups for table in gold_tables(following, group)[:2])
+    begin(following, f"gold.{stream}", written, Start(_version_with_time(following, until_ms - longest * 1000), up_to, until_ms))
+    amendments.begin_at(following, stream, Reach(-1, until_ms, up_to, up_to, retry.retried(following)))
+
+
+def _first_batch(lake: Lake, since: date) -> int:
+    """The first bronze batch that was ingested on a day or later; past all of them where there is none."""
+    log = pa.table(DeltaTable(lake.table_path("bronze.events")).get_add_actions(flatten=True))
+    later = log.filter(pc.greater_equal(log["partition.ingested_on"], pa.scalar(since)))
+    first, newest = pc.min(later["min.bronze_batch"]).as_py(), pc.max(log["max.bronze_batch"]).as_py()
+    return int(newest) + 1 if first is None else int(first)
+
+
+def _version_with_state(following: Lake) -> int:
+    """The version of bronze that holds the first event whose key the stream must remember."""
+    readings = following.read(OF_SILVER[0])
+    newest = readings.agg(F.unix_micros(F.max("event_time"))).collect()[0][0]
+    if newest is None:
+        return 0
+    watermark = F.timestamp_micros(F.lit(newest - following.conf.policy.lateness_seconds * 1_000_000))
+    first = readings.where(F.col("event_time") >= watermark).agg(F.min("bronze_batch")).collect()[0][0]
+    return first_version(following.table_path("bronze.events"), lambda most: most["bronze_batch"] >= first)
+
+
+def _version_with_time(following: Lake, instant_ms: int) -> int:
+    """The first version of readings that holds one of an instant or later."""
+    instant = datetime.fromtimestamp(instant_ms / 1000, UTC)
+    return first_version(following.table_path(OF_SILVER[0]), lambda most: datetime.fromisoformat(most["event_time"]) >= instant)
+
+
+def _show(steps: Iterable[int], name: str, progress: Progress) -> None:
+    began = time.monotonic()
+    for rows in steps:
+        progress.worked(name, rows, time.monotonic() - began)
+        began = time.monotonic()
+    progress.ended(name)

@@ -1,0 +1,1 @@
+"""Jobs beside the streams: each follows tables, and does what came since."""

@@ -1,0 +1,214 @@
+"""Amendments: a job that follows gold and the ledger, and folds in the rows that came when their window was closed.
+
+Two kinds of rows did: those of silver.late, and readings that were late for their group only; this job finds the latter and keeps them
+in gold.<group>_late. Windows of either are computed anew from silver and appended under the next revision, and so are the vectors that
+change. How far a round reaches is written down before it begins, so that a run after a crash repeats exactly the same round.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import reduce
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from gold.amendments import OF_WINDOW, behind, recomputed
+from gold.revisions import VECTOR_KEY, WINDOW_KEY, changed, next_revision
+from gold.spec import Group, Late
+from gold.vectors import vectors
+from orchestration import crash
+from orchestration.durably import read_durably, write_durably
+from orchestration.errors import TidemarkError
+from orchestration.lake import Lake
+from orchestration.streaming.checkpoints import newest_batch, way_out
+from orchestration.streaming.reach import Reach, closed_until_ms, reach, read_by
+from orchestration.streaming.writing import gold_tables, read_latest
+from orchestration.tables import Table, append, max_in_log
+
+NAME = "gold.amendments"
+FILE = "amendments.json"
+NOWHERE = Reach(-1, 0, -1, -1)
+
+
+@dataclass(frozen=True)
+class Round:
+    """From where one ended to where it reaches; `number` counts rounds of the stream."""
+
+    number: int
+    after: Reach
+    up_to: Reach
+
+
+def amend_all(lake: Lake, streams: dict[str, list[Group]]) -> Iterator[int]:
+    """Rounds for each stream until it is where gold and the ledger are; yields the windows amended."""
+    for stream, groups in streams.items():
+        # A round that a killed run began reaches as far as things were then.
+        while (found := _begun(lake, stream) or _begin(lake, stream)) is not None:
+            yield _amend(lake, stream, groups, found)
+            _write(lake, stream, found.number, found.up_to, None)
+
+
+def begin_at(lake: Lake, stream: str, reached: Reach) -> None:
+    """As if a round had ended there."""
+    _write(lake, stream, 0, reached, None)
+
+
+def refuse_older(lake: Lake, stream: str, groups: Sequence[Group]) -> None:
+    """Rounds that are counted again from a number that tables know already, would vanish: Delta takes them for repeats."""
+    number, _, _ = _read(lake, stream)
+    begun = newest_batch(lake.checkpoint(f"gold.{stream}") / "offsets")
+    for table, known, word in (
+        *((table, number, "round") for group in groups for table in gold_tables(lake, group)[:2]),
+        *((gold_tables(lake, group)[2], begun, "batch") for group in groups),
+    ):
+        written = DeltaTable(table.path).transaction_version(lake.app_id(NAME, table.name))
+        if written is not None and written > known:
+            raise TidemarkError(
+                f"the checkpoint of gold.{stream} at {lake.checkpoint(f'gold.{stream}')} is older than {table.name}, which holds"
+                f" {word} {written} of amendments: the checkpoint knows {known}.\n  {way_out(lake, f'gold.{stream}')}"
+            )
+
+
+def is_amended(lake: Lake, stream: str, reached: Reach) -> bool:
+    """Whether a round has ended there."""
+    _, after, up_to = _read(lake, stream)
+    return up_to is None and after == reached
+
+
+def _begun(lake: Lake, stream: str) -> Round | None:
+    number, after, up_to = _read(lake, stream)
+    return None if up_to is None else Round(number, after, up_to)
+
+
+def _begin(lake: Lake, stream: str) -> Round | None:
+    number, after, _ = _read(lake, stream)
+    up_to = reach(lake, stream)
+    if up_to is None or up_to == after:
+        return None
+    _write(lake, stream, number + 1, after, up_to)
+    return Round(number + 1, after, up_to)
+
+
+def _amend(lake: Lake, stream: str, groups: Sequence[Group], this: Round) -> int:
+    for gold_batch in range(this.after.gold_batch + 1, this.up_to.gold_batch + 1):
+        _keep_late_for_groups(lake, stream, groups, gold_batch)
+    amended = [group for group in groups if group.late is Late.AMEND]
+    if not amended or not _may_be_late(lake, amended, this):
+        return 0
+    affected = _affected(lake, amended, this).persist()
+    try:
+        count, first_end, last_end = affected.agg(
+            F.count("*"), F.unix_seconds(F.min("window_end")), F.unix_seconds(F.max("window_end"))
+        ).collect()[0]
+        if count:
+            _append_windows(lake, amended, this, affected, (first_end, last_end))
+            crash.point(crash.Point.AMENDMENT_WRITTEN)
+        return int(count)
+    finally:
+        affected.unpersist()
+
+
+def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold_batch: int) -> None:
+    """Readings that were behind the watermark of the micro-batch that read them."""
+    closed_until, readings = closed_until_ms(lake, stream, gold_batch), lake.tables["silver.readings"]
+    after = read_by(lake, stream, gold_batch - 1)
+    up_to = read_by(lake, stream, gold_batch)
+    if up_to <= after:
+        return  # a compaction is a batch too, without rows
+    log = pa.table(DeltaTable(readings.path).get_add_actions(flatten=True)).to_pylist()
+    times = [f["min.event_time"] for f in log if f["num_records"] and f["max.bronze_batch"] > after and f["min.bronze_batch"] <= up_to]
+    if not any(time.timestamp() * 1000 < closed_until for time in times):
+        return
+    of_batch = lake.read(readings.name).where((F.col("bronze_batch") > after) & (F.col("bronze_batch") <= up_to))
+    late = behind(of_batch, groups, lake.conf.metrics, _instant(closed_until)).persist()
+    try:
+        for name, count in late.groupBy("group").count().collect():
+            table = lake.tables[f"gold.{name}_late"]
+            rows = late.where(F.col("group") == name).drop("group").withColumn("gold_batch", F.lit(gold_batch).cast("bigint"))
+            append(rows.coalesce(1), table, lake.app_id(NAME, table.name), gold_batch, count)
+            crash.point(crash.Point.LATE_FOR_GROUP_WRITTEN)
+    finally:
+        late.unpersist()
+
+
+def _may_be_late(lake: Lake, groups: Sequence[Group], this: Round) -> bool:
+    """By the logs alone: most rounds have nothing to fold in."""
+    late_for_groups = (gold_tables(lake, group)[2] for group in groups)
+    found_now = any((max_in_log(table, "gold_batch") or -1) > this.after.gold_batch for table in late_for_groups)
+    return found_now or max_in_log(lake.tables["silver.late"], "bronze_batch") is not None
+
+
+def _affected(lake: Lake, groups: Sequence[Group], this: Round) -> DataFrame:
+    """Closed windows (OF_WINDOW) of late rows that no round before this one saw, or saw while the window was open."""
+    late, metrics = _late(lake, this.up_to), lake.conf.metrics
+    closed_until = _instant(this.up_to.closed_until_ms)
+    is_new = (F.col("bronze_batch") > this.after.accounted_for) | (F.col("window_end") > _instant(this.after.closed_until_ms))
+    found = [behind(late, groups, metrics, closed_until).where(is_new).select(*OF_WINDOW)]
+    if this.up_to.retried > this.after.retried:
+        # Their batches are old: the mark of the retry says that they are new.
+        readmitted = late.where(F.col("retry") > this.after.retried)
+        found.append(behind(readmitted, groups, metrics, closed_until).select(*OF_WINDOW))
+    for group in groups:
+        rows = lake.read(gold_tables(lake, group)[2].name).where(F.col("gold_batch") > this.after.gold_batch)
+        found.append(rows.select(F.lit(group.name).alias("group"), *OF_WINDOW[1:]))
+    return reduce(DataFrame.unionByName, found).distinct()
+
+
+def _late(lake: Lake, reached: Reach) -> DataFrame:
+    is_known = F.col("retry").isNull() | (F.col("retry") <= reached.retried)
+    return lake.read("silver.late").where((F.col("bronze_batch") <= reached.accounted_for) & is_known)
+
+
+def _append_windows(lake: Lake, groups: Sequence[Group], this: Round, affected: DataFrame, ends: tuple[int, int]) -> None:
+    longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
+    readings = lake.read("silver.readings").where(F.col("bronze_batch") <= this.up_to.bronze_batch)
+    late = _late(lake, this.up_to).drop("cause", "retry")
+    in_reach = F.col("event_time").between(F.timestamp_seconds(F.lit(ends[0] - longest)), F.timestamp_seconds(F.lit(ends[1])))
+    windows = recomputed(readings.unionByName(late).where(in_reach), affected, groups, lake.conf.metrics).persist()
+    try:
+        for group in groups:
+            of_group = windows.where(F.col("group") == group.name).drop("group")
+            if count := of_group.count():
+                _append_amended(lake, group, this, of_group, count, ends)
+    finally:
+        windows.unpersist()
+
+
+def _append_amended(lake: Lake, group: Group, this: Round, windows: DataFrame, count: int, ends: tuple[int, int]) -> None:  # noqa: PLR0917
+    aggregates, of_vectors, _ = gold_tables(lake, group)
+    _append_revised(lake, this, windows, count, aggregates, WINDOW_KEY)
+    crash.point(crash.Point.AMENDMENT_HALF_WRITTEN)
+    if group.vector is not None:
+        last_end = ends[1] + group.vector.max_fill_seconds
+        closed = read_latest(lake, aggregates, WINDOW_KEY).where(_ends_between(ends[0] - group.vector.max_fill_seconds, last_end))
+        anew = vectors(closed, group, group.vector, lake.conf.metrics).where(_ends_between(ends[0], last_end))
+        known = read_latest(lake, of_vectors, VECTOR_KEY).where(_ends_between(ends[0], last_end))
+        _append_revised(lake, this, changed(anew, known, VECTOR_KEY, ("vector", "missing", "filled")), count, of_vectors, VECTOR_KEY)
+
+
+def _append_revised(lake: Lake, this: Round, rows: DataFrame, count: int, table: Table, key: Sequence[str]) -> None:  # noqa: PLR0917
+    revised = next_revision(rows, lake.read(table.name), key).withColumn("gold_batch", F.lit(this.up_to.gold_batch).cast("bigint"))
+    append(revised.coalesce(1), table, lake.app_id(NAME, table.name), this.number, count)
+
+
+def _ends_between(first: int, last: int) -> Column:
+    return F.col("window_end").between(F.timestamp_seconds(F.lit(first)), F.timestamp_seconds(F.lit(last)))
+
+
+def _instant(milliseconds: int) -> Column:
+    return F.timestamp_millis(F.lit(milliseconds))
+
+
+def _read(lake: Lake, stream: str) -> tuple[int, Reach, Reach | None]:
+    file = lake.checkpoint(f"gold.{stream}") / FILE
+    if not file.exists():
+        return 0, NOWHERE, None
+    state = read_durably(file, way_out(lake, f"gold.{stream}"))
+    return state["number"], Reach(**state["after"]), Reach(**state["up_to"]) if state["up_to"] else None
+
+
+def _write(lake: Lake, stream: str, number: int, after: Reach, up_to: Reach | None) -> None:
+    state = {"number": number, "after": asdict(after), "up_to": asdict(up_to) if up_to else None}
+    write_durably(lake.checkpoint(f"gold.{stream}") / FILE, state)

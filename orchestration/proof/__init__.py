@@ -1,0 +1,1 @@
+"""The account of every event, and what is wrong with it."""

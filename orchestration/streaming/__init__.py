@@ -1,0 +1,1 @@
+"""Streaming queries: what they read and write, and what their checkpoints tell."""

@@ -1,0 +1,52 @@
+"""Idle groups: when no reading has come for `idle_close_seconds`, a tick closes the windows that are still open.
+
+A tick is an instant in `ops.ticks`, not an event: it moves the watermark of one gold stream past the end of every window
+that its readings can have opened, and is in none of them.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import functions as F
+
+from gold.spec import Group
+from gold.windows import of_groups
+from orchestration.lake import Lake
+from orchestration.streaming.reading import TICKS
+
+SCHEMA = pa.schema([("stream", pa.string()), ("event_time", pa.timestamp("us", "UTC")), ("ticked_at", pa.timestamp("us", "UTC"))])
+"""Grain: one tick of one stream. `event_time` is the instant up to which the stream is told that time has passed, plus its lateness."""
+
+
+def patience_seconds(groups: Sequence[Group]) -> float:
+    """How long the least patient group of a stream waits; infinite where none closes when idle."""
+    return min((group.idle_close_seconds for group in groups if group.idle_close_seconds is not None), default=float("inf"))
+
+
+def tick_if_idle(lake: Lake, stream: str, groups: Sequence[Group], now: datetime) -> bool:
+    """Tick the stream if its readings stopped coming long enough ago and it was not ticked since. True if it was."""
+    patience = patience_seconds(groups)
+    if patience == float("inf"):
+        return False
+    of_stream = of_groups(lake.read("silver.readings"), groups)
+    # Arrow keeps an instant an instant. Rows of PySpark hold the local time of this machine, without a zone.
+    (newest,) = of_stream.agg(F.max("event_time").alias("at"), F.max("ingested_at").alias("ingested_at")).toArrow().to_pylist()
+    if newest["at"] is None or now - newest["ingested_at"] < timedelta(seconds=patience):
+        return False
+    longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
+    lateness = max(group.lateness_seconds for group in groups)
+    event_time = newest["at"] + timedelta(seconds=longest + lateness)
+    return _tick(lake.table_path(TICKS), stream, event_time, now)
+
+
+def _tick(path: Path, stream: str, event_time: datetime, now: datetime) -> bool:
+    ticks = DeltaTable(path)
+    rows = pa.table(ticks.to_pyarrow_table(filters=[("stream", "=", stream), ("event_time", ">=", event_time)]))
+    if rows.num_rows:
+        return False
+    row = pa.Table.from_pylist([{"stream": stream, "event_time": event_time, "ticked_at": now}], SCHEMA)
+    write_deltalake(ticks, row, mode="append")
+    return True

@@ -1,0 +1,106 @@
+"""Streaming queries of flows: started, waited for, ended between two batches."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from orchestration.flows import Flow
+from orchestration.lake import Lake
+from orchestration.progress import Progress
+from orchestration.streaming.checkpoints import shuffle_partitions
+
+POLL_SECONDS = 0.2
+AVAILABLE_NOW = {"availableNow": True}
+CONTINUOUS = ("bronze.events", "silver.readings")
+"""Flows that `run` keeps running, by the name of the one table that each appends to."""
+Queries = Mapping[Flow, StreamingQuery]
+
+
+class StoppedError(Exception):
+    """Raised inside a micro-batch before it has done anything, because the run is to end."""
+
+
+class Gate:
+    """What a micro-batch passes before it writes. `stop`: no batch begins any more."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        """Open."""
+        self.stop = stop
+        self._entered: set[str] = set()
+        self._writing = {flow: threading.Lock() for flow in CONTINUOUS}
+
+    def hold(self, table: str) -> AbstractContextManager[object]:
+        """While it is held, a table that a continuous flow appends to does not grow; to other tables it makes no difference."""
+        return self._writing.get(table, nullcontext())
+
+    def guarded(self, flow: Flow) -> Callable[[DataFrame, int], None]:
+        """The flow's write. A batch that has begun is finished."""
+        self._entered.discard(flow.name)
+
+        def write(batch: DataFrame, batch_id: int) -> None:
+            self._entered.add(flow.name)
+            if self.stop.is_set():
+                raise StoppedError
+            with self.hold(flow.name):
+                flow.write(batch, batch_id)
+
+        return write
+
+    def await_begin(self, queries: Queries) -> None:
+        """Until each of the queries knows up to where it reads: it has begun to write, or has nothing to read."""
+        while any(query.isActive and flow.name not in self._entered for flow, query in queries.items()):
+            time.sleep(POLL_SECONDS / 10)
+
+
+def started(lake: Lake, flows: Sequence[Flow], trigger: Mapping[str, Any], gate: Gate) -> dict[Flow, StreamingQuery]:
+    """A query for each flow."""
+    queries = {}
+    for flow in flows:
+        # A batch without data only moves the watermark: gold needs it to close windows, silver would only clear state earlier.
+        lake.spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", flow.layer == "gold")
+        lake.spark.conf.set("spark.sql.shuffle.partitions", shuffle_partitions(lake, flow.name))
+        # With names for their sources, these may come and go. Spark refuses names in a query that reads one source in several branches,
+        # as silver does for each payload shape.
+        lake.spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", flow.layer != "silver")
+        writer = flow.rows().writeStream.queryName(flow.name).foreachBatch(gate.guarded(flow))
+        queries[flow] = writer.option("checkpointLocation", str(lake.checkpoint(flow.name))).trigger(**trigger).start()
+    return queries
+
+
+def run_out(queries: Queries, progress: Progress, gate: Gate) -> None:
+    """Until all have read what there was to read."""
+    while any(query.isActive for query in queries.values()):
+        time.sleep(POLL_SECONDS)
+        report(queries, progress, gate)
+    finish(queries, progress, gate)
+
+
+def report(queries: Queries, progress: Progress, gate: Gate) -> None:
+    """Tell of batches that have ended; raise what ended a query."""
+    for flow, query in queries.items():
+        progress.update(flow.name, query)
+        _raise_if_broken(query, gate)
+
+
+def finish(queries: Queries, progress: Progress, gate: Gate) -> None:
+    """Wait for the current batches, stop what is between two, and pass on what went wrong."""
+    while any(query.isActive for query in queries.values()):
+        for query in queries.values():
+            if query.isActive and not query.status["isTriggerActive"]:
+                query.stop()
+        time.sleep(POLL_SECONDS)
+    for flow in queries:
+        progress.ended(flow.name)
+    report(queries, progress, gate)
+
+
+def _raise_if_broken(query: StreamingQuery, gate: Gate) -> None:
+    broken: StreamingQueryException | None = query.exception()
+    if broken is not None and not (gate.stop.is_set() and StoppedError.__name__ in str(broken)):
+        raise broken

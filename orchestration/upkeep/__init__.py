@@ -1,0 +1,1 @@
+"""Fewer and larger files, and none that nobody needs."""

@@ -1,0 +1,110 @@
+"""Replay: the next generation holds what the one before held, goes on as that one would have, and takes its place at once."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from gold.spec import Late
+from orchestration.conf.model import Conf
+from orchestration.errors import TidemarkError
+from orchestration.flows import flows
+from orchestration.generation.replay import REBUILT, build, finish, plan
+from orchestration.generation.rollback import roll_back
+from orchestration.generations import serving
+from orchestration.lake import Lake
+from orchestration.progress import Progress
+from orchestration.snapshots import all_snapshots
+from orchestration.verify.check import verify
+from orchestration.verify.cut import latest_cut
+from tests.lakes import KITCHEN, PRESSES, conf, event, land, minutes, run
+from tests.rows import at
+
+START = at("2026-01-05T00:00:00")
+MEASURED = "device_id, metric, event_time, value, unit, groups, source, bronze_batch, bronze_row, part"
+TABLES = {
+    "silver.readings": MEASURED,
+    "silver.late": MEASURED,
+    "silver.quarantine": "broken_rules, payload, source, bronze_batch, bronze_row, part",
+    "silver.duplicates": f"{MEASURED.replace(', unit, groups', '')}, kept_batch, kept_row, kept_part",
+    "gold.kitchen_aggregates": "device_id, metric, window_start, window_end, value, count, min, max, sum, latest",
+    "gold.kitchen_vectors": "entity, window_start, window_end, vector, missing, filled",
+    "gold.kitchen_late": "device_id, metric, event_time, value, window_end, bronze_batch",
+    "gold.presses_aggregates": "device_id, metric, window_start, window_end, value, count, min, max, sum, latest",
+    "gold.presses_vectors": "entity, window_start, window_end, vector, missing, filled",
+    "gold.presses_late": "device_id, metric, event_time, value, window_end, bronze_batch",
+}
+
+
+def all_of(made: Conf, spark: SparkSession) -> Mapping[str, list[str]]:
+    """Every table by its newest snapshot."""
+    lake = Lake(made, spark)
+    return {name: sorted(map(str, lake.sql(f"select {columns} from {name}").toArrow().to_pylist())) for name, columns in TABLES.items()}
+
+
+def replay(made: Conf, spark: SparkSession, group: str | None = None, since: date | None = None) -> int:
+    """`tidemark replay`; the generation that then serves."""
+    lake = Lake(made, spark)
+    wanted = plan(lake, group, since)
+    with Progress([*REBUILT, *(flow.name for flow in flows(lake))], Console(file=io.StringIO())) as progress:
+        finish(build(lake, wanted, progress), wanted, progress)
+    return serving(made.lake).generation
+
+
+def differences(made: Conf) -> list[Any]:
+    return [difference for outcome in verify(latest_cut(made), made).outcomes for difference in outcome.first]
+
+
+def kitchen_and_press(start: datetime, count: int, value: float = 1.0) -> list[str]:
+    return [event(device, metric, value + n, time) for device, metric in DEVICES for n, time in enumerate(minutes(start, count))]
+
+
+DEVICES = (("oven", "temperature"), ("oven", "power"), ("fridge", "temperature"), ("press", "vibration"))
+FIRST = [*kitchen_and_press(START, 100), event("oven", "power", 7, START), "{broken", event("oven", "power", 1, at("2099-01-01T00:00:00"))]
+SECOND = [  # Silver's watermark is at minute 89, that of the groups at 98.
+    event("oven", "temperature", 500, START + timedelta(minutes=5.5)),
+    event("oven", "temperature", 300, START + timedelta(minutes=89.5)),
+    event("press", "vibration", 300, START + timedelta(minutes=89.5)),
+    *kitchen_and_press(START + timedelta(minutes=95), 40, 96),
+]
+THIRD = [event("press", "vibration", 900, START + timedelta(minutes=124.5)), *kitchen_and_press(START + timedelta(minutes=5), 3, 6)]
+FILES = {"1.json": FIRST, "2.json": SECOND, "3.json": THIRD}
+"""In silver's lateness and behind it, in that of the groups and behind it; doubled within it, and across it."""
+AFTER = [event("oven", "temperature", 70, START + timedelta(minutes=50.5)), *kitchen_and_press(START + timedelta(minutes=130), 60, 131)]
+
+
+def test_a_replay_holds_the_same_rows_goes_on_alike_and_can_be_taken_back(spark: SparkSession, tmp_path: Path) -> None:
+    # Gold's lateness is shorter than silver's, so some rows are late for their group alone.
+    groups = {"kitchen": replace(KITCHEN, lateness_seconds=60), "presses": replace(PRESSES, lateness_seconds=60, late=Late.KEEP_ASIDE)}
+    made = conf(tmp_path, groups=groups)
+    for name, lines in FILES.items():
+        land(tmp_path, name, lines)
+        run(made, spark)
+    before, first = all_of(made, spark), all_snapshots(made.lake)[-1]
+    assert all(before.values()), {name: len(rows) for name, rows in before.items()}
+    assert replay(made, spark) == 2
+    assert all_of(made, spark) == before
+    assert all_snapshots(made.lake)[-1].generation == 2
+    assert differences(made) == []
+    assert replay(made, spark, since=date(2100, 1, 1)) == 3  # nothing is judged anew, all is copied
+    assert replay(made, spark, group="kitchen") == 4
+    assert all_of(made, spark) == before
+    land(tmp_path, "4.json", AFTER)
+    run(made, spark)
+    after = all_of(made, spark)
+    assert differences(made) == []
+    # The first generation has never been disturbed.
+    assert roll_back(made.lake, 1).generation == 1
+    assert all_of(made, spark) == before
+    assert all_snapshots(made.lake)[-1].versions == first.versions
+    run(made, spark)
+    assert all_of(made, spark) == after != before
+    assert differences(made) == []
+    with pytest.raises(TidemarkError, match="there is no other generation 9 to roll back to; there is 2, 3, 4"):
+        roll_back(made.lake, 9)

@@ -1,0 +1,127 @@
+"""Seals: what they hold on to, what may go, and what a kill leaves of them."""
+
+import os
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from orchestration.conf.model import Conf
+from orchestration.integrity.damage import damaged_checkpoint, damaged_files, damaged_log
+from orchestration.integrity.sealing import Sealing
+from orchestration.integrity.seals import Damage, Seal
+from orchestration.lake import Lake
+from tests.lakes import conf
+
+FLOW = "silver.readings"
+
+
+def written(checkpoint: Path, name: str, at: float) -> Path:
+    """A file that was last written at that instant."""
+    file = checkpoint / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(name)
+    os.utime(file, (at, at))
+    return file
+
+
+def finished(made: Conf, batches: range) -> Path:
+    """The checkpoint after these batches, sealed after each."""
+    checkpoint = Lake(made).checkpoint(FLOW)
+    for batch in batches:
+        written(checkpoint, f"offsets/{batch}", 10 * batch)
+        written(checkpoint, f"state/0/0/{batch + 1}.delta", 10 * batch + 1)
+        written(checkpoint, f"commits/{batch}", 10 * batch + 2)
+        Sealing(Lake(made), [FLOW]).go_on()
+    return checkpoint
+
+
+def test_every_change_of_a_sealed_file_is_told(tmp_path: Path) -> None:
+    checkpoint = finished(conf(tmp_path), range(3))
+    assert damaged_checkpoint(checkpoint) == []
+    (checkpoint / "offsets" / "2").write_text("offsets/3")
+    (checkpoint / "commits" / "1").write_text("")
+    (checkpoint / "state" / "0" / "0" / "3.delta").unlink()
+    assert {str(damage).removeprefix(f"{checkpoint}/") for damage in damaged_checkpoint(checkpoint)} == {
+        "offsets/2 holds other bytes than were written",
+        "commits/1 has 0 bytes and had 9",
+        "state/0/0/3.delta is gone",
+    }
+
+
+def test_a_batch_that_is_not_finished_may_be_written_anew(tmp_path: Path) -> None:
+    made = conf(tmp_path)
+    checkpoint = finished(made, range(2))
+    state = written(checkpoint, "state/0/0/3.delta", 30)
+    written(checkpoint, "state/0/0/2.snapshot", 30)
+    Sealing(Lake(made), [FLOW]).go_on()
+    state.write_text("by another attempt")
+    assert damaged_checkpoint(checkpoint) == []
+    assert "state/0/0/2.snapshot" in Seal(checkpoint).marks
+    finished(made, range(2, 3))
+    state.write_text("by nobody")
+    assert damaged_checkpoint(checkpoint) == [Damage(state, "has 9 bytes and had 17")]
+
+
+def test_what_spark_has_no_use_for_may_go_and_nothing_else(tmp_path: Path) -> None:
+    made = conf(tmp_path)
+    checkpoint = finished(made, range(3))
+    written(checkpoint, "metadata", 5)
+    entries = [written(checkpoint, f"sources/0/{name}", 21) for name in ("7", "8", "9.compact", "10")]
+    written(checkpoint, "state/0/0/SSTs/000200-a.sst", 21)
+    finished(made, range(3, 103))
+    for name in ("offsets/0", "offsets/2", "commits/2", "state/0/0/1.delta", "state/0/0/2.delta", "state/0/0/SSTs/000200-a.sst"):
+        (checkpoint / name).unlink()
+    entries[0].unlink()
+    assert damaged_checkpoint(checkpoint) == []
+    young = [checkpoint / "offsets" / "3", checkpoint / "state" / "0" / "0" / "3.delta", checkpoint / "metadata", entries[3]]
+    for file in young:
+        file.unlink()
+    assert {damage.file for damage in damaged_checkpoint(checkpoint)} == {*young}
+
+
+def test_a_seal_that_a_kill_cut_short_goes_on(tmp_path: Path) -> None:
+    made = conf(tmp_path)
+    checkpoint = finished(made, range(2))
+    seal = Seal(checkpoint).file
+    seal.write_bytes(seal.read_bytes()[:-7])
+    finished(made, range(2, 3))
+    assert damaged_checkpoint(checkpoint) == []
+    assert Seal(checkpoint).marks.keys() >= {"commits/1", "commits/2"}
+
+
+def test_a_seal_does_not_grow_for_ever(tmp_path: Path) -> None:
+    made = conf(tmp_path)
+    checkpoint = finished(made, range(6))
+    for batch in range(5):
+        for name in (f"offsets/{batch}", f"commits/{batch}", f"state/0/0/{batch + 1}.delta"):
+            (checkpoint / name).unlink()
+    finished(made, range(6, 7))
+    assert Seal(checkpoint).marks.keys() == {f"{log}/{batch}" for log in ("offsets", "commits") for batch in (5, 6)} | {
+        "state/0/0/6.delta",
+        "state/0/0/7.delta",
+    }
+
+
+def test_of_a_table_log_entries_may_go_before_a_checkpoint_and_files_that_no_version_needs(tmp_path: Path) -> None:
+    made = conf(tmp_path)
+    path = Lake(made).table_path("ops.ticks")
+    for n in range(3):
+        write_deltalake(path, pa.table({"n": [n]}), mode="append")
+    Sealing(Lake(made), []).go_on()
+    DeltaTable(path).optimize.compact()
+    DeltaTable(path).create_checkpoint()
+    Sealing(Lake(made), []).go_on()
+    for version in range(3):
+        (path / "_delta_log" / f"{version:020d}.json").unlink()
+    DeltaTable(path).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    assert (damaged_log(path), damaged_files(path)) == ([], [])
+    (file,) = path.glob("*.parquet")
+    file.write_bytes(file.read_bytes() + b" ")
+    assert [damage.file for damage in damaged_files(path)] == [file]
+    today = datetime.now(UTC).date()
+    os.utime(file, (0, 0))
+    assert [len(damaged_files(path, since)) for since in (date(1970, 1, 1), today)] == [1, 0]
+    file.unlink()
+    assert damaged_files(path) == [Damage(file, "is gone")]

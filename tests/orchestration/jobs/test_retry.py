@@ -1,0 +1,189 @@
+"""The way back out of quarantine: what a mended conf makes good is re-admitted, once, and every promise holds before, during and after."""
+
+import io
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from orchestration.conf.model import Conf, Source
+from orchestration.flows import quarantine_retry
+from orchestration.jobs import retry
+from orchestration.jobs.amendments import NAME as AMENDMENTS
+from orchestration.jobs.retry import Chosen
+from orchestration.lake import Lake
+from orchestration.progress import Progress
+from orchestration.proof import account
+from orchestration.proof.offences import offences
+from orchestration.runner import retry_quarantine
+from orchestration.verify.check import verify
+from orchestration.verify.cut import latest_cut
+from silver.spec import Origin, Shape, Time
+from tests.lakes import METRICS, conf, event, land, latest, minutes, multiset, run, table
+from tests.rows import at
+
+START = at("2026-01-05T00:00:00")
+LIST = Shape("json", Origin(field="g"), Time("each.t"), metric=Origin(field="each.m"), value="each.v", each="readings")
+WRONG_LIST = replace(LIST, device=Origin(field="g.id"))
+"""A device that is an object: what names it by a text is unreadable."""
+CHANGED = ("silver.quarantine", "silver.late", "silver.duplicates", "ops.ledger")
+
+
+def at_minute(minute: float) -> Any:
+    return START + timedelta(minutes=minute)
+
+
+def listed(device: str, *values: tuple[float, float]) -> str:
+    """An event of the source `gateway`: a list of temperatures, each of a minute."""
+    readings = [{"m": "temperature", "v": value, "t": at_minute(minute).isoformat()} for minute, value in values]
+    return json.dumps({"g": device, "readings": readings})
+
+
+@pytest.fixture(scope="module")
+def mended(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
+    """The mended conf of a lake that ran under one too strict (nothing above 100 degrees) and with a source whose shape was wrong."""
+    folder = tmp_path_factory.mktemp("mended")
+    plain = conf(folder)
+    gateway = Source("gateway", folder / "gateway", LIST, settle_seconds=0.0)
+    mended = replace(plain, sources=plain.sources | {"gateway": gateway})
+    strict = METRICS | {"temperature": replace(METRICS["temperature"], maximum=100.0)}
+    broken = replace(mended, metrics=strict, sources=mended.sources | {"gateway": replace(gateway, shape=WRONG_LIST)})
+    lines = [event("oven", "temperature", minute, time) for minute, time in enumerate(minutes(START, 31))]
+    hot = [event("oven", "temperature", 500, at_minute(minute)) for minute in (5.5, 29.5)]  # behind the watermark, and ahead of it
+    land(folder, "1.json", [*lines, *hot, event("oven", "temperature", 700, at_minute(7)), "{broken"])  # at 7, it is a duplicate
+    land(folder, "1.json", [listed("oven", (1.5, 1000), (2.5, 2)), listed("ghost", (1.5, 1)), listed("oven", (1.5, 1000))], "gateway")
+    run(broken, spark)
+    return mended
+
+
+def copied(made: Conf, folder: Path) -> Conf:
+    """The same lake elsewhere; bronze cannot go on there, since it knows files by their paths."""
+    shutil.copytree(made.lake, folder / "lake")
+    return replace(made, lake=folder / "lake")
+
+
+class KilledError(BaseException):
+    """As a kill would, past every handler."""
+
+
+@contextmanager
+def killed_before(step: int) -> Iterator[None]:
+    """Inside, a retry ends before it writes the table of that number: late, duplicates, quarantine, ops.ledger."""
+    steps = iter(range(4))
+
+    def or_killed(write: Callable[..., None]) -> Callable[..., None]:
+        def write_or_die(*arguments: Any) -> None:
+            if next(steps) == step:
+                raise KilledError
+            write(*arguments)
+
+        return write_or_die
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("append", "_replace", "append_rows"):
+            patch.setattr(retry, name, or_killed(getattr(retry, name)))
+        with pytest.raises(KilledError):
+            yield
+
+
+def accounted(made: Conf) -> tuple[list[Any], list[Any]]:
+    """What `tidemark ledger` counts, and what it finds wrong."""
+    books = account.opened(Lake(made))
+    found = account.account(books)
+    return account.by_day(found.batches), offences(books, found, {})
+
+
+def wrong(made: Conf) -> list[Any]:
+    """What `tidemark ledger` and `tidemark verify` find."""
+    return [*accounted(made)[1], *(difference for outcome in verify(latest_cut(made), made).outcomes for difference in outcome.first)]
+
+
+def temperature(made: Conf, minute: int) -> list[float]:
+    """Of the newest revision of the window that begins there: revision, count, sum."""
+    windows = latest(made, "gold.kitchen_aggregates", ["device_id", "metric", "window_end"])
+    (row,) = windows[windows.window_start == at_minute(minute)].to_dict("records")
+    return [row["revision"], row["count"], row["sum"]]
+
+
+def test_only_events_of_the_rule_and_source_that_were_asked_for_are_judged_again(mended: Conf, spark: SparkSession) -> None:
+    before, lake = [table(mended, name) for name in CHANGED], Lake(mended, spark).interpreted()
+    with quarantine_retry(lake, Chosen("value_is_in_range", "plant")) as foreseen:
+        told = {"source": "plant", "events": 3, "readmitted": 2, "duplicates": 1, "quarantined": 0, "moved": 0}
+        assert foreseen.told == [told]
+    with quarantine_retry(lake, Chosen("value_is_in_range", "gateway")) as foreseen:
+        assert (foreseen.told, foreseen.is_change) == ([], False)
+    assert all(map(pd.DataFrame.equals, before, (table(mended, name) for name in CHANGED)))
+
+
+@pytest.fixture(scope="module")
+def killed(mended: Conf, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[Conf]:
+    """Copies of the lake with a retry that was killed before it changed any table; the first is finished since. So is it in the lake."""
+    lake = Lake(mended, spark).interpreted()
+    with quarantine_retry(lake, Chosen()) as verdict, killed_before(0):
+        retry.carry_out(lake, verdict)
+    told = {row["source"]: [row[name] for name in retry.COLUMNS[1:]] for row in verdict.told}
+    assert told == {"gateway": [3, 2, 1, 1, 0], "plant": [4, 2, 1, 1, 0]}
+    copies = [copied(mended, tmp_path_factory.mktemp("killed")) for _ in range(4)]
+    retry.finish(Lake(copies[0], spark))
+    return copies
+
+
+@pytest.mark.parametrize("step", range(1, 4))
+def test_a_retry_that_is_killed_between_two_tables_is_finished_by_the_next_writer_whatever_became_of_conf(
+    step: int, killed: list[Conf], spark: SparkSession
+) -> None:
+    """And until then the ledger gives the account of before it."""
+    undisturbed, made = killed[0], killed[step]
+    before = accounted(made)
+    with killed_before(step):
+        retry.finish(Lake(made, spark))
+    assert accounted(made) == before
+    retry.finish(Lake(replace(made, sources={}, metrics={}), spark))
+    assert accounted(made) != before
+    for name in CHANGED:
+        found, expected = table(made, name), table(undisturbed, name)
+        assert multiset(found, found.columns.to_list()) == multiset(expected, expected.columns.to_list())
+
+
+@pytest.fixture(scope="module")
+def readmitted(mended: Conf, killed: list[Conf], spark: SparkSession) -> Conf:
+    """The lake after a second retry, which finishes the first and finds nothing more to do."""
+    assert killed
+    assert {difference.table for difference in wrong(mended)} > {"silver.quarantine", "gold.kitchen_aggregates"}
+    with Progress([AMENDMENTS], Console(file=io.StringIO())) as progress:
+        told = retry_quarantine(Lake(mended, spark), Chosen(), progress)
+    assert [[row[name] for name in retry.COLUMNS] for row in told] == [["gateway", 1, 0, 0, 1, 0], ["plant", 1, 0, 0, 1, 0]]
+    return mended
+
+
+def test_what_is_good_now_leaves_quarantine_once_and_is_folded_into_gold(readmitted: Conf, spark: SparkSession) -> None:
+    assert sorted(table(readmitted, "silver.late").groupby("cause").value.apply(sorted)["retried"]) == [2, 500, 500, 1000]
+    assert sorted(map(tuple, table(readmitted, "silver.quarantine").broken_rules)) == [("device_is_known",), ("payload_is_readable",)]
+    assert sorted(table(readmitted, "silver.duplicates").value) == [700, 1000]
+    assert temperature(readmitted, 0) == [1, 13, 45 + 500 + 1000 + 2]
+    assert wrong(readmitted) == []
+
+
+def test_a_snapshot_of_before_gives_the_old_answer_and_the_newest_the_new_one(readmitted: Conf, spark: SparkSession) -> None:
+    counts = "select (select count(*) from silver.quarantine) as quarantined, (select count(*) from silver.late) as late, sum(count) as n"
+    of_snapshot = [tuple(Lake(readmitted, spark).sql(f"{counts} from gold.kitchen_aggregates", snapshot=n).collect()[0]) for n in (0, 1)]
+    assert of_snapshot == [(7, 0, 20), (2, 4, 23)]
+
+
+def test_a_reading_that_comes_later_with_the_key_of_a_readmitted_row_is_its_duplicate(readmitted: Conf, spark: SparkSession) -> None:
+    """The one at 29.5 is ahead of the watermark, so the stream takes its key for a new one."""
+    land(readmitted.folder, "2.json", [event("oven", "temperature", 1, at_minute(minute)) for minute in (5.5, 29.5, 29.6, 60)])
+    run(readmitted, spark)
+    of_batch = [table(readmitted, f"silver.{name}").query("bronze_batch == 1") for name in ("readings", "late", "duplicates")]
+    assert [sorted(rows.value) for rows in of_batch] == [[1, 1], [], [1, 1]]
+    assert temperature(readmitted, 20) == [1, 12, sum(range(20, 30)) + 500 + 1]
+    assert wrong(readmitted) == []

@@ -1,0 +1,84 @@
+"""Intake: which files are handed to Spark, and when."""
+
+import gzip
+import os
+from pathlib import Path
+
+from orchestration.conf.model import Source
+from orchestration.streaming.intake import claim_settled, claims_folder
+from tests.lakes import SHAPE
+
+NOW = 1_700_000_000.0
+
+
+def write(file: Path, content: bytes, age: float) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    os.utime(file, (NOW - age, NOW - age))
+    return file
+
+
+def claimed(lake: Path) -> list[tuple[str, bytes]]:
+    folder = claims_folder(lake, "plant")
+    return sorted((str(file.relative_to(folder)).split("/", 1)[1], file.read_bytes()) for file in folder.rglob("*") if file.is_file())
+
+
+def source(tmp_path: Path, files: str = "*") -> Source:
+    return Source("plant", tmp_path / "landing", SHAPE, files, settle_seconds=2)
+
+
+def test_a_file_is_claimed_once_it_has_not_changed_for_settle_seconds(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    write(plant.path / "old.json", b"1\n", age=3)
+    fresh = write(plant.path / "fresh.json", b"2", age=1)
+    look = claim_settled(plant, tmp_path, NOW)
+    assert (claimed(tmp_path), look.unsettled) == ([("old.json", b"1\n")], [fresh])
+    assert claim_settled(plant, tmp_path, NOW + 5).claimed == 1
+    assert claim_settled(plant, tmp_path, NOW + 5).claimed == 0
+
+
+def test_hidden_empty_and_other_files_are_left_alone(tmp_path: Path) -> None:
+    plant = source(tmp_path, "*.json")
+    for name in (".a.json", "_b.json", ".hidden/c.json", "d.txt"):
+        write(plant.path / name, b"x", age=9)
+    write(plant.path / "empty.json", b"", age=9)
+    assert claim_settled(plant, tmp_path, NOW).claimed == 0
+
+
+def test_a_file_that_changes_after_it_was_claimed_is_claimed_again_as_a_new_version(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    file = write(plant.path / "log.json", b"1\n", age=60)
+    claim_settled(plant, tmp_path, NOW)
+    file.unlink()
+    write(file, b"1\n2\n", age=30)
+    claim_settled(plant, tmp_path, NOW)
+    assert claimed(tmp_path) == [("log.json", b"1\n"), ("log.json", b"1\n2\n")]
+
+
+def test_a_claimed_file_survives_its_producer(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    file = write(plant.path / "a.json", b"1\n", age=9)
+    claim_settled(plant, tmp_path, NOW)
+    file.unlink()
+    assert claimed(tmp_path) == [("a.json", b"1\n")]
+
+
+def test_a_cut_gzip_file_is_left_out_until_it_is_whole(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    whole = gzip.compress(b"1\n" * 1000)
+    cut = write(plant.path / "a.json.gz", whole[:-9], age=9)
+    assert claim_settled(plant, tmp_path, NOW).damaged == [cut]
+    write(cut, whole, age=8)
+    assert claim_settled(plant, tmp_path, NOW).claimed == 1
+
+
+def test_a_file_that_a_former_source_claimed_is_not_claimed_again_under_another_name(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    write(plant.path / "1.json", b"1\n", age=9)
+    claim_settled(plant, tmp_path, NOW)
+    annex = Source("annex", plant.path, SHAPE)
+    write(plant.path / "2.json", b"2\n", age=8)
+    assert claim_settled(annex, tmp_path, NOW, former=["plant"]).claimed == 1
+    other_folder = Source("hall", tmp_path / "other", SHAPE)  # the same name, time and length: another file all the same
+    write(other_folder.path / "1.json", b"3\n", age=9)
+    assert claim_settled(other_folder, tmp_path, NOW, former=["plant", "annex"]).claimed == 1

@@ -1,0 +1,80 @@
+"""Plans: what a checkpoint does not go on under, and what may change at any time."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestration.conf.model import Conf
+from orchestration.errors import TidemarkError
+from orchestration.lake import Lake
+from orchestration.streaming.checkpoints import bind
+from silver.spec import Aggregation, Metric
+from tests.lakes import KITCHEN, METRICS, PRESSES, conf
+
+
+def with_metric(name: str, **changes: Any) -> Callable[[Conf], Conf]:
+    return lambda made: replace(made, metrics=METRICS | {name: replace(METRICS[name], **changes)})
+
+
+def with_kitchen(**changes: Any) -> Callable[[Conf], Conf]:
+    return lambda made: replace(made, groups={"kitchen": replace(KITCHEN, **changes), "presses": PRESSES})
+
+
+@pytest.mark.parametrize(
+    ("flow", "change", "told"),
+    [
+        (
+            "gold.kitchen",
+            with_metric("temperature", step_seconds=300),
+            "the window of temperature in conf/metrics.yml was 600 s, and is 300 s now",
+        ),
+        (
+            "gold.presses",
+            with_metric("vibration", slide_seconds=None),
+            "the window of vibration in conf/metrics.yml was 600 s every 300 s, and is 600 s now",
+        ),
+        (
+            "gold.kitchen",
+            with_metric("power", aggregation=Aggregation.MEDIAN),
+            "what is aggregated beside count, min, max, sum and latest was nothing, and is median now",
+        ),
+    ],
+)
+def test_a_flow_does_not_go_on_under_another_plan(flow: str, change: Callable[[Conf], Conf], told: str, tmp_path: Path) -> None:
+    made = conf(tmp_path)
+    bind(Lake(made), flow, (Lake(made).tables["bronze.events"],))
+    with pytest.raises(TidemarkError) as refused:
+        bind(Lake(change(made)), flow, ())
+    assert str(refused.value).startswith(f"{flow} cannot go on: {told}.\n  Put it back, or build the next generation")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        with_metric("temperature", unit="K", label="warmth", maximum=400.0),
+        with_metric("temperature", aggregation=Aggregation.MAX),
+        with_metric("vibration", step_seconds=900),  # of another stream
+        with_kitchen(lateness_seconds=1200, idle_close_seconds=60, label="Kitchen", metrics=("temperature", "power", "noise"), vector=None),
+    ],
+)
+def test_what_a_checkpoint_does_not_depend_on_may_change(change: Callable[[Conf], Conf], tmp_path: Path) -> None:
+    made = conf(tmp_path, metrics=METRICS | {"noise": Metric("noise", Aggregation.MAX, 600)})
+    bind(Lake(made), "gold.kitchen", ())
+    changed = change(made)
+    bind(Lake(replace(changed, metrics=made.metrics | changed.metrics)), "gold.kitchen", ())
+
+
+def test_a_checkpoint_that_knows_its_sources_by_their_places_is_refused(tmp_path: Path) -> None:
+    made = conf(tmp_path)
+    bind(Lake(made), "bronze.events", (Lake(made).tables["bronze.events"],))
+    written = Lake(made).checkpoint("bronze.events") / "offsets"
+    written.mkdir()
+    for batch, version in ((9, "v1"), (10, "v2")):
+        (written / str(batch)).write_text(f"{version}\n{{}}\n")
+    bind(Lake(made), "bronze.events", ())
+    (written / "10").unlink()
+    with pytest.raises(TidemarkError, match="written by a version of Tidemark that did not name sources"):
+        bind(Lake(made), "bronze.events", ())
