@@ -40,6 +40,10 @@ class Recorded:
     lake: Lake
     snapshot: Snapshot
 
+    def late(self) -> DataFrame:
+        """Rows that were late when they came. What a retry found good is not among them: judged anew, it is a reading like any other."""
+        return self.read("silver.late").where(F.col("cause") == "late")
+
     def read(self, name: str) -> DataFrame:
         """A table as it was, of the prefix; empty where the snapshot knows none of that name."""
         if name not in self.snapshot.versions:
@@ -84,15 +88,16 @@ def _readings(lake: Lake, recorded: Recorded, knowledge: Knowledge, batches: Ran
 def _turned_away(recorded: Recorded, batches: Range) -> DataFrame:
     """RECORDED, of a range."""
     found = [
-        batches.of(recorded.read(name)).select(*IDENTITY, F.lit(kind).alias("kind"))
-        for name, kind in (("silver.late", LATE), ("silver.duplicates", DUPLICATE))
+        batches.of(rows).select(*IDENTITY, F.lit(kind).alias("kind"))
+        for rows, kind in ((recorded.late(), LATE), (recorded.read("silver.duplicates"), DUPLICATE))
     ]
     return reduce(DataFrame.unionByName, found, recorded.lake.spark.createDataFrame([], RECORDED))
 
 
 def _standing(lake: Lake, recorded: Recorded, batches: Range, measurements: DataFrame) -> DataFrame | None:
     """Keys that measurements of a range may meet again."""
-    kept = [rows.where(F.col("bronze_batch") <= batches.after) for rows in (lake.read("silver.readings"), recorded.read("silver.late"))]
+    placed = (lake.read("silver.readings"), lake.read("silver.late"), recorded.late())
+    kept = [rows.where(F.col("bronze_batch") <= batches.after) for rows in placed]
     first, last = measurements.agg(F.unix_micros(F.min("event_time")), F.unix_micros(F.max("event_time"))).collect()[0]
     if first is None:
         return None

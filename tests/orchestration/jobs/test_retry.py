@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from orchestration.conf.model import Conf, Source
-from orchestration.flows import quarantine_retry
+from orchestration.flows import flows, quarantine_retry
+from orchestration.generation.replay import REBUILT, build, finish, plan
 from orchestration.jobs import retry
 from orchestration.jobs.amendments import NAME as AMENDMENTS
 from orchestration.jobs.retry import Chosen
@@ -186,4 +187,18 @@ def test_a_reading_that_comes_later_with_the_key_of_a_readmitted_row_is_its_dupl
     of_batch = [table(readmitted, f"silver.{name}").query("bronze_batch == 1") for name in ("readings", "late", "duplicates")]
     assert [sorted(rows.value) for rows in of_batch] == [[1, 1], [], [1, 1]]
     assert temperature(readmitted, 20) == [1, 12, sum(range(20, 30)) + 500 + 1]
+    assert wrong(readmitted) == []
+
+
+def test_a_replay_makes_readings_of_what_a_retry_readmitted_and_gold_stays(readmitted: Conf, spark: SparkSession) -> None:
+    windows = "select device_id, metric, window_start, count, sum from gold.kitchen_aggregates order by all"
+    before = Lake(readmitted, spark).sql(windows).collect()
+    lake = Lake(readmitted, spark)
+    everything = plan(lake, None, None)
+    with Progress([*REBUILT, *(flow.name for flow in flows(lake))], Console(file=io.StringIO())) as progress:
+        finish(build(lake, everything, progress), everything, progress)
+    rebuilt = Lake(readmitted, spark)
+    assert rebuilt.sql("select count(*) from silver.late where cause = 'retried'").collect()[0][0] == 0
+    assert rebuilt.sql("select count(*) from silver.readings where value in (500, 1000)").collect()[0][0] == 3
+    assert rebuilt.sql(windows).collect() == before
     assert wrong(readmitted) == []
