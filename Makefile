@@ -53,8 +53,8 @@ demo: install ## simulate 240,000 events, bring them through all layers, show th
 	$(TIDEMARK) plot kitchen
 
 .PHONY: test
-test: install ## all tests
-	$(PY) -m pytest
+test: install ## all tests, file by file on two processes
+	$(PY) -m pytest --numprocesses=2 --dist=loadfile
 
 ROUNDS ?= 1
 ifndef SEED
