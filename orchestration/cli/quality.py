@@ -11,6 +11,8 @@ from orchestration.cli.rows import format_option, show
 
 @click.command()
 @click.option("--layer", type=click.Choice(["bronze", "silver", "gold"]), help="Only tables of this layer.")
+@click.option("--full", is_flag=True, help="Judge all rows, and not only what came since the last look.")
+@click.option("--snapshot", type=int, help="Judge all rows as this snapshot pins them.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -20,12 +22,13 @@ from orchestration.cli.rows import format_option, show
 )
 @format_option
 @click.pass_obj
-def command(obj: dict[str, Any], layer: str | None, report: Path, format: str) -> int:
-    """Check the latest version of every table against its expectations; safe beside a running pipeline.
+def command(obj: dict[str, Any], /, report: Path, format: str, **asked: Any) -> int:
+    """Check every table against its expectations, without Spark; safe beside a running pipeline.
 
     \b
-    Prints a line a table: how many expectations passed, failed (by severity), or were not checked for want of rows.
-    The details are in the report, one page with everything inside it, and for ever in the table quality.results.
+    Each suite judges what came to a table since it last looked, corrections of gold included; where nothing came, what it found
+    then still holds. Prints a line a table: how many expectations passed, failed (by severity), or were not checked for want of
+    rows. The details are in the report, one page with everything inside it, and for ever in the table quality.results.
     Exit code 1: a critical expectation failed.
 
     \b
@@ -36,16 +39,20 @@ def command(obj: dict[str, Any], layer: str | None, report: Path, format: str) -
 
     from orchestration.lake import Lake
     from orchestration.lock import sole_writer
-    from orchestration.quality.check import check
-    from orchestration.quality.history import append_results
-    from orchestration.quality.outcome import COLUMNS, summary
+    from orchestration.quality.check import Scope, check
+    from orchestration.quality.history import append_results, looks
+    from orchestration.quality.outcome import COLUMNS, Cause, summary
     from orchestration.quality.report import failures, write_report
     from orchestration.quality.suites import packaged
+    from orchestration.snapshots import chosen
 
     lake = Lake.open(obj["conf"])
+    pins = None if asked["snapshot"] is None else chosen(lake.conf.lake, asked["snapshot"])
     with sole_writer(lake.conf.lake / "quality"), Console(stderr=True).status("starting") as progress:
-        run = check(lake, packaged(), datetime.now(UTC), lambda table: progress.update(f"checking {table}"), layer)
-        append_results(lake, run)
+        cause = Cause.SNAPSHOT if pins else Cause.ASKED
+        scope = Scope(cause, asked["layer"], pins, None if asked["full"] or pins else looks(lake.conf.lake))
+        run = check(lake, packaged(), datetime.now(UTC), lambda table: progress.update(f"checking {table}"), scope)
+        append_results(lake.conf.lake, run)
     write_report(run, report)
     show(summary(run), format, COLUMNS)
     for line in (*failures(run), f"report: {report}"):

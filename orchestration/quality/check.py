@@ -1,4 +1,4 @@
-"""One look at the tables: which suite judges which table, at which version, with which values of conf."""
+"""One look at the tables: which suite judges which table, at which version, with which values of conf. Without Spark."""
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -6,36 +6,46 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from deltalake import DeltaTable
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
+import duckdb
 
-from expectations.judged import judged
 from expectations.suite import Suite
 from orchestration.conf.model import Conf
 from orchestration.lake import Lake
-from orchestration.quality.outcome import Outcome, Result, Run, TableResult
-from orchestration.quality.validation import outcomes
-from orchestration.tables import Table
+from orchestration.quality.history import Look
+from orchestration.quality.judged import declare, show_judged
+from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult
+from orchestration.quality.store import Pinned, opened, pinned, show
+from orchestration.quality.validation import count_of, outcomes
+from orchestration.snapshots import Snapshot
 
 
 @dataclass(frozen=True)
-class Pinned:
-    """A table at one version, whatever is written while it is checked; None: there is no such table."""
+class Scope:
+    """What a run looks at, and why: the tables of a layer (None: all), as a snapshot pins them (None: as they are now).
 
-    table: Table
-    version: int | None
+    `looks`: by table and suite what an earlier run looked at; only what came since is judged. Empty: everything is.
+    """
+
+    cause: Cause = Cause.ASKED
+    layer: str | None = None
+    snapshot: Snapshot | None = None
+    looks: Mapping[tuple[str, str], Look] | None = None
+
+    def has(self, table: str) -> bool:
+        """Whether the table of this name is looked at."""
+        return self.layer in (None, table.split(".", 1)[0])
 
 
-def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, tell: Callable[[str], None], layer: str | None = None) -> Run:
-    """Judge the latest version of every declared table, or those of one layer; `tell` gets the name of each before its turn."""
-    pinned = {name: Pinned(table, _latest(table)) for name, table in _judgeable(lake).items()}
-    found = []
-    for name, table in pinned.items():
-        if layer in (None, name.split(".", 1)[0]):
+def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, tell: Callable[[str], None], scope: Scope) -> Run:
+    """Judge every declared table of the scope; `tell` gets the name of each before its turn."""
+    looking, found = _Looking(opened(), lake, scope), []
+    try:
+        for name in filter(scope.has, _judgeable(lake)):
             tell(name)
-            found.append(_table_result(lake, table, pinned, [suite for suite in suites if suite.applies_to(name)]))
-    return Run(f"{run_at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", run_at, lake.conf.pipeline, tuple(found))
+            found.append(looking.at(name, [suite for suite in suites if suite.applies_to(name)]))
+    finally:
+        looking.store.close()
+    return Run(f"{run_at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", run_at, lake.conf.pipeline, scope.cause, tuple(found))
 
 
 def parameters(conf: Conf) -> dict[str, Any]:
@@ -51,39 +61,49 @@ def parameters(conf: Conf) -> dict[str, Any]:
     }
 
 
-def _judgeable(lake: Lake) -> dict[str, Table]:
+def _judgeable(lake: Lake) -> list[str]:
     """Declared tables, without those that stay empty for ever: vectors of groups that declare none."""
     without_vector = {f"gold.{name}_vectors" for name, group in lake.conf.groups.items() if group.vector is None}
-    return {name: table for name, table in lake.tables.items() if name not in without_vector}
+    return [name for name in lake.tables if name not in without_vector]
 
 
-def _latest(table: Table) -> int | None:
-    return DeltaTable(table.path).version() if DeltaTable.is_deltatable(str(table.path)) else None
+@dataclass(frozen=True)
+class _Looking:
+    store: duckdb.DuckDBPyConnection
+    lake: Lake
+    scope: Scope
 
+    def at(self, name: str, suites: Sequence[Suite]) -> TableResult:
+        whole = self._shown(name)
+        results = tuple(result for suite in suites for result in self._results(suite, whole))
+        return TableResult(name, whole.version, whole.table_id, count_of(self.store, whole.view), results)
 
-def _table_result(lake: Lake, pinned: Pinned, others: Mapping[str, Pinned], suites: Sequence[Suite]) -> TableResult:
-    # Counted by Spark: the numbers in the log still hold rows that a deletion vector has taken away.
-    rows = _read(lake, pinned).count()
-    results = []
-    for suite in suites:
-        read = [_read(lake, table) for table in (pinned, *(others[name] for name in suite.together_with))]
-        found = _outcomes(read, suite, parameters(lake.conf))
-        results += [Result(suite.name, expectation, outcome) for expectation, outcome in zip(suite.expectations, found, strict=True)]
-    return TableResult(pinned.table.name, pinned.version, rows, tuple(results))
+    def _shown(self, name: str) -> Pinned:
+        """A table that is not there is judged as one without rows."""
+        table, snapshot = self.lake.tables[name], self.scope.snapshot
+        found = pinned(table.name, table.path, version=None if snapshot is None else snapshot.versions.get(name))
+        if found.version is None:
+            declare(self.store, found.view, table.ddl)
+        else:
+            show(self.store, found)
+        return found
 
+    def _results(self, suite: Suite, whole: Pinned) -> Sequence[Result]:
+        look = (self.scope.looks or {}).get((whole.name, suite.name))
+        if look is None or suite.together_with:
+            return self._judged(suite, whole)
+        new = pinned(whole.name, whole.path, (look.table_id, look.version), whole.version)
+        if new.is_unchanged:
+            return look.results
+        if new.since is not None:
+            show(self.store, new)
+        return self._judged(suite, new)
 
-def _outcomes(read: Sequence[DataFrame], suite: Suite, values: Mapping[str, Any]) -> list[Outcome]:
-    """Also where a column that the suite computes with is not there: then nothing of the suite can be evaluated, which is no pass."""
-    try:
-        rows = judged(read, suite)
-    except AnalysisException as error:
-        failure = Outcome(False, f"could not be evaluated: {str(error).splitlines()[0]}")
-        return [failure] * len(suite.expectations)
-    return outcomes(rows, suite, values)
-
-
-def _read(lake: Lake, pinned: Pinned) -> DataFrame:
-    """A table that is not there is judged as one without rows."""
-    if pinned.version is None:
-        return lake.spark.createDataFrame([], pinned.table.ddl)
-    return lake.spark.read.format("delta").option("versionAsOf", pinned.version).load(str(pinned.table.path))
+    def _judged(self, suite: Suite, rows: Pinned) -> list[Result]:
+        """Also where a column that the suite computes with is not there: then nothing of it can be evaluated, which is no pass."""
+        views = [rows.view, *(self._shown(other).view for other in suite.together_with)]
+        try:
+            found = outcomes(self.store, show_judged(self.store, suite, views), suite, parameters(self.lake.conf))
+        except (duckdb.Error, ValueError) as error:
+            found = [Outcome(False, f"could not be evaluated: {str(error).splitlines()[0]}")] * len(suite.expectations)
+        return [Result(suite.name, each, outcome, rows.since) for each, outcome in zip(suite.expectations, found, strict=True)]

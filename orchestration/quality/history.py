@@ -1,58 +1,97 @@
 """quality.results: what every run found, kept. Append only; who writes it holds `<lake>/quality`, as two processes would lose rows."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
 
-from orchestration.lake import Lake
-from orchestration.quality.outcome import Result, Run, TableResult
-from orchestration.tables import Table, ensure
+from expectations.suite import Expectation, Severity
+from orchestration.quality.outcome import Outcome, Result, Run, TableResult
+from orchestration.quality.store import json_of
+from orchestration.tables import KEEP_LOG
 
-RESULTS = """
-  run_id STRING COMMENT 'one call of tidemark quality; sorts by time',
-  run_at TIMESTAMP COMMENT 'when it began, UTC',
-  table_name STRING COMMENT 'SQL name of the table that was judged',
-  table_version BIGINT COMMENT 'Delta version that was judged; null where the table does not exist',
-  suite STRING COMMENT 'name of the suite, that of its file in expectations',
-  expectation STRING COMMENT 'type of the expectation in Great Expectations',
-  columns ARRAY<STRING> COMMENT 'columns it looks at; empty where it looks at the whole table',
-  severity STRING COMMENT 'critical, warning or info',
-  is_success BOOLEAN COMMENT 'null where there were no rows to judge',
-  observed STRING COMMENT 'what was found, in words',
-  unexpected_percent DOUBLE COMMENT 'of rows in which the column is not null, 0 to 100; null where rows are not judged one by one',
-  details STRING COMMENT 'JSON: description, kwargs, samples of rows that fail'
-"""
+COLUMNS = (
+    ("run_id", pa.string(), "one call of tidemark quality; sorts by time"),
+    ("run_at", pa.timestamp("us", "UTC"), "when it began"),
+    ("cause", pa.string(), "asked, scheduled, gate or snapshot"),
+    ("table_name", pa.string(), "SQL name of the table that was judged"),
+    ("table_id", pa.string(), "Delta's id of the table; null where it does not exist"),
+    ("table_version", pa.int64(), "Delta version that was judged; null where the table does not exist"),
+    ("since_version", pa.int64(), "only rows of later versions were judged; null for all"),
+    ("suite", pa.string(), "name of the suite, that of its file"),
+    ("expectation", pa.string(), "type of the expectation in Great Expectations"),
+    ("columns", pa.list_(pa.string()), "columns it looks at; empty where it looks at the whole table"),
+    ("severity", pa.string(), "critical, warning or info"),
+    ("is_success", pa.bool_(), "null where there were no rows to judge"),
+    ("observed", pa.string(), "what was found, in words"),
+    ("unexpected_percent", pa.float64(), "of rows in which the column is not null, 0 to 100; null where rows are not judged one by one"),
+    ("details", pa.string(), "JSON: description, kwargs, samples of rows that fail"),
+)
+SCHEMA = pa.schema([pa.field(name, kind, metadata={"comment": comment}) for name, kind, comment in COLUMNS])
 """Grain: one expectation of one suite on one table in one run."""
 
 
-def results_table(lake: Path) -> Table:
+@dataclass(frozen=True)
+class Look:
+    """What a suite found when it last looked at a table, and at which version."""
+
+    table_id: str
+    version: int
+    results: tuple[Result, ...]
+
+
+def results_path(lake: Path) -> Path:
     """Where the results are."""
-    return Table("quality.results", lake / "quality" / "results", RESULTS, ("run_id", "run_at"))
+    return lake / "quality" / "results"
 
 
-def append_results(lake: Lake, run: Run) -> None:
-    """Append the run; raises TidemarkError where the table has other columns than this version writes."""
-    table = results_table(lake.conf.lake)
-    ensure(lake.spark, table)
-    result_rows(lake, run).coalesce(1).write.format("delta").mode("append").save(str(table.path))
-
-
-def result_rows(lake: Lake, run: Run) -> DataFrame:
-    """The run as rows of quality.results."""
+def append_results(lake: Path, run: Run) -> None:
+    """Append the run."""
     rows = [_row(run, table, result) for table in run.tables for result in table.results]
-    return lake.spark.createDataFrame(rows, RESULTS)
+    write_deltalake(results_path(lake), pa.Table.from_pylist(rows, SCHEMA), mode="append", schema_mode="merge", configuration=KEEP_LOG)
 
 
-def _row(run: Run, table: TableResult, result: Result) -> tuple[Any, ...]:
+def looks(lake: Path) -> dict[tuple[str, str], Look]:
+    """The last look of each suite at each table, by the names of both; none where nothing was ever looked at."""
+    path = results_path(lake)
+    if not DeltaTable.is_deltatable(str(path)):
+        return {}
+    found = pa.table(DeltaTable(path).to_pyarrow_table(columns=["run_id", "table_name", "suite"], filters=[("cause", "!=", "snapshot")]))
+    newest = found.group_by(["table_name", "suite"]).aggregate([("run_id", "max")]).to_pylist()
+    runs = {each["run_id_max"] for each in newest}
+    last = {(each["table_name"], each["suite"], each["run_id_max"]) for each in newest}
+    rows = pa.table(DeltaTable(path).to_pyarrow_table(filters=[("run_id", "in", sorted(runs))])).to_pylist() if runs else []
+    of_look: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if (row["table_name"], row["suite"], row["run_id"]) in last:
+            of_look.setdefault((row["table_name"], row["suite"]), []).append(row)
+    return {
+        key: Look(rows[0]["table_id"], rows[0]["table_version"], tuple(map(result_of, rows)))
+        for key, rows in of_look.items()
+        if rows[0].get("table_id") is not None
+    }
+
+
+def result_of(row: Mapping[str, Any]) -> Result:
+    """A row of quality.results as it was found."""
+    details = json.loads(row["details"])
+    expectation = Expectation(row["expectation"], details["description"], Severity(row["severity"]), details["kwargs"])
+    outcome = Outcome(row["is_success"], row["observed"], row["unexpected_percent"], tuple(details.get("samples", ())))
+    return Result(row["suite"], expectation, outcome, row["since_version"])
+
+
+def _row(run: Run, table: TableResult, result: Result) -> dict[str, Any]:
     expectation, outcome = result.expectation, result.outcome
-    return (
-        *(run.run_id, run.run_at, table.table, table.version, result.suite, expectation.type, list(expectation.columns)),
-        *(expectation.severity.value, outcome.is_success, outcome.observed, outcome.unexpected_percent),
-        json.dumps(dict(_details(result)), ensure_ascii=False),
+    values = (
+        *(run.run_id, run.run_at, run.cause.value, table.table, table.table_id, table.version, result.since, result.suite),
+        *(expectation.type, list(expectation.columns), expectation.severity.value),
+        *(outcome.is_success, outcome.observed, outcome.unexpected_percent, json_of(dict(_details(result)))),
     )
+    return dict(zip(SCHEMA.names, values, strict=True))
 
 
 def _details(result: Result) -> Iterator[tuple[str, Any]]:

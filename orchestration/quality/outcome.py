@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from expectations.suite import Expectation, Severity
 
@@ -24,19 +25,21 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Result:
-    """Grain: one expectation of one suite on one table in one run."""
+    """Grain: one expectation of one suite on one table in one run. `since`: only rows of later versions were judged; None for all."""
 
     suite: str
     expectation: Expectation
     outcome: Outcome
+    since: int | None = None
 
 
 @dataclass(frozen=True)
 class TableResult:
-    """All that a run found about one table. `version` None: it does not exist."""
+    """All that a run found about one table. `version` None: it does not exist. `rows`: of the whole table."""
 
     table: str
     version: int | None
+    table_id: str | None
     rows: int
     results: tuple[Result, ...]
 
@@ -59,13 +62,23 @@ class TableResult:
         return sorted((r for r in self.results if r.outcome.is_success is False), key=lambda r: order.index(r.expectation.severity))
 
 
+class Cause(StrEnum):
+    """Why a run was made. The next look goes on after it, but not after one at a snapshot, which is of the past."""
+
+    ASKED = "asked"
+    SCHEDULED = "scheduled"
+    GATE = "gate"
+    SNAPSHOT = "snapshot"
+
+
 @dataclass(frozen=True)
 class Run:
-    """One look at the tables; `run_at` in UTC."""
+    """One look at the tables; `run_at` in UTC. `cause`: see Cause."""
 
     run_id: str
     run_at: datetime
     pipeline: str
+    cause: Cause
     tables: tuple[TableResult, ...]
 
     @property

@@ -1,12 +1,12 @@
 """`tidemark quality` on tables: exit codes, what it keeps, and tables that are missing, empty or not as declared."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
-from pyspark.sql import SparkSession
+from deltalake import DeltaTable, write_deltalake
 
 from expectations.suite import Suite, suite
 from gold.spec import Group
@@ -16,8 +16,9 @@ from orchestration.conf.model import Conf, Engine
 from orchestration.lake import Lake
 from orchestration.lock import sole_writer
 from orchestration.quality import suites
-from orchestration.quality.history import results_table
-from orchestration.tables import ensure
+from orchestration.quality.history import results_path
+from orchestration.quality.judged import declare
+from orchestration.quality.store import opened
 from silver.schema import READINGS
 from silver.spec import Policy
 from tests.rows import INGESTED_AT, at
@@ -38,12 +39,12 @@ SMALL = suite("small", {"table": "silver.readings", "sample": ["metric"], "expec
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """A lake that the command line opens too; its only group has no vector. Works in `tmp_path`."""
     policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
     groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen")}
     conf = Conf(tmp_path / "conf", "plant", tmp_path / "lake", policy, Engine(), {}, {}, {}, groups, ())
-    opened = Lake(conf, spark)
+    opened = Lake(conf)
     monkeypatch.setattr(lakes.Lake, "open", lambda folder: opened)
     use(monkeypatch, SMALL)
     monkeypatch.chdir(tmp_path)
@@ -55,15 +56,18 @@ def use(monkeypatch: pytest.MonkeyPatch, *chosen: Suite) -> None:
 
 
 def add_readings(lake: Lake, *device_ids: str | None) -> None:
-    table = lake.tables["silver.readings"]
-    ensure(lake.spark, table)
-    reading = {"metric": "temperature", "event_time": at("11:59:00"), "value": 1.0, "ingested_at": INGESTED_AT}
-    rows = lake.spark.createDataFrame([reading | {"device_id": device_id} for device_id in device_ids], READINGS)
-    rows.coalesce(1).write.format("delta").mode("append").save(str(table.path))
+    """A version of the table; without devices an empty one."""
+    columns = {"metric": "temperature", "event_time": at("11:59:00"), "value": 1.0, "ingested_at": INGESTED_AT, "bronze_batch": 0}
+    with closing(opened()) as store:
+        declare(store, "readings", READINGS)
+        for device_id in device_ids:
+            row = columns | {"device_id": device_id}
+            store.execute(f"insert into readings by name select {', '.join(f'${name} as {name}' for name in row)}", row)
+        write_deltalake(lake.tables["silver.readings"].path, store.table("readings").to_arrow_table(), mode="append")
 
 
 def kept(lake: Lake) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = DeltaTable(results_table(lake.conf.lake).path).to_pyarrow_table().to_pylist()
+    rows: list[dict[str, Any]] = DeltaTable(results_path(lake.conf.lake)).to_pyarrow_table().to_pylist()
     return rows
 
 
@@ -75,7 +79,7 @@ def test_a_run_that_passes_ends_with_0_and_one_that_does_not_with_1_and_both_are
     readings = json.loads(capsys.readouterr().out)[0]
     assert (readings["table"], readings["version"], readings["rows"], readings["passed"], readings["critical"]) == (
         "silver.readings",
-        1,
+        0,
         1,
         2,
         0,
@@ -83,7 +87,7 @@ def test_a_run_that_passes_ends_with_0_and_one_that_does_not_with_1_and_both_are
 
     add_readings(lake, None)
     assert exit_code(["quality", "--layer", "silver"]) == 1
-    assert "critical: silver.readings: Every reading names its device. Found: 1 of 2 rows" in capsys.readouterr().err
+    assert "critical: silver.readings: Every reading names its device. Found: 1 of 1 rows" in capsys.readouterr().err
 
     rows = kept(lake)
     runs = sorted({row["run_id"] for row in rows})
@@ -91,13 +95,13 @@ def test_a_run_that_passes_ends_with_0_and_one_that_does_not_with_1_and_both_are
         (runs.index(row["run_id"]), row["table_version"], row["expectation"], row["is_success"], row["unexpected_percent"]) for row in rows
     }
     assert told == {
-        (0, 1, HAS_ROWS["type"], True, None),
-        (0, 1, DEVICE["type"], True, 0.0),
-        (1, 2, HAS_ROWS["type"], True, None),
-        (1, 2, DEVICE["type"], False, 50.0),
+        (0, 0, HAS_ROWS["type"], True, None),
+        (0, 0, DEVICE["type"], True, 0.0),
+        (1, 1, HAS_ROWS["type"], True, None),
+        (1, 1, DEVICE["type"], False, 100.0),
     }
     (failed,) = [row for row in rows if row["is_success"] is False]
-    assert (failed["columns"], failed["severity"], failed["observed"]) == (["device_id"], "critical", "1 of 2 rows")
+    assert (failed["columns"], failed["severity"], failed["observed"]) == (["device_id"], "critical", "1 of 1 rows")
     assert json.loads(failed["details"])["samples"] == [{"metric": "temperature", "device_id": "null"}]
     assert "Not passed" in Path("artifacts/quality.html").read_text(encoding="utf-8")
 
@@ -127,7 +131,7 @@ def test_an_empty_table_is_told_apart_and_where_nothing_was_checked_nothing_has_
     lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     use(monkeypatch, suite("rows", {"table": "silver.readings", "expectations": [DEVICE]}))
-    ensure(lake.spark, lake.tables["silver.readings"])
+    add_readings(lake)
     assert exit_code(["quality", "--layer", "silver", "--format", "json"]) == 1
     readings = json.loads(capsys.readouterr().out)[0]
     assert (readings["state"], readings["not_checked"]) == ("empty", 1)
@@ -146,3 +150,31 @@ def test_two_runs_at_once_are_refused(lake: Lake, capsys: pytest.CaptureFixture[
     with sole_writer(lake.conf.lake / "quality"):
         assert exit_code(["quality"]) == 3
     assert "writes the lake" in capsys.readouterr().err
+
+
+def test_a_look_judges_what_came_since_the_last_one_and_repeats_what_it_found_where_nothing_came(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_readings(lake, None, "oven")
+    assert exit_code(["quality", "--layer", "silver"]) == 1
+    assert exit_code(["quality", "--layer", "silver"]) == 1
+    assert capsys.readouterr().err.count("Found: 1 of 2 rows") == 2
+    add_readings(lake, "oven")
+    DeltaTable(lake.tables["silver.readings"].path).optimize.compact()
+    assert exit_code(["quality", "--layer", "silver"]) == 0
+    assert exit_code(["quality", "--layer", "silver", "--full"]) == 1
+    assert "Found: 1 of 3 rows" in capsys.readouterr().err
+    told = [(row["table_version"], row["since_version"]) for row in sorted(kept(lake), key=lambda row: str(row["run_id"]))]
+    assert sorted(set(told), key=str) == [(0, None), (2, 0), (2, None)]
+
+
+def test_where_maintenance_has_removed_what_came_everything_is_judged(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    add_readings(lake, None)
+    assert exit_code(["quality", "--layer", "silver"]) == 1
+    add_readings(lake, "oven")
+    table = DeltaTable(lake.tables["silver.readings"].path)
+    table.optimize.compact()
+    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    capsys.readouterr()
+    assert exit_code(["quality", "--layer", "silver"]) == 1
+    assert "Found: 1 of 2 rows" in capsys.readouterr().err

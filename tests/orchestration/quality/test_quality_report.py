@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from expectations.suite import Expectation, Severity
-from orchestration.quality.outcome import Outcome, Result, Run, TableResult
+from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult
 from orchestration.quality.report import failures, percent, rendered, write_report
 
 RUN_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -18,7 +18,7 @@ HOSTILE = '"><script src=https://evil.example/x.js></script><img src=//evil.exam
 def run_of(*outcomes: Outcome, version: int | None = 3, rows: int = 10, text: str = "Every value is finite.") -> Run:
     expectation = Expectation("expect_column_values_to_be_between", text, Severity.CRITICAL, {"column": "value"})
     results = tuple(Result("silver_readings", expectation, outcome) for outcome in outcomes)
-    return Run("r1", RUN_AT, "plant", (TableResult("silver.readings", version, rows, results),))
+    return Run("r1", RUN_AT, "plant", Cause.ASKED, (TableResult("silver.readings", version, "id", rows, results),))
 
 
 class Elements(HTMLParser):

@@ -1,17 +1,19 @@
 """The shipped suites on rows: healthy ones pass, and each planted defect fails the expectation that is about it, and no other."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Any
 
+import duckdb
 import pytest
-from pyspark.sql import SparkSession
 
 from bronze.schema import EVENTS
-from expectations.judged import judged
 from expectations.suite import Suite
 from gold.schema import AGGREGATES, VECTORS
+from orchestration.quality.judged import declare, show_judged
 from orchestration.quality.outcome import Outcome
+from orchestration.quality.store import opened
 from orchestration.quality.suites import packaged
 from orchestration.quality.validation import outcomes
 from silver.schema import QUARANTINE, READINGS
@@ -159,28 +161,26 @@ DEFECTS: dict[str, list[tuple[dict[str, Any], str]]] = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    """A suite is one large expression: for a handful of rows, compiling it costs more than anything else."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    before = {key: str(spark.conf.get(key)) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    yield
-    for key, was in before.items():
-        spark.conf.set(key, was)
+@pytest.fixture(scope="module")
+def store() -> Iterator[duckdb.DuckDBPyConnection]:
+    with closing(opened()) as found:
+        yield found
 
 
-def run(spark: SparkSession, name: str, rows: list[dict[str, Any]]) -> dict[str, Outcome]:
+def run(store: duckdb.DuckDBPyConnection, name: str, rows: list[dict[str, Any]]) -> dict[str, Outcome]:
     """Outcomes by the sentence of their expectation."""
     suite = SUITES[name]
-    found = outcomes(judged([table(spark, name, rows)], suite), suite, PARAMETERS)
+    found = outcomes(store, show_judged(store, suite, [table(store, name, rows)]), suite, PARAMETERS)
     return {each.description: outcome for each, outcome in zip(suite.expectations, found, strict=True)}
 
 
-def table(spark: SparkSession, name: str, rows: list[dict[str, Any]]) -> Any:
+def table(store: duckdb.DuckDBPyConnection, name: str, rows: list[dict[str, Any]]) -> str:
     """By name: a column that the schema has gained since is null."""
-    return spark.createDataFrame([HEALTHY[name] | changes for changes in rows], DDL[name])
+    declare(store, name, DDL[name])
+    for changes in rows:
+        row = HEALTHY[name] | changes
+        store.execute(f"insert into {name} by name select {', '.join(f'${column} as {column}' for column in row)}", row)
+    return name
 
 
 def failed(found: dict[str, Outcome]) -> set[str]:
@@ -188,20 +188,20 @@ def failed(found: dict[str, Outcome]) -> set[str]:
 
 
 @pytest.mark.parametrize("name", DDL)
-def test_healthy_rows_pass(spark: SparkSession, name: str) -> None:
-    found = run(spark, name, [{}, *ALSO_HEALTHY.get(name, [])])
+def test_healthy_rows_pass(store: duckdb.DuckDBPyConnection, name: str) -> None:
+    found = run(store, name, [{}, *ALSO_HEALTHY.get(name, [])])
     assert {sentence: outcome for sentence, outcome in found.items() if not outcome.is_success} == {}
 
 
 @pytest.mark.parametrize("name", DDL)
-def test_planted_defects_fail_the_expectations_about_them_and_no_others(spark: SparkSession, name: str) -> None:
-    found = run(spark, name, [{}, *(changes for changes, _ in DEFECTS[name])])
+def test_planted_defects_fail_the_expectations_about_them_and_no_others(store: duckdb.DuckDBPyConnection, name: str) -> None:
+    found = run(store, name, [{}, *(changes for changes, _ in DEFECTS[name])])
     assert failed(found) == {sentence for _, sentence in DEFECTS[name]}
     assert not any("could not be evaluated" in outcome.observed for outcome in found.values())
 
 
-def test_what_failed_is_told_with_its_share_and_the_rows(spark: SparkSession) -> None:
-    outcome = run(spark, "silver_readings", [{}, {}, {}, {"value": INFINITY, "bronze_row": 7}])["Every value is a finite number."]
+def test_what_failed_is_told_with_its_share_and_the_rows(store: duckdb.DuckDBPyConnection) -> None:
+    outcome = run(store, "silver_readings", [{}, {}, {}, {"value": INFINITY, "bronze_row": 7}])["Every value is a finite number."]
     assert (outcome.observed, outcome.unexpected_percent) == ("1 of 4 rows", 25.0)
     assert [(row["device_id"], row["event_time"], row["value"], row["bronze_row"]) for row in outcome.samples] == [
         ("oven", "2026-01-01 11:59:00Z", "inf", "7")
@@ -210,30 +210,27 @@ def test_what_failed_is_told_with_its_share_and_the_rows(spark: SparkSession) ->
 
 @pytest.mark.parametrize(("quarantined", "broken"), [(1, 0), (2, 1), (6, 2)])
 def test_a_quarantine_flood_is_a_warning_above_a_twentieth_and_critical_above_a_fifth(
-    spark: SparkSession, quarantined: int, broken: int
+    store: duckdb.DuckDBPyConnection, quarantined: int, broken: int
 ) -> None:
     suite = SUITES["silver_share"]
-    rows = judged(
-        [table(spark, "silver_quarantine", [{}] * quarantined), table(spark, "silver_readings", [{}] * (20 - (quarantined > 1)))], suite
-    )
-    found = outcomes(rows, suite, PARAMETERS)
+    views = [table(store, "silver_quarantine", [{}] * quarantined), table(store, "silver_readings", [{}] * (20 - (quarantined > 1)))]
+    found = outcomes(store, show_judged(store, suite, views), suite, PARAMETERS)
     assert sum(not outcome.is_success for outcome in found) == broken
     assert found[0].samples[0]["broken_rules"] == "[value_is_a_number]"
 
 
-def test_without_rows_only_the_table_itself_is_checked(spark: SparkSession) -> None:
-    found = run(spark, "gold_vectors", [])
+def test_without_rows_only_the_table_itself_is_checked(store: duckdb.DuckDBPyConnection) -> None:
+    found = run(store, "gold_vectors", [])
     assert failed(found) == set(found)
     assert {sentence for sentence, outcome in found.items() if outcome.is_success is False} == {"The group has a vector."}
 
 
-def test_an_expectation_that_cannot_be_evaluated_has_failed_and_says_why(spark: SparkSession) -> None:
-    rows = table(spark, "silver_readings", [{}]).drop("metric")
+def test_an_expectation_that_cannot_be_evaluated_has_failed_and_says_why(store: duckdb.DuckDBPyConnection) -> None:
+    store.execute(f"alter table {table(store, 'silver_readings', [{}])} drop metric")
     suite = SUITES["silver_readings"]
     without_samples = Suite(suite.name, suite.table, suite.expectations, suite.columns)
-    found = dict(
-        zip((each.description for each in suite.expectations), outcomes(judged([rows], suite), without_samples, PARAMETERS), strict=True)
-    )
+    answers = outcomes(store, show_judged(store, suite, ["silver_readings"]), without_samples, PARAMETERS)
+    found = dict(zip((each.description for each in suite.expectations), answers, strict=True))
     assert failed(found) == {"Every reading names its metric."}
     assert "could not be evaluated" in found["Every reading names its metric."].observed
     assert "metric" in found["Every reading names its metric."].observed

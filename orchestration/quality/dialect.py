@@ -1,0 +1,94 @@
+"""DuckDB for SQLAlchemy, as far as Great Expectations asks it: its SQL engine judges 2,000,000 rows in a second, without a JVM.
+
+Of the packages for this, one breaks on DuckDB 2 and the other excludes it. DuckDB's SQL is PostgreSQL's but for what stands here.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, registry
+from sqlalchemy.dialects.postgresql.base import PGCompiler, PGDialect, PGIdentifierPreparer
+
+NAME = "duckdb"
+TYPES = {
+    "BIGINT": sa.BIGINT,
+    "INTEGER": sa.INTEGER,
+    "VARCHAR": sa.VARCHAR,
+    "DOUBLE": sa.DOUBLE,
+    "BOOLEAN": sa.BOOLEAN,
+    "TIMESTAMP": sa.TIMESTAMP,
+    "TIMESTAMP WITH TIME ZONE": sa.TIMESTAMP,
+    "DATE": sa.DATE,
+    "BLOB": sa.BLOB,
+}
+
+
+class Connection:
+    """Each cursor is a DuckDB connection of its own: what it found outlives the close that Great Expectations makes before it fetches."""
+
+    def __init__(self, store: duckdb.DuckDBPyConnection) -> None:
+        """All share one store."""
+        self._store = store
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """Sees the views of the store."""
+        return self._store.cursor()
+
+    def commit(self) -> None:
+        """Nothing is ever written, and the store is closed by who opened it."""
+
+    rollback = close = commit
+
+
+class Compiler(PGCompiler):
+    """`~` matches a part of a text in PostgreSQL, the whole of it in DuckDB."""
+
+    def visit_custom_op_binary(self, element: Any, operator: Any, **kw: Any) -> str:
+        """Regular expressions by function."""
+        if operator.opstring not in ("~", "!~"):
+            return str(PGCompiler.visit_custom_op_binary(self, element, operator, **kw))  # type: ignore[no-untyped-call]
+        text, regex = self.process(element.left, **kw), self.process(element.right, **kw)
+        return f"{'not ' if operator.opstring == '!~' else ''}regexp_matches({text}, {regex})"
+
+
+class Preparer(PGIdentifierPreparer):
+    """The two have different reserved words (`at`), so every name is quoted."""
+
+    def _requires_quotes(self, value: str) -> bool:
+        return True
+
+
+class Dialect(PGDialect):
+    """Reads views of a store that somebody else opened."""
+
+    name, driver, supports_statement_cache = NAME, "tidemark", True
+    statement_compiler, preparer = Compiler, Preparer
+
+    @classmethod
+    def import_dbapi(cls) -> Any:
+        """What SQLAlchemy asks a driver for."""
+        return SimpleNamespace(paramstyle="numeric_dollar", Error=duckdb.Error)
+
+    def initialize(self, connection: sa.Connection) -> None:
+        """PostgreSQL would be asked for its version."""
+
+    def has_table(self, connection: sa.Connection, table_name: str, schema: str | None = None, **kw: Any) -> bool:
+        """Views count."""
+        return bool(self.get_columns(connection, table_name))
+
+    def get_pk_constraint(self, *_: Any, **__: Any) -> Any:
+        """No table has a primary key."""
+        return {"constrained_columns": [], "name": None}
+
+    def get_columns(self, connection: sa.Connection, table_name: str, schema: str | None = None, **kw: Any) -> Any:
+        """In their order."""
+        query = "select column_name, data_type from duckdb_columns() where table_name = $1 order by column_index"
+        found = connection.exec_driver_sql(query, (table_name,)).fetchall()
+        return [{"name": name, "type": TYPES.get(kind, sa.types.NullType)(), "nullable": True, "default": None} for name, kind in found]
+
+
+registry.register(NAME, __name__, Dialect.__name__)
+MODULE = SimpleNamespace(dialect=postgresql.dialect, **TYPES)
+"""In place of the module that Great Expectations would look for by the name of the dialect."""

@@ -1,0 +1,105 @@
+"""Delta tables as views of a DuckDB store: at one version, or only what came to them after another. Instants are in UTC."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from orchestration.status import added, log_of
+
+MEMORY = "2GB"
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """A table at one version, whatever is written meanwhile; `version` None: there is no such table.
+
+    `since`: only rows of later versions; None for all. `table_id` is Delta's: a table that was made anew has another.
+    """
+
+    name: str
+    path: Path
+    version: int | None = None
+    since: int | None = None
+    table_id: str | None = None
+
+    @property
+    def view(self) -> str:
+        """Its name in the store."""
+        return self.name.replace(".", "_") + ("" if self.since is None else f"_since_{self.since}")
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether nothing came."""
+        return self.version is not None and self.version == self.since
+
+
+def opened() -> duckdb.DuckDBPyConnection:
+    """An empty store; close it."""
+    store = duckdb.connect(config={"memory_limit": MEMORY})
+    store.execute("set enable_progress_bar = false")
+    store.execute("set global TimeZone = 'UTC'")  # global: cursors do not inherit a plain one
+    return store
+
+
+def pinned(name: str, path: Path, since: tuple[str, int] | None = None, version: int | None = None) -> Pinned:
+    """A table at its newest version, or that one. `since`: table id and version of an earlier look; it counts if what came is all there."""
+    if not DeltaTable.is_deltatable(str(path)):
+        return Pinned(name, path)
+    table = DeltaTable(path, version=version)
+    found = Pinned(name, path, table.version(), None, str(table.metadata().id))
+    if since is None or since[0] != found.table_id or not _is_there(path, since[1], table.version()):
+        return found
+    return Pinned(name, path, table.version(), since[1], found.table_id)
+
+
+def show(store: duckdb.DuckDBPyConnection, table: Pinned) -> None:
+    """Make the view, of a table that exists."""
+    found = DeltaTable(table.path, version=table.version)
+    if "deletionVectors" in (found.protocol().reader_features or []):  # not of Tidemark's making
+        _copy(store, table.view, pa.RecordBatchReader.from_stream(found.scan()))
+        return
+    _copy(store, f"{table.view}_without_rows", pa.schema(found.schema().to_arrow()).empty_table())
+    files = [*_files(table, found)]
+    # A file lacks the columns that the table got later, and that of its partition.
+    rows = f" union all by name from read_parquet([{', '.join(files)}], union_by_name = true, hive_partitioning = true)" if files else ""
+    store.execute(f'create or replace view "{table.view}" as from "{table.view}_without_rows"{rows}')
+
+
+def _copy(store: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+    store.register("arriving", rows)  # only this connection sees it, cursors do not
+    store.execute(f'create or replace table "{name}" as from arriving')
+    store.unregister("arriving")
+
+
+def _files(table: Pinned, found: DeltaTable) -> Iterator[str]:
+    paths = (uri.removeprefix("file://") for uri in found.file_uris()) if table.since is None else map(str, _came(table))
+    for path in paths:
+        yield f"""'{path.replace("'", "''")}'"""
+
+
+def _came(table: Pinned) -> list[Path]:
+    assert table.since is not None
+    assert table.version is not None
+    return [*_added(table.path, table.since, table.version)]
+
+
+def _added(path: Path, since: int, version: int) -> Iterator[Path]:
+    """Files with rows that a version after `since` brought; compaction brings none."""
+    for number in range(since + 1, version + 1):
+        yield from (path / add["path"] for add in added(path, number) if add["dataChange"])
+
+
+def _is_there(path: Path, since: int, version: int) -> bool:
+    """Whether the log still tells what came, and maintenance has not removed it in favour of larger files."""
+    told = since <= version and all(log_of(path, number).exists() for number in range(since + 1, version + 1))
+    return told and all(file.exists() for file in _added(path, since, version))
+
+
+def json_of(value: object) -> str:
+    """As text for a Delta table."""
+    return json.dumps(value, ensure_ascii=False, default=str)
