@@ -54,6 +54,17 @@ def not_among(measurements: DataFrame, accepted: DataFrame) -> DataFrame:
     return measurements.join(of_many_parts, on=IDENTITY, how="left_anti").select(*measurements.columns)
 
 
+def as_decided(measurements: DataFrame, quarantined: DataFrame) -> DataFrame:
+    """Judged ones that are no readings with the broken rules that `quarantined`, rows of silver.quarantine, gives them; else with none.
+
+    For an account that was begun and not ended: its quarantine was written first, and rules may have changed since.
+    """
+    decided = quarantined.select(*IDENTITY, F.col("broken_rules").alias("decided"))
+    broken_rules = F.coalesce("decided", F.array().cast("array<string>")).alias("broken_rules")
+    columns = [broken_rules if name == "broken_rules" else F.col(name) for name in measurements.columns]
+    return measurements.join(decided, on=IDENTITY, how="left").select(*columns)
+
+
 def turned_away(measurements: DataFrame) -> DataFrame:
     """Of judged ones that are no readings those that are good: late, or duplicates."""
     return measurements.where(F.size("broken_rules") == 0).select(*READING_COLUMNS)

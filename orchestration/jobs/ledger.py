@@ -50,8 +50,8 @@ class Range:
 
 def account_for_all(lake: Lake, knowledge: Knowledge) -> Iterator[int]:
     """Account for what silver has passed, range by range; yields the events of each once it is done."""
-    while (batches := _begun(lake) or _begin(lake)) is not None:
-        yield _account_for(lake, knowledge, batches)
+    while (batches := (begun := _begun(lake)) or _begin(lake)) is not None:
+        yield _account_for(lake, knowledge, batches, is_begun=begun is not None)
 
 
 def passed_by_silver(lake: Lake) -> int | None:
@@ -119,11 +119,14 @@ def range_after(lake: Lake, after: int, last: int) -> Range:
     return Range(after, last)
 
 
-def _account_for(lake: Lake, knowledge: Knowledge, batches: Range) -> int:
+def _account_for(lake: Lake, knowledge: Knowledge, batches: Range, *, is_begun: bool) -> int:
     """Nearly all of the time is Spark's planning, so there are few jobs, and none for a table that gets nothing."""
     events, accepted = batches.of(lake.read("bronze.events")), batches.of(lake.read("silver.readings"))
     judged = layer.judged(layer.not_yet_readings(events, accepted, batches.after + 1), *knowledge)
-    measurements = layer.not_among(judged, accepted).persist()
+    measurements = layer.not_among(judged, accepted)
+    if is_begun:
+        measurements = layer.as_decided(measurements, batches.of(lake.read("silver.quarantine")))
+    measurements = measurements.persist()
     try:
         turned_away = layer.turned_away(measurements)
         kinds = {"events": events, "readings": accepted, "quarantined": layer.broken(measurements), "turned away": turned_away}
