@@ -12,6 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from orchestration.cli.rows import visible
 from orchestration.lake import Lake
+from orchestration.quality.history import compact
 from orchestration.quality.lineage import Event, events
 from orchestration.quality.outcome import Identity, Result, Run, TableResult, identity
 from orchestration.tables import KEEP_LOG
@@ -62,6 +63,7 @@ def keep_failed_rows(lake: Lake, run: Run) -> Found:
     path = failed_rows_path(lake.conf.lake)
     if rows or not DeltaTable.is_deltatable(str(path)):
         write_deltalake(path, pa.Table.from_pylist(rows, SCHEMA), mode="append", schema_mode="merge", configuration=KEEP_LOG | STATISTICS)
+        compact(path)
     return found | _earlier(path, failed)
 
 

@@ -15,6 +15,7 @@ from orchestration.quality.store import json_of
 from orchestration.tables import KEEP_LOG
 
 SAMPLES = 5
+MOST_FILES = 100
 
 COLUMNS = (
     ("run_id", pa.string(), "one call of tidemark quality; sorts by time"),
@@ -56,6 +57,15 @@ def append_results(lake: Path, run: Run) -> None:
     """Append the run."""
     rows = [_row(run, table, result) for table in run.tables for result in table.results]
     write_deltalake(results_path(lake), pa.Table.from_pylist(rows, SCHEMA), mode="append", schema_mode="merge", configuration=KEEP_LOG)
+    compact(results_path(lake))
+
+
+def compact(path: Path) -> None:
+    """Make small files large once there are many: every run adds one, and every look reads them all."""
+    table = DeltaTable(path)
+    if len(table.file_uris()) > MOST_FILES:
+        table.optimize.compact()
+        table.vacuum(dry_run=False)  # what was superseded a week ago
 
 
 def looks(lake: Path) -> dict[tuple[str, str], Look]:

@@ -1,20 +1,22 @@
 """How each expectation went in the last runs: since when it fails, and what changed. Looks at a snapshot are of the past, and left out."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
 
-import pyarrow as pa
-from deltalake import DeltaTable
-
 from orchestration.quality.history import results_path
-from orchestration.quality.outcome import Cause, Identity, Result, Run, TableResult, identity
+from orchestration.quality.outcome import Identity, Result, Run, TableResult, identity
+from orchestration.quality.store import opened, pinned, show
 
-MOST_RUNS = 500
-"""Runs that are looked at: each is a file."""
+MOST_RUNS = 200
+POINTS = """
+  with runs as (select distinct run_id from {results} where cause <> 'snapshot' order by run_id desc limit {most})
+  select table_name, suite, expectation, details ->> '$.description', list((run_id, run_at, is_success, unexpected_percent) order by run_at)
+  from {results} semi join runs using (run_id) group by all
+"""
 
 
 @dataclass(frozen=True)
@@ -50,23 +52,13 @@ class Change:
 
 def trends(lake: Path) -> Trends:
     """Points of each expectation, oldest first; none where no run was kept."""
-    path = results_path(lake)
-    if not DeltaTable.is_deltatable(str(path)):
+    results = pinned("quality.results", results_path(lake))
+    if results.version is None:
         return {}
-    found: dict[Identity, list[Point]] = {}
-    columns = ["run_id", "run_at", "table_name", "suite", "expectation", "is_success", "unexpected_percent", "details"]
-    filters = [("cause", "!=", Cause.SNAPSHOT.value), ("run_id", ">=", _oldest(path))]
-    rows = pa.table(DeltaTable(path).to_pyarrow_table(columns=columns, filters=filters)).sort_by("run_at").to_pylist()
-    for row in rows:
-        key = (row["table_name"], row["suite"], row["expectation"], json.loads(row["details"])["description"])
-        found.setdefault(key, []).append(Point(row["run_id"], row["run_at"], row["is_success"], row["unexpected_percent"]))
-    return found
-
-
-def _oldest(path: Path) -> str:
-    """The run to begin with, from the log alone."""
-    newest = pa.table(DeltaTable(path).get_add_actions(flatten=True)).to_pydict().get("max.run_id", [])
-    return min(sorted((each for each in newest if each is not None), reverse=True)[:MOST_RUNS], default="")
+    with closing(opened()) as store:
+        show(store, results)
+        rows = store.execute(POINTS.format(results=results.view, most=MOST_RUNS)).fetchall()
+    return {tuple(key): [Point(*point) for point in points] for *key, points in rows}
 
 
 def streak(points: Sequence[Point]) -> Streak | None:

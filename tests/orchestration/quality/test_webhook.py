@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from gold.spec import Group
 from orchestration.conf.model import Conf, Engine
 from orchestration.lake import Lake
-from orchestration.quality import webhook
+from orchestration.quality import history, trend, webhook
+from orchestration.quality.failed_rows import failed_rows_path
 from orchestration.quality.outcome import Cause, Outcome, Run
 from orchestration.quality.publish import Places, keep, publish
 from orchestration.quality.trend import Change, Trends, changes, streak, trends
@@ -132,6 +134,17 @@ def test_a_streak_begins_with_the_first_failure_and_looks_that_could_not_tell_do
     assert found is not None
     assert (found.first.run_id, found.runs, found.is_all) == ("r2", 2, False)
     assert streak(points[:2]) is None
+
+
+def test_many_small_files_become_one_and_what_was_known_stays_known(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MOST_FILES", 3)
+    monkeypatch.setattr(trend, "MOST_RUNS", 5)
+    for n in range(6):
+        keep(lake, run(n, BAD if n % 2 else GOOD))
+    for path in (history.results_path(lake.conf.lake), failed_rows_path(lake.conf.lake)):
+        assert len(DeltaTable(path).file_uris()) <= 3
+    (points,) = trends(lake.conf.lake).values()
+    assert [(point.run_id, point.is_success) for point in points] == [(f"r{n}", n % 2 == 0) for n in range(1, 6)]
 
 
 @pytest.mark.parametrize(
