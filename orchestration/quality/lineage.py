@@ -39,7 +39,7 @@ NEWEST = """
 """
 PAYLOADS = """
   select bronze_batch, bronze_row, position, payload, octet_length(payload) as bytes
-  from read_parquet({files}) join asked using (bronze_batch, bronze_row)
+  from read_parquet($files) join asked using (bronze_batch, bronze_row)
 """
 # Without this a few huge messages would fill the memory; the row still says where bronze has them.
 AS_MUCH_AS_FITS = """
@@ -96,8 +96,11 @@ def _payloads(store: duckdb.DuckDBPyConnection, bronze: Path, wanted: set[Identi
     if not files:
         return {}
     store.register("asked", pa.Table.from_pylist([dict(zip(IDENTITIES.names, each, strict=True)) for each in wanted], IDENTITIES))
-    query = AS_MUCH_AS_FITS.format(most=MOST_BYTES, payloads=PAYLOADS.format(files=files))
-    return {(batch, place): Event(batch, place, position, payload) for batch, place, position, payload in store.execute(query).fetchall()}
+    query = AS_MUCH_AS_FITS.format(most=MOST_BYTES, payloads=PAYLOADS)
+    return {
+        (batch, place): Event(batch, place, position, payload)
+        for batch, place, position, payload in store.execute(query, {"files": files}).fetchall()
+    }
 
 
 def _files(bronze: Path, batches: Iterable[int]) -> Iterator[str]:

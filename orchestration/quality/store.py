@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
@@ -79,7 +80,7 @@ def _copy(store: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | pa.Recor
 
 
 def _files(table: Pinned, found: DeltaTable) -> Iterator[str]:
-    paths = (uri.removeprefix("file://") for uri in found.file_uris()) if table.since is None else map(str, _came(table))
+    paths = (unquote(uri.removeprefix("file://")) for uri in found.file_uris()) if table.since is None else map(str, _came(table))
     for path in paths:
         yield f"""'{path.replace("'", "''")}'"""
 

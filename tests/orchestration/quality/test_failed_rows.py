@@ -8,6 +8,7 @@ from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -19,6 +20,7 @@ from gold.schema import AGGREGATES, VECTORS
 from gold.spec import Group, Vector
 from orchestration.conf.model import Conf, Engine
 from orchestration.lake import Lake
+from orchestration.quality import lineage
 from orchestration.quality.check import Scope, check
 from orchestration.quality.failed_rows import SCHEMA, failed_rows_path
 from orchestration.quality.history import looks, results_path
@@ -72,7 +74,7 @@ RUN_AT = at("13:00")
 def lake(tmp_path: Path) -> Lake:
     policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
     groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen", Vector("group", ("oven.temperature",)))}
-    return Lake(Conf(tmp_path / "conf", "plant", tmp_path / "lake", policy, Engine(), {}, {}, {}, groups, ()))
+    return Lake(Conf(tmp_path / "conf", "plant", tmp_path / "the plant's lake", policy, Engine(), {}, {}, {}, groups, ()))
 
 
 def add(lake: Lake, name: str, ddl: str, *rows: dict[str, Any]) -> None:
@@ -173,17 +175,25 @@ def test_messages_are_read_from_the_files_that_can_hold_them_and_damage_in_other
     (other,) = DeltaTable(lake.tables["bronze.events"].path).file_uris()
     add(lake, "bronze.events", EVENTS, event(1, 0, b"wanted"))
     add(lake, "silver.readings", READINGS, reading(1, 0, INFINITY))
-    Path(other.removeprefix("file://")).write_bytes(b"damaged")
+    Path(unquote(other.removeprefix("file://"))).write_bytes(b"damaged")
     run = check(lake, SUITES[1:2], RUN_AT, lambda _: None, Scope(Cause.ASKED, "silver"))
     keep(lake, run)
     assert [row[4] for row in told(lake)] == [b"wanted"]
+
+
+def test_messages_beyond_what_fits_stay_in_bronze_and_their_rows_say_where(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lineage, "MOST_BYTES", 10)
+    add(lake, "bronze.events", EVENTS, event(0, 0, b"12345678"), event(0, 1, b"12345678"))
+    add(lake, "silver.readings", READINGS, reading(0, 0, INFINITY), reading(0, 1, INFINITY))
+    keep(lake, check(lake, SUITES[1:2], RUN_AT, lambda _: None, Scope(Cause.ASKED, "silver")))
+    assert [row[1:] for row in told(lake)] == [(0, 0, "0.jsonl", b"12345678"), (0, 1, "0.jsonl", None)]
 
 
 def test_where_messages_cannot_be_read_rows_are_kept_without_them(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
     add(lake, "bronze.events", EVENTS, event(0, 0, b"lost"))
     (file,) = DeltaTable(lake.tables["bronze.events"].path).file_uris()
     add(lake, "silver.readings", READINGS, reading(0, 0, INFINITY))
-    Path(file.removeprefix("file://")).write_bytes(b"damaged")
+    Path(unquote(file.removeprefix("file://"))).write_bytes(b"damaged")
     run = check(lake, SUITES[1:2], RUN_AT, lambda _: None, Scope(Cause.ASKED, "silver"))
     with caplog.at_level(logging.WARNING):
         keep(lake, run)
