@@ -12,10 +12,12 @@ from orchestration.quality.outcome import Identity, Result, Run, TableResult, id
 from orchestration.quality.store import opened, pinned, show
 
 MOST_RUNS = 200
+# Of each suite and table for itself: some are looked at with every batch, others once a day.
 POINTS = """
-  with runs as (select distinct run_id from {results} where cause <> 'snapshot' order by run_id desc limit {most})
+  with looks as (select distinct run_id, table_name, suite from {results} where cause <> 'snapshot'),
+  newest as (from looks qualify row_number() over (partition by table_name, suite order by run_id desc) <= {most})
   select table_name, suite, expectation, details ->> '$.description', list((run_id, run_at, is_success, unexpected_percent) order by run_at)
-  from {results} semi join runs using (run_id) group by all
+  from {results} semi join newest using (run_id, table_name, suite) group by all
 """
 
 

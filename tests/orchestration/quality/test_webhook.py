@@ -139,12 +139,17 @@ def test_a_streak_begins_with_the_first_failure_and_looks_that_could_not_tell_do
 def test_many_small_files_become_one_and_what_was_known_stays_known(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "MOST_FILES", 3)
     monkeypatch.setattr(trend, "MOST_RUNS", 5)
+    seldom = run(-1, BAD)
+    keep(lake, replace(seldom, tables=(replace(seldom.tables[0], table="gold.kitchen_aggregates"),)))
     for n in range(6):
         keep(lake, run(n, BAD if n % 2 else GOOD))
     for path in (history.results_path(lake.conf.lake), failed_rows_path(lake.conf.lake)):
         assert len(DeltaTable(path).file_uris()) <= 3
-    (points,) = trends(lake.conf.lake).values()
-    assert [(point.run_id, point.is_success) for point in points] == [(f"r{n}", n % 2 == 0) for n in range(1, 6)]
+    found = {key[0]: [(point.run_id, point.is_success) for point in points] for key, points in trends(lake.conf.lake).items()}
+    assert found == {
+        "gold.kitchen_aggregates": [("r-1", False)],
+        "silver.readings": [(f"r{n}", n % 2 == 0) for n in range(1, 6)],
+    }
 
 
 @pytest.mark.parametrize(
