@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def rendered(run: Run, evidence: Evidence | None = None) -> str:
     failed = (item for of_table in items.values() for item in of_table if item.result.outcome.is_success is False)
     return _template().render(
         run=run,
-        tables=list(zip(run.tables, summary(run), items.values(), strict=True)),
+        tables=list(zip((f"t{n}" for n in count(1)), run.tables, summary(run), items.values(), strict=False)),
         totals={word: sum(table.counts[word] for table in run.tables) for word in COUNTED},
         wrong=sorted(failed, key=lambda item: order.index(item.result.expectation.severity)),
         mended=[change for change in changes(run, known.trends) if change.result.outcome.is_success],
