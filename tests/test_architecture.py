@@ -22,7 +22,7 @@ MAY_IMPORT = {
 }
 TOP_LEVEL = {
     *("bronze", "silver", "gold", "expectations", "orchestration", "tests", "conf", ".ci"),
-    *("README.md", "pipeline.svg", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"),
+    *("README.md", "pipeline.svg", "report.png", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"),
     *("Makefile", "pyproject.toml", "requirements.lock"),
 }
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc", "base", "core", "shared"}

@@ -20,15 +20,17 @@ from orchestration.cli.rows import format_option, show
     show_default=True,
     help="The page to write.",
 )
+@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="JUnit XML to write too: a testcase for each expectation.")
 @format_option
 @click.pass_obj
-def command(obj: dict[str, Any], /, report: Path, format: str, **asked: Any) -> int:
+def command(obj: dict[str, Any], /, report: Path, junit: Path | None, format: str, **asked: Any) -> int:
     """Check every table against its expectations, without Spark; safe beside a running pipeline.
 
     \b
     Each suite judges what came to a table since it last looked, corrections of gold included; where nothing came, what it found
     then still holds. Prints a line a table: how many expectations passed, failed (by severity), or were not checked for want of
-    rows. The details are in the report, one page with everything inside it, and for ever in the table quality.results.
+    rows. The details are in the report, one page with everything inside it, and for ever in the tables quality.results and
+    quality.failed_rows, where each row that fails stands beside the message it came from.
     Exit code 1: a critical expectation failed.
 
     \b
@@ -40,9 +42,10 @@ def command(obj: dict[str, Any], /, report: Path, format: str, **asked: Any) -> 
     from orchestration.lake import Lake
     from orchestration.lock import sole_writer
     from orchestration.quality.check import Scope, check
-    from orchestration.quality.history import append_results, looks
+    from orchestration.quality.history import looks
     from orchestration.quality.outcome import COLUMNS, Cause, summary
-    from orchestration.quality.report import failures, write_report
+    from orchestration.quality.publish import Places, keep, publish
+    from orchestration.quality.report import failures
     from orchestration.quality.suites import packaged
     from orchestration.snapshots import chosen
 
@@ -52,8 +55,8 @@ def command(obj: dict[str, Any], /, report: Path, format: str, **asked: Any) -> 
         cause = Cause.SNAPSHOT if pins else Cause.ASKED
         scope = Scope(cause, asked["layer"], pins, None if asked["full"] or pins else looks(lake.conf.lake))
         run = check(lake, packaged(), datetime.now(UTC), lambda table: progress.update(f"checking {table}"), scope)
-        append_results(lake.conf.lake, run)
-    write_report(run, report)
+        rows = keep(lake, run)
+    publish(lake, run, rows, Places(report, junit))
     show(summary(run), format, COLUMNS)
     for line in (*failures(run), f"report: {report}"):
         click.echo(line, err=True)

@@ -14,6 +14,9 @@ from orchestration.quality.outcome import Outcome, Result, Run, TableResult
 from orchestration.quality.store import json_of
 from orchestration.tables import KEEP_LOG
 
+SAMPLES = 5
+MOST_FILES = 100
+
 COLUMNS = (
     ("run_id", pa.string(), "one call of tidemark quality; sorts by time"),
     ("run_at", pa.timestamp("us", "UTC"), "when it began"),
@@ -21,6 +24,7 @@ COLUMNS = (
     ("table_name", pa.string(), "SQL name of the table that was judged"),
     ("table_id", pa.string(), "Delta's id of the table; null where it does not exist"),
     ("table_version", pa.int64(), "Delta version that was judged; null where the table does not exist"),
+    ("found_in", pa.string(), "run that judged these rows: an earlier one where nothing came since"),
     ("since_version", pa.int64(), "only rows of later versions were judged; null for all"),
     ("suite", pa.string(), "name of the suite, that of its file"),
     ("expectation", pa.string(), "type of the expectation in Great Expectations"),
@@ -29,7 +33,7 @@ COLUMNS = (
     ("is_success", pa.bool_(), "null where there were no rows to judge"),
     ("observed", pa.string(), "what was found, in words"),
     ("unexpected_percent", pa.float64(), "of rows in which the column is not null, 0 to 100; null where rows are not judged one by one"),
-    ("details", pa.string(), "JSON: description, kwargs, samples of rows that fail"),
+    ("details", pa.string(), "JSON: description, kwargs, samples of rows that fail; more are in quality.failed_rows"),
 )
 SCHEMA = pa.schema([pa.field(name, kind, metadata={"comment": comment}) for name, kind, comment in COLUMNS])
 """Grain: one expectation of one suite on one table in one run."""
@@ -53,6 +57,15 @@ def append_results(lake: Path, run: Run) -> None:
     """Append the run."""
     rows = [_row(run, table, result) for table in run.tables for result in table.results]
     write_deltalake(results_path(lake), pa.Table.from_pylist(rows, SCHEMA), mode="append", schema_mode="merge", configuration=KEEP_LOG)
+    compact(results_path(lake))
+
+
+def compact(path: Path) -> None:
+    """Make small files large once there are many: every run adds one, and every look reads them all."""
+    table = DeltaTable(path)
+    if len(table.file_uris()) > MOST_FILES:
+        table.optimize.compact()
+        table.vacuum(dry_run=False)  # what was superseded a week ago
 
 
 def looks(lake: Path) -> dict[tuple[str, str], Look]:
@@ -60,14 +73,14 @@ def looks(lake: Path) -> dict[tuple[str, str], Look]:
     path = results_path(lake)
     if not DeltaTable.is_deltatable(str(path)):
         return {}
-    found = pa.table(DeltaTable(path).to_pyarrow_table(columns=["run_id", "table_name", "suite"], filters=[("cause", "!=", "snapshot")]))
-    newest = found.group_by(["table_name", "suite"]).aggregate([("run_id", "max")]).to_pylist()
-    runs = {each["run_id_max"] for each in newest}
-    last = {(each["table_name"], each["suite"], each["run_id_max"]) for each in newest}
-    rows = pa.table(DeltaTable(path).to_pyarrow_table(filters=[("run_id", "in", sorted(runs))])).to_pylist() if runs else []
+    found = pa.table(DeltaTable(path).to_pyarrow_table(columns=["run_at", "table_name", "suite"], filters=[("cause", "!=", "snapshot")]))
+    newest = found.group_by(["table_name", "suite"]).aggregate([("run_at", "max")]).to_pylist()
+    runs = {each["run_at_max"] for each in newest}
+    last = {(each["table_name"], each["suite"], each["run_at_max"]) for each in newest}
+    rows = pa.table(DeltaTable(path).to_pyarrow_table(filters=[("run_at", "in", sorted(runs))])).to_pylist() if runs else []
     of_look: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
-        if (row["table_name"], row["suite"], row["run_id"]) in last:
+        if (row["table_name"], row["suite"], row["run_at"]) in last:
             of_look.setdefault((row["table_name"], row["suite"]), []).append(row)
     return {
         key: Look(rows[0]["table_id"], rows[0]["table_version"], tuple(map(result_of, rows)))
@@ -81,13 +94,15 @@ def result_of(row: Mapping[str, Any]) -> Result:
     details = json.loads(row["details"])
     expectation = Expectation(row["expectation"], details["description"], Severity(row["severity"]), details["kwargs"])
     outcome = Outcome(row["is_success"], row["observed"], row["unexpected_percent"], tuple(details.get("samples", ())))
-    return Result(row["suite"], expectation, outcome, row["since_version"])
+    # Runs before there was found_in: null.
+    return Result(row["suite"], expectation, outcome, row["since_version"], row.get("found_in") or row["run_id"])
 
 
 def _row(run: Run, table: TableResult, result: Result) -> dict[str, Any]:
     expectation, outcome = result.expectation, result.outcome
     values = (
-        *(run.run_id, run.run_at, run.cause.value, table.table, table.table_id, table.version, result.since, result.suite),
+        *(run.run_id, run.run_at, run.cause.value, table.table, table.table_id, table.version),
+        *(result.found_in or run.run_id, result.since, result.suite),
         *(expectation.type, list(expectation.columns), expectation.severity.value),
         *(outcome.is_success, outcome.observed, outcome.unexpected_percent, json_of(dict(_details(result)))),
     )
@@ -98,4 +113,4 @@ def _details(result: Result) -> Iterator[tuple[str, Any]]:
     yield "description", result.expectation.description
     yield "kwargs", dict(result.expectation.kwargs)
     if result.outcome.samples:
-        yield "samples", [dict(sample) for sample in result.outcome.samples]
+        yield "samples", [dict(sample) for sample in result.outcome.samples[:SAMPLES]]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from expectations.suite import Expectation, Severity
 
@@ -14,23 +15,29 @@ class Outcome:
     """Of one expectation. `is_success` None: not checked, as there are no rows; one that could not be evaluated has failed.
 
     `unexpected_percent` is of rows in which the column is not null, 0 to 100; None where rows are not judged one by one.
-    `samples` are a few of the rows that fail, as texts by column; instants in UTC.
+    `samples` are a few of the rows that fail, as texts by column; instants in UTC. `keys`: of each of these what leads to its event, as
+    it is in the table; empty where nothing does.
     """
 
     is_success: bool | None
     observed: str
     unexpected_percent: float | None = None
     samples: tuple[Mapping[str, str], ...] = ()
+    keys: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
 class Result:
-    """Grain: one expectation of one suite on one table in one run. `since`: only rows of later versions were judged; None for all."""
+    """Grain: one expectation of one suite on one table in one run. `since`: only rows of later versions were judged; None for all.
+
+    `found_in`: the earlier run that judged these rows, where nothing came since; None: this one did.
+    """
 
     suite: str
     expectation: Expectation
     outcome: Outcome
     since: int | None = None
+    found_in: str | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,15 @@ class Run:
         """Whether no critical expectation failed; where nothing at all could be checked, nothing has passed."""
         is_checked = any(result.outcome.is_success is not None for table in self.tables for result in table.results)
         return is_checked and not any(table.counts[Severity.CRITICAL] for table in self.tables)
+
+
+Identity = tuple[str, str, str, str]
+"""Table, suite, kind of expectation, sentence: what is the same expectation in all runs, also when a threshold of it was moved."""
+
+
+def identity(table: str, result: Result) -> Identity:
+    """Of a result on the table of this name."""
+    return table, result.suite, result.expectation.type, result.expectation.description
 
 
 def verdict(result: Result) -> str:

@@ -1,31 +1,126 @@
 """The page about one run: one HTML file with everything inside it, which asks no other host for anything and runs no script."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
+from expectations.suite import Severity
 from orchestration.cli.rows import visible
-from orchestration.quality.outcome import COUNTED, Run, summary, verdict
+from orchestration.quality.failed_rows import FailedRow, Found
+from orchestration.quality.outcome import COUNTED, Result, Run, TableResult, identity, summary, verdict
+from orchestration.quality.telling import cut
+from orchestration.quality.trend import Point, Streak, Trends, changes, streak
 
-LONGEST = 160
+LONGEST_PAYLOAD = 1000
+BARS = 30
 
 
-def write_report(run: Run, file: Path) -> None:
+@dataclass(frozen=True)
+class Evidence:
+    """What a run has to show for itself: the rows that fail, and how each expectation went before."""
+
+    rows: Found = field(default_factory=dict)
+    trends: Trends = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One run in a plot. `height`, 0 to 100, grows with the share of rows that fail; one that failed is never low."""
+
+    word: str
+    height: int
+    title: str
+
+
+@dataclass(frozen=True)
+class Item:
+    """One expectation on the page, and where on it it stands."""
+
+    place: str
+    table: str
+    result: Result
+    rows: Sequence[FailedRow]
+    points: Sequence[Point]
+
+    @property
+    def word(self) -> str:
+        """Its verdict."""
+        return verdict(self.result)
+
+    @property
+    def streak(self) -> Streak | None:
+        """Since when it fails; None where that is not known."""
+        return streak(self.points) if self.result.outcome.is_success is False else None
+
+    @property
+    def bars(self) -> list[Bar]:
+        """The last runs; one bar alone is no trend."""
+        shown = self.points[-BARS:]
+        most = max((point.unexpected_percent or 0 for point in shown), default=0)
+        return [_bar(point, most) for point in shown] if len(shown) > 1 else []
+
+    @property
+    def most(self) -> float:
+        """The greatest share of rows that failed in one of the last runs, 0 to 100."""
+        return max((point.unexpected_percent or 0 for point in self.points[-BARS:]), default=0.0)
+
+
+def write_report(run: Run, file: Path, evidence: Evidence | None = None) -> None:
     """Write the page; a reader who opens it meanwhile sees the former one or this one, never half of it."""
+    replace_by(file, rendered(run, evidence).encode())
+
+
+def replace_by(file: Path, content: bytes) -> None:
+    """Write a file at once, and its folder where there is none."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}.draft")
-    draft.write_text(rendered(run), encoding="utf-8")
+    draft.write_bytes(content)
     draft.replace(file)
 
 
-def rendered(run: Run) -> str:
+def rendered(run: Run, evidence: Evidence | None = None) -> str:
     """The page as text. Every value is escaped, and cut where it is long."""
-    rows = summary(run)
-    totals = {word: sum(table.counts[word] for table in run.tables) for word in COUNTED}
-    return _template().render(run=run, tables=list(zip(run.tables, rows, strict=True)), totals=totals)
+    known = evidence or Evidence()
+    items = {table.table: _items(n, table, known) for n, table in enumerate(run.tables, start=1)}
+    order = list(Severity)
+    failed = (item for of_table in items.values() for item in of_table if item.result.outcome.is_success is False)
+    return _template().render(
+        run=run,
+        tables=list(zip((f"t{n}" for n in count(1)), run.tables, summary(run), items.values(), strict=False)),
+        totals={word: sum(table.counts[word] for table in run.tables) for word in COUNTED},
+        wrong=sorted(failed, key=lambda item: order.index(item.result.expectation.severity)),
+        mended=[change for change in changes(run, known.trends) if change.result.outcome.is_success],
+    )
+
+
+def _items(n: int, table: TableResult, known: Evidence) -> list[Item]:
+    keys = [identity(table.table, result) for result in table.results]
+    return [
+        Item(f"t{n}e{m}", table.table, result, known.rows.get(key) or _without_events(result), known.trends.get(key, ()))
+        for m, (key, result) in enumerate(zip(keys, table.results, strict=True), start=1)
+    ]
+
+
+def _without_events(result: Result) -> list[FailedRow]:
+    return [FailedRow(sample, None) for sample in result.outcome.samples]
+
+
+def _bar(point: Point, most: float) -> Bar:
+    share = (point.unexpected_percent or 0) / most if most else 0.0
+    told = "" if point.unexpected_percent is None else f", {percent(point.unexpected_percent)} of rows"
+    match point.is_success:
+        case None:
+            word, height = "not checked", 10
+        case True:
+            word, height = "passed", 20 + round(60 * share)
+        case False:
+            word, height = "failed", 45 + round(55 * (share if point.unexpected_percent is not None else 1))
+    return Bar(word.replace(" ", "_"), height, f"{point.run_at:%Y-%m-%d %H:%M} UTC: {word}{told}")
 
 
 def failures(run: Run) -> Iterator[str]:
@@ -33,18 +128,20 @@ def failures(run: Run) -> Iterator[str]:
     for table in run.tables:
         for result in table.failed:
             yield visible(
-                f"{result.expectation.severity}: {table.table}: {result.expectation.description} Found: {cut(result.outcome.observed)}"
+                f"{result.expectation.severity}: {table.table}: {cut(result.expectation.description)} Found: {cut(result.outcome.observed)}"
             )
-
-
-def cut(text: str) -> str:
-    """A text that fits: the end of a long one is given up."""
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
 
 
 def shown(value: Any) -> str:
     """A value as text that fits and hides nothing: what cannot be printed becomes its backslash escape."""
     return visible(cut(str(value)))
+
+
+def payload(message: bytes) -> str:
+    """The beginning of a message, or all of a short one; what is not UTF-8 or cannot be printed becomes its backslash escape."""
+    text = message[: 4 * LONGEST_PAYLOAD].decode("utf-8", "backslashreplace")
+    is_whole = len(message) <= 4 * LONGEST_PAYLOAD and len(text) <= LONGEST_PAYLOAD
+    return visible(text) if is_whole else f"{visible(text[:LONGEST_PAYLOAD])}… ({len(message):,} bytes)"
 
 
 def percent(share: float) -> str:
@@ -61,5 +158,6 @@ def _template() -> Template:
     environment = Environment(
         loader=PackageLoader("orchestration.quality", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(shown=shown, percent=percent, verdict=verdict)
+    filters: Mapping[str, Any] = {"shown": shown, "payload": payload, "percent": percent}
+    environment.filters.update(filters)
     return environment.get_template("report.html")

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
@@ -66,7 +67,9 @@ def show(store: duckdb.DuckDBPyConnection, table: Pinned) -> None:
     _copy(store, f"{table.view}_without_rows", pa.schema(found.schema().to_arrow()).empty_table())
     files = [*_files(table, found)]
     # A file lacks the columns that the table got later, and that of its partition.
-    rows = f" union all by name from read_parquet([{', '.join(files)}], union_by_name = true, hive_partitioning = true)" if files else ""
+    # Statistics of Parquet leave NaN out, and by default DuckDB takes them for all there is: what asks for NaN would find none.
+    how = "union_by_name = true, hive_partitioning = true, can_have_nan = true"
+    rows = f" union all by name from read_parquet([{', '.join(files)}], {how})" if files else ""
     store.execute(f'create or replace view "{table.view}" as from "{table.view}_without_rows"{rows}')
 
 
@@ -77,7 +80,7 @@ def _copy(store: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | pa.Recor
 
 
 def _files(table: Pinned, found: DeltaTable) -> Iterator[str]:
-    paths = (uri.removeprefix("file://") for uri in found.file_uris()) if table.since is None else map(str, _came(table))
+    paths = (unquote(uri.removeprefix("file://")) for uri in found.file_uris()) if table.since is None else map(str, _came(table))
     for path in paths:
         yield f"""'{path.replace("'", "''")}'"""
 

@@ -18,9 +18,9 @@ from expectations.suite import Expectation, Suite
 from orchestration.errors import TidemarkError
 from orchestration.quality import dialect
 from orchestration.quality.outcome import Outcome
-from orchestration.quality.telling import error_of, told
+from orchestration.quality.telling import KEYS, error_of, told
 
-SAMPLES = 5
+SAMPLES = 20
 NOT_CHECKED = Outcome(None, "not checked: there are no rows")
 
 
@@ -33,13 +33,19 @@ def outcomes(store: duckdb.DuckDBPyConnection, view: str, suite: Suite, paramete
     answers = _validated(rows, suite, strict, parameters, {"result_format": "BOOLEAN_ONLY"})
     settled = {n for n, answer in answers.items() if answer["success"] or error_of(answer)}
     unsettled = {n: each for n, each in asked.items() if n not in settled}
-    answers |= _validated(rows, suite, unsettled, parameters, _details(suite))
-    return [told(answers[n], count) if n in asked else NOT_CHECKED for n in range(len(suite.expectations))]
+    answers |= _validated(rows, suite, unsettled, parameters, _details(store, view, suite))
+    return [told(answers[n], count, _shown(suite, each)) if n in asked else NOT_CHECKED for n, each in enumerate(suite.expectations)]
 
 
-def _details(suite: Suite) -> dict[str, Any]:
-    shown = {"unexpected_index_column_names": list(suite.sample)} if suite.sample else {}
-    return {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES, "return_unexpected_index_query": False} | shown
+def _shown(suite: Suite, expectation: Expectation) -> tuple[str, ...]:
+    return (*suite.sample, *expectation.columns) if suite.sample else ()
+
+
+def _details(store: duckdb.DuckDBPyConnection, view: str, suite: Suite) -> dict[str, Any]:
+    there = set(store.table(view).columns)
+    shown = list(dict.fromkeys([*suite.sample, *(key for key in KEYS if key in there)]))
+    details = {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES, "return_unexpected_index_query": False}
+    return details | ({"unexpected_index_column_names": shown} if shown else {})
 
 
 def _is_for_every_row(expectation: Expectation) -> bool:

@@ -1,15 +1,18 @@
 """The page: what it says, and that no value on it can do more than be read."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from expectations.suite import Expectation, Severity
-from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult
-from orchestration.quality.report import failures, percent, rendered, write_report
+from orchestration.quality.failed_rows import FailedRow
+from orchestration.quality.lineage import Event
+from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult, identity
+from orchestration.quality.report import Evidence, failures, percent, rendered, write_report
+from orchestration.quality.trend import Point, Trends
 
 RUN_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
 HOSTILE = '"><script src=https://evil.example/x.js></script><img src=//evil.example onerror=alert(1)> {{ 7*7 }} \u202e\x1b[31m'
@@ -40,7 +43,7 @@ def test_hostile_values_are_shown_and_do_nothing() -> None:
     page = rendered(run_of(Outcome(False, HOSTILE, 10.0, samples), text=HOSTILE))
     elements = Elements(page)
     assert not elements.names & {"script", "img", "link", "iframe", "object", "embed", "svg", "form", "base"}
-    assert elements.links == ["href=#t1"]
+    assert elements.links == ["href=#t1e1", "href=#t1"]
     assert "&lt;script" in page
     assert "{{ 7*7 }}" in page
     assert r"\u202e\x1b[31m" in page
@@ -100,3 +103,66 @@ def test_the_report_replaces_the_former_one_and_leaves_nothing_beside_it(tmp_pat
         write_report(run_of(Outcome(True, observed)), page)
     assert "second" in page.read_text(encoding="utf-8")
     assert [file.name for file in page.parent.iterdir()] == ["quality.html"]
+
+
+def trends_of(run: Run, *points: tuple[bool | None, float | None]) -> Trends:
+    """One point an hour up to the run; the same for each of its expectations."""
+    first = RUN_AT - timedelta(hours=len(points) - 1)
+    each = [Point(f"r{n}", first + timedelta(hours=n), *point) for n, point in enumerate(points)]
+    return {identity(table.table, result): each for table in run.tables for result in table.results}
+
+
+def test_the_summary_says_what_is_wrong_where_and_since_when() -> None:
+    run = run_of(Outcome(False, "3 of 10 rows", 30.0))
+    page = rendered(run, Evidence(trends=trends_of(run, (True, 0.0), (False, 10.0), (None, None), (False, 30.0))))
+    summary = page[page.index('<ol class="wrong"') : page.index("</ol>")]
+    for words in ("silver.readings", "Every value is finite.", "3 of 10 rows (30\xa0%)", "since 05 Jan 2026, 10:00 UTC, 2 runs"):
+        assert words in summary
+
+
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [
+        (((True, 0.0), (False, 30.0)), "new in this run"),
+        (((False, 30.0),), "seen for the first time"),
+        (((False, 30.0), (False, 30.0)), "since at least 05 Jan 2026, 11:00 UTC, 2 runs"),
+    ],
+)
+def test_a_failure_says_whether_it_is_new(points: tuple[tuple[bool, float], ...], words: str) -> None:
+    run = run_of(Outcome(False, "3 of 10 rows", 30.0))
+    assert words in rendered(run, Evidence(trends=trends_of(run, *points)))
+
+
+def test_what_holds_again_is_told() -> None:
+    run = run_of(Outcome(True, "none of 10 rows", 0.0))
+    told = "Holds again:</b> silver.readings: Every value is finite."
+    assert told in rendered(run, Evidence(trends=trends_of(run, (False, 30.0), (True, 0.0))))
+    assert told not in rendered(run, Evidence(trends=trends_of(run, (True, 0.0), (True, 0.0))))
+
+
+def test_the_last_thirty_runs_are_drawn_and_a_greater_share_is_a_taller_bar() -> None:
+    run = run_of(Outcome(False, "3 of 10 rows", 30.0))
+    page = rendered(run, Evidence(trends=trends_of(run, *[(True, 0.0)] * 28, (False, 90.0), (True, 1.0), (False, 30.0), (None, None))))
+    bars = re.findall(r'<i class="(\w+)" style="height:(\d+)%" title="([^"]+)"', page)
+    assert len(bars) == 30
+    assert [(word, title) for word, _, title in bars[-4:]] == [
+        ("failed", "2026-01-05 09:00 UTC: failed, 90\xa0% of rows"),
+        ("passed", "2026-01-05 10:00 UTC: passed, 1\xa0% of rows"),
+        ("failed", "2026-01-05 11:00 UTC: failed, 30\xa0% of rows"),
+        ("not_checked", "2026-01-05 12:00 UTC: not checked"),
+    ]
+    healthy, worst, passed, failed, unchecked = (int(height) for _, height, _ in bars[-5:])
+    assert 100 == worst > failed > passed > healthy > unchecked
+    assert 'aria-label="failed in 2 of the last 30 runs"' in page
+
+
+def test_a_message_is_shown_beside_its_row_as_far_as_it_fits() -> None:
+    run = run_of(Outcome(False, "2 of 10 rows", 20.0))
+    key = identity("silver.readings", run.tables[0].results[0])
+    long, empty = Event(3, 17, "a.jsonl", b"\xff" + HOSTILE.encode() + b"x" * 50_000_000), Event(3, 18, "b.jsonl", b"")
+    page = rendered(run, Evidence({key: [FailedRow({"value": "inf"}, event) for event in (long, empty, Event(3, 19), None)]}))
+    assert r"\xff&#34;&gt;&lt;script" in page
+    assert f"({len(long.payload or b''):,} bytes)" in page
+    for words in ("a.jsonl · batch 3, row 17", "an empty message", "its payload is not shown", "1 more row"):
+        assert words in page
+    assert len(page) < 50_000

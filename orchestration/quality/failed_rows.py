@@ -1,0 +1,110 @@
+"""quality.failed_rows: rows that fail, beside the event each came from. Append only; who writes it holds `<lake>/quality`."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from orchestration.cli.rows import visible
+from orchestration.lake import Lake
+from orchestration.quality.history import compact
+from orchestration.quality.lineage import Event, events
+from orchestration.quality.outcome import Identity, Result, Run, TableResult, identity
+from orchestration.tables import KEEP_LOG
+
+COLUMNS = (
+    ("run_id", pa.string(), "run that judged the row: found_in of quality.results"),
+    ("run_at", pa.timestamp("us", "UTC"), "when it began"),
+    ("table_name", pa.string(), "SQL name of the table that was judged"),
+    ("table_version", pa.int64(), "Delta version that was judged"),
+    ("suite", pa.string(), "name of the suite, that of its file"),
+    ("expectation", pa.string(), "type of the expectation in Great Expectations"),
+    ("description", pa.string(), "what should be true, in one sentence"),
+    ("severity", pa.string(), "critical, warning or info"),
+    ("row_values", pa.map_(pa.string(), pa.string()), "the row by column, as text: what the suite shows and what the expectation looks at"),
+    ("bronze_batch", pa.int64(), "lineage: identity of the event; of a window that of its newest reading; null where nothing leads to one"),
+    ("bronze_row", pa.int64(), "lineage: identity of the event"),
+    ("position", pa.string(), "from the event: where it stood in its source"),
+    ("payload", pa.binary(), "from the event, byte for byte; null where bronze does not have it, or beyond 32 MB of them in a run"),
+)
+SCHEMA = pa.schema([pa.field(name, kind, metadata={"comment": comment}) for name, kind, comment in COLUMNS])
+"""Grain: one failing row of one expectation of one suite on one table in one run; at most 20 for each failure."""
+
+STATISTICS = {"delta.dataSkippingStatsColumns": "run_id,run_at,table_name"}
+"""The log would hold the least and greatest of everything else too, payloads included."""
+
+
+@dataclass(frozen=True)
+class FailedRow:
+    """A row as texts by column, and the event that it came from."""
+
+    values: Mapping[str, str]
+    event: Event | None
+
+
+Found = Mapping[Identity, Sequence[FailedRow]]
+
+
+def failed_rows_path(lake: Path) -> Path:
+    """Where they are."""
+    return lake / "quality" / "failed_rows"
+
+
+def keep_failed_rows(lake: Lake, run: Run) -> Found:
+    """Append those that this run found; all that fail now by their expectation, where nothing came since as an earlier run found them."""
+    failed = [(table, result) for table in run.tables for result in table.failed]
+    found = _found(lake, [(table, result) for table, result in failed if result.found_in is None])
+    rows = [_row(run, table, result, row) for table, result in failed for row in found.get(identity(table.table, result), ())]
+    path = failed_rows_path(lake.conf.lake)
+    if rows or not DeltaTable.is_deltatable(str(path)):
+        write_deltalake(path, pa.Table.from_pylist(rows, SCHEMA), mode="append", schema_mode="merge", configuration=KEEP_LOG | STATISTICS)
+        compact(path)
+    return found | _earlier(path, failed)
+
+
+def _found(lake: Lake, failed: Sequence[tuple[TableResult, Result]]) -> dict[Identity, list[FailedRow]]:
+    keys = [
+        result.outcome.keys[n] if n < len(result.outcome.keys) else {} for _, result in failed for n in range(len(result.outcome.samples))
+    ]
+    traced = iter(_traced(lake, keys))
+    return {
+        identity(table.table, result): [FailedRow(sample, next(traced)) for sample in result.outcome.samples] for table, result in failed
+    }
+
+
+def _traced(lake: Lake, keys: Sequence[Mapping[str, Any]]) -> list[Event | None]:
+    """Damage in a table that only payloads are read from must not cost what was found."""
+    try:
+        return events(lake, keys)
+    except (duckdb.Error, OSError) as error:
+        reason = visible(next(iter(str(error).splitlines()), ""))
+        logging.getLogger(__name__).warning("rows that fail are kept without their payloads, which could not be read: %s", reason)
+        return [None] * len(keys)
+
+
+def _earlier(path: Path, failed: Sequence[tuple[TableResult, Result]]) -> dict[Identity, list[FailedRow]]:
+    wanted = {(result.found_in, *identity(table.table, result)): identity(table.table, result) for table, result in failed}
+    runs = sorted({result.found_in for _, result in failed if result.found_in})
+    kept = pa.table(DeltaTable(path).to_pyarrow_table(filters=[("run_id", "in", runs)])).to_pylist() if runs else []
+    rows: dict[Identity, list[FailedRow]] = {}
+    for row in kept:
+        key = (row["run_id"], row["table_name"], row["suite"], row["expectation"], row["description"])
+        if key in wanted:
+            event = None if row["bronze_batch"] is None else Event(*(row[name] for name in SCHEMA.names[-4:]))
+            rows.setdefault(wanted[key], []).append(FailedRow(dict(row["row_values"]), event))
+    return rows
+
+
+def _row(run: Run, table: TableResult, result: Result, row: FailedRow) -> dict[str, Any]:
+    expectation = result.expectation
+    values = (
+        *(run.run_id, run.run_at, table.table, table.version, result.suite),
+        *(expectation.type, expectation.description, expectation.severity.value, list(row.values.items())),
+        *(vars(row.event).values() if row.event else [None] * 4),
+    )
+    return dict(zip(SCHEMA.names, values, strict=True))
