@@ -1,18 +1,23 @@
 """One look at the tables: which suite judges which table, at which version, with which values of conf. Without Spark."""
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from expectations.suite import Suite
 from orchestration.conf.model import Conf
 from orchestration.lake import Lake
 from orchestration.quality.history import Look
 from orchestration.quality.judged import declare, show_judged
+from orchestration.quality.measures.account import ledger
+from orchestration.quality.measures.context import Context
+from orchestration.quality.measures.kinds import is_ours, measured
 from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult
 from orchestration.quality.store import Pinned, opened, pinned, show
 from orchestration.quality.validation import count_of, outcomes
@@ -38,7 +43,9 @@ class Scope:
 
 def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, tell: Callable[[str], None], scope: Scope) -> Run:
     """Judge every declared table of the scope; `tell` gets the name of each before its turn."""
-    looking, found = _Looking(opened(), lake, scope), []
+    # The ledger is read before any table that it counts. No snapshot pins it, and a retry corrects it later.
+    counted = None if scope.snapshot else ledger(lake.table_path("ops.ledger"))
+    looking, found = _Looking(opened(), lake, scope, run_at, counted), []
     try:
         for name in filter(scope.has, _judgeable(lake)):
             tell(name)
@@ -67,19 +74,33 @@ def _judgeable(lake: Lake) -> list[str]:
     return [name for name in lake.tables if name not in without_vector]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Looking:
     store: duckdb.DuckDBPyConnection
     lake: Lake
     scope: Scope
+    run_at: datetime
+    counted: pa.Table | None
+    pins: dict[str, Pinned] = field(default_factory=dict)
 
     def at(self, name: str, suites: Sequence[Suite]) -> TableResult:
         whole = self._shown(name)
         results = tuple(result for suite in suites for result in self._results(suite, whole))
         return TableResult(name, whole.version, whole.table_id, count_of(self.store, whole.view), results)
 
+    @cached_property
+    def context(self) -> Context:
+        """What measures ask, one for all of them."""
+        is_kept = self.scope.snapshot is None
+        return Context(self.store, self.lake, self.run_at, lambda name: self._shown(name).view, is_kept, self.counted)
+
     def _shown(self, name: str) -> Pinned:
-        """A table that is not there is judged as one without rows."""
+        """The same version whoever asks. A table that is not there is judged as one without rows."""
+        if name not in self.pins:
+            self.pins[name] = self._pinned(name)
+        return self.pins[name]
+
+    def _pinned(self, name: str) -> Pinned:
         table, snapshot = self.lake.tables[name], self.scope.snapshot
         found = pinned(table.name, table.path, version=None if snapshot is None else snapshot.versions.get(name))
         if found.version is None:
@@ -88,13 +109,21 @@ class _Looking:
             show(self.store, found)
         return found
 
-    def _results(self, suite: Suite, whole: Pinned) -> Sequence[Result]:
+    def _results(self, suite: Suite, whole: Pinned) -> Iterator[Result]:
+        """Measures judge anew what an earlier look has judged: they know now, and what came since, as history."""
+        of_rows = replace(suite, expectations=tuple(each for each in suite.expectations if not is_ours(each)))
+        if of_rows.expectations:
+            yield from self._results_of_rows(of_rows, whole)
+        for each in filter(is_ours, suite.expectations):
+            yield Result(suite.name, each, measured(each, self.context, whole.name, parameters(self.lake.conf)))
+
+    def _results_of_rows(self, suite: Suite, whole: Pinned) -> Sequence[Result]:
         look = (self.scope.looks or {}).get((whole.name, suite.name))
         if look is None or suite.together_with:
             return self._judged(suite, whole)
         new = pinned(whole.name, whole.path, (look.table_id, look.version), whole.version)
         if new.is_unchanged:
-            return look.results
+            return [result for result in look.results if not is_ours(result.expectation)]
         if new.since is not None:
             show(self.store, new)
         return self._judged(suite, new)

@@ -1,0 +1,123 @@
+"""Whether the values of a metric are distributed as in the reference: the population stability index (PSI) of each device and metric.
+
+A reference is by device, so that a device that comes or goes shifts nothing. PSI alone cries wolf where a sensor is precise, so mean and
+median must have moved as well.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from orchestration.quality.measures.context import Context
+from orchestration.quality.measures.findings import Row, hour, judged, not_checked
+from orchestration.quality.measures.naming import Moved, name
+from orchestration.quality.measures.reference import BINS, SERIES, reference
+from orchestration.quality.outcome import Outcome
+
+RECENT = """
+  with series as ({series})
+  select device_id, metric, any_value(counts) as counts, any_value(mean) as mean_before, any_value(deviation) as deviation,
+    any_value(edges[5]) as median_before, count(*) as n, avg(value) as mean, median(value) as median, {bins} as above
+  from series join reference using (device_id, metric) group by device_id, metric order by metric, device_id
+"""
+MEANS = "select device_id, metric, hour, sum(total) / sum(n) as mean from profile group by all"
+AT_ONCE, STEP_HOURS = 0.5, 6
+"""Of the whole way: what goes further than this within some hours is no slow drift."""
+MOST = 0.5
+"""Share of the devices of a metric above which it is the metric that drifts."""
+SMOOTHING = 0.5
+"""Values added to each bin: none in a bin of few would be infinite."""
+
+
+def steady_distribution(
+    context: Context, table: str, *, recent_hours: int, reference_hours: int, max_psi: float, min_shift: float, min_rows: int
+) -> Outcome:
+    """PSI of the last hours against the reference is at most that, or mean or median moved by less than `min_shift` standard deviations."""
+    end = (context.newest_hour or 0) + 1
+    first = end - recent_hours
+    reference(context, first - reference_hours, first, min_rows)
+    words = {"series": SERIES.format(view=context.shown("silver.readings")), "bins": BINS}
+    found = context.ask(RECENT.format(**words), first=first, end=end)
+    rows = [_compared(row) for row in found if row["n"] >= min_rows]
+    if not rows:
+        needed = f"{recent_hours + reference_hours} are needed, with {min_rows} rows a series in each part"
+        return not_checked(f"there are {context.hours:,} hours of readings; {needed}")
+    moved = {(row["device_id"], row["metric"]): Moved(row["median_before"], row["deviation"], row["median"]) for row in rows}
+    drifted = [row for row in rows if row["psi"] > max_psi and row["shift"] >= min_shift]
+    means = _means(context) if drifted else {}
+    offenders = [{**row, "how": _how(context, row, moved, means)} for row in drifted]
+    return judged(_by_metric(offenders, rows), _told, _fine(rows))
+
+
+def psi(before: Sequence[float], now: Sequence[float]) -> float:
+    """Population stability index of two histograms over the same bins; 0.1 is called a small change, 0.25 a large one."""
+    sizes = [sum(side) + SMOOTHING * len(side) for side in (before, now)]
+    pairs = [((b + SMOOTHING) / sizes[0], (n + SMOOTHING) / sizes[1]) for b, n in zip(before, now, strict=True)]
+    return sum((n - b) * math.log(n / b) for b, n in pairs)
+
+
+def _compared(row: Row) -> dict[str, Any]:
+    now = [above - further for above, further in pairwise([row["n"], *row["above"], 0])]
+    # The mean alone says too much of a door that was once open in a week, the median alone of one that is open half of the time.
+    shift = min(abs(row[of] - row[f"{of}_before"]) for of in ("mean", "median"))
+    # A sensor that never varied has drifted once it does.
+    deviations = shift / row["deviation"] if row["deviation"] else math.inf if shift else 0.0
+    kept = {name: row[name] for name in ("device_id", "metric", "n", "mean_before", "deviation", "mean", "median_before", "median")}
+    return kept | {"psi": psi(row["counts"], now), "shift": deviations}
+
+
+def _means(context: Context) -> dict[tuple[str, str], dict[int, float]]:
+    """Of each series by hour."""
+    means: dict[tuple[str, str], dict[int, float]] = {}
+    for row in context.ask(MEANS):
+        means.setdefault((row["device_id"], row["metric"]), {})[row["hour"]] = row["mean"]
+    return means
+
+
+def _how(context: Context, row: Row, moved: dict[tuple[str, str], Moved], means: dict[tuple[str, str], dict[int, float]]) -> str:
+    """What it looks like: another unit, a swap, or drift, slow or at once."""
+    if named := name(row["device_id"], row["metric"], moved, context.lake.conf.metrics):
+        return named
+    step, at = _largest_step(means[row["device_id"], row["metric"]])
+    return f"it changed at once, about {hour(at)}" if step >= AT_ONCE * abs(row["mean"] - row["mean_before"]) else "it drifts slowly"
+
+
+def _largest_step(means: dict[int, float]) -> tuple[float, int]:
+    """How far the means of some hours are from those of as many hours before, and since when; each mean against that of a day before."""
+    of_day = {each: mean - means[each - 24] for each, mean in means.items() if each - 24 in means}
+    steps = [(0.0, 0)]
+    for at in of_day:
+        before, after = (
+            [of_day[each] for each in range(at + first, at + first + STEP_HOURS) if each in of_day] for first in (-STEP_HOURS, 0)
+        )
+        if len(before) == len(after) == STEP_HOURS:
+            steps.append((abs(median(after) - median(before)), at))
+    return max(steps)
+
+
+def _by_metric(offenders: Iterable[dict[str, Any]], rows: Iterable[Row]) -> list[Row]:
+    """One row for a metric of which most devices drift in the same way, else one for each."""
+    known = Counter(row["metric"] for row in rows)
+    alike: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in sorted(offenders, key=lambda row: -row["psi"]):
+        alike.setdefault((row["metric"], row["how"]), []).append(row)
+    told: list[Row] = []
+    for (metric, _), drifted in alike.items():
+        is_metric = len(drifted) > max(1, MOST * known[metric])
+        told += [drifted[0] | {"devices": len(drifted), "of": known[metric]}] if is_metric else drifted
+    return told
+
+
+def _told(row: Row) -> str:
+    of = f"{row['devices']} of {row['of']} devices, most of all {row['device_id']}" if "devices" in row else f"device {row['device_id']}"
+    medians = f"median {row['median_before']:.4g} before, {row['median']:.4g} now, PSI {row['psi']:.3g}"
+    return f"{row['metric']} of {of} has drifted: {row['how']} ({medians})"
+
+
+def _fine(rows: Sequence[Row]) -> str:
+    highest = max(rows, key=lambda row: row["psi"] if row["shift"] >= 1 else 0)
+    most = f"{highest['metric']} of {highest['device_id']}, moved {highest['shift']:.2g} standard deviations"
+    return f"{len(rows):,} series are as in the reference; the most different, {most}"

@@ -1,0 +1,83 @@
+"""Whether readings carry what conf and the registry say: unit, aggregation type, step, groups, zone. Only what arrived lately is judged:
+
+what is in the tables stays as it is when conf changes.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+
+from orchestration.quality.measures.context import Context
+from orchestration.quality.measures.findings import Row, judged, not_checked
+from orchestration.quality.outcome import Outcome
+from orchestration.registry import ALWAYS, current
+
+METRICS = pa.schema([("metric", pa.string()), ("unit", pa.string()), ("aggregation", pa.string()), ("step_seconds", pa.int32())])
+DEVICES = pa.schema(
+    [("device_id", pa.string()), ("zone", pa.string()), ("groups", pa.list_(pa.string())), ("registered_at", pa.timestamp("us", "UTC"))]
+)
+# The event may name a zone of its own, unless no source has a place for one. Rows from before the newest version of a device are judged
+# by none.
+ENRICHED = """
+  with recent as (
+    select device_id, metric, unit, aggregation, step_seconds, zone, groups, count(*) as n, min(ingested_at) as first
+    from "{view}" where ingested_at > (select max(ingested_at) from "{view}") - to_hours($hours) group by all
+  ),
+  compared as (
+    select recent.device_id, recent.metric, n, [
+      if(m.metric is not null and recent.unit is distinct from m.unit, {{name: 'unit', found: recent.unit, said: m.unit}}, null),
+      if(m.metric is not null and recent.aggregation is distinct from m.aggregation,
+        {{name: 'aggregation', found: recent.aggregation, said: m.aggregation}}, null),
+      if(m.metric is not null and recent.step_seconds is distinct from m.step_seconds,
+        {{name: 'step_seconds', found: recent.step_seconds::varchar, said: m.step_seconds::varchar}}, null),
+      if(d.device_id is not null and list_sort(recent.groups) is distinct from list_sort(d.groups),
+        {{name: 'groups', found: recent.groups::varchar, said: d.groups::varchar}}, null),
+      if(d.device_id is not null and d.zone is distinct from recent.zone and ($is_zone_registered or recent.zone is null),
+        {{name: 'zone', found: recent.zone, said: d.zone}}, null)
+    ] as wrong
+    from recent left join said_metrics m on m.metric = recent.metric
+      left join said_devices d on d.device_id = recent.device_id and first >= d.registered_at
+  ),
+  named as (select device_id, metric, n, unnest(list_filter(wrong, lambda each: each is not null)) as wrong from compared)
+  select wrong.name as column_name, wrong.found as found, wrong.said as said, sum(n) as n,
+    list_sort(list(distinct device_id)) as devices, list_sort(list(distinct metric)) as metrics
+  from named group by all order by n desc, column_name
+"""
+
+
+def as_declared(context: Context, table: str, *, hours: int) -> Outcome:
+    """What arrived in the last hours is enriched as conf says now."""
+    store, view = context.store, context.shown(table)
+    store.register("said_metrics", pa.Table.from_pylist([_metric(each) for each in context.lake.conf.metrics.values()], METRICS))
+    store.register("said_devices", pa.Table.from_pylist(_devices(context), DEVICES))
+    is_zone_registered = all(source.shape.zone is None for source in context.lake.conf.sources.values())
+    try:
+        wrong = context.ask(ENRICHED.format(view=view), hours=hours, is_zone_registered=is_zone_registered)
+        (found,) = context.ask(f'select count(*) as n from "{view}"')
+    finally:
+        store.unregister("said_metrics")
+        store.unregister("said_devices")
+    if not found["n"]:
+        return not_checked("there are no rows")
+    return judged(wrong, _told, "unit, aggregation, step, groups and zone are what conf says")
+
+
+def _metric(metric: Any) -> dict[str, Any]:
+    return {"metric": metric.name, "unit": metric.unit, "aggregation": metric.aggregation.value, "step_seconds": metric.step_seconds}
+
+
+def _devices(context: Context) -> list[dict[str, Any]]:
+    """Known ones; of the registry, or of conf where there is none yet."""
+    registered = [each for each in current(context.lake.conf.lake) if each["is_known"]]
+    declared = context.lake.conf.devices.values()
+    of_conf = [{"device_id": d.device_id, "zone": d.zone, "groups": list(d.groups), "registered_at": ALWAYS} for d in declared]
+    return [{name: each[name] for name in DEVICES.names} for each in registered] or of_conf
+
+
+def _told(row: Row) -> str:
+    of = " and ".join(_few(row[kind], word) for kind, word in (("metrics", "metric"), ("devices", "device")))
+    return f"wrong enrichment: {row['column_name']} of {of} is {row['found']}, conf says {row['said']} ({row['n']:,} rows)"
+
+
+def _few(names: list[str], word: str) -> str:
+    return f"{word} {names[0]}" if len(names) == 1 else f"{len(names)} {word}s ({', '.join(names[:3])}{', ..' * (len(names) > 3)})"

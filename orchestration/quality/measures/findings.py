@@ -1,0 +1,48 @@
+"""What a measure found, as an outcome: offenders by name, or why nothing could be judged."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from orchestration.quality.outcome import Outcome
+from orchestration.quality.telling import text
+
+NAMED = 5
+"""Offenders that are named; how many more there are is counted."""
+KEYS = ("device_id", "group_name", "metric", "rule", "entity", "feature", "bronze_batch")
+"""What is shown of an offender beside the words."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Row = Mapping[str, Any]
+
+
+def judged(offenders: Sequence[Row], told: Callable[[Row], str], fine: str) -> Outcome:
+    """Passed, in the words of `fine`, unless there are offenders."""
+    if not offenders:
+        return Outcome(True, fine)
+    more = f"; and {len(offenders) - NAMED:,} more" if len(offenders) > NAMED else ""
+    samples = tuple({"what": told(row)} | {name: text(row[name]) for name in KEYS if name in row} for row in offenders[:NAMED])
+    return Outcome(False, "; ".join(map(told, offenders[:NAMED])) + more, samples=samples)
+
+
+def not_checked(reason: str) -> Outcome:
+    """No verdict, for want of what it would need."""
+    return Outcome(None, f"not checked: {reason}")
+
+
+def share(part: float) -> str:
+    """0 to 1, for people."""
+    return f"{100 * part:.3g} %"
+
+
+def hour(number: int) -> str:
+    """Hours since 1970, as an instant in UTC."""
+    return f"{EPOCH + timedelta(hours=number):%Y-%m-%d %H:00Z}"
+
+
+def span(seconds: float) -> str:
+    """A duration in the largest unit that it fills."""
+    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if abs(seconds) >= 2 * size:
+            return f"{seconds / size:,.3g} {unit}"
+    return f"{seconds:,.3g} s"

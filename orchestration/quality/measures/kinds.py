@@ -1,0 +1,73 @@
+"""The measures by name, as suites name them in `type`, and what each takes."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import duckdb
+
+from expectations.suite import Expectation
+from orchestration.quality.measures import account, counts, devices, drift, enrichment, freshness, sensors, shares, vectors
+from orchestration.quality.measures.context import Context
+from orchestration.quality.outcome import Outcome
+
+PREFIX = "tidemark_"
+
+
+@dataclass(frozen=True)
+class Kwarg:
+    """`type` is str, int or float (which takes an int too)."""
+
+    type: type
+    is_required: bool
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`judge` takes a context, a table and the kwargs. `table` is the name of the table that it is about, or a pattern."""
+
+    judge: Callable[..., Outcome]
+    table: str
+
+    @property
+    def kwargs(self) -> dict[str, Kwarg]:
+        """By name: as the function declares them."""
+        named = inspect.signature(self.judge).parameters.values()
+        return {each.name: Kwarg(each.annotation, each.default is each.empty) for each in named if each.kind is each.KEYWORD_ONLY}
+
+
+KINDS: Mapping[str, Kind] = {
+    "tidemark_rows_to_be_fresh": Kind(freshness.fresh_rows, "*"),
+    "tidemark_groups_to_be_fresh": Kind(freshness.fresh_groups, "silver.readings"),
+    "tidemark_row_count_to_be_as_a_week_before": Kind(counts.as_a_week_before, "silver.readings"),
+    "tidemark_days_to_be_whole": Kind(counts.whole_days, "silver.readings"),
+    "tidemark_rows_to_be_accounted_for": Kind(account.balanced, "bronze.events"),
+    "tidemark_share_to_be_usual": Kind(shares.usual_share, "silver.*"),
+    "tidemark_devices_to_be_heard": Kind(devices.heard_devices, "silver.readings"),
+    "tidemark_registered_devices_to_be_heard": Kind(devices.heard_registry, "silver.readings"),
+    "tidemark_windows_to_be_new": Kind(devices.new_windows, "gold.*_aggregates"),
+    "tidemark_sensors_to_vary": Kind(sensors.varying_sensors, "silver.readings"),
+    "tidemark_clocks_to_be_steady": Kind(sensors.steady_clocks, "silver.readings"),
+    "tidemark_readings_to_be_enriched_as_declared": Kind(enrichment.as_declared, "silver.readings"),
+    "tidemark_features_to_be_usual": Kind(vectors.usual_features, "gold.*_vectors"),
+    "tidemark_distribution_to_be_steady": Kind(drift.steady_distribution, "silver.readings"),
+}
+
+
+def is_ours(expectation: Expectation) -> bool:
+    """Whether it is a measure, and not one of Great Expectations."""
+    return expectation.type.startswith(PREFIX)
+
+
+def measured(expectation: Expectation, context: Context, table: str, parameters: Mapping[str, Any]) -> Outcome:
+    """Its outcome on a table; what cannot be evaluated has failed. `parameters` are what its $PARAMETERs stand for."""
+    kwargs = {name: parameters[value["$PARAMETER"]] if isinstance(value, Mapping) else value for name, value in expectation.kwargs.items()}
+    try:
+        kind = KINDS[expectation.type]
+        if not fnmatchcase(table, kind.table):
+            raise ValueError(f"it is about {kind.table}")
+        return kind.judge(context, table, **kwargs)
+    except (duckdb.Error, KeyError, TypeError, ValueError) as error:
+        return Outcome(False, f"could not be evaluated: {type(error).__name__}: {str(error).splitlines()[0]}")

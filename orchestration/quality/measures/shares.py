@@ -1,0 +1,82 @@
+"""How much of what arrived is in quarantine, late or twice: against a bound, and against what it was before, per device and per rule.
+
+By hours of arrival, as a row in quarantine may have no event time.
+"""
+
+from orchestration.quality.measures.context import HORIZON_HOURS, Context
+from orchestration.quality.measures.findings import Row, judged, not_checked, share
+from orchestration.quality.outcome import Outcome
+
+ENOUGH = 1_000
+"""Fewer rows of before are no history."""
+NAMES = {"silver.quarantine": "in quarantine", "silver.late": "late", "silver.duplicates": "twice"}
+
+# A row that breaks two rules counts for each. The profile holds readings and late rows. A device that could not be read is ''.
+ARRIVALS = """
+  create or replace temp table arrivals as
+  with found as (
+    select 'accepted' as kind, null as rule, device_id, arrived, sum(n) as n from profile group by all
+    union all select 'late', null, device_id, epoch_us(ingested_at) // 3600000000, count(*) from "{late}" group by all
+    union all select 'twice', null, device_id, epoch_us(ingested_at) // 3600000000, count(*) from "{duplicates}" group by all
+    union all select 'broken', null, device_id, epoch_us(ingested_at) // 3600000000, count(*) from "{quarantine}" group by all
+    union all select 'in quarantine', rule, device_id, epoch_us(ingested_at) // 3600000000, count(*)
+      from "{quarantine}", unnest(broken_rules) as broken(rule) group by all
+  )
+  select kind, rule, coalesce(device_id, '') as device_id, arrived > (select max(arrived) from found) - $hours as is_recent, sum(n) as n
+  from found where arrived > (select max(arrived) from found) - $horizon group by all
+"""
+# Of each device, and (device_id null) of all.
+SHARES = """
+  with total as (
+    select case when grouping(device_id) = 0 then device_id end as device_id,
+      coalesce(sum(n) filter (is_recent), 0) as recent, coalesce(sum(n) filter (not is_recent), 0) as before
+    from arrivals where kind in ('accepted', 'twice', 'broken') group by grouping sets ((device_id), ())
+  ),
+  parts as (
+    select case when grouping(device_id) = 0 then device_id end as device_id, rule,
+      coalesce(sum(n) filter (is_recent), 0) as n, coalesce(sum(n) filter (not is_recent), 0) as n_before
+    from arrivals where kind = $kind group by grouping sets ((device_id, rule), (rule))
+  )
+  select parts.device_id, rule, n, recent, before, n / recent as share, if(before >= $enough, n_before / before, null) as share_before
+  from parts join total on parts.device_id is not distinct from total.device_id
+  where recent > 0 and parts.device_id is distinct from '' order by parts.device_id is not null, share desc, parts.device_id, rule
+"""
+
+
+def usual_share(context: Context, table: str, *, hours: int, max_share: float, times: float, min_share: float, min_rows: int) -> Outcome:
+    """Of what arrived in the last hours at most `max_share` is in the table, and of no device, nor by a rule, `times` the share of before.
+
+    Fewer than `min_rows` rows are no flood, nor is less than a `min_share` of a device: one row a week was usual, five are not many.
+    """
+    arrivals(context, hours)
+    found = context.ask(SHARES, kind=NAMES[table], enough=ENOUGH)
+    many = [row for row in found if row["n"] >= min_rows]
+    offenders = [row for row in many if _is_flood(row, max_share) or _is_unusual(row, times, min_share)]
+    (total,) = context.ask("select coalesce(sum(n) filter (is_recent), 0) as n from arrivals where kind in ('accepted', 'twice', 'broken')")
+    if not total["n"]:
+        return not_checked("nothing has arrived")
+    most = max((row["share"] for row in found if row["device_id"] is None), default=0.0)
+    fine = f"{share(most)} of {total['n']:,} rows {'by one rule ' * (table == 'silver.quarantine')}{NAMES[table]}"
+    return judged(offenders, lambda row: _told(row, NAMES[table]), fine)
+
+
+def arrivals(context: Context, hours: int) -> None:
+    """Makes the table arrivals; grain: a kind, a rule, a device, and whether it arrived in the last `hours`."""
+    context.needs("profile")
+    views = {name: context.shown(f"silver.{name}") for name in ("late", "duplicates", "quarantine")}
+    context.store.execute(ARRIVALS.format(**views), {"hours": hours, "horizon": HORIZON_HOURS})
+
+
+def _is_flood(row: Row, max_share: float) -> bool:
+    return row["device_id"] is None and row["share"] > max_share
+
+
+def _is_unusual(row: Row, times: float, min_share: float) -> bool:
+    return row["share_before"] is not None and row["share"] >= max(min_share, times * row["share_before"])
+
+
+def _told(row: Row, where: str) -> str:
+    of = "of all rows" if row["device_id"] is None else f"of device {row['device_id']}"
+    by = f" by rule {row['rule']}" if row["rule"] else ""
+    before = "" if row["share_before"] is None else f", {share(row['share_before'])} before"
+    return f"{share(row['share'])} {of} {where}{by} ({row['n']:,} of {row['recent']:,}{before})"
