@@ -84,6 +84,10 @@ cuts: install ## read snapshots while a run writes, compacts and removes: no cut
 planted: install ## switch off each protection in turn, and see that verify, the ledger or a test notices
 	PLANTED=all $(PY) -m pytest -v -rP tests/planted
 
+.PHONY: defects
+defects: install ## plant each of twelve defects, see that the quality report names it alone, and that 20 clean plants raise no alarm
+	DEFECTS=all $(PY) -m pytest -v tests/orchestration/quality/test_measures_defects.py
+
 .PHONY: check
 check: install ## style, types, and the shape of the tree
 	$(PY) -m ruff check .
