@@ -28,6 +28,8 @@ AT_ONCE, STEP_HOURS = 0.5, 6
 """Of the whole way: what goes further than this within some hours is no slow drift."""
 MOST = 0.5
 """Share of the devices of a metric above which it is the metric that drifts."""
+FARTHEST = 10.0
+"""Standard deviations by which one device may move the mean of those that are judged together."""
 SMOOTHING = 0.5
 """Values added to each bin: none in a bin of few would be infinite."""
 
@@ -41,11 +43,12 @@ def steady_distribution(
     reference(context, first - reference_hours, first, min_rows)
     words = {"series": SERIES.format(view=context.shown("silver.readings")), "bins": BINS}
     found = context.ask(RECENT.format(**words), first=first, end=end)
-    rows = [_compared(row) for row in found if row["n"] >= min_rows]
+    each = [_compared(row) for row in found]
+    rows = [row for row in each if row["n"] >= min_rows] + _pooled([row for row in each if row["n"] < min_rows], min_rows)
     if not rows:
         needed = f"{recent_hours + reference_hours} are needed, with {min_rows} rows a series in each part"
         return not_checked(f"there are {context.hours:,} hours of readings; {needed}")
-    moved = {(row["device_id"], row["metric"]): Moved(row["median_before"], row["deviation"], row["median"]) for row in rows}
+    moved = {(row["device_id"], row["metric"]): Moved(row["median_before"], row["deviation"], row["median"]) for row in each}
     drifted = [row for row in rows if row["psi"] > max_psi and row["shift"] >= min_shift]
     means = _means(context) if drifted else {}
     offenders = [{**row, "how": _how(context, row, moved, means)} for row in drifted]
@@ -66,7 +69,24 @@ def _compared(row: Row) -> dict[str, Any]:
     # A sensor that never varied has drifted once it does.
     deviations = shift / row["deviation"] if row["deviation"] else math.inf if shift else 0.0
     kept = {name: row[name] for name in ("device_id", "metric", "n", "mean_before", "deviation", "mean", "median_before", "median")}
-    return kept | {"psi": psi(row["counts"], now), "shift": deviations}
+    return kept | {"psi": psi(row["counts"], now), "shift": deviations, "counts": now, "counts_before": row["counts"]}
+
+
+def _pooled(few: Iterable[dict[str, Any]], min_rows: int) -> list[dict[str, Any]]:
+    """One row for each metric of devices that have too few rows of their own: each is binned by its own deciles, so they can be added."""
+    of_metric: dict[str, list[dict[str, Any]]] = {}
+    for row in few:
+        of_metric.setdefault(row["metric"], []).append(row)
+    pooled = []
+    for rows in of_metric.values():
+        n, most = sum(row["n"] for row in rows), max(rows, key=lambda row: row["n"])
+        if n >= min_rows:
+            # As many of each device on both sides: a device that says less than it did is no drift.
+            before = [sum(row["n"] * row["counts_before"][b] / sum(row["counts_before"]) for row in rows) for b in range(10)]
+            now = [sum(row["counts"][b] for row in rows) for b in range(10)]
+            shift = sum(row["n"] * min(row["shift"], FARTHEST) for row in rows) / n
+            pooled.append(most | {"n": n, "psi": psi(before, now), "shift": shift, "devices": len(rows), "of": len(rows)})
+    return pooled
 
 
 def _means(context: Context) -> dict[tuple[str, str], dict[int, float]]:
@@ -106,7 +126,7 @@ def _by_metric(offenders: Iterable[dict[str, Any]], rows: Iterable[Row]) -> list
         alike.setdefault((row["metric"], row["how"]), []).append(row)
     told: list[Row] = []
     for (metric, _), drifted in alike.items():
-        is_metric = len(drifted) > max(1, MOST * known[metric])
+        is_metric = len(drifted) > max(1, MOST * known[metric]) and "devices" not in drifted[0]
         told += [drifted[0] | {"devices": len(drifted), "of": known[metric]}] if is_metric else drifted
     return told
 

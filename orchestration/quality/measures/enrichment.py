@@ -17,7 +17,7 @@ DEVICES = pa.schema(
     [("device_id", pa.string()), ("zone", pa.string()), ("groups", pa.list_(pa.string())), ("registered_at", pa.timestamp("us", "UTC"))]
 )
 # The event may name a zone of its own, unless no source has a place for one. Rows from before the newest version of a device are judged
-# by none.
+# by none, and a metric that conf does not know is not in the groups of its device.
 ENRICHED = """
   with recent as (
     select device_id, metric, unit, aggregation, step_seconds, zone, groups, count(*) as n, min(ingested_at) as first
@@ -30,7 +30,7 @@ ENRICHED = """
         {{name: 'aggregation', found: recent.aggregation, said: m.aggregation}}, null),
       if(m.metric is not null and recent.step_seconds is distinct from m.step_seconds,
         {{name: 'step_seconds', found: recent.step_seconds::varchar, said: m.step_seconds::varchar}}, null),
-      if(d.device_id is not null and list_sort(recent.groups) is distinct from list_sort(d.groups),
+      if(m.metric is not null and d.device_id is not null and list_sort(recent.groups) is distinct from list_sort(d.groups),
         {{name: 'groups', found: recent.groups::varchar, said: d.groups::varchar}}, null),
       if(d.device_id is not null and d.zone is distinct from recent.zone and ($is_zone_registered or recent.zone is null),
         {{name: 'zone', found: recent.zone, said: d.zone}}, null)

@@ -31,13 +31,14 @@ BINS = "[" + ", ".join(f"count(*) filter (value > edges[{n}])" for n in range(1,
 SERIES = """
   select device_id, metric, epoch_us(event_time) // 3600000000 as hour, value from "{view}"
   where epoch_us(event_time) >= $first * 3600000000 and epoch_us(event_time) < $end * 3600000000
+    and isfinite(value)
 """
-# Eight of ten hours with readings: a reference of half a week would not know the other half.
+# Seven of ten days with readings: who works from Monday to Friday has as many, and half a week would not know the other half.
 UNPINNED = """
   create or replace temp table unpinned as
   with kept as (
     select device_id, metric from profile where hour >= $first and hour < $end
-    group by all having count(distinct hour) >= 0.8 * ($end - $first) and sum(n) >= $min_rows
+    group by all having count(distinct hour // 24) >= 0.7 * ($end - $first) / 24 and sum(n) >= $min_rows
   )
   from kept anti join reference using (device_id, metric)
 """

@@ -184,6 +184,13 @@ def test_what_is_wrong_is_told_by_column_and_what_arrived_before_conf_changed_is
     )
 
 
+def test_what_conf_does_not_know_is_unassigned_and_not_wrong(context: Context) -> None:
+    unknown = "unit = null, aggregation = null, step_seconds = null, groups = ['unassigned']"
+    context.store.execute(f"update silver_readings set metric = 'colour', {unknown} where device_id = 'oven'")
+    context.store.execute("update silver_readings set device_id = 'stranger', groups = ['unassigned'] where device_id = 'lamp'")
+    assert outcome(context, "tidemark_readings_to_be_enriched_as_declared").is_success
+
+
 def test_a_reference_is_pinned_once_and_what_came_later_is_compared_with_it(context: Context) -> None:
     path = context.lake.conf.lake / "quality" / "reference"
     assert outcome(context, "tidemark_distribution_to_be_steady").is_success
@@ -193,6 +200,21 @@ def test_a_reference_is_pinned_once_and_what_came_later_is_compared_with_it(cont
     assert "temperature of 3 of 3 devices, most of all" in found.observed
     assert "has drifted: its unit looks changed, to degF without being converted" in found.observed
     assert len(DeltaTable(path).to_pyarrow_table()) == 3
+
+
+def test_devices_with_few_rows_are_judged_together_by_metric(context: Context) -> None:
+    without(context, "minute(event_time) > 0")
+    assert outcome(context, "tidemark_distribution_to_be_steady", min_rows=70).is_success
+    context.store.execute("update silver_readings set value = value + 10 where event_time > '2026-01-13 12:00Z'")
+    found = outcome(context, "tidemark_distribution_to_be_steady", min_rows=70)
+    assert "temperature of 3 of 3 devices" in found.observed
+    assert outcome(context, "tidemark_distribution_to_be_steady", min_rows=100).is_success is None
+
+
+def test_a_device_that_works_from_monday_to_friday_has_a_reference(context: Context) -> None:
+    without(context, "dayofweek(event_time) in (0, 6) or hour(event_time) < 8")
+    context.store.execute("update silver_readings set value = value + 10 where device_id = 'oven' and event_time > '2026-01-14 12:00Z'")
+    assert "temperature of device oven has drifted" in outcome(context, "tidemark_distribution_to_be_steady", min_rows=50).observed
 
 
 def test_a_look_at_the_past_pins_nothing(context: Context) -> None:
