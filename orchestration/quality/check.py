@@ -91,8 +91,9 @@ class _Looking:
     @cached_property
     def context(self) -> Context:
         """What measures ask, one for all of them."""
-        is_kept = self.scope.snapshot is None
-        return Context(self.store, self.lake, self.run_at, lambda name: self._shown(name).view, is_kept, self.counted)
+        snapshot = self.scope.snapshot
+        now = self.run_at if snapshot is None else snapshot.at
+        return Context(self.store, self.lake, now, lambda name: self._shown(name).view, snapshot is None, self.counted)
 
     def _shown(self, name: str) -> Pinned:
         """The same version whoever asks. A table that is not there is judged as one without rows."""

@@ -54,7 +54,10 @@ ACTIVITY = """
 
 @dataclass(frozen=True)
 class Context:
-    """`shown` gives the view of a table by its SQL name. `is_kept`: whether what is measured for the first time may be pinned."""
+    """`shown` gives the view of a table by its SQL name. `now`: when a snapshot was taken, where one is judged.
+
+    `is_kept`: whether what is measured for the first time may be pinned.
+    """
 
     store: duckdb.DuckDBPyConnection
     lake: Lake

@@ -1,0 +1,81 @@
+"""Measures in a run: beside what Great Expectations judges, with the ledger, with earlier looks, and at a snapshot."""
+
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from bronze.schema import EVENTS
+from expectations.suite import suite
+from orchestration.lake import Lake
+from orchestration.quality.check import Scope, check
+from orchestration.quality.history import append_results, looks
+from orchestration.quality.judged import declare
+from orchestration.quality.store import opened
+from orchestration.quality.suites import packaged
+from orchestration.snapshots import Snapshot
+from silver.schema import READINGS
+from tests.orchestration.quality.test_measures import NOW, conf_of
+
+
+def accounted(folder: Path, lost: int = 0, batches: int = 1) -> Lake:
+    """Batches of ten events each, of which `lost` are in no table of silver; the ledger has passed the first."""
+    lake = Lake(conf_of(folder))
+    with closing(opened()) as store:
+        declare(store, "events", EVENTS)
+        declare(store, "readings", READINGS)
+        rows = f"from range({batches}) as b(bronze_batch), range(10) as r(bronze_row)"
+        store.execute(f"insert into events by name select *, timestamptz '2026-01-15 12:00Z' as ingested_at, 'plant' as source {rows}")
+        store.execute(f"insert into readings by name select * {rows} where bronze_row >= {lost}")
+        for table in ("events", "readings"):
+            layer = {"events": "bronze", "readings": "silver"}[table]
+            write_deltalake(lake.tables[f"{layer}.{table}"].path, store.table(table).to_arrow_table())
+    counts = {"bronze_batch": 0, "source": "plant", "events": 10, "readings": 10, "quarantined": 0, "late": 0, "duplicates": 0}
+    write_deltalake(lake.table_path("ops.ledger"), pa.Table.from_pylist([counts]))
+    return lake
+
+
+ACCOUNT = suite("account", {"table": "bronze.events", "expectations": [
+    {"type": "tidemark_rows_to_be_accounted_for", "severity": "critical", "description": "Nothing is lost."},
+    {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "bronze_batch"}, "severity": "critical", "description": "Known."},
+]})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lost", "batches", "told"),
+    [
+        (0, 1, "10 events of 1 bronze batches are accounted for"),
+        (0, 2, "10 events of 1 bronze batches are accounted for"),  # the ledger is behind
+        (3, 1, "bronze batch 0: silver.readings holds 7 rows, ops.ledger counted 10"),
+    ],
+)
+def test_the_tables_hold_what_the_ledger_counted(tmp_path: Path, lost: int, batches: int, told: str) -> None:
+    lake = accounted(tmp_path / "a lake", lost, batches)
+    run = check(lake, [ACCOUNT], NOW, lambda table: None, Scope(layer="bronze"))
+    (of_rows, account) = run.tables[0].results
+    assert (account.outcome.observed, account.outcome.is_success) == (told, lost == 0)
+    assert of_rows.outcome.is_success
+
+
+def test_a_look_repeats_what_was_found_of_rows_and_measures_anew(tmp_path: Path) -> None:
+    lake = accounted(tmp_path / "lake")
+    append_results(lake.conf.lake, check(lake, [ACCOUNT], NOW, lambda table: None, Scope(layer="bronze")))
+    DeltaTable(lake.table_path("ops.ledger")).update({"readings": "11"})
+    scope = Scope(layer="bronze", looks=looks(lake.conf.lake))
+    (table,) = check(lake, [ACCOUNT], NOW, lambda table: None, scope).tables
+    assert [(each.expectation.type[:8], each.outcome.is_success) for each in table.results] == [("expect_c", True), ("tidemark", False)]
+
+
+def test_a_snapshot_is_judged_as_it_would_have_been_then(tmp_path: Path) -> None:
+    lake = accounted(tmp_path / "lake")
+    (shipped,) = (each for each in packaged() if each.name == "bronze_account")
+    taken = Snapshot(0, NOW, 0, 0, {"bronze.events": 0, "silver.readings": 0}, {})
+    for snapshot, is_fresh in ((None, False), (taken, True)):
+        run = check(lake, [shipped], NOW + timedelta(days=9), lambda table: None, Scope(layer="bronze", snapshot=snapshot))
+        found = {each.expectation.type: each.outcome for each in run.tables[0].results}
+        assert found["tidemark_rows_to_be_fresh"].is_success is is_fresh
+        # No snapshot pins the ledger.
+        assert found["tidemark_rows_to_be_accounted_for"].is_success is (None if snapshot else True)
