@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from orchestration.quality.outcome import Outcome
-from orchestration.quality.telling import text
+from orchestration.quality.telling import cut, text
 
 NAMED = 5
 """Offenders that are named; how many more there are is counted."""
@@ -21,8 +21,9 @@ def judged(offenders: Sequence[Row], told: Callable[[Row], str], fine: str) -> O
     if not offenders:
         return Outcome(True, fine)
     more = f"; and {len(offenders) - NAMED:,} more" if len(offenders) > NAMED else ""
-    samples = tuple({"what": told(row)} | {name: text(row[name]) for name in KEYS if name in row} for row in offenders[:NAMED])
-    return Outcome(False, "; ".join(map(told, offenders[:NAMED])) + more, samples=samples)
+    # A device may have an endless name.
+    samples = tuple({"what": cut(told(row))} | {name: text(row[name]) for name in KEYS if name in row} for row in offenders[:NAMED])
+    return Outcome(False, "; ".join(sample["what"] for sample in samples) + more, samples=samples)
 
 
 def not_checked(reason: str) -> Outcome:

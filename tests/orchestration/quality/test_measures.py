@@ -124,6 +124,14 @@ def test_a_device_is_missed_although_the_whole_plant_rested_longer_before(contex
     assert found.samples[0]["what"] == found.observed
 
 
+def test_a_device_with_an_endless_name_is_told_in_a_few_lines(context: Context) -> None:
+    context.store.execute("update silver_readings set device_id = repeat('x', 20000) where device_id = 'oven'")
+    without(context, "len(device_id) > 9 and event_time > '2026-01-15 04:00Z'")
+    found = outcome(context, "tidemark_devices_to_be_heard")
+    assert found.is_success is False
+    assert len(found.observed) + sum(map(len, found.samples[0].values())) < 2000
+
+
 def test_a_group_is_missed_as_a_whole_and_its_devices_are_not_named_again(context: Context) -> None:
     without(context, "device_id in ('oven', 'fridge') and event_time > '2026-01-15 04:00Z'")
     found = outcome(context, "tidemark_devices_to_be_heard")
