@@ -6,8 +6,9 @@ from typing import Any
 
 from expectations.rule import Rule
 from gold.spec import Group, Late, Vector
-from orchestration.conf.model import Conf, Device, Engine, Maintenance, Source
+from orchestration.conf.model import Conf, Device, Engine, GateMode, Maintenance, Quality, Reference, Source
 from orchestration.conf.paths import absolute
+from orchestration.conf.quality_meaning import instant
 from silver.spec import Aggregation, Conversion, Metric, Origin, Policy, Shape, Time, Unknown
 
 DEFAULT_MAX_FUTURE_SECONDS = 300
@@ -30,6 +31,7 @@ def build(folder: Path, settings: Mapping[str, dict[str, Any]]) -> Conf:
         groups={name: _group(name, group, policy) for name, group in (settings["groups"]["groups"] or {}).items()},
         rules=tuple(Rule(name, rule["holds"].strip()) for name, rule in (settings["rules"]["rules"] or {}).items()),
         maintenance=Maintenance(**{key: float(value) for key, value in pipeline.get("maintenance", {}).items()}),
+        quality=_quality(pipeline.get("quality", {})),
     )
 
 
@@ -48,6 +50,17 @@ def _engine(engine: Mapping[str, Any]) -> Engine:
     whole = ("cores", "shuffle_partitions", "max_batch_bytes")
     settings: dict[str, Any] = {key: int(value) if key in whole else value for key, value in engine.items()}
     return Engine(**settings)
+
+
+def _quality(quality: Mapping[str, Any]) -> Quality:
+    reference = quality.get("reference")
+    return Quality(
+        schedule=quality.get("schedule"),
+        schedules=dict(quality.get("schedules", {})),
+        gates={table: GateMode(mode) for table, mode in quality.get("gates", {}).items()},
+        webhook=quality.get("webhook"),
+        reference=None if reference is None else Reference(instant(reference["from"]), instant(reference["until"])),
+    )
 
 
 def _source(folder: Path, name: str, source: Mapping[str, Any]) -> Source:

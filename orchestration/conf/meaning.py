@@ -15,6 +15,7 @@ from orchestration.conf.group_meaning import check_devices, check_groups
 from orchestration.conf.mistake import Mistake, shown
 from orchestration.conf.names import Declared
 from orchestration.conf.paths import check_paths
+from orchestration.conf.quality_meaning import check_quality
 from orchestration.conf.source_meaning import check_sources
 from orchestration.conf.structure import Finding, where
 from silver.rules import BUILT_IN
@@ -40,9 +41,10 @@ def check_meaning(folder: Path, written: Mapping[str, Written]) -> Iterator[Mist
     entries = {name: file.entries(name) for name, file in written.items()}
     policy = written["pipeline"].entries("policy") if "pipeline" in written else {}
     engine = written["pipeline"].entries("engine") if "pipeline" in written else {}
+    quality = written["pipeline"].entries("quality") if "pipeline" in written else {}
     declared = Declared.of({name: file.document.data for name, file in written.items()})
     by_file = {
-        "pipeline": [*_check_policy(policy, declared), *_check_engine(engine)],
+        "pipeline": [*_check_policy(policy, declared), *_check_engine(engine), *check_quality(folder, quality, declared)],
         "sources": check_sources(entries.get("sources", {}), declared),
         "metrics": _check_metrics(entries.get("metrics", {})),
         "devices": check_devices(entries.get("devices", {}), declared),

@@ -1,6 +1,9 @@
 """The whole configuration of one lake, after checking: frozen, plain, free of Spark."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 
 from expectations.rule import Rule
@@ -55,6 +58,40 @@ class Maintenance:
     retain_seconds: float = 604_800.0
 
 
+class GateMode(StrEnum):
+    """What a failed critical expectation of a table does: nothing; it is told; gold does not read what has not passed."""
+
+    OFF = "off"
+    WARN = "warn"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A time that drift is measured against; `until` is not in it."""
+
+    from_at: datetime
+    until_at: datetime
+
+
+@dataclass(frozen=True)
+class Quality:
+    """`schedule`: cron expression, in UTC, of every suite that `schedules` does not name; None: only by hand.
+
+    `gates` are by table; one that is not named is off.
+    """
+
+    schedule: str | None = None
+    schedules: Mapping[str, str | None] = field(default_factory=dict)
+    gates: Mapping[str, GateMode] = field(default_factory=dict)
+    webhook: str | None = None
+    reference: Reference | None = None
+
+    def schedule_of(self, suite: str) -> str | None:
+        """When the suite of this name is checked; None: only by hand."""
+        return self.schedules.get(suite, self.schedule)
+
+
 @dataclass(frozen=True)
 class Conf:
     """`folder` is the conf folder; relative paths in conf start at its parent."""
@@ -70,3 +107,4 @@ class Conf:
     groups: dict[str, Group]
     rules: tuple[Rule, ...]
     maintenance: Maintenance = Maintenance()
+    quality: Quality = Quality()
