@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from orchestration.flows import Flow
 from orchestration.lake import Lake
 from orchestration.progress import Progress
-from orchestration.streaming.checkpoints import shuffle_partitions
+from orchestration.streaming.checkpoints import newest_batch, shuffle_partitions
 
 POLL_SECONDS = 0.2
 AVAILABLE_NOW = {"availableNow": True}
@@ -32,19 +32,21 @@ class Gate:
     def __init__(self, stop: threading.Event) -> None:
         """Open."""
         self.stop = stop
-        self._entered: set[str] = set()
+        self._entered: dict[str, int] = {}
+        self._begun: dict[str, int] = {}
         self._writing = {flow: threading.Lock() for flow in CONTINUOUS}
 
     def hold(self, table: str) -> AbstractContextManager[object]:
         """While it is held, a table that a continuous flow appends to does not grow; to other tables it makes no difference."""
         return self._writing.get(table, nullcontext())
 
-    def guarded(self, flow: Flow) -> Callable[[DataFrame, int], None]:
-        """The flow's write. A batch that has begun is finished."""
-        self._entered.discard(flow.name)
+    def guarded(self, flow: Flow, begun: int = -1) -> Callable[[DataFrame, int], None]:
+        """The flow's write. A batch that has begun is finished. `begun`: the newest that an earlier query has begun."""
+        self._entered.pop(flow.name, None)
+        self._begun[flow.name] = begun
 
         def write(batch: DataFrame, batch_id: int) -> None:
-            self._entered.add(flow.name)
+            self._entered[flow.name] = batch_id
             if self.stop.is_set():
                 raise StoppedError
             with self.hold(flow.name):
@@ -53,8 +55,11 @@ class Gate:
         return write
 
     def await_begin(self, queries: Queries) -> None:
-        """Until each of the queries knows up to where it reads: it has begun to write, or has nothing to read."""
-        while any(query.isActive and flow.name not in self._entered for flow, query in queries.items()):
+        """Until each of the queries knows up to where it reads: it has begun to write, or has nothing to read.
+
+        A batch that it repeats does not count. Delta looks for the end of a table when it is first asked for one, which is after that.
+        """
+        while any(query.isActive and self._entered.get(flow.name, -1) <= self._begun[flow.name] for flow, query in queries.items()):
             time.sleep(POLL_SECONDS / 10)
 
 
@@ -68,7 +73,11 @@ def started(lake: Lake, flows: Sequence[Flow], trigger: Mapping[str, Any], gate:
         # With names for their sources, these may come and go. Spark refuses names in a query that reads one source in several branches,
         # as silver does for each payload shape.
         lake.spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", flow.layer != "silver")
-        writer = flow.rows().writeStream.queryName(flow.name).foreachBatch(gate.guarded(flow))
+        writer = (
+            flow.rows()
+            .writeStream.queryName(flow.name)
+            .foreachBatch(gate.guarded(flow, newest_batch(lake.checkpoint(flow.name) / "offsets")))
+        )
         queries[flow] = writer.option("checkpointLocation", str(lake.checkpoint(flow.name))).trigger(**trigger).start()
     return queries
 

@@ -1,0 +1,45 @@
+"""Streaming queries: up to where one reads is settled while the table that it reads is held."""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from orchestration.flows import gold
+from orchestration.lake import Lake
+from orchestration.streaming.checkpoints import bind, newest_batch
+from orchestration.streaming.queries import AVAILABLE_NOW, Gate, started
+from orchestration.tables import ensure
+from tests.lakes import conf, event, land, run
+from tests.rows import at
+
+
+def test_a_query_that_repeats_a_batch_has_not_begun_before_it_knows_what_comes_after(spark: SparkSession, tmp_path: Path) -> None:
+    """Delta looks for the end of its table only then: what came since the repeat began would be read as well."""
+    made = conf(tmp_path)
+    land(tmp_path, "a.jsonl", [event("oven", "temperature", 20.0, at("12:00:00"))])
+    run(made, spark, ["bronze.events", "silver.readings"])
+    lake = Lake(made, spark)
+    flow = gold(lake, "kitchen")
+    for table in flow.tables:
+        ensure(spark, table)
+    bind(lake, flow.name, flow.tables)
+
+    def die(batch: DataFrame, batch_id: int) -> None:
+        raise RuntimeError("killed")
+
+    gate, offsets = Gate(threading.Event()), lake.checkpoint(flow.name) / "offsets"
+    (broken,) = started(lake, [replace(flow, write=die)], AVAILABLE_NOW, gate).values()
+    with pytest.raises(StreamingQueryException, match="killed"):
+        broken.awaitTermination()
+    assert newest_batch(offsets) == 0
+
+    queries = started(lake, [flow], AVAILABLE_NOW, gate)
+    gate.await_begin(queries)
+    (query,) = queries.values()
+    is_settled = not query.isActive or newest_batch(offsets) > 0
+    query.awaitTermination()
+    assert is_settled
