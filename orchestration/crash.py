@@ -35,6 +35,8 @@ class Point(StrEnum):
     """All amendments of a stream, not the end of the round."""
     SNAPSHOT_DUE = "snapshot-due"
     """Everything but the row of the snapshot."""
+    GATE_FAILED = "gate-failed"
+    """What failed is among the results, the gate does not know of it."""
     SILVER_REBUILT = "silver-rebuilt"
     """Replay: readings of the prefix, no gold."""
     GENERATION_BUILT = "generation-built"

@@ -88,6 +88,10 @@ class Progress:
         for file in files:
             self._say("file left out", file=str(file), reason="it is still being written; the next run reads it")
 
+    def warned(self, of: str) -> None:
+        """Say what somebody has to see to."""
+        self._say("quality", reason=of)
+
     def _batch(self, flow: str, batch: dict[str, Any]) -> None:
         rows, seconds = int(batch["numInputRows"]), batch["durationMs"].get("triggerExecution", 0) / 1000
         watermark = batch.get("eventTime", {}).get("watermark")

@@ -18,9 +18,13 @@ from orchestration.former_sources import former, remember, shapes
 from orchestration.integrity.guards import refuse_damage, refuse_older_tables
 from orchestration.integrity.sealing import WITHOUT_SPARK, Sealing
 from orchestration.jobs import ledger, retry
+from orchestration.jobs.amendments import NAME as AMENDMENTS
 from orchestration.jobs.amendments import refuse_older
 from orchestration.lake import Lake
 from orchestration.progress import Progress
+from orchestration.quality import schedule, suites
+from orchestration.quality.gate import Handover
+from orchestration.quality.report import failures
 from orchestration.registry import sync
 from orchestration.streaming import idle
 from orchestration.streaming.checkpoints import bind
@@ -33,7 +37,7 @@ from orchestration.work import Work, do
 
 
 def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
-    """Layer by layer, until nothing waits. Micro-batches bound the memory, however much waits."""
+    """Layer by layer, until nothing waits. Micro-batches bound the memory, however much waits. GateClosedError: gold waits."""
     run = Run(lake, chosen, progress, stop)
     run.prepare()
     if run.flows["bronze"]:
@@ -53,6 +57,10 @@ def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop:
     if run.is_maintenance_due() and not stop.is_set():
         run.maintain()
     run.seal()
+    if run.is_check_due() and not stop.is_set():
+        run.check()
+    if run.flows["gold"]:
+        run.handover.refuse_closed()
 
 
 def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
@@ -96,15 +104,17 @@ def retry_quarantine(lake: Lake, chosen: retry.Chosen, progress: Progress) -> li
 
 
 def _go_on_behind(run: "Run", behind: dict[str, Work]) -> None:
-    """Ledger and gold, each again when it has ended; maintenance when both have, as they write what it compacts.
+    """Ledger and gold, each again when it has ended; maintenance when both have, as they write what it compacts. Suites, when due.
 
     After it comes a turn of theirs, also where it takes longer than the time from one to the next.
     """
     ended = [name for name, work in behind.items() if not work.is_active]
     for name in ended:
         behind.pop(name).finish()
+    if run.is_check_due() and "quality" not in behind:
+        behind["quality"] = Work("quality", run.check)
     if run.is_maintenance_due() and "maintenance" not in ended:
-        if not behind:
+        if not behind.keys() - {"quality"}:
             behind["maintenance"] = Work("maintenance", run.maintain)
     elif "maintenance" not in behind:
         for name, todo in (("ledger", run.account), ("gold", run.round), ("seals", run.seal)):
@@ -122,14 +132,17 @@ class Run:
         flows = [each for each in chosen if isinstance(each, Flow)]
         self.flows = {layer: [flow for flow in flows if flow.layer == layer] for layer in ("bronze", "silver", "gold")}
         self._jobs = {each.name: each for each in chosen if isinstance(each, Job)}
+        self.handover = Handover(lake, stop, progress.warned)
         self._seen: tuple[int, ...] = ()
         self._maintenance_at: datetime | None = None
+        self._check_at: datetime | None = None
 
     def prepare(self) -> None:
         """Registry, folders, tables and checkpoints, before the first query starts."""
         lake, names = self._lake, [flow.name for of_layer in self.flows.values() for flow in of_layer]
         refuse_damage(lake, names)
         self._maintenance_at = maintenance.next_at(lake, datetime.now(UTC))
+        self._check_at = schedule.next_at(lake, suites.packaged())
         remember(lake.conf)
         sync(lake.conf.lake, lake.conf.devices, datetime.now(UTC))
         for name, schema in WITHOUT_SPARK.items():
@@ -159,24 +172,27 @@ class Run:
         """Gold, as far as silver has come, if it has moved; what is late; the snapshot."""
         self.close_idle_windows(patient=True)
         names = ("silver.readings", ledger.TABLE, TICKS)
-        versions = tuple(DeltaTable(self._lake.table_path(name)).version() for name in names)
+        versions = (*(DeltaTable(self._lake.table_path(name)).version() for name in names), self.handover.releases())
         if versions != self._seen:
             self.close_windows()
             self.settle()
             self._seen = versions
 
     def close_windows(self) -> None:
-        """Gold of all streams, up to the same bronze batch."""
-        if not self.gate.stop.is_set():
-            with self.gate.hold("silver.readings"):
-                queries = started(self._lake, self.flows["gold"], AVAILABLE_NOW, self.gate)
-                self.gate.await_begin(queries)
-            run_out(queries, self._progress, self.gate)
+        """Gold of all streams, up to the same bronze batch; where the gate holds, not before all of that has passed it."""
+        if self.gate.stop.is_set() or not self._is_handed_over():  # silver goes on while most of it is looked at
+            return
+        with self.gate.hold("silver.readings"):
+            if not self._is_handed_over():  # what came meanwhile is little
+                return
+            queries = started(self._lake, self.flows["gold"], AVAILABLE_NOW, self.gate)
+            self.gate.await_begin(queries)
+        run_out(queries, self._progress, self.gate)
 
     def close_idle_windows(self, *, patient: bool) -> bool:
         """Tick streams whose readings stopped coming; True if one was. `patient`: look at a stream only when nothing came for as long."""
         ticked = False
-        for flow in self.flows["gold"]:
+        for flow in self.flows["gold"] if self._is_handed_over() else ():  # how late it is, would be asked of what is held back
             stream = flow.name.removeprefix("gold.")
             groups = streams(self._lake)[stream]
             if not patient or self._progress.idle_seconds(flow.name) > idle.patience_seconds(groups):
@@ -185,8 +201,14 @@ class Run:
 
     def settle(self) -> None:
         """Amendments, then the snapshot."""
-        self._do("gold.amendments")
+        if AMENDMENTS in self._jobs:
+            self.handover.let_late_through()
+        self._do(AMENDMENTS)
         self._pin()
+        self.handover.warn()
+
+    def _is_handed_over(self) -> bool:
+        return not self.flows["gold"] or self.handover.is_open()
 
     def is_maintenance_due(self) -> bool:
         """Whether it is time, by the conf."""
@@ -201,6 +223,21 @@ class Run:
                 return
         self._pin()
         self._maintenance_at = maintenance.next_at(self._lake, now)
+
+    def is_check_due(self) -> bool:
+        """Whether it is time to check a suite, by the conf."""
+        return self._check_at is not None and datetime.now(UTC) >= self._check_at
+
+    def check(self) -> None:
+        """Suites that are due. Whatever goes wrong in a look, the streams go on: it is told."""
+        try:
+            looked = schedule.run_due(self._lake, suites.packaged(), datetime.now(UTC), lambda _: None)
+            for line in failures(looked) if looked else ():
+                self._progress.warned(line)
+            self._check_at = schedule.next_at(self._lake, suites.packaged())
+        except Exception as error:
+            self._progress.warned(f"the tables could not be checked, and are not until the next start: {error}")
+            self._check_at = None
 
     def _pin(self) -> None:
         if not self.gate.stop.is_set():

@@ -1,18 +1,24 @@
-"""`tidemark quality`: are the tables as they should be?"""
+"""`tidemark quality`: are the tables as they should be? And `tidemark quality release`: let through what a gate holds back."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestration.cli.rows import format_option, show
+from orchestration.cli.rows import format_option, show, visible
+
+if TYPE_CHECKING:
+    from orchestration.lake import Lake
+    from orchestration.quality.outcome import Run
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--layer", type=click.Choice(["bronze", "silver", "gold"]), help="Only tables of this layer.")
 @click.option("--full", is_flag=True, help="Judge all rows, and not only what came since the last look.")
 @click.option("--snapshot", type=int, help="Judge all rows as this snapshot pins them.")
+@click.option("--scheduled", is_flag=True, help="Check the suites that are due by quality.schedule in pipeline.yml, once, then end.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -22,8 +28,8 @@ from orchestration.cli.rows import format_option, show
 )
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="JUnit XML to write too: a testcase for each expectation.")
 @format_option
-@click.pass_obj
-def command(obj: dict[str, Any], /, report: Path, junit: Path | None, format: str, **asked: Any) -> int:
+@click.pass_context
+def command(context: click.Context, /, report: Path, junit: Path | None, format: str, **asked: Any) -> int:
     """Check every table against its expectations, without Spark; safe beside a running pipeline.
 
     \b
@@ -31,33 +37,89 @@ def command(obj: dict[str, Any], /, report: Path, junit: Path | None, format: st
     then still holds. Prints a line a table: how many expectations passed, failed (by severity), or were not checked for want of
     rows. The details are in the report, one page with everything inside it, and for ever in the tables quality.results and
     quality.failed_rows, where each row that fails stands beside the message it came from.
-    Exit code 1: a critical expectation failed.
+    Exit code 1: a critical expectation failed, or a gate is closed.
+
+    \b
+    With --scheduled, for cron: suites that are due are checked once; where none is, it ends at once. However many times a suite
+    was missed, it is checked once. `tidemark run` does the same by itself.
+
+    \b
+    Examples:
+      tidemark quality --layer silver --report silver.html
+      tidemark quality --scheduled
+    """
+    if context.invoked_subcommand is not None:
+        return 0
+    if asked["scheduled"] and (asked["layer"] or asked["full"] or asked["snapshot"] is not None):
+        raise click.UsageError("--scheduled goes by quality.schedule in pipeline.yml; leave --layer, --full and --snapshot out")
+    return _told(context.obj["conf"], asked | {"report": report, "junit": junit}, format)
+
+
+@command.command()
+@click.option("--version", type=int, required=True, help="Let versions up to this one through.")
+@click.option("--reason", required=True, help="Why; it is kept for ever.")
+@click.option(
+    "--table",
+    type=click.Choice(["silver.readings", "silver.late"]),
+    default="silver.readings",
+    show_default=True,
+    help="The table that is held back.",
+)
+@click.pass_obj
+def release(obj: dict[str, Any], table: str, version: int, reason: str) -> None:
+    """Let versions of a table through that its gate holds back. A running pipeline hands them over in its next round.
+
+    What lies beyond the version is looked at anew. Who released what, and why, is kept in quality.releases.
 
     \b
     Example:
-      tidemark quality --layer silver --report silver.html
+      tidemark quality release --version 12 --reason "the oven was being calibrated"
     """
+    from orchestration.lake import Lake
+    from orchestration.quality.release import let_through
+
+    lake = Lake.open(obj["conf"])
+    released = let_through(lake, table, version, reason, datetime.now(UTC))
+    click.echo(visible(f"released: {released}"), err=True)
+
+
+def _told(conf: Path, asked: dict[str, Any], format: str) -> int:
     from rich.console import Console
 
     from orchestration.lake import Lake
+    from orchestration.quality.outcome import COLUMNS, summary
+    from orchestration.quality.passage import closed_gates, told
+    from orchestration.quality.report import failures
+
+    lake = Lake.open(conf)
+    with Console(stderr=True).status("starting") as progress:
+        run = _looked(lake, asked, lambda table: progress.update(f"checking {table}"))
+    show(summary(run) if run else [], format, COLUMNS)
+    for line in (*(failures(run) if run else ()), *told(lake.conf, lake.table_path)):
+        click.echo(visible(line), err=True)
+    click.echo(f"report: {asked['report']}" if run else "no suite is due", err=True)
+    return 0 if (run is None or run.is_passed) and not any(closed_gates(lake.conf, lake.table_path)) else 1
+
+
+def _looked(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) -> "Run | None":
+    """None where none of the suites is due."""
     from orchestration.lock import sole_writer
     from orchestration.quality.check import Scope, check
     from orchestration.quality.history import looks
-    from orchestration.quality.outcome import COLUMNS, Cause, summary
+    from orchestration.quality.outcome import Cause
     from orchestration.quality.publish import Places, keep, publish
-    from orchestration.quality.report import failures
+    from orchestration.quality.schedule import due
     from orchestration.quality.suites import packaged
     from orchestration.snapshots import chosen
 
-    lake = Lake.open(obj["conf"])
-    pins = None if asked["snapshot"] is None else chosen(lake.conf.lake, asked["snapshot"])
-    with sole_writer(lake.conf.lake / "quality"), Console(stderr=True).status("starting") as progress:
-        cause = Cause.SNAPSHOT if pins else Cause.ASKED
+    pins, now = None if asked["snapshot"] is None else chosen(lake.conf.lake, asked["snapshot"]), datetime.now(UTC)
+    with sole_writer(lake.conf.lake / "quality"):
+        suites = due(lake, packaged(), now) if asked["scheduled"] else packaged()
+        if not suites:
+            return None
+        cause = Cause.SCHEDULED if asked["scheduled"] else Cause.SNAPSHOT if pins else Cause.ASKED
         scope = Scope(cause, asked["layer"], pins, None if asked["full"] or pins else looks(lake.conf.lake))
-        run = check(lake, packaged(), datetime.now(UTC), lambda table: progress.update(f"checking {table}"), scope)
+        run = check(lake, suites, now, tell, scope)
         rows = keep(lake, run)
-    publish(lake, run, rows, Places(report, junit))
-    show(summary(run), format, COLUMNS)
-    for line in (*failures(run), f"report: {report}"):
-        click.echo(line, err=True)
-    return 0 if run.is_passed else 1
+    publish(lake, run, rows, Places(asked["report"], asked["junit"], lake.conf.quality.webhook))
+    return run

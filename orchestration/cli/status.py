@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from orchestration.cli.rows import format_option, show
+from orchestration.cli.rows import format_option, show, visible
 
 
 @click.command()
@@ -21,11 +21,17 @@ def command(obj: dict[str, Any], format: str) -> None:
     behind        rows of its source that the flow has not read yet
     lag_seconds   how long the oldest of these has been waiting
 
+    A gate that is closed, or whose table has failed, is told on the error stream.
+
     \b
     Example:
       tidemark status --format json
     """
     from orchestration.conf.load import load
-    from orchestration.status import COLUMNS, status
+    from orchestration.quality.passage import told
+    from orchestration.status import COLUMNS, path_of, status
 
-    show(status(load(obj["conf"]), datetime.now(UTC)), format, COLUMNS)
+    conf = load(obj["conf"])
+    show(status(conf, datetime.now(UTC)), format, COLUMNS)
+    for line in told(conf, lambda name: path_of(conf, name)):
+        click.echo(visible(line), err=True)

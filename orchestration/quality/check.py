@@ -47,7 +47,7 @@ def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, tell: Callable[
     counted = None if scope.snapshot else ledger(lake.table_path("ops.ledger"))
     looking, found = _Looking(opened(), lake, scope, run_at, counted), []
     try:
-        for name in filter(scope.has, _judgeable(lake)):
+        for name in filter(scope.has, judgeable(lake)):
             tell(name)
             found.append(looking.at(name, [suite for suite in suites if suite.applies_to(name)]))
     finally:
@@ -68,7 +68,7 @@ def parameters(conf: Conf) -> dict[str, Any]:
     }
 
 
-def _judgeable(lake: Lake) -> list[str]:
+def judgeable(lake: Lake) -> list[str]:
     """Declared tables, without those that stay empty for ever: vectors of groups that declare none."""
     without_vector = {f"gold.{name}_vectors" for name, group in lake.conf.groups.items() if group.vector is None}
     return [name for name in lake.tables if name not in without_vector]
@@ -130,10 +130,14 @@ class _Looking:
         return self._judged(suite, new)
 
     def _judged(self, suite: Suite, rows: Pinned) -> list[Result]:
-        """Also where a column that the suite computes with is not there: then nothing of it can be evaluated, which is no pass."""
         views = [rows.view, *(self._shown(other).view for other in suite.together_with)]
-        try:
-            found = outcomes(self.store, show_judged(self.store, suite, views), suite, parameters(self.lake.conf))
-        except (duckdb.Error, ValueError) as error:
-            found = [Outcome(False, f"could not be evaluated: {str(error).splitlines()[0]}")] * len(suite.expectations)
-        return [Result(suite.name, each, outcome, rows.since) for each, outcome in zip(suite.expectations, found, strict=True)]
+        return judged(self.store, suite, views, self.lake.conf, rows.since)
+
+
+def judged(store: duckdb.DuckDBPyConnection, suite: Suite, views: Sequence[str], conf: Conf, since: int | None) -> list[Result]:
+    """Also where a column that the suite computes with is not there: then nothing of it can be evaluated, which is no pass."""
+    try:
+        found = outcomes(store, show_judged(store, suite, views), suite, parameters(conf))
+    except (duckdb.Error, ValueError) as error:
+        found = [Outcome(False, f"could not be evaluated: {str(error).splitlines()[0]}")] * len(suite.expectations)
+    return [Result(suite.name, each, outcome, since) for each, outcome in zip(suite.expectations, found, strict=True)]

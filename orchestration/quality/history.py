@@ -73,7 +73,8 @@ def looks(lake: Path) -> dict[tuple[str, str], Look]:
     path = results_path(lake)
     if not DeltaTable.is_deltatable(str(path)):
         return {}
-    found = pa.table(DeltaTable(path).to_pyarrow_table(columns=["run_at", "table_name", "suite"], filters=[("cause", "!=", "snapshot")]))
+    of_now = [("cause", "not in", ["snapshot", "gate"])]
+    found = pa.table(DeltaTable(path).to_pyarrow_table(columns=["run_at", "table_name", "suite"], filters=of_now))
     newest = found.group_by(["table_name", "suite"]).aggregate([("run_at", "max")]).to_pylist()
     runs = {each["run_at_max"] for each in newest}
     last = {(each["table_name"], each["suite"], each["run_at_max"]) for each in newest}

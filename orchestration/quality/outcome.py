@@ -70,7 +70,10 @@ class TableResult:
 
 
 class Cause(StrEnum):
-    """Why a run was made. The next look goes on after it, but not after one at a snapshot, which is of the past."""
+    """Why a run was made. The next look goes on after it, but not after one at a snapshot, which is of the past.
+
+    Nor after a gate's, which judges what is critical only, and is kept only where something failed.
+    """
 
     ASKED = "asked"
     SCHEDULED = "scheduled"

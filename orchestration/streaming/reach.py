@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from orchestration.jobs.ledger import accounted_for, newest_read, passed_by_silver
 from orchestration.jobs.retry import retried
 from orchestration.lake import Lake
+from orchestration.quality.passage import LATE, is_holding, passage
 from orchestration.status import Batch, last_batch
 from orchestration.streaming.checkpoints import start_of
 from orchestration.streaming.offsets import offsets
@@ -36,7 +37,16 @@ def reach(lake: Lake, stream: str) -> Reach | None:
     newest = max_in_log(lake.tables["silver.readings"], "bronze_batch")
     if passed is not None and bronze_batch == (-1 if newest is None else newest):
         bronze_batch = max(bronze_batch, passed)  # batches after it have no readings
-    return Reach(batch, closed_until_ms(lake, stream, batch), bronze_batch, min(bronze_batch, accounted_for(lake)), retried(lake))
+    accounted, retries = late_rows_known(lake)
+    return Reach(batch, closed_until_ms(lake, stream, batch), bronze_batch, min(bronze_batch, accounted), retries)
+
+
+def late_rows_known(lake: Lake) -> tuple[int, int]:
+    """How far the ledger and retries have come; behind a gate, how far they were when what they wrote had passed it."""
+    if not is_holding(lake.conf):
+        return accounted_for(lake), retried(lake)
+    marks = passage(lake.conf.lake, LATE, lake.table_path(LATE)).marks
+    return marks.get("accounted_for", -1), marks.get("retried", -1)
 
 
 def read_by(lake: Lake, stream: str, gold_batch: int) -> int:

@@ -50,9 +50,9 @@ devices:
 class Plant:
     """A folder with `conf`, `landing` and `lake`."""
 
-    def __init__(self, folder: Path) -> None:
-        """Make it; nothing has landed."""
-        self.folder, self.lake = folder, folder / "lake"
+    def __init__(self, folder: Path, tidemark: Sequence[str] = TIDEMARK) -> None:
+        """Make it; nothing has landed. `tidemark`: the command line, up to the conf folder."""
+        self.folder, self.lake, self._tidemark = folder, folder / "lake", tidemark
         write_starter(folder / "conf")
         pipeline = folder / "conf" / "pipeline.yml"
         pipeline.write_text(pipeline.read_text().replace("max_batch_bytes: 268435456", "max_batch_bytes: 1048576"))
@@ -83,7 +83,7 @@ class Plant:
         """A process group of its own; what is left of it in the end is killed, and waited for."""
         # What a killed Spark leaves behind goes away with the folder.
         surroundings = os.environ | {"SPARK_LOCAL_DIRS": str(self.folder / "scratch")} | environment
-        call = [*TIDEMARK, str(self.folder / "conf"), *command]
+        call = [*self._tidemark, str(self.folder / "conf"), *command]
         with (self.folder / "run.log").open("ab") as log:
             process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=log, env=surroundings, start_new_session=True)
         try:
@@ -101,7 +101,7 @@ class Plant:
 
     def refused(self) -> str:
         """What a run says that may not begin."""
-        second = subprocess.run([*TIDEMARK, str(self.folder / "conf"), "run", "--once"], capture_output=True, text=True, check=False)
+        second = subprocess.run([*self._tidemark, str(self.folder / "conf"), "run", "--once"], capture_output=True, text=True, check=False)
         assert (second.returncode, second.stdout) == (3, ""), second
         return second.stderr
 

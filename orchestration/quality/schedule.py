@@ -1,0 +1,68 @@
+"""Which suites are due: by cron expressions in UTC, and by when each was last checked, as quality.results tells."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+from cronsim import CronSim
+from deltalake import DeltaTable
+
+from expectations.suite import Suite
+from orchestration.errors import HeldError
+from orchestration.lake import Lake
+from orchestration.lock import sole_writer
+from orchestration.quality.check import Scope, check, judgeable
+from orchestration.quality.history import append_results, looks, results_path
+from orchestration.quality.outcome import Cause, Run
+
+LOOKS = (Cause.ASKED.value, Cause.SCHEDULED.value)
+"""A look at a snapshot is of the past, and one of a gate is not at everything."""
+
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def due(lake: Lake, suites: Sequence[Suite], now: datetime) -> list[Suite]:
+    """Those whose next time after they were last checked has come, however many times have; and those that never were."""
+    times = _next_times(lake, suites)
+    return [suite for suite in suites if suite.name in times and times[suite.name] <= now]
+
+
+def next_at(lake: Lake, suites: Sequence[Suite]) -> datetime | None:
+    """When the next suite is due, maybe in the past; None: none ever is."""
+    return min(_next_times(lake, suites).values(), default=None)
+
+
+def _next_times(lake: Lake, suites: Sequence[Suite]) -> dict[str, datetime]:
+    """By suite; not of those that no table has, since they never get a result, nor of those that are checked by hand only."""
+    crons = {suite.name: lake.conf.quality.schedule_of(suite.name) for suite in suites if _is_judged(suite, lake)}
+    checked = last_checked(lake.conf.lake) if any(crons.values()) else {}
+    return {name: next(CronSim(cron, checked[name])) if name in checked else LONG_AGO for name, cron in crons.items() if cron}
+
+
+def _is_judged(suite: Suite, lake: Lake) -> bool:
+    return bool(suite.expectations) and any(map(suite.applies_to, judgeable(lake)))
+
+
+def last_checked(lake: Path) -> dict[str, datetime]:
+    """By suite."""
+    path = results_path(lake)
+    if not DeltaTable.is_deltatable(str(path)):
+        return {}
+    found = pa.table(DeltaTable(path).to_pyarrow_table(columns=["suite", "run_at"], filters=[("cause", "in", list(LOOKS))]))
+    newest = found.group_by("suite").aggregate([("run_at", "max")]).to_pylist()
+    return {each["suite"]: each["run_at_max"] for each in newest}
+
+
+def run_due(lake: Lake, suites: Sequence[Suite], now: datetime, tell: Callable[[str], None]) -> Run | None:
+    """Check the suites that are due; None where none is, or where somebody else looks at the tables now: the next time will do."""
+    if not due(lake, suites, now):
+        return None
+    try:
+        with sole_writer(lake.conf.lake / "quality"):
+            suites = due(lake, suites, now)
+            run = check(lake, suites, now, tell, Scope(Cause.SCHEDULED, looks=looks(lake.conf.lake)))
+            append_results(lake.conf.lake, run)
+            return run
+    except HeldError:
+        return None

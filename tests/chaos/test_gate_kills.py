@@ -1,0 +1,104 @@
+"""A gate that holds, under kills: what has not passed is never in gold; after a release gold is as if there had been no gate."""
+
+import json
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from orchestration.cli.app import exit_code
+from orchestration.crash import VARIABLE, Point
+from orchestration.quality import suites
+from orchestration.quality.gate import GateClosedError
+from orchestration.quality.passage import closed_gates
+from orchestration.snapshots import all_snapshots
+from orchestration.streaming.reach import reach
+from tests.chaos.account import GOLD, assert_as_undisturbed, tables
+from tests.chaos.plants import SECONDS, Plant, events
+from tests.chaos.strict import UNWANTED, with_strict
+from tests.lakes import run
+
+STRICT = [sys.executable, "-m", "tests.chaos.strict", "--conf"]
+GOOD_BATCHES = 2
+"""A file is a batch; the third one has what nobody wants."""
+
+
+def killed(plant: Plant, at: Point) -> bool:
+    with plant.running("run", "--once", **{VARIABLE: str(at)}) as process:
+        return process.wait(SECONDS) == -signal.SIGKILL
+
+
+def spoilt(file: Path) -> Path:
+    """Some of its readings have the unwanted value, in-time ones and late ones."""
+    lines = file.read_bytes().splitlines(keepends=True)
+    spoilt = [_spoilt(line) if n % 3 == 0 else line for n, line in enumerate(lines)]
+    file.write_bytes(b"".join(spoilt))
+    os.utime(file, (1_700_000_002, 1_700_000_002))
+    return file
+
+
+def _spoilt(line: bytes) -> bytes:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return line
+    is_reading = isinstance(event, dict) and event.get("metric") == "temperature"
+    return json.dumps(event | {"value": UNWANTED, "unit": "degC"}).encode() + b"\n" if is_reading else line
+
+
+def is_unwanted_in_gold(plant: Plant) -> bool:
+    return any((tables(plant)[name]["max"] == UNWANTED).any() for name in GOLD if name.endswith("aggregates"))
+
+
+def run_with_releases(plant: Plant, spark: SparkSession) -> None:
+    """Until nothing is held back: readings first, then what is late."""
+    lake, released = plant.opened(), []
+    for _ in range(3):
+        for held in closed_gates(lake.conf, lake.table_path):
+            assert held.failure is not None
+            arguments = ["--table", held.table, "--version", str(held.failure.version), "--reason", "a test"]
+            assert exit_code(["--conf", str(plant.folder / "conf"), "quality", "release", *arguments]) == 0
+            released.append(held.table)
+        with suppress(GateClosedError):
+            run(lake.conf, spark)
+    assert released == ["silver.readings", "silver.late"]
+
+
+def test_what_has_not_passed_is_never_in_gold_whatever_dies_and_all_of_it_is_after_a_release(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = events(tmp_path / "events", files=4, seed=1)
+    plant = Plant(tmp_path / "held", STRICT)
+    pipeline = plant.folder / "conf" / "pipeline.yml"
+    pipeline.write_text(pipeline.read_text().replace("gates: {}", "gates: {silver.readings: hold}"))
+
+    # Gold dies in a batch of what has passed: the next run has it to repeat.
+    plant.land(files[:GOOD_BATCHES])
+    assert killed(plant, Point.AGGREGATES_WRITTEN), plant.told()
+    plant.land([spoilt(files[2]), files[3]])
+    assert killed(plant, Point.GATE_FAILED), plant.told()
+
+    monkeypatch.setattr(suites, "packaged", with_strict)
+    conf = plant.opened().conf
+    for _ in range(2):
+        with pytest.raises(GateClosedError, match=rf"Nothing measures {UNWANTED}"):
+            run(conf, spark)
+        reached = reach(plant.opened(), "plant")
+        assert reached is None or reached.bronze_batch < GOOD_BATCHES
+        assert not is_unwanted_in_gold(plant)
+    assert all(snapshot.bronze_batch < GOOD_BATCHES for snapshot in all_snapshots(conf.lake))
+    readings = tables(plant)["silver.readings"]
+    assert set(readings["bronze_batch"]) == {0, 1, 2, 3}  # ingestion went on
+    assert (readings["value"] == UNWANTED).any()
+
+    run_with_releases(plant, spark)
+    assert is_unwanted_in_gold(plant)
+
+    undisturbed = Plant(tmp_path / "undisturbed")
+    undisturbed.land(files)
+    run(undisturbed.opened().conf, spark)
+    assert_as_undisturbed(plant, undisturbed)
