@@ -32,22 +32,24 @@ def killed(plant: Plant, at: Point) -> bool:
         return process.wait(SECONDS) == -signal.SIGKILL
 
 
+def is_readable(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
 def spoilt(file: Path) -> Path:
-    """Some of its readings have the unwanted value, in-time ones and late ones."""
-    lines = file.read_bytes().splitlines(keepends=True)
-    spoilt = [_spoilt(line) if n % 3 == 0 else line for n, line in enumerate(lines)]
-    file.write_bytes(b"".join(spoilt))
+    """Every temperature is the unwanted value; one more comes late."""
+    *lines, unreadable = file.read_bytes().splitlines(keepends=True)
+    temperatures = [line for line in lines if b'"temperature"' in line and is_readable(line)]
+    unwanted = [json.loads(line) | {"value": UNWANTED, "unit": "degC"} for line in temperatures]
+    others = [line for line in lines if line not in temperatures]
+    late = unwanted[0] | {"ts": "2026-01-05T00:00:07Z"}
+    file.write_bytes(b"".join([*others, *(json.dumps(event).encode() + b"\n" for event in (*unwanted, late)), unreadable]))
     os.utime(file, (1_700_000_002, 1_700_000_002))
     return file
-
-
-def _spoilt(line: bytes) -> bytes:
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return line
-    is_reading = isinstance(event, dict) and event.get("metric") == "temperature"
-    return json.dumps(event | {"value": UNWANTED, "unit": "degC"}).encode() + b"\n" if is_reading else line
 
 
 def is_unwanted_in_gold(plant: Plant) -> bool:
@@ -84,12 +86,11 @@ def test_what_has_not_passed_is_never_in_gold_whatever_dies_and_all_of_it_is_aft
 
     monkeypatch.setattr(suites, "packaged", with_strict)
     conf = plant.opened().conf
-    for _ in range(2):
-        with pytest.raises(GateClosedError, match=rf"Nothing measures {UNWANTED}"):
-            run(conf, spark)
-        reached = reach(plant.opened(), "plant")
-        assert reached is None or reached.bronze_batch < GOOD_BATCHES
-        assert not is_unwanted_in_gold(plant)
+    with pytest.raises(GateClosedError, match=rf"Nothing measures {UNWANTED}"):
+        run(conf, spark)
+    reached = reach(plant.opened(), "plant")
+    assert reached is None or reached.bronze_batch < GOOD_BATCHES
+    assert not is_unwanted_in_gold(plant)
     assert all(snapshot.bronze_batch < GOOD_BATCHES for snapshot in all_snapshots(conf.lake))
     readings = tables(plant)["silver.readings"]
     assert set(readings["bronze_batch"]) == {0, 1, 2, 3}  # ingestion went on
