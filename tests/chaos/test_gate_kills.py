@@ -91,6 +91,7 @@ def test_what_has_not_passed_is_never_in_gold_whatever_dies_and_all_of_it_is_aft
     reached = reach(plant.opened(), "plant")
     assert reached is None or reached.bronze_batch < GOOD_BATCHES
     assert not is_unwanted_in_gold(plant)
+    assert plant.exit_code("verify") == 0, plant.told()  # gold is that of a shorter prefix
     assert all(snapshot.bronze_batch < GOOD_BATCHES for snapshot in all_snapshots(conf.lake))
     readings = tables(plant)["silver.readings"]
     assert set(readings["bronze_batch"]) == {0, 1, 2, 3}  # ingestion went on

@@ -114,8 +114,9 @@ def test_a_failure_closes_the_gate_for_every_run_and_whatever_comes_after_it(lak
     assert "version 2 does not pass" in once
     assert "critical: silver.readings: Every reading names its device. Found: 2 of 3 rows" in once
     assert "tidemark quality release --table silver.readings --version 2 --reason" in once
-    with pytest.raises(GateClosedError, match="2 of 3 rows"):
+    with pytest.raises(GateClosedError, match="2 of 3 rows") as refused:
         closed.refuse_closed()
+    assert refused.value.exit_code == 1
     (row,) = kept(lake)
     assert (row["cause"], row["table_version"], row["since_version"], row["is_success"]) == ("gate", 2, 1, False)
 
