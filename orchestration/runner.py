@@ -24,7 +24,6 @@ from orchestration.lake import Lake
 from orchestration.progress import Progress
 from orchestration.quality import schedule, suites
 from orchestration.quality.gate import Handover
-from orchestration.quality.report import failures
 from orchestration.registry import sync
 from orchestration.streaming import idle
 from orchestration.streaming.checkpoints import bind
@@ -230,6 +229,8 @@ class Run:
 
     def check(self) -> None:
         """Suites that are due. Whatever goes wrong in a look, the streams go on: it is told."""
+        from orchestration.quality.report import failures
+
         try:
             looked = schedule.run_due(self._lake, suites.packaged(), datetime.now(UTC), lambda _: None)
             for line in failures(looked) if looked else ():

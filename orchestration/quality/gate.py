@@ -24,8 +24,6 @@ from orchestration.jobs.retry import retried
 from orchestration.lake import Lake
 from orchestration.lock import sole_writer
 from orchestration.quality import suites
-from orchestration.quality.check import judged
-from orchestration.quality.history import append_results
 from orchestration.quality.outcome import Cause, Run, TableResult
 from orchestration.quality.passage import (
     GATED,
@@ -40,9 +38,6 @@ from orchestration.quality.passage import (
     keep,
     passage,
 )
-from orchestration.quality.report import failures
-from orchestration.quality.store import opened, pinned, show
-from orchestration.quality.validation import count_of
 from orchestration.status import commit, log_of
 
 PAUSE_SECONDS = 1.0
@@ -117,12 +112,19 @@ def look(lake: Lake, name: str, stop: threading.Event) -> Passage | None:
         if not run.tables[0].failed:
             found = replace(found, failure=None)
         elif _kept(lake.conf.lake, run, stop):
-            failure = Failure(known.version, newest, f"{run.run_at:%Y-%m-%d %H:%M:%SZ}", tuple(failures(run)))
-            found = replace(known if holds else found, failure=failure)
+            found = replace(known if holds else found, failure=_failure(known.version, run))
         else:
             return None
     keep(lake.conf.lake, found)
     return found
+
+
+def _failure(after: int, run: Run) -> Failure:
+    from orchestration.quality.report import failures
+
+    (table,) = run.tables
+    assert table.version is not None
+    return Failure(after, table.version, f"{run.run_at:%Y-%m-%d %H:%M:%SZ}", tuple(failures(run)))
 
 
 def _rows_came(path: Path, after: int, newest: int) -> bool:
@@ -133,6 +135,11 @@ def _rows_came(path: Path, after: int, newest: int) -> bool:
 
 
 def _judged(lake: Lake, known: Passage, newest: int) -> Run:
+    # These take a second to import: runs without a gate do without.
+    from orchestration.quality.check import judged
+    from orchestration.quality.store import opened, pinned, show
+    from orchestration.quality.validation import count_of
+
     path, run_at = lake.table_path(known.table), datetime.now(UTC)
     rows = pinned(known.table, path, None if known.version < 0 else (known.table_id, known.version), newest)
     with closing(opened()) as store:
@@ -152,6 +159,8 @@ def _critical(table: str) -> Iterator[Suite]:
 
 def _kept(lake: Path, run: Run, stop: threading.Event) -> bool:
     """Among the results; somebody who looks at the tables meanwhile is waited for."""
+    from orchestration.quality.history import append_results
+
     while not stop.is_set():
         try:
             with sole_writer(lake / "quality"):

@@ -12,8 +12,6 @@ from expectations.suite import Suite
 from orchestration.errors import HeldError
 from orchestration.lake import Lake
 from orchestration.lock import sole_writer
-from orchestration.quality.check import Scope, check, judgeable
-from orchestration.quality.history import append_results, looks, results_path
 from orchestration.quality.outcome import Cause, Run
 
 LOOKS = (Cause.ASKED.value, Cause.SCHEDULED.value)
@@ -35,17 +33,20 @@ def next_at(lake: Lake, suites: Sequence[Suite]) -> datetime | None:
 
 def _next_times(lake: Lake, suites: Sequence[Suite]) -> dict[str, datetime]:
     """By suite; not of those that no table has, since they never get a result, nor of those that are checked by hand only."""
-    crons = {suite.name: lake.conf.quality.schedule_of(suite.name) for suite in suites if _is_judged(suite, lake)}
-    checked = last_checked(lake.conf.lake) if any(crons.values()) else {}
-    return {name: next(CronSim(cron, checked[name])) if name in checked else LONG_AGO for name, cron in crons.items() if cron}
+    crons = [(suite, cron) for suite in suites if (cron := lake.conf.quality.schedule_of(suite.name)) is not None]
+    if not crons:
+        return {}
+    from orchestration.quality.check import judgeable  # it takes a second: runs without a schedule do without
 
-
-def _is_judged(suite: Suite, lake: Lake) -> bool:
-    return bool(suite.expectations) and any(map(suite.applies_to, judgeable(lake)))
+    tables, checked = judgeable(lake), last_checked(lake.conf.lake)
+    judged = {suite.name: cron for suite, cron in crons if suite.expectations and any(map(suite.applies_to, tables))}
+    return {name: next(CronSim(cron, checked[name])) if name in checked else LONG_AGO for name, cron in judged.items()}
 
 
 def last_checked(lake: Path) -> dict[str, datetime]:
     """By suite."""
+    from orchestration.quality.history import results_path
+
     path = results_path(lake)
     if not DeltaTable.is_deltatable(str(path)):
         return {}
@@ -58,6 +59,9 @@ def run_due(lake: Lake, suites: Sequence[Suite], now: datetime, tell: Callable[[
     """Check the suites that are due; None where none is, or where somebody else looks at the tables now: the next time will do."""
     if not due(lake, suites, now):
         return None
+    from orchestration.quality.check import Scope, check
+    from orchestration.quality.history import append_results, looks
+
     try:
         with sole_writer(lake.conf.lake / "quality"):
             suites = due(lake, suites, now)
