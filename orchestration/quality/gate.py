@@ -111,7 +111,7 @@ def look(lake: Lake, name: str, stop: threading.Event) -> Passage | None:
         run = _judged(lake, known, newest)
         if not run.tables[0].failed:
             found = replace(found, failure=None)
-        elif _kept(lake.conf.lake, run, stop):
+        elif _kept(lake, run, stop):
             found = replace(known if holds else found, failure=_failure(known.version, run))
         else:
             return None
@@ -157,14 +157,14 @@ def _critical(table: str) -> Iterator[Suite]:
             yield replace(suite, expectations=critical)
 
 
-def _kept(lake: Path, run: Run, stop: threading.Event) -> bool:
+def _kept(lake: Lake, run: Run, stop: threading.Event) -> bool:
     """Among the results; somebody who looks at the tables meanwhile is waited for."""
-    from orchestration.quality.history import append_results
+    from orchestration.quality.publish import keep as keep_run
 
     while not stop.is_set():
         try:
-            with sole_writer(lake / "quality"):
-                append_results(lake, run)
+            with sole_writer(lake.conf.lake / "quality"):
+                keep_run(lake, run)
                 crash.point(crash.Point.GATE_FAILED)
                 return True
         except HeldError:

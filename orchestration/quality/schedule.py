@@ -17,6 +17,7 @@ from orchestration.quality.outcome import Cause, Run
 LOOKS = (Cause.ASKED.value, Cause.SCHEDULED.value)
 """A look at a snapshot is of the past, and one of a gate is not at everything."""
 
+PAGE = "artifacts/quality.html"
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -56,17 +57,22 @@ def last_checked(lake: Path) -> dict[str, datetime]:
 
 
 def run_due(lake: Lake, suites: Sequence[Suite], now: datetime, tell: Callable[[str], None]) -> Run | None:
-    """Check the suites that are due; None where none is, or where somebody else looks at the tables now: the next time will do."""
+    """Check the suites that are due, and write the page beside the conf folder, as `tidemark quality` does there.
+
+    None where none is due, or where somebody else looks at the tables now: the next time will do.
+    """
     if not due(lake, suites, now):
         return None
     from orchestration.quality.check import Scope, check
-    from orchestration.quality.history import append_results, looks
+    from orchestration.quality.history import looks
+    from orchestration.quality.publish import Places, keep, publish
 
     try:
         with sole_writer(lake.conf.lake / "quality"):
             suites = due(lake, suites, now)
             run = check(lake, suites, now, tell, Scope(Cause.SCHEDULED, looks=looks(lake.conf.lake)))
-            append_results(lake.conf.lake, run)
-            return run
+            rows = keep(lake, run)
     except HeldError:
         return None
+    publish(lake, run, rows, Places(lake.conf.folder.parent / PAGE, webhook=lake.conf.quality.webhook))
+    return run

@@ -91,7 +91,7 @@ def test_a_run_that_passes_ends_with_0_and_one_that_does_not_with_1_and_both_are
     assert 'failures="1"' in Path("junit.xml").read_text(encoding="utf-8")
 
     rows = kept(lake)
-    runs = sorted({row["run_id"] for row in rows})
+    runs = [run_id for _, run_id in sorted({(row["run_at"], row["run_id"]) for row in rows})]
     told = {
         (runs.index(row["run_id"]), row["table_version"], row["expectation"], row["is_success"], row["unexpected_percent"]) for row in rows
     }
