@@ -1,9 +1,10 @@
 """Delta tables as views of a DuckDB store: at one version, or only what came to them after another. Instants are in UTC."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import duckdb
@@ -35,7 +36,7 @@ class Pinned:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether nothing came."""
+        """Whether nothing came: compaction brings none."""
         return self.version is not None and self.version == self.since
 
 
@@ -55,7 +56,8 @@ def pinned(name: str, path: Path, since: tuple[str, int] | None = None, version:
     found = Pinned(name, path, table.version(), None, str(table.metadata().id))
     if since is None or since[0] != found.table_id or not _is_there(path, since[1], table.version()):
         return found
-    return Pinned(name, path, table.version(), since[1], found.table_id)
+    is_news = any(_added(path, since[1], table.version()))
+    return Pinned(name, path, table.version(), since[1] if is_news else table.version(), found.table_id)
 
 
 def show(store: duckdb.DuckDBPyConnection, table: Pinned) -> None:
@@ -94,7 +96,12 @@ def _came(table: Pinned) -> list[Path]:
 def _added(path: Path, since: int, version: int) -> Iterator[Path]:
     """Files with rows that a version after `since` brought; compaction brings none."""
     for number in range(since + 1, version + 1):
-        yield from (path / add["path"] for add in added(path, number) if add["dataChange"])
+        yield from (path / add["path"] for add in added(path, number) if add["dataChange"] and _rows(add))
+
+
+def _rows(add: Mapping[str, Any]) -> int:
+    """As the log counts them; 1 where it does not."""
+    return int(json.loads(add.get("stats") or "{}").get("numRecords", 1))
 
 
 def _is_there(path: Path, since: int, version: int) -> bool:

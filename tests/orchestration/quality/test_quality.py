@@ -179,3 +179,16 @@ def test_where_maintenance_has_removed_what_came_everything_is_judged(lake: Lake
     capsys.readouterr()
     assert exit_code(["quality", "--layer", "silver"]) == 1
     assert "Found: 1 of 2 rows" in capsys.readouterr().err
+
+
+def test_where_only_compaction_came_since_what_was_found_still_holds(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    for device in (None, "oven"):
+        add_readings(lake, device)
+    assert exit_code(["quality", "--layer", "silver"]) == 1
+    DeltaTable(lake.tables["silver.readings"].path).optimize.compact()
+    add_readings(lake)  # a commit without rows
+    capsys.readouterr()
+    assert exit_code(["quality", "--layer", "silver"]) == 1
+    told = capsys.readouterr().err
+    assert "Found: 1 of 2 rows" in told
+    assert "There are rows" not in told
