@@ -7,6 +7,7 @@ import click
 from orchestration.conf.load import load
 from orchestration.conf.summary import summary
 from orchestration.errors import ConfError
+from orchestration.quality.suites import own
 
 
 @click.command()
@@ -22,6 +23,7 @@ def command(obj: dict[str, Any]) -> int:
     """
     try:
         conf = load(obj["conf"])
+        own(conf, obj["conf"])
     except ConfError as error:
         click.echo(str(error))
         return error.exit_code

@@ -109,12 +109,13 @@ def _looked(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) ->
     from orchestration.quality.outcome import Cause
     from orchestration.quality.publish import Places, keep, publish
     from orchestration.quality.schedule import due
-    from orchestration.quality.suites import packaged
+    from orchestration.quality.suites import suites as of_conf
     from orchestration.snapshots import chosen
 
     pins, now = None if asked["snapshot"] is None else chosen(lake.conf.lake, asked["snapshot"]), datetime.now(UTC)
     with sole_writer(lake.conf.lake / "quality"):
-        suites = due(lake, packaged(), now) if asked["scheduled"] else packaged()
+        suites = of_conf(lake.conf)
+        suites = due(lake, suites, now) if asked["scheduled"] else suites
         if not suites:
             return None
         cause = Cause.SCHEDULED if asked["scheduled"] else Cause.SNAPSHOT if pins else Cause.ASKED

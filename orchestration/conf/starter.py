@@ -22,7 +22,7 @@ def write_proposal(folder: Path, proposal: Proposal) -> None:
 
 def _write(folder: Path, texts: dict[str, str]) -> None:
     schemas = resources.files("conf").joinpath("schema")
-    texts = texts | {f"schema/{name}.json": schemas.joinpath(f"{name}.json").read_text(encoding="utf-8") for name in FILES}
+    texts = texts | {f"schema/{name}.json": schemas.joinpath(f"{name}.json").read_text(encoding="utf-8") for name in (*FILES, "suite")}
     present = [name for name in texts if (folder / name).exists()]
     if present:
         rest = f" and {len(present) - 1} more" if present[1:] else ""

@@ -3,6 +3,7 @@
 Of the packages for this, one breaks on DuckDB 2 and the other excludes it. DuckDB's SQL is PostgreSQL's but for what stands here.
 """
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,13 +29,13 @@ TYPES = {
 class Connection:
     """Each cursor is a DuckDB connection of its own: what it found outlives the close that Great Expectations makes before it fetches."""
 
-    def __init__(self, store: duckdb.DuckDBPyConnection) -> None:
-        """All share one store."""
+    def __init__(self, store: Sequence[duckdb.DuckDBPyConnection]) -> None:
+        """The store is the only item, whichever that is when it is asked: SQLAlchemy keeps connections."""
         self._store = store
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """Sees the views of the store."""
-        return self._store.cursor()
+        return self._store[0].cursor()
 
     def commit(self) -> None:
         """Nothing is ever written, and the store is closed by who opened it."""
@@ -84,9 +85,9 @@ class Dialect(PGDialect):
 
     def get_columns(self, connection: sa.Connection, table_name: str, schema: str | None = None, **kw: Any) -> Any:
         """In their order."""
-        query = "select column_name, data_type from duckdb_columns() where table_name = $1 order by column_index"
-        found = connection.exec_driver_sql(query, (table_name,)).fetchall()
-        return [{"name": name, "type": TYPES.get(kind, sa.types.NullType)(), "nullable": True, "default": None} for name, kind in found]
+        # duckdb_columns() would look into every view of the store
+        found = connection.exec_driver_sql(f'describe "{table_name}"').fetchall()
+        return [{"name": name, "type": TYPES.get(kind, sa.types.NullType)(), "nullable": True, "default": None} for name, kind, *_ in found]
 
 
 registry.register(NAME, __name__, Dialect.__name__)

@@ -1,11 +1,21 @@
-"""The suites that Tidemark ships."""
+"""The suites: those that Tidemark ships, and those of a conf, which lie in `<conf>/expectations`."""
 
+from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
 
 import yaml
 
 from expectations.suite import Suite, suite
-from orchestration.errors import TidemarkError
+from orchestration.conf.model import Conf
+from orchestration.errors import ConfError, TidemarkError
+
+FOLDER = "expectations"
+
+
+def suites(conf: Conf) -> list[Suite]:
+    """The packaged ones and those of the conf, which take the place of a packaged one of the same name; ConfError lists their mistakes."""
+    return [*({each.name: each for each in packaged()} | {each.name: each for each in own(conf, conf.folder)}).values()]
 
 
 def packaged() -> list[Suite]:
@@ -15,3 +25,20 @@ def packaged() -> list[Suite]:
         return [suite(name.removesuffix(".yml"), yaml.load(text, yaml.CSafeLoader)) for name, text in texts]
     except ValueError as error:
         raise TidemarkError(f"expectations: {error}; or install Tidemark anew, if nobody has changed its files.") from None
+
+
+def own(conf: Conf, folder: Path) -> list[Suite]:
+    """The suites of the conf in `folder`; ConfError lists the mistakes of all. Nothing slow is imported where there are none."""
+    if not (found := own_files(folder)):
+        return []
+    from orchestration.quality.suite_mistakes import checked
+
+    read, mistakes = checked(found, conf)
+    if mistakes:
+        raise ConfError("\n".join(map(str, mistakes)))
+    return read
+
+
+def own_files(folder: Path) -> Sequence[Path]:
+    """Also those with the wrong ending, since nobody would miss what is not read."""
+    return sorted(file for pattern in ("*.yml", "*.yaml") for file in (folder / FOLDER).glob(pattern))

@@ -7,8 +7,10 @@ tolerated.
 
 import logging
 import os
+import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -21,20 +23,44 @@ from orchestration.quality.outcome import Outcome
 from orchestration.quality.telling import KEYS, error_of, told
 
 SAMPLES = 20
+ASKED = "asked"
+BRIEFLY: dict[str, Any] = {"result_format": "BOOLEAN_ONLY"}
+TRUE: dict[str, Any] = {"success": True}
 NOT_CHECKED = Outcome(None, "not checked: there are no rows")
+_store: list[duckdb.DuckDBPyConnection] = []
+_of_one_thread = threading.Lock()
+"""Great Expectations is asked by one thread at a time: its batch knows the rows by a name, and caches what it found."""
 
 
-def outcomes(store: duckdb.DuckDBPyConnection, view: str, suite: Suite, parameters: Mapping[str, Any]) -> list[Outcome]:
-    """One outcome for each expectation of the suite, in its order; `parameters` are what its $PARAMETERs stand for."""
+def outcomes(
+    store: duckdb.DuckDBPyConnection, view: str, suite: Suite, parameters: Mapping[str, Any], proven: Set[int] = frozenset()
+) -> list[Outcome]:
+    """One outcome for each expectation of the suite, in its order; `parameters` are what its $PARAMETERs stand for.
+
+    `proven`: expectations of which `true_of_every_row` has said already that they are true here.
+    """
     count = count_of(store, view)
-    rows = _batch(store, view)
+    rows = _Rows(store, view, suite, parameters)
     asked = {n: each for n, each in enumerate(suite.expectations) if count or each.is_about_table}
-    strict = {n: each for n, each in asked.items() if _is_for_every_row(each)}
-    answers = _validated(rows, suite, strict, parameters, {"result_format": "BOOLEAN_ONLY"})
+    strict = {n: each for n, each in asked.items() if _is_for_every_row(each) and n not in proven}
+    answers = dict.fromkeys(proven, TRUE) | rows.validated(strict, BRIEFLY)
     settled = {n for n, answer in answers.items() if answer["success"] or error_of(answer)}
     unsettled = {n: each for n, each in asked.items() if n not in settled}
-    answers |= _validated(rows, suite, unsettled, parameters, _details(store, view, suite))
+    answers |= rows.validated(unsettled, _details(store, view, suite))
     return [told(answers[n], count, _shown(suite, each)) if n in asked else NOT_CHECKED for n, each in enumerate(suite.expectations)]
+
+
+def true_of_every_row(store: duckdb.DuckDBPyConnection, view: str, suite: Suite, parameters: Mapping[str, Any]) -> set[int]:
+    """The expectations that hold for all rows, so for any part of them too."""
+    strict = {n: each for n, each in enumerate(suite.expectations) if _is_for_every_row(each)}
+    return {n for n, answer in _Rows(store, view, suite, parameters).validated(strict, BRIEFLY).items() if answer["success"]}
+
+
+def impossible(store: duckdb.DuckDBPyConnection, view: str, suite: Suite, parameters: Mapping[str, Any]) -> dict[int, str]:
+    """What DuckDB refuses to compute of the suite, by the number of the expectation; of a view without rows."""
+    asked = dict(enumerate(suite.expectations))
+    errors = {n: error_of(answer) for n, answer in _Rows(store, view, suite, parameters).validated(asked, BRIEFLY).items()}
+    return {n: error.partition(") ")[2] for n, error in errors.items() if error.startswith("(_duckdb.")}
 
 
 def _shown(suite: Suite, expectation: Expectation) -> tuple[str, ...]:
@@ -50,35 +76,45 @@ def _details(store: duckdb.DuckDBPyConnection, view: str, suite: Suite) -> dict[
 
 def _is_for_every_row(expectation: Expectation) -> bool:
     """Whether success means that not one row is unexpected; then there are no details to ask for."""
-    known = _great_expectations().expectations
+    known = great_expectations().expectations
     kinds = known.expectation
     judges_rows = (kinds.ColumnMapExpectation, kinds.ColumnPairMapExpectation, kinds.MulticolumnMapExpectation)
     return issubclass(known.registry.get_expectation_impl(expectation.type), judges_rows) and expectation.kwargs.get("mostly", 1) == 1
 
 
-def _validated(
-    rows: Any, suite: Suite, asked: Mapping[int, Expectation], parameters: Mapping[str, Any], result_format: dict[str, Any]
-) -> dict[int, dict[str, Any]]:
-    """Great Expectations' own results by the number of the expectation; it does not keep their order."""
-    if not asked:
-        return {}
-    gx = _great_expectations()
-    entries = [
-        {"type": each.type, "kwargs": dict(each.kwargs), "severity": each.severity.value, "meta": {"n": n}} for n, each in asked.items()
-    ]
-    result = rows.validate(
-        gx.ExpectationSuite(name=suite.name, expectations=entries), result_format=result_format, expectation_parameters=dict(parameters)
-    )
-    return {each.expectation_config.meta["n"]: {"success": each.success, **each} for each in result.results}
+@dataclass(frozen=True)
+class _Rows:
+    store: duckdb.DuckDBPyConnection
+    view: str
+    suite: Suite
+    parameters: Mapping[str, Any]
+
+    def validated(self, asked: Mapping[int, Expectation], result_format: dict[str, Any]) -> dict[int, dict[str, Any]]:
+        """Great Expectations' own results by the number of the expectation; it does not keep their order."""
+        if not asked:
+            return {}
+        entries = [
+            {"type": each.type, "kwargs": dict(each.kwargs), "severity": each.severity.value, "meta": {"n": n}} for n, each in asked.items()
+        ]
+        suite = great_expectations().ExpectationSuite(name=self.suite.name, expectations=entries)
+        with _of_one_thread:
+            self.store.execute(f'create or replace view "{ASKED}" as from "{self.view}"')
+            _store[:] = [self.store]
+            batch = _batch()
+            batch.datasource.get_execution_engine()._metric_cache.clear()  # of the rows that had the name before
+            result = batch.validate(suite, result_format=result_format, expectation_parameters=dict(self.parameters))
+        return {each.expectation_config.meta["n"]: {"success": each.success, **each} for each in result.results}
 
 
-def _batch(store: duckdb.DuckDBPyConnection, view: str) -> Any:
+@cache
+def _batch() -> Any:
+    """What is asked, whatever it is: to make it takes as long as to answer a suite."""
     source = _context().data_sources.add_or_update_sql(
-        "store", connection_string=f"{dialect.NAME}://", create_temp_table=False, kwargs={"creator": lambda: dialect.Connection(store)}
+        "store", connection_string=f"{dialect.NAME}://", create_temp_table=False, kwargs={"creator": lambda: dialect.Connection(_store)}
     )
     source.get_execution_engine().dialect_module = dialect.MODULE
     # A table, since Great Expectations reads the whole answer of a query to learn its types.
-    return source.add_table_asset(view, table_name=view).add_batch_definition_whole_table("all").get_batch()
+    return source.add_table_asset(ASKED, table_name=ASKED).add_batch_definition_whole_table("all").get_batch()
 
 
 def count_of(store: duckdb.DuckDBPyConnection, view: str) -> int:
@@ -89,12 +125,13 @@ def count_of(store: duckdb.DuckDBPyConnection, view: str) -> int:
 
 @cache
 def _context() -> Any:
-    context = _great_expectations().get_context(mode="ephemeral")
+    context = great_expectations().get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False, "metric_calculations": False}
     return context
 
 
-def _great_expectations() -> Any:
+@cache
+def great_expectations() -> Any:
     """The module; it reports its use to its maker unless this is said before it is imported."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     try:

@@ -1,0 +1,168 @@
+"""Mistakes of the suites of a conf, all at once: their form, tables, columns, what they compute, and what Great Expectations takes."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from expectations.suite import COLUMN_ARGUMENTS, Expectation, Suite, suite
+from orchestration.conf.document import Step, read_document
+from orchestration.conf.mistake import Mistake, shown, way_out
+from orchestration.conf.model import Conf
+from orchestration.conf.structure import Finding, check_structure, where
+from orchestration.generations import Generation
+from orchestration.quality.check import parameters
+from orchestration.quality.judged import columns_of, declare, show_judged
+from orchestration.quality.kinds import arguments_refused, kind_refused
+from orchestration.quality.store import opened
+from orchestration.quality.validation import impossible
+from orchestration.tables import tables
+
+UNKNOWN_COLUMN = re.compile(r'Referenced column "([^"]+)" (?:was )?not found', re.IGNORECASE)
+
+
+def checked(files: Sequence[Path], conf: Conf) -> tuple[list[Suite], list[Mistake]]:
+    """The suites that are well formed, and the mistakes of all."""
+    found: list[Suite] = []
+    mistakes: list[Mistake] = []
+    with closing(opened()) as store:
+        ddl = {name: table.ddl for name, table in tables(conf, Generation()).items()}
+        checking = _Checking(store, ddl, parameters(conf))
+        for file in files:
+            read, wrong = _read(file, checking)
+            found += read
+            mistakes += wrong
+    return found, sorted(set(mistakes))
+
+
+def _read(file: Path, checking: "_Checking") -> tuple[list[Suite], list[Mistake]]:
+    if file.suffix != ".yml" or not re.fullmatch(r"[a-z][a-z0-9_]*", file.stem):
+        return [], [
+            Mistake(str(file), 1, "cannot be the file of a suite; use lower-case letters, digits and _, a letter first, and end it on .yml")
+        ]
+    document, unreadable = read_document(file)
+    if document is None:
+        return [], unreadable
+    _, malformed = check_structure("suite", document)
+    if malformed or unreadable:
+        return [], [*unreadable, *malformed]
+    read = suite(file.stem, document.data)
+    return [read], [Mistake(document.file, document.line(finding.path), finding.text) for finding in checking.findings(read)]
+
+
+@dataclass(frozen=True)
+class _Checking:
+    """`ddl`: of every table that the conf declares; `parameters`: what a $PARAMETER may name."""
+
+    store: duckdb.DuckDBPyConnection
+    ddl: Mapping[str, str]
+    parameters: Mapping[str, Any]
+
+    def findings(self, read: Suite) -> list[Finding]:
+        """What is wrong with a suite that is well formed."""
+        if found := list(self._unknown_tables(read)):
+            return found
+        of_kind = {self.ddl[name]: name for name in self.ddl if read.applies_to(name)}
+        for table in of_kind.values():
+            columns, wrong = self._computed(read, table)
+            found += [*wrong, *self._of_columns(read, table, columns)]
+        for n, expectation in enumerate(read.expectations):
+            found += self._of_expectation(("expectations", n), expectation)
+        return found or [finding for table in of_kind.values() for finding in self._impossible(read, table)]
+
+    def _unknown_tables(self, read: Suite) -> Iterator[Finding]:
+        known = [*self.ddl, *(f"gold.*_{kind}" for kind in ("aggregates", "vectors", "late"))]
+        otherwise = "choose one of those that the groups of conf make, or of bronze and silver"
+        if not any(map(read.applies_to, self.ddl)):
+            yield Finding(("table",), f"table is {shown(read.table)}, which no table is called; {way_out(read.table, known, otherwise)}")
+        for n, name in enumerate(read.together_with):
+            if name not in self.ddl:
+                text = f"together_with names {shown(name)}, which no table is called; {way_out(name, self.ddl, otherwise)}"
+                yield Finding(("together_with", n), text)
+
+    def _computed(self, read: Suite, table: str) -> tuple[list[str], list[Finding]]:
+        """The names of all columns, wrong ones included so that none is told twice, and what is wrong with the computed ones."""
+        views = [self._declared(name) for name in (table, *read.together_with)]
+        own = [name for name, _ in columns_of(self.store, show_judged(self.store, replace(read, columns={}), views))]
+        sound: dict[str, str] = {}
+        wrong: list[Finding] = []
+        for name, sql in read.columns.items():
+            path = ("columns", name)
+            if name in own:
+                wrong.append(Finding(path, f"columns.{name} has the name of a column of {table}; choose another"))
+                continue
+            try:
+                show_judged(self.store, replace(read, columns=sound | {name: sql}), views)
+                sound[name] = sql
+            except (duckdb.Error, ValueError) as error:
+                wrong.append(Finding(path, f"columns.{name} cannot be computed: {_reason(error, table, [*own, *sound])}"))
+                sound[name] = "null"
+        return [*own, *read.columns], wrong
+
+    def _impossible(self, read: Suite, table: str) -> Iterator[Finding]:
+        """Expectations that do not fit the types of their columns, or hold a pattern that is none: DuckDB says so even without rows."""
+        view = show_judged(self.store, read, [self._declared(name) for name in (table, *read.together_with)])
+        for n, error in impossible(self.store, view, read, self.parameters).items():
+            path: tuple[Step, ...] = ("expectations", n, "kwargs")
+            yield Finding(path, f"{where(path)} cannot be computed: {error}; correct it")
+
+    def _declared(self, name: str) -> str:
+        view = name.replace(".", "_")
+        declare(self.store, view, self.ddl[name])
+        return view
+
+    def _of_columns(self, read: Suite, table: str, columns: Sequence[str]) -> Iterator[Finding]:
+        named: list[tuple[tuple[Step, ...], str]] = [(("sample", n), name) for n, name in enumerate(read.sample)]
+        for n, expectation in enumerate(read.expectations):
+            for argument in COLUMN_ARGUMENTS:
+                for name in _names(expectation.kwargs.get(argument)):
+                    named.append((("expectations", n, "kwargs", argument), name))
+        for path, name in named:
+            if name not in columns:
+                yield Finding(path, f"{where(path)} names {shown(name)}, which {table} does not have; {_way_out(name, columns)}")
+
+    def _of_expectation(self, path: tuple[Step, ...], expectation: Expectation) -> Iterator[Finding]:
+        kwargs, unknown = self._with_values((*path, "kwargs"), expectation.kwargs)
+        yield from unknown
+        if refusal := kind_refused(expectation.type):
+            yield Finding((*path, "type"), f"{where((*path, 'type'))} is {shown(expectation.type)}, {refusal}")
+        elif not unknown:
+            for argument, refusal in arguments_refused(expectation.type, kwargs):
+                at = (*path, "kwargs", *argument)
+                yield Finding(at, f"{where(at)} {refusal}")
+
+    def _with_values(self, path: tuple[Step, ...], value: Any) -> tuple[Any, list[Finding]]:
+        """The value with what its $PARAMETERs stand for."""
+        if isinstance(value, dict) and (name := value.get("$PARAMETER")) is not None:
+            if name in self.parameters:
+                return self.parameters[name], []
+            known = ", ".join(self.parameters)
+            remedy = way_out(str(name), self.parameters, f"known here: {known}")
+            return None, [Finding(path, f"{where(path)} names {shown(name)}, which is no $PARAMETER; {remedy}")]
+        if not isinstance(value, dict | list):
+            return value, []
+        inner = {
+            step: self._with_values((*path, step), each) for step, each in (value.items() if isinstance(value, dict) else enumerate(value))
+        }
+        wrong = [finding for _, found in inner.values() for finding in found]
+        values = {step: each for step, (each, _) in inner.items()}
+        return values if isinstance(value, dict) else list(values.values()), wrong
+
+
+def _names(value: object) -> list[str]:
+    return [name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str)]
+
+
+def _way_out(name: str, columns: Sequence[str]) -> str:
+    return way_out(name, columns, f"compute it in `columns`, or choose one of {', '.join(columns)}")
+
+
+def _reason(error: Exception, table: str, columns: Sequence[str]) -> str:
+    """What DuckDB says of a column, as far as it means something to who wrote Spark's SQL."""
+    if unknown := UNKNOWN_COLUMN.search(str(error)):
+        return f"it names {shown(unknown[1])}, which {table} does not have; {_way_out(unknown[1], columns)}"
+    return str(error).splitlines()[0] + ("" if isinstance(error, ValueError) else "; write it with plainer functions of Spark's SQL")
