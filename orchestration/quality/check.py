@@ -56,7 +56,7 @@ def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, tell: Callable[
             found.append(looking.at(name, [suite for suite in suites if suite.applies_to(name)]))
     finally:
         looking.store.close()
-    return Run(f"{run_at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", run_at, lake.conf.pipeline, scope.cause, tuple(found))
+    return Run(f"{run_at:%Y%m%dT%H%M%S%fZ}-{secrets.token_hex(3)}", run_at, lake.conf.pipeline, scope.cause, tuple(found))
 
 
 def parameters(conf: Conf) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def test_the_packaged_suites_pass_the_checks_of_a_suite_of_a_conf(conf: Path) ->
         (
             "column: temperature",
             "column: device_id",
-            "6: expectations.1.kwargs cannot be computed: Binder Error: Cannot compare values of type VARCHAR",
+            "6: expectations.1.kwargs cannot be computed: ColumnValuesBetween metrics cannot be computed on column of type VARCHAR",
         ),
         ("severity: critical", "severity: fatal", "6: expectations.1.severity is 'fatal'; choose one of critical, warning, info"),
     ],
