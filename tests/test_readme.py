@@ -105,9 +105,9 @@ def test_the_tables_of_rules_engine_and_aggregation_types_are_those_of_the_code(
 def walk_through(folder: Path) -> Path:
     """The conf of the walk-through, written below the folder."""
     conf = folder / "room" / "conf"
-    conf.mkdir(parents=True)
+    (conf / "expectations").mkdir(parents=True)
     for content in blocks("README.md", "yaml"):
-        name = re.match(r"# room/conf/(\w+\.yml)\n", content)
+        name = re.match(r"# room/conf/([\w/]+\.yml)\n", content)
         if name:
             (conf / name[1]).write_text(content, encoding="utf-8")
     return conf
@@ -116,7 +116,7 @@ def walk_through(folder: Path) -> Path:
 def test_the_walk_through_has_a_conf_without_mistakes(tmp_path: Path) -> None:
     written = walk_through(tmp_path)
     conf = load(written)
-    assert (len(list(written.iterdir())), set(conf.sources), conf.lake) == (6, {"room"}, tmp_path / "room" / "lake")
+    assert (len(list(written.rglob("*.yml"))), set(conf.sources), conf.lake) == (8, {"room"}, tmp_path / "room" / "lake")
     assert {metric.step_seconds for metric in conf.metrics.values()} == {600, 3600}
 
 

@@ -1,4 +1,4 @@
-"""The speed of all layers, measured against one hop in the same run: `make bench`, `make bench-10m`.
+"""The speed of all layers, measured against one hop in the same run, and what the quality checks cost: `make bench`, `make bench-10m`.
 
 Fresh processes, timed whole (start included), in turn. Afterwards the tables are counted: a fast wrong answer is none.
 """
@@ -47,12 +47,13 @@ def _measured(folder: Path, options: argparse.Namespace) -> int:
     conf = write_conf(folder, options.driver_memory, options.cores)
     landing = write_events(folder, conf, options.events)
     _into_memory(landing)
-    runs: dict[str, list[Run]] = {"one hop": [], "all layers": []}
+    runs: dict[str, list[Run]] = {"one hop": [], "all layers": [], "quality checks": []}
     for number in range(options.rounds):
         told.log(f"round {number + 1} of {options.rounds}")
         if not options.only_layers:
             runs["one hop"].append(_one_hop(folder, options))
         runs["all layers"].append(_all_layers(folder, conf))
+        runs["quality checks"].append(_quality(folder, conf))
     rows, expected = _rows(folder / "lake"), expected_rows(folder)
     report = _report(options, runs, rows)
     _show(report)
@@ -89,6 +90,12 @@ def _all_layers(folder: Path, conf: Path) -> Run:
     return timed([*TIDEMARK, "--conf", str(conf), "run", "--once"], REPOSITORY, folder / "all-layers.log")
 
 
+def _quality(folder: Path, conf: Path) -> Run:
+    """All default suites over all rows of all layers; Great Expectations wants a program with a file."""
+    command = [str(Path(sys.executable).with_name("tidemark")), "--conf", str(conf), "quality", "--full"]
+    return timed([*command, "--report", str(folder / "quality.html")], REPOSITORY, folder / "quality.log")
+
+
 def _into_memory(landing: Path) -> None:
     """Read the files once, so that the first process does not pay for the disk."""
     for file in landing.iterdir():
@@ -118,9 +125,10 @@ def _report(options: argparse.Namespace, runs: Mapping[str, list[Run]], rows: Ma
         if of_job
     }
     ratio = jobs["all layers"]["seconds"] / jobs["one hop"]["seconds"] if "one hop" in jobs else None
+    share = jobs["quality checks"]["seconds"] / jobs["all layers"]["seconds"]
     machine = {"system": platform.system(), "processors": os.cpu_count(), "python": platform.python_version()}
     settings = {"events": options.events, "rounds": options.rounds, "driver_memory": options.driver_memory, "cores": options.cores}
-    return {"jobs": jobs, "ratio": ratio, "rows": dict(rows), "settings": settings, "machine": machine}
+    return {"jobs": jobs, "ratio": ratio, "quality_share": share, "rows": dict(rows), "settings": settings, "machine": machine}
 
 
 def _show(report: Mapping[str, Any]) -> None:
@@ -132,6 +140,7 @@ def _show(report: Mapping[str, Any]) -> None:
         table.add_row(name, f"{job['seconds']:.1f}", ratio, f"{job['events_per_second']:,.0f}", peak)
     console = Console()
     console.print(table)
+    console.print(f"quality checks take {report['quality_share']:.1%} of the time of all layers")
     console.print(", ".join(f"{name} {count:,}" for name, count in report["rows"].items()))
 
 

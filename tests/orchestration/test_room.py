@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,9 @@ from orchestration.conf.load import load
 from orchestration.conf.model import Conf, Device
 from orchestration.lake import Lake
 from orchestration.proof.account import ALARMS, account, by_day, opened
+from orchestration.quality.check import Scope, check
+from orchestration.quality.outcome import Outcome
+from orchestration.quality.suites import suites
 from orchestration.verify.check import verify
 from orchestration.verify.cut import latest_cut
 from silver.spec import Origin
@@ -116,6 +120,25 @@ def test_ledger_and_verify_are_clean(room: Room) -> None:
     report = verify(latest_cut(room.made), room.made)
     assert [difference for outcome in report.outcomes for difference in outcome.first] == []
     assert {outcome.table: outcome.rows for outcome in report.outcomes}["bronze.events"] == len(room.readings)
+
+
+def test_the_suites_of_the_room_pass_and_a_bound_that_is_wrong_fails_by_name(room: Room, tmp_path: Path) -> None:
+    assert failed(room.made) == {}
+    shutil.copytree(room.made.folder, tmp_path / "conf")
+    suite = tmp_path / "conf" / "expectations" / "room.yml"
+    suite.write_text(suite.read_text(encoding="utf-8").replace("max_value: 30", "max_value: 20.5"), encoding="utf-8")
+    (told,) = failed(replace(room.made, folder=tmp_path / "conf")).items()
+    assert told[0] == "The office has 15 to 30 degrees."
+    assert float(told[1].samples[0]["value"]) > 20.5
+
+
+def failed(made: Conf) -> dict[str, Outcome]:
+    """By description what does not hold of the suites of the conf itself."""
+    chosen = [suite for suite in suites(made) if suite.name in ("room", "room_windows")]
+    run = check(Lake(made), chosen, datetime.now(UTC), lambda _: None, Scope())
+    results = [result for table in run.tables for result in table.results]
+    assert len(results) == 5
+    return {result.expectation.description: result.outcome for result in results if not result.outcome.is_success}
 
 
 def rows_of(rows: pd.DataFrame, columns: Sequence[str]) -> set[tuple[object, ...]]:
