@@ -1,0 +1,68 @@
+"""Tables of one kind are judged together first: what each is told must be what it would be told alone."""
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from deltalake import write_deltalake
+
+from gold.schema import AGGREGATES
+from gold.spec import Group
+from orchestration.conf.model import Conf, Engine
+from orchestration.lake import Lake
+from orchestration.quality import check as checking
+from orchestration.quality.check import Scope, check
+from orchestration.quality.judged import declare
+from orchestration.quality.outcome import TableResult
+from orchestration.quality.store import opened
+from orchestration.quality.suites import packaged
+from silver.spec import Policy
+from tests.rows import INGESTED_AT, at
+
+GOOD = {"device_id": "oven", "metric": "temperature", "window_start": at("12:00"), "window_end": at("12:01"), "value": 2.0}
+GOOD |= {"count": 3, "min": 1.0, "max": 3.0, "sum": 6.0, "latest": 2.0, "revision": 0, "gold_batch": 0}
+TABLES = {
+    "good": [GOOD, GOOD],
+    "odd": [GOOD, GOOD | {"device_id": None}, GOOD | {"value": float("nan")}],
+    "wider": [GOOD, GOOD | {"latest": 9.0}],
+    "empty": [],
+}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A group for each of TABLES; that of `wider` has a column more."""
+    policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
+    groups = {name: Group(name, ("temperature",), 600, name) for name in TABLES}
+    lake = Lake(Conf(tmp_path / "conf", "plant", tmp_path / "lake", policy, Engine(), {}, {}, {}, groups, ()))
+    with closing(opened()) as store:
+        for name, rows in TABLES.items():
+            declare(store, name, AGGREGATES + (", more INT" if name == "wider" else ""))
+            for row in rows:
+                store.execute(f"insert into {name} by name select {', '.join(f'${column} as {column}' for column in row)}", row)
+            write_deltalake(lake.tables[f"gold.{name}_aggregates"].path, store.table(name).to_arrow_table())
+    return lake
+
+
+def judged(lake: Lake) -> dict[str, TableResult]:
+    chosen = [suite for suite in packaged() if suite.name == "gold_aggregates"]
+    run = check(lake, chosen, INGESTED_AT, lambda _: None, Scope(layer="gold"))
+    return {table.table.removesuffix("_aggregates"): replace(table, table_id=None) for table in run.tables if table.results}
+
+
+def test_what_is_asked_of_many_tables_at_once_is_told_of_each_as_if_it_were_alone(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = judged(lake)
+    failed = {name: {result.expectation.description for result in table.failed} for name, table in together.items()}
+    assert failed == {
+        "gold.good": set(),
+        "gold.odd": {
+            "Every window names its device.",
+            "Every value is a finite number.",
+            "Every value can be explained by the readings of its window.",
+        },
+        "gold.wider": {"Every latest value lies between the least and the greatest."},
+        "gold.empty": {"Some window of the group has closed."},
+    }
+    monkeypatch.setattr(checking, "show_alike", lambda *_: [])
+    assert judged(lake) == together
