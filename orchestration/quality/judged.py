@@ -1,15 +1,12 @@
 """Rows as a suite judges them: with the columns that it computes. What suites say in Spark's SQL, DuckDB is asked in its own."""
 
 from collections.abc import Sequence
-from functools import cache
 
 import duckdb
 import sqlglot
-from sqlglot import exp
 
 from expectations.suite import Suite
-
-LOST_IN_TRANSLATION = (exp.Exists, exp.AnonymousAggFunc, exp.ArrayAny, exp.ArrayAll)
+from orchestration.quality.translation import translated
 
 
 def show_judged(store: duckdb.DuckDBPyConnection, suite: Suite, views: Sequence[str]) -> str:
@@ -30,24 +27,6 @@ def show_judged(store: duckdb.DuckDBPyConnection, suite: Suite, views: Sequence[
 def columns_of(store: duckdb.DuckDBPyConnection, view: str) -> tuple[tuple[str, str], ...]:
     """Names and types of the columns of a view, in their order."""
     return tuple((name, kind) for name, kind, *_ in store.execute(f'describe "{view}"').fetchall())
-
-
-@cache
-def translated(sql: str) -> str:
-    """An expression in DuckDB's SQL; ValueError where it has none that is known to mean the same."""
-    try:
-        tree = sqlglot.parse_one(sql, read="spark")
-    except sqlglot.errors.SqlglotError as error:
-        raise ValueError(f"{sql!r} is no expression of Spark's SQL{_place(error)}") from None
-    if lost := next(iter(tree.find_all(*LOST_IN_TRANSLATION)), None):
-        raise ValueError(f"{lost.sql(dialect='spark')!r} is more than quality checks can compute; say it by size(filter(..))")
-    return tree.sql(dialect="duckdb", unsupported_level=sqlglot.ErrorLevel.RAISE)
-
-
-def _place(error: sqlglot.errors.SqlglotError) -> str:
-    """Where it breaks, which says more to people than how the parser calls it."""
-    first = next(iter(getattr(error, "errors", ())), None)
-    return f"; look at line {first['line']}, character {first['col']} of it" if first else "; look for an open quote"
 
 
 def declare(store: duckdb.DuckDBPyConnection, view: str, ddl: str) -> None:
