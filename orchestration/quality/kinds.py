@@ -6,6 +6,7 @@ from typing import Any
 
 from orchestration.conf.document import Step
 from orchestration.conf.mistake import shown, way_out
+from orchestration.quality.measures.kinds import KINDS
 from orchestration.quality.validation import great_expectations
 
 BY_REGEX = "use expect_column_values_to_match_regex"
@@ -35,6 +36,7 @@ OF_EVERY_KIND = frozenset(
     )
 )
 """Arguments of Great Expectations that a suite says elsewhere, or not at all."""
+WANTED = {str: "text", int: "whole number", float: "number"}
 NO_CONDITION = "rows are chosen in `columns`: case when .. then .. end is null where an expectation has nothing to judge"
 
 
@@ -42,9 +44,12 @@ def kind_refused(kind: str) -> str | None:
     """The second half of a sentence about a kind that cannot be used; None for one that can."""
     if kind in REFUSED:
         return f"which gives no right answer here; {REFUSED[kind]}"
-    if kind in accepted():
-        return None
-    return f"which no expectation is called; {way_out(kind, accepted(), 'choose one of the gallery of Great Expectations')}"
+    known = [*KINDS, *accepted()]
+    return (
+        None
+        if kind in known
+        else f"which no expectation is called; {way_out(kind, known, 'choose one of the gallery of Great Expectations')}"
+    )
 
 
 @cache
@@ -55,6 +60,9 @@ def accepted() -> frozenset[str]:
 
 def arguments_refused(kind: str, kwargs: Mapping[str, Any]) -> Iterator[tuple[tuple[Step, ...], str]]:
     """For each argument that the kind does not take, its place below kwargs and the second half of a sentence."""
+    if kind in KINDS:
+        yield from _of_measure(kind, kwargs)
+        return
     expectation = great_expectations().expectations.registry.get_expectation_impl(kind)
     known = sorted(set(expectation.__fields__) - OF_EVERY_KIND)
     unknown = sorted(kwargs.keys() - set(known))
@@ -66,6 +74,18 @@ def arguments_refused(kind: str, kwargs: Mapping[str, Any]) -> Iterator[tuple[tu
     except ValueError as error:  # of pydantic, which Great Expectations brings in a version of its own
         if not unknown:  # or what is missing has only another name
             yield from _told(kind, kwargs, error)
+
+
+def _of_measure(kind: str, kwargs: Mapping[str, Any]) -> Iterator[tuple[tuple[Step, ...], str]]:
+    known = KINDS[kind].kwargs
+    for name, value in kwargs.items():
+        if name not in known:
+            yield (name,), f"is no argument of {kind}; {way_out(name, known, 'known here: ' + (', '.join(known) or 'none'))}"
+        elif isinstance(value, bool) or not isinstance(value, (int, float) if known[name].type is float else known[name].type):
+            yield (name,), f"is {shown(value)}, which {kind} does not take; write a {WANTED[known[name].type]}"
+    for name, kwarg in known.items():
+        if kwarg.is_required and name not in kwargs:
+            yield (), f"lacks {name}, which {kind} needs; add it"
 
 
 def _told(kind: str, kwargs: Mapping[str, Any], error: Any) -> Iterator[tuple[tuple[Step, ...], str]]:

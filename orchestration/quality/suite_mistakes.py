@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from orchestration.generations import Generation
 from orchestration.quality.check import parameters
 from orchestration.quality.judged import columns_of, declare, show_judged
 from orchestration.quality.kinds import arguments_refused, kind_refused
+from orchestration.quality.measures.kinds import KINDS, is_ours
 from orchestration.quality.store import opened
 from orchestration.quality.validation import impossible
 from orchestration.tables import tables
@@ -71,7 +73,7 @@ class _Checking:
             columns, wrong = self._computed(read, table)
             found += [*wrong, *self._of_columns(read, table, columns)]
         for n, expectation in enumerate(read.expectations):
-            found += self._of_expectation(("expectations", n), expectation)
+            found += self._of_expectation(("expectations", n), expectation, [name for name in self.ddl if read.applies_to(name)])
         return found or [finding for table in of_kind.values() for finding in self._impossible(read, table)]
 
     def _unknown_tables(self, read: Suite) -> Iterator[Finding]:
@@ -106,7 +108,8 @@ class _Checking:
     def _impossible(self, read: Suite, table: str) -> Iterator[Finding]:
         """Expectations that do not fit the types of their columns, or hold a pattern that is none: DuckDB says so even without rows."""
         view = show_judged(self.store, read, [self._declared(name) for name in (table, *read.together_with)])
-        for n, error in impossible(self.store, view, read, self.parameters).items():
+        of_rows = {n: each for n, each in enumerate(read.expectations) if not is_ours(each)}
+        for n, error in impossible(self.store, view, read.name, of_rows, self.parameters).items():
             path: tuple[Step, ...] = ("expectations", n, "kwargs")
             yield Finding(path, f"{where(path)} cannot be computed: {error}; correct it")
 
@@ -125,11 +128,14 @@ class _Checking:
             if name not in columns:
                 yield Finding(path, f"{where(path)} names {shown(name)}, which {table} does not have; {_way_out(name, columns)}")
 
-    def _of_expectation(self, path: tuple[Step, ...], expectation: Expectation) -> Iterator[Finding]:
+    def _of_expectation(self, path: tuple[Step, ...], expectation: Expectation, tables: Sequence[str]) -> Iterator[Finding]:
         kwargs, unknown = self._with_values((*path, "kwargs"), expectation.kwargs)
         yield from unknown
         if refusal := kind_refused(expectation.type):
             yield Finding((*path, "type"), f"{where((*path, 'type'))} is {shown(expectation.type)}, {refusal}")
+        elif (kind := KINDS.get(expectation.type)) and (others := [name for name in tables if not fnmatchcase(name, kind.table)]):
+            text = f"is about {kind.table} and not {others[0]}; move it to a suite of {kind.table}"
+            yield Finding((*path, "type"), f"{where((*path, 'type'))} is {shown(expectation.type)}, which {text}")
         elif not unknown:
             for argument, refusal in arguments_refused(expectation.type, kwargs):
                 at = (*path, "kwargs", *argument)

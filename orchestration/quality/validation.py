@@ -44,7 +44,7 @@ def outcomes(
     `proven`: expectations of which `true_of_every_row` has said already that they are true here.
     """
     count = count_of(store, view)
-    rows = _Rows(store, view, suite, parameters)
+    rows = _Rows(store, view, suite.name, parameters)
     asked = {n: each for n, each in enumerate(suite.expectations) if count or each.is_about_table}
     strict = {n: each for n, each in asked.items() if _is_for_every_row(each) and n not in proven}
     answers = dict.fromkeys(proven, TRUE) | rows.validated(strict, BRIEFLY)
@@ -57,13 +57,15 @@ def outcomes(
 def true_of_every_row(store: duckdb.DuckDBPyConnection, view: str, suite: Suite, parameters: Mapping[str, Any]) -> set[int]:
     """The expectations that hold for all rows, so for any part of them too."""
     strict = {n: each for n, each in enumerate(suite.expectations) if _is_for_every_row(each)}
-    return {n for n, answer in _Rows(store, view, suite, parameters).validated(strict, BRIEFLY).items() if answer["success"]}
+    return {n for n, answer in _Rows(store, view, suite.name, parameters).validated(strict, BRIEFLY).items() if answer["success"]}
 
 
-def impossible(store: duckdb.DuckDBPyConnection, view: str, suite: Suite, parameters: Mapping[str, Any]) -> dict[int, str]:
-    """What DuckDB refuses to compute of the suite, by the number of the expectation; of a view without rows."""
-    asked = dict(enumerate(suite.expectations))
-    errors = {n: error_of(answer) for n, answer in _Rows(store, view, suite, parameters).validated(asked, BRIEFLY).items()}
+def impossible(
+    store: duckdb.DuckDBPyConnection, view: str, name: str, asked: Mapping[int, Expectation], parameters: Mapping[str, Any]
+) -> dict[int, str]:
+    """What DuckDB refuses to compute of expectations of the suite of this name, by their numbers; of a view without rows."""
+    answers = _Rows(store, view, name, parameters).validated(asked, BRIEFLY)
+    errors = {n: error_of(answer) for n, answer in answers.items()}
     return {n: NAME_OF_ERROR.sub("", error) for n, error in errors.items() if "cannot be computed" in error or NAME_OF_ERROR.match(error)}
 
 
@@ -90,7 +92,7 @@ def _is_for_every_row(expectation: Expectation) -> bool:
 class _Rows:
     store: duckdb.DuckDBPyConnection
     view: str
-    suite: Suite
+    name: str
     parameters: Mapping[str, Any]
 
     def validated(self, asked: Mapping[int, Expectation], result_format: dict[str, Any]) -> dict[int, dict[str, Any]]:
@@ -107,7 +109,7 @@ class _Rows:
         entries = [
             {"type": each.type, "kwargs": dict(each.kwargs), "severity": each.severity.value, "meta": {"n": n}} for n, each in asked.items()
         ]
-        suite = great_expectations().ExpectationSuite(name=self.suite.name, expectations=entries)
+        suite = great_expectations().ExpectationSuite(name=self.name, expectations=entries)
         with _of_one_thread:
             self.store.execute(f'create or replace view "{ASKED}" as from "{self.view}"')
             _store[:] = [self.store]

@@ -134,6 +134,29 @@ def test_a_mistake_is_told_with_its_line_and_the_way_out(conf: Path, old: str, n
     assert ";" in line
 
 
+@pytest.mark.parametrize(
+    ("kwargs", "mistake"),
+    [
+        ("column: value, max_seconds: 60", ""),
+        ("column: value, max_second: 60", "kwargs.max_second is no argument of tidemark_rows_to_be_fresh; did you mean 'max_seconds'?"),
+        ("column: value, max_seconds: soon", "kwargs.max_seconds is 'soon', which tidemark_rows_to_be_fresh does not take; write a number"),
+        ("column: value", "kwargs lacks max_seconds, which tidemark_rows_to_be_fresh needs; add it"),
+        ("column: valu, max_seconds: 60", "kwargs.column names 'valu', which silver.readings does not have; did you mean 'value'?"),
+    ],
+)
+def test_measures_are_checked_too(conf: Path, kwargs: str, mistake: str) -> None:
+    write(conf, SOUND.replace(BETWEEN, "tidemark_rows_to_be_fresh").replace("column: temperature, min_value: 0", kwargs))
+    if not mistake:
+        assert len(own(load(conf), conf)) == 1
+    else:
+        assert f"conf/expectations/mine.yml:6: expectations.1.{mistake}" in told(conf)
+
+
+def test_a_measure_about_another_table_is_refused(conf: Path) -> None:
+    write(conf, SOUND.replace(BETWEEN, "tidemark_windows_to_be_new").replace("column: temperature, min_value: 0", "max_seconds: 60"))
+    assert "which is about gold.*_aggregates and not silver.readings; move it to a suite of gold.*_aggregates" in told(conf)[0]
+
+
 def test_mistakes_of_all_suites_are_told_at_once_and_end_check_and_quality_with_2(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(conf, SOUND.replace("min_value", "min_valu"))
     write(conf, SOUND.replace("device_id", "device"), "other.yml")
