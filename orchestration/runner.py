@@ -141,7 +141,7 @@ class Run:
         lake, names = self._lake, [flow.name for of_layer in self.flows.values() for flow in of_layer]
         refuse_damage(lake, names)
         self._maintenance_at = maintenance.next_at(lake, datetime.now(UTC))
-        self._check_at = schedule.next_at(lake, suites.packaged())
+        self._check_at = schedule.next_at(lake, suites.suites(lake.conf))
         remember(lake.conf)
         sync(lake.conf.lake, lake.conf.devices, datetime.now(UTC))
         for name, schema in WITHOUT_SPARK.items():
@@ -232,10 +232,10 @@ class Run:
         from orchestration.quality.report import failures
 
         try:
-            looked = schedule.run_due(self._lake, suites.packaged(), datetime.now(UTC), lambda _: None)
+            looked = schedule.run_due(self._lake, suites.suites(self._lake.conf), datetime.now(UTC), lambda _: None)
             for line in failures(looked) if looked else ():
                 self._progress.warned(line)
-            self._check_at = schedule.next_at(self._lake, suites.packaged())
+            self._check_at = schedule.next_at(self._lake, suites.suites(self._lake.conf))
         except Exception as error:
             self._progress.warned(f"the tables could not be checked, and are not until the next start: {error}")
             self._check_at = None

@@ -161,11 +161,11 @@ class _Looking:
 
     def _judged(self, suite: Suite, rows: Pinned) -> list[Result]:
         views = [rows.view, *(self._shown(other).view for other in suite.together_with)]
-        return judged(self.store, suite, views, self.lake.conf, rows.since, self.proven.get((suite.name, rows.name), set()))
+        return judged(self.store, suite, views, self.lake.conf, rows.since, proven=self.proven.get((suite.name, rows.name), set()))
 
 
 def judged(
-    store: duckdb.DuckDBPyConnection, suite: Suite, views: Sequence[str], conf: Conf, since: int | None, proven: Set[int] = frozenset()
+    store: duckdb.DuckDBPyConnection, suite: Suite, views: Sequence[str], conf: Conf, since: int | None, *, proven: Set[int] = frozenset()
 ) -> list[Result]:
     """Also where a column that the suite computes with is not there: then nothing of it can be evaluated, which is no pass."""
     try:

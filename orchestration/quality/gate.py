@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 
 from expectations.suite import Severity, Suite
 from orchestration import crash
-from orchestration.conf.model import GateMode
+from orchestration.conf.model import Conf, GateMode
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.jobs.ledger import accounted_for
 from orchestration.jobs.retry import retried
@@ -144,14 +144,16 @@ def _judged(lake: Lake, known: Passage, newest: int) -> Run:
     rows = pinned(known.table, path, None if known.version < 0 else (known.table_id, known.version), newest)
     with closing(opened()) as store:
         show(store, rows)
-        results = [result for suite in _critical(known.table) for result in judged(store, suite, [rows.view], lake.conf, rows.since)]
+        results = [
+            result for suite in _critical(lake.conf, known.table) for result in judged(store, suite, [rows.view], lake.conf, rows.since)
+        ]
         found = TableResult(known.table, newest, known.table_id, count_of(store, rows.view), tuple(results))
-    return Run(f"{run_at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", run_at, lake.conf.pipeline, Cause.GATE, (found,))
+    return Run(f"{run_at:%Y%m%dT%H%M%S%fZ}-{secrets.token_hex(3)}", run_at, lake.conf.pipeline, Cause.GATE, (found,))
 
 
-def _critical(table: str) -> Iterator[Suite]:
+def _critical(conf: Conf, table: str) -> Iterator[Suite]:
     """What closes a gate: of suites that judge the rows of this table alone, without a look at the past."""
-    for suite in suites.packaged():
+    for suite in suites.suites(conf):
         critical = tuple(each for each in suite.expectations if each.severity is Severity.CRITICAL and each.type.startswith("expect_"))
         if suite.applies_to(table) and not suite.together_with and critical:
             yield replace(suite, expectations=critical)

@@ -11,11 +11,18 @@ from orchestration.conf.model import Conf
 from orchestration.errors import ConfError, TidemarkError
 
 FOLDER = "expectations"
+_read: dict[tuple[object, ...], list[Suite]] = {}
 
 
 def suites(conf: Conf) -> list[Suite]:
-    """The packaged ones and those of the conf, which take the place of a packaged one of the same name; ConfError lists their mistakes."""
-    return [*({each.name: each for each in packaged()} | {each.name: each for each in own(conf, conf.folder)}).values()]
+    """The packaged ones and those of the conf, which take the place of a packaged one of the same name; ConfError lists their mistakes.
+
+    Those of a conf are read once a process, as its rules are: to check them takes too long for a gate, and an edit must not stop a run.
+    """
+    key = (conf.folder, *conf.groups)
+    if key not in _read:
+        _read[key] = own(conf, conf.folder)
+    return [*({each.name: each for each in packaged()} | {each.name: each for each in _read[key]}).values()]
 
 
 def packaged() -> list[Suite]:

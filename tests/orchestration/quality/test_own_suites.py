@@ -48,6 +48,13 @@ def test_a_suite_of_the_conf_adds_to_the_packaged_ones_and_replaces_the_one_of_i
     assert len(found["silver_readings"].expectations) == 1
 
 
+def test_a_running_process_keeps_the_suites_that_it_began_with(conf: Path) -> None:
+    write(conf, SOUND)
+    before = suites(load(conf))
+    write(conf, SOUND.replace("min_value", "min_valu"))
+    assert suites(load(conf)) == before
+
+
 def test_the_packaged_suites_pass_the_checks_of_a_suite_of_a_conf(conf: Path) -> None:
     for file in (ROOT / "expectations").glob("*.yml"):
         write(conf, file.read_text(), file.name)
