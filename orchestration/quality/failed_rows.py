@@ -8,14 +8,13 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from orchestration.cli.rows import visible
 from orchestration.lake import Lake
-from orchestration.quality.history import compact
+from orchestration.quality.history import append
 from orchestration.quality.lineage import Event, events
 from orchestration.quality.outcome import Identity, Result, Run, TableResult, identity
-from orchestration.tables import KEEP_LOG
 
 COLUMNS = (
     ("run_id", pa.string(), "run that judged the row: found_in of quality.results"),
@@ -62,8 +61,7 @@ def keep_failed_rows(lake: Lake, run: Run) -> Found:
     rows = [_row(run, table, result, row) for table, result in failed for row in found.get(identity(table.table, result), ())]
     path = failed_rows_path(lake.conf.lake)
     if rows or not DeltaTable.is_deltatable(str(path)):
-        write_deltalake(path, pa.Table.from_pylist(rows, SCHEMA), mode="append", schema_mode="merge", configuration=KEEP_LOG | STATISTICS)
-        compact(path)
+        append(path, rows, SCHEMA, **STATISTICS)
     return found | _earlier(path, failed)
 
 

@@ -1,7 +1,7 @@
 """quality.results: what every run found, kept. Append only; who writes it holds `<lake>/quality`, as two processes would lose rows."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,11 +56,20 @@ def results_path(lake: Path) -> Path:
 def append_results(lake: Path, run: Run) -> None:
     """Append the run."""
     rows = [_row(run, table, result) for table in run.tables for result in table.results]
-    write_deltalake(results_path(lake), pa.Table.from_pylist(rows, SCHEMA), mode="append", schema_mode="merge", configuration=KEEP_LOG)
-    compact(results_path(lake))
+    append(results_path(lake), rows, SCHEMA)
 
 
-def compact(path: Path) -> None:
+def append(path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, **configuration: str) -> None:
+    """Append to a table that grows with each run; columns that it lacks are added. A comment stays as it was when its column was made."""
+    known = {field.name for field in DeltaTable(path).schema().fields} if DeltaTable.is_deltatable(str(path)) else set()
+    # deltalake refuses another comment than the table has.
+    fields = [field.remove_metadata() if field.name in known else field for field in schema]
+    arriving = pa.Table.from_pylist([*map(dict, rows)], pa.schema(fields))
+    write_deltalake(path, arriving, mode="append", schema_mode="merge", configuration=KEEP_LOG | configuration)
+    _compact(path)
+
+
+def _compact(path: Path) -> None:
     """Make small files large once there are many: every run adds one, and every look reads them all."""
     table = DeltaTable(path)
     if len(table.file_uris()) > MOST_FILES:

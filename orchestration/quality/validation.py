@@ -8,17 +8,18 @@ tolerated.
 import logging
 import os
 import re
+import sys
 import threading
 import warnings
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 import duckdb
 
 from expectations.suite import Expectation, Suite
-from orchestration.errors import TidemarkError
 from orchestration.quality import dialect
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.telling import KEYS, error_of, told
@@ -143,15 +144,27 @@ def _context() -> Any:
     return context
 
 
+UNUSED: tuple[str, ...] = ("pyspark.sql.connect.dataframe", "pyspark.sql.connect.session", "pyspark.ml.feature")
+"""What Great Expectations would use of Spark, were it asked to.
+
+The first two end a program without a file (a notebook, `python -c`) with exit code 0, which they take for a doctest; the last takes
+half a second.
+"""
+
+
 @cache
 def great_expectations() -> Any:
     """The module; it reports its use to its maker unless this is said before it is imported."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    unused = [name for name in UNUSED if name not in sys.modules]
+    known = cast(dict[str, ModuleType | None], sys.modules)
+    known.update(dict.fromkeys(unused))  # as if they were not installed
     try:
         with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of modules that it imports; not ours to mend
             import great_expectations
-    except SystemExit:  # pyspark takes a program without a file for its own doctests, and would end it here with exit code 0
-        raise TidemarkError("quality cannot run from `python -c` or an embedded Python; put the code into a file.") from None
+    finally:
+        for name in unused:
+            del known[name]
     # It logs every expectation that it cannot evaluate, with a trace; the outcome says so too.
     logging.getLogger("great_expectations").setLevel(logging.CRITICAL)
     return great_expectations

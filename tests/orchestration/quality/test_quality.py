@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -16,7 +17,7 @@ from orchestration.conf.model import Conf, Engine
 from orchestration.lake import Lake
 from orchestration.lock import sole_writer
 from orchestration.quality import suites
-from orchestration.quality.history import results_path
+from orchestration.quality.history import SCHEMA, results_path
 from orchestration.quality.judged import declare
 from orchestration.quality.store import opened
 from silver.schema import READINGS
@@ -192,3 +193,11 @@ def test_where_only_compaction_came_since_what_was_found_still_holds(lake: Lake,
     told = capsys.readouterr().err
     assert "Found: 1 of 2 rows" in told
     assert "There are rows" not in told
+
+
+def test_results_of_another_version_are_gone_on_with_whatever_it_said_of_their_columns(lake: Lake) -> None:
+    fewer = [pa.field(field.name, field.type, metadata={"comment": "told otherwise"}) for field in SCHEMA if field.name != "since_version"]
+    write_deltalake(results_path(lake.conf.lake), pa.schema(fewer).empty_table())
+    add_readings(lake, "oven")
+    assert exit_code(["quality", "--layer", "silver"]) == 0
+    assert {row["since_version"] for row in kept(lake)} == {None}
