@@ -37,7 +37,7 @@ SERIES = """
 UNPINNED = """
   create or replace temp table unpinned as
   with kept as (
-    select device_id, metric from profile where hour >= $first and hour < $end
+    select device_id, metric from {hours} where hour >= $first and hour < $end
     group by all having count(distinct hour // 24) >= 0.7 * ($end - $first) / 24 and sum(n) >= $min_rows
   )
   from kept anti join reference using (device_id, metric)
@@ -58,26 +58,34 @@ PINNED = """
 
 
 def reference(context: Context, first: int, end: int, min_rows: int) -> str:
-    """Makes the table `reference`: what is pinned, and what the hours from `first` to before `end` say of series that are not. Its name."""
+    """Makes the table `reference`: what is pinned, and what the hours from `first` to before `end` say of series that are not. Its name.
+
+    Where conf says which time is the reference, it is that, and what was pinned of another does not count.
+    """
     store, path = context.store, context.lake.conf.lake / "quality" / "reference"
+    declared, those = context.lake.conf.quality.reference, ""
+    if declared is not None:
+        first, end = (int(instant.timestamp() // 3600) for instant in (declared.from_at, declared.until_at))
+        those = f"where epoch_us(from_at) = {first} * 3600000000 and epoch_us(until_at) = {end} * 3600000000"
     rows = DeltaTable(path).to_pyarrow_table() if DeltaTable.is_deltatable(str(path)) else SCHEMA.empty_table()
     store.register("arriving", rows)
-    store.execute(
-        "create or replace temp table reference as from arriving qualify pinned_at = max(pinned_at) over (partition by device_id, metric)"
-    )
+    newest = "qualify pinned_at = max(pinned_at) over (partition by device_id, metric)"
+    store.execute(f"create or replace temp table reference as from arriving {those} {newest}")
     store.unregister("arriving")
     context.needs("profile")
     (held,) = context.ask("select min(hour) as first from profile")
-    if held["first"] is not None and held["first"] <= first:
+    if declared is not None or (held["first"] is not None and held["first"] <= first):
         _pin(context, path, {"first": first, "end": end}, min_rows)
     return "reference"
 
 
 def _pin(context: Context, path: Path, hours: dict[str, int], min_rows: int) -> None:
-    context.store.execute(UNPINNED, hours | {"min_rows": min_rows})
+    series = SERIES.format(view=context.shown("silver.readings"))
+    # The profile is of the newest days alone, the reference of conf of any.
+    of_conf = f"(select *, 1 as n from ({series}))" if context.lake.conf.quality.reference else "profile"
+    context.store.execute(UNPINNED.format(hours=of_conf), hours | {"min_rows": min_rows})
     if not context.ask("select count(*) as n from unpinned")[0]["n"]:
         return
-    series = SERIES.format(view=context.shown("silver.readings"))
     found = context.store.sql(PINNED.format(series=series, bins=BINS), params=hours | {"now": context.now})
     rows = found.to_arrow_table().cast(SCHEMA)
     context.store.register("arriving", rows)

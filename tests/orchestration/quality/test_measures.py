@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from expectations.suite import Expectation, Severity
 from gold.spec import Group
-from orchestration.conf.model import Conf, Device, Engine
+from orchestration.conf.model import Conf, Device, Engine, Quality, Reference
 from orchestration.lake import Lake
 from orchestration.quality.judged import declare
 from orchestration.quality.measures.context import Context
@@ -204,6 +204,18 @@ def test_a_reference_is_pinned_once_and_what_came_later_is_compared_with_it(cont
     assert "temperature of 3 of 3 devices, most of all" in found.observed
     assert "has drifted: its unit looks changed, to degF without being converted" in found.observed
     assert len(DeltaTable(path).to_pyarrow_table()) == 3
+
+
+def test_the_reference_is_the_time_that_conf_names_and_another_one_once_it_names_another(context: Context) -> None:
+    path, kind = context.lake.conf.lake / "quality" / "reference", "tidemark_distribution_to_be_steady"
+    context.store.execute("update silver_readings set value = value + 10 where event_time >= '2026-01-08'")
+    assert outcome(context, kind).is_success  # by the week before, most of which is so
+    for first, last, is_steady in ((5, 7, False), (9, 13, True)):
+        reference = Reference(at(f"2026-01-{first:02}T00:00:00"), at(f"2026-01-{last:02}T00:00:00"))
+        lake = Lake(replace(context.lake.conf, quality=Quality(reference=reference)))
+        assert outcome(replace(context, lake=lake), kind).is_success is is_steady
+        pinned = DeltaTable(path).to_pyarrow_table().to_pylist()
+        assert sum((row["from_at"], row["until_at"]) == (reference.from_at, reference.until_at) for row in pinned) == 3
 
 
 def test_devices_with_few_rows_are_judged_together_by_metric(context: Context) -> None:
