@@ -45,12 +45,12 @@ demo: install ## simulate 240,000 events, bring them through all layers, show th
 	$(TIDEMARK) ledger --plot artifacts/ledger.png
 	$(call step,"tidemark verify: silver and gold are what bronze gives")
 	$(TIDEMARK) verify
-	$(call step,"tidemark quality")
-	$(TIDEMARK) quality
 	$(call step,"tidemark sql: the latest vectors of the kitchen")
 	$(TIDEMARK) sql "select entity, window_start, vector, missing from gold.kitchen_vectors order by window_start desc, entity limit 5"
 	$(call step,"tidemark plot kitchen")
 	$(TIDEMARK) plot kitchen
+	$(call step,"tidemark quality: what was expected and what was found")
+	$(TIDEMARK) quality
 
 .PHONY: test
 test: install ## all tests, file by file on two processes
