@@ -243,6 +243,9 @@ def test_maintenance_that_is_always_due_leaves_every_other_turn_to_the_rest() ->
     turns: list[str] = []
 
     class AlwaysDue:
+        def is_check_due(self) -> bool:
+            return False
+
         def is_maintenance_due(self) -> bool:
             return True
 
