@@ -1,6 +1,5 @@
 """One look at the tables: which suite judges which table, at which version, with which values of conf. Without Spark."""
 
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,9 +18,9 @@ from orchestration.quality.judged import declare, show_judged
 from orchestration.quality.measures.account import ledger
 from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.kinds import is_ours, measured
-from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult
-from orchestration.quality.store import Pinned, opened, pinned, show, show_alike
-from orchestration.quality.validation import count_of, outcomes, true_of_every_row
+from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult, run_id
+from orchestration.quality.store import Pinned, count_of, opened, pinned, show, show_alike
+from orchestration.quality.validation import outcomes, true_of_every_row
 from orchestration.snapshots import Snapshot
 
 
@@ -56,7 +55,7 @@ def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, tell: Callable[
             found.append(looking.at(name, [suite for suite in suites if suite.applies_to(name)]))
     finally:
         looking.store.close()
-    return Run(f"{run_at:%Y%m%dT%H%M%S%fZ}-{secrets.token_hex(3)}", run_at, lake.conf.pipeline, scope.cause, tuple(found))
+    return Run(run_id(run_at), run_at, lake.conf.pipeline, scope.cause, tuple(found))
 
 
 def parameters(conf: Conf) -> dict[str, Any]:
@@ -85,7 +84,10 @@ def _of_rows(suite: Suite) -> Suite:
 
 @dataclass
 class _Looking:
-    """`pins`: tables by name; `proven`: by suite and table the expectations that are known to hold for every row."""
+    """`pins`: tables by name; `news`: by name and earlier look what came since, as most suites looked at the same time.
+
+    `proven`: by suite and table the expectations that are known to hold for every row.
+    """
 
     store: duckdb.DuckDBPyConnection
     lake: Lake
@@ -93,6 +95,7 @@ class _Looking:
     run_at: datetime
     counted: pa.Table | None
     pins: dict[str, Pinned] = field(default_factory=dict)
+    news: dict[tuple[str, str, int], Pinned] = field(default_factory=dict)
     proven: dict[tuple[str, str], set[int]] = field(default_factory=dict)
 
     def prove(self, suite: Suite, names: Sequence[str]) -> None:
@@ -140,10 +143,12 @@ class _Looking:
         look = (self.scope.looks or {}).get((whole.name, suite.name))
         if look is None or suite.together_with:
             return whole
-        new = pinned(whole.name, whole.path, (look.table_id, look.version), whole.version)
-        if new.since is not None and not new.is_unchanged:
-            show(self.store, new)
-        return new
+        key = (whole.name, look.table_id, look.version)
+        if key not in self.news:
+            self.news[key] = new = pinned(whole.name, whole.path, (look.table_id, look.version), whole.version)
+            if new.since is not None and not new.is_unchanged:
+                show(self.store, new)
+        return self.news[key]
 
     def _results(self, suite: Suite, whole: Pinned) -> Iterator[Result]:
         """Measures judge anew what an earlier look has judged: they know now, and what came since, as history."""

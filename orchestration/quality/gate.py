@@ -5,13 +5,11 @@ own suites, and only the rows that came. A failure stops the hand-over; ingestio
 that failed are released: until then gold stays where it is, whatever else comes.
 """
 
-import secrets
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from deltalake import DeltaTable
 
@@ -24,7 +22,7 @@ from orchestration.jobs.retry import retried
 from orchestration.lake import Lake
 from orchestration.lock import sole_writer
 from orchestration.quality import suites
-from orchestration.quality.outcome import Cause, Run, TableResult
+from orchestration.quality.outcome import Cause, Run, TableResult, run_id
 from orchestration.quality.passage import (
     GATED,
     LATE,
@@ -38,7 +36,6 @@ from orchestration.quality.passage import (
     keep,
     passage,
 )
-from orchestration.status import commit, log_of
 
 PAUSE_SECONDS = 1.0
 
@@ -107,8 +104,8 @@ def look(lake: Lake, name: str, stop: threading.Event) -> Passage | None:
     if (holds and known.is_closed) or (newest, marks) == (known.version, known.marks):
         return known
     found = replace(known, version=newest, marks=marks)
-    if _rows_came(lake.table_path(name), known.version, newest):
-        run = _judged(lake, known, newest)
+    run = _judged(lake, known, newest)
+    if run is not None:
         if not run.tables[0].failed:
             found = replace(found, failure=None)
         elif _kept(lake, run, stop):
@@ -127,28 +124,26 @@ def _failure(after: int, run: Run) -> Failure:
     return Failure(after, table.version, f"{run.run_at:%Y-%m-%d %H:%M:%SZ}", tuple(failures(run)))
 
 
-def _rows_came(path: Path, after: int, newest: int) -> bool:
-    """By the log alone: a compaction brings none, nor does a batch of which nothing is good."""
-    if after < 0:
-        return DeltaTable(path).count() > 0
-    return any(sum(commit(path, version)[0]) > 0 or not log_of(path, version).exists() for version in range(after + 1, newest + 1))
-
-
-def _judged(lake: Lake, known: Passage, newest: int) -> Run:
+def _judged(lake: Lake, known: Passage, newest: int) -> Run | None:
+    """None where no row came: a compaction brings none, nor does a batch of which nothing is good."""
     # These take a second to import: runs without a gate do without.
-    from orchestration.quality.check import judged
-    from orchestration.quality.store import opened, pinned, show
-    from orchestration.quality.validation import count_of
+    from orchestration.quality.store import count_of, opened, pinned, show
 
-    path, run_at = lake.table_path(known.table), datetime.now(UTC)
-    rows = pinned(known.table, path, None if known.version < 0 else (known.table_id, known.version), newest)
+    run_at = datetime.now(UTC)
+    rows = pinned(known.table, lake.table_path(known.table), None if known.version < 0 else (known.table_id, known.version), newest)
+    if rows.is_unchanged:
+        return None
     with closing(opened()) as store:
         show(store, rows)
+        if not (count := count_of(store, rows.view)):
+            return None
+        from orchestration.quality.check import judged
+
         results = [
             result for suite in _critical(lake.conf, known.table) for result in judged(store, suite, [rows.view], lake.conf, rows.since)
         ]
-        found = TableResult(known.table, newest, known.table_id, count_of(store, rows.view), tuple(results))
-    return Run(f"{run_at:%Y%m%dT%H%M%S%fZ}-{secrets.token_hex(3)}", run_at, lake.conf.pipeline, Cause.GATE, (found,))
+        found = TableResult(known.table, newest, known.table_id, count, tuple(results))
+    return Run(run_id(run_at), run_at, lake.conf.pipeline, Cause.GATE, (found,))
 
 
 def _critical(conf: Conf, table: str) -> Iterator[Suite]:

@@ -11,7 +11,6 @@ from deltalake import DeltaTable, write_deltalake
 
 from expectations.suite import Expectation, Severity
 from orchestration.quality.outcome import Outcome, Result, Run, TableResult
-from orchestration.quality.store import json_of
 from orchestration.tables import KEEP_LOG
 
 SAMPLES = 5
@@ -110,11 +109,12 @@ def result_of(row: Mapping[str, Any]) -> Result:
 
 def _row(run: Run, table: TableResult, result: Result) -> dict[str, Any]:
     expectation, outcome = result.expectation, result.outcome
+    details = json.dumps(dict(_details(result)), ensure_ascii=False, default=str)
     values = (
         *(run.run_id, run.run_at, run.cause.value, table.table, table.table_id, table.version),
         *(result.found_in or run.run_id, result.since, result.suite),
         *(expectation.type, list(expectation.columns), expectation.severity.value),
-        *(outcome.is_success, outcome.observed, outcome.unexpected_percent, json_of(dict(_details(result)))),
+        *(outcome.is_success, outcome.observed, outcome.unexpected_percent, details),
     )
     return dict(zip(SCHEMA.names, values, strict=True))
 

@@ -1,5 +1,6 @@
 """What a run found: plain data, free of Spark and of Great Expectations."""
 
+import secrets
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -67,6 +68,11 @@ class TableResult:
         """What failed, the worst first."""
         order = list(Severity)
         return sorted((r for r in self.results if r.outcome.is_success is False), key=lambda r: order.index(r.expectation.severity))
+
+
+def run_id(run_at: datetime) -> str:
+    """Of a run that begins then, in UTC: another each time, and they sort by time."""
+    return f"{run_at:%Y%m%dT%H%M%S%fZ}-{secrets.token_hex(3)}"
 
 
 class Cause(StrEnum):

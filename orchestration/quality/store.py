@@ -86,6 +86,12 @@ def show_alike(store: duckdb.DuckDBPyConnection, name: str, tables: Iterable[Pin
     return views
 
 
+def count_of(store: duckdb.DuckDBPyConnection, view: str) -> int:
+    """Rows of a view."""
+    (count,) = store.execute(f'select count(*) from "{view}"').fetchall()[0]
+    return int(count)
+
+
 def _has_deleted_rows(found: DeltaTable) -> bool:
     """Whether rows may be deleted that are still in the files; not of Tidemark's making."""
     return "deletionVectors" in (found.protocol().reader_features or [])
@@ -134,8 +140,3 @@ def _is_there(path: Path, since: int, version: int) -> bool:
     """Whether the log still tells what came, and maintenance has not removed it in favour of larger files."""
     told = since <= version and all(log_of(path, number).exists() for number in range(since + 1, version + 1))
     return told and all(file.exists() for file in _added(path, since, version))
-
-
-def json_of(value: object) -> str:
-    """As text for a Delta table."""
-    return json.dumps(value, ensure_ascii=False, default=str)

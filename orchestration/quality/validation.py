@@ -22,6 +22,7 @@ import duckdb
 from expectations.suite import Expectation, Suite
 from orchestration.quality import dialect
 from orchestration.quality.outcome import Outcome
+from orchestration.quality.store import count_of
 from orchestration.quality.telling import KEYS, error_of, told
 
 SAMPLES = 20
@@ -129,12 +130,6 @@ def _batch() -> Any:
     source.get_execution_engine().dialect_module = dialect.MODULE
     # A table, since Great Expectations reads the whole answer of a query to learn its types.
     return source.add_table_asset(ASKED, table_name=ASKED).add_batch_definition_whole_table("all").get_batch()
-
-
-def count_of(store: duckdb.DuckDBPyConnection, view: str) -> int:
-    """Rows of a view."""
-    (count,) = store.execute(f'select count(*) from "{view}"').fetchall()[0]
-    return int(count)
 
 
 @cache
