@@ -110,6 +110,9 @@ def look(lake: Lake, name: str, stop: threading.Event) -> Passage | None:
             found = replace(found, failure=None)
         elif _kept(lake, run, stop):
             found = replace(known if holds else found, failure=_failure(known.version, run))
+            if known.failure is None and lake.conf.quality.webhook:
+                # Whoever reads the table does not wait for the host; a process that ends does, for at most 20 s.
+                threading.Thread(target=_announce, args=(lake.conf.quality.webhook, run, known.version < 0), name="webhook").start()
         else:
             return None
     keep(lake.conf.lake, found)
@@ -122,6 +125,14 @@ def _failure(after: int, run: Run) -> Failure:
     (table,) = run.tables
     assert table.version is not None
     return Failure(after, table.version, f"{run.run_at:%Y-%m-%d %H:%M:%SZ}", tuple(failures(run)))
+
+
+def _announce(url: str, run: Run, is_new: bool) -> None:
+    from orchestration.quality.trend import Change
+    from orchestration.quality.webhook import tell
+
+    (table,) = run.tables
+    tell(url, run, [Change(table, result, is_new) for result in table.failed], None)
 
 
 def _judged(lake: Lake, known: Passage, newest: int) -> Run | None:

@@ -30,10 +30,10 @@ class _NoRedirect(HTTPRedirectHandler):
         """The answer is then an error."""
 
 
-def tell(url: str, run: Run, changed: Sequence[Change], report: Path, pauses: Sequence[float] = PAUSES_SECONDS) -> bool:
+def tell(url: str, run: Run, changed: Sequence[Change], report: Path | None, pauses: Sequence[float] = PAUSES_SECONDS) -> bool:
     """POST what changed, once more after each pause while that fails; whether it was taken. Never raises, and never shows the URL.
 
-    What comes after the host in it is mostly a secret.
+    What comes after the host in it is mostly a secret. `report`: None where a gate found it, which writes no page.
     """
     body = json.dumps(_document(run, changed, report)).encode()
     for pause in (*pauses, None):
@@ -75,16 +75,17 @@ def _host(url: str) -> str:
         return "its host"
 
 
-def _document(run: Run, changed: Sequence[Change], report: Path) -> dict[str, Any]:
+def _document(run: Run, changed: Sequence[Change], report: Path | None) -> dict[str, Any]:
+    page = str(report.resolve()) if report else None
     failed = sum(change.result.outcome.is_success is False for change in changed)
     return {
-        "text": f"Data quality of {run.pipeline}: {failed} failed, {len(changed) - failed} mended. {report.resolve()}",
+        "text": f"Data quality of {run.pipeline}: {failed} failed, {len(changed) - failed} mended. {page or 'More: tidemark status'}",
         "pipeline": run.pipeline,
         "run_id": run.run_id,
         "run_at": run.run_at.isoformat(),
         "cause": run.cause.value,
         "is_passed": run.is_passed,
-        "report": str(report.resolve()),
+        "report": page,
         "changes": [_change(change) for change in changed],
     }
 
