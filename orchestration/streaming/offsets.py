@@ -18,13 +18,13 @@ class Offsets:
 
 
 def offsets(checkpoint: Path, batch: int) -> Offsets:
-    """Of one batch. Lines: the version of the format, what is true of the batch as a whole, then `source:offset`.
+    """Of one batch. Lines: the version of the format, what is true of the batch as a whole, then a source each.
 
-    A source without a name has its place for one.
+    That is `source:offset`; a source without a name has its place for one, and in v1 all have.
     """
-    _, whole, *lines = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
-    by_name = (line.partition(":") for line in lines)
-    return Offsets(int(json.loads(whole)["batchWatermarkMs"]), {name: json.loads(at) for name, _, at in by_name if at != NOTHING_YET})
+    version, whole, *lines = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
+    named = [line.partition(":")[::2] for line in lines] if version != "v1" else [(str(n), line) for n, line in enumerate(lines)]
+    return Offsets(int(json.loads(whole)["batchWatermarkMs"]), {name: json.loads(at) for name, at in named if at != NOTHING_YET})
 
 
 def knows_sources_by_name(checkpoint: Path) -> bool:
