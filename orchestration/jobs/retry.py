@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from orchestration import crash
 from orchestration.durably import read_durably, write_durably
 from orchestration.jobs.ledger import MEASUREMENTS, SCHEMA, TABLE, Counts, Knowledge, accounted_for, count_rows, counted
 from orchestration.lake import Lake
@@ -133,6 +134,7 @@ def carry_out(lake: Lake, verdict: Verdict) -> None:
     corrections = count_rows(Counter({key: count for key, count in verdict.counts.items() if key[0] in MEASUREMENTS}))
     found = Begun(number, corrections.to_pylist(), versions)
     write_durably(_folder(lake) / "retry.json", vars(found))
+    crash.point(crash.Point.RETRY_NOTED)
     _carry_out(lake, found)
 
 
@@ -143,7 +145,9 @@ def _carry_out(lake: Lake, this: Begun) -> None:
         if count := sum(row[name] for row in this.corrections):
             table = lake.tables[f"silver.{name}"]
             append(rows.coalesce(1), table, lake.app_id(NAME, table.name), this.number, count)
+    crash.point(crash.Point.RETRY_READMITTED)
     _replace(lake, this, outcome)
+    crash.point(crash.Point.RETRY_REPLACED)
     # Last, as it says that the retry is done.
     append_rows(lake.table_path(TABLE), pa.Table.from_pylist(this.corrections, SCHEMA), lake.app_id(NAME, TABLE), this.number)
     shutil.rmtree(_folder(lake))
