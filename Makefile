@@ -22,7 +22,7 @@ install: .venv/installed ## make .venv with what requirements.lock names, fetch 
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tidemark needs Python 3.11 or later; say which with make PYTHON=...")'
 	test -x $(PY) || $(PYTHON) -m venv .venv
 	test -x .venv/bin/uv || { $(PY) -m ensurepip >/dev/null && $(PY) -m pip install --quiet uv==0.13.9; }
-	.venv/bin/uv pip install --quiet --python $(PY) --require-hashes -r requirements.lock
+	.venv/bin/uv pip install --quiet --compile-bytecode --python $(PY) --require-hashes -r requirements.lock
 	.venv/bin/uv pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
 	touch $@
 
