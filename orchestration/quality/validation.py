@@ -5,22 +5,18 @@ scan. The second asks for details of what failed, and of what has something to t
 tolerated.
 """
 
-import logging
-import os
 import re
-import sys
 import threading
-import warnings
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 import duckdb
 
 from expectations.suite import Expectation, Suite
 from orchestration.quality import dialect
+from orchestration.quality.imported import great_expectations
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import count_of
 from orchestration.quality.telling import KEYS, error_of, told
@@ -48,7 +44,7 @@ def outcomes(
     count = count_of(store, view)
     rows = _Rows(store, view, suite.name, parameters)
     asked = {n: each for n, each in enumerate(suite.expectations) if count or each.is_about_table}
-    strict = {n: each for n, each in asked.items() if _is_for_every_row(each) and n not in proven}
+    strict = _of_every_row({n: each for n, each in asked.items() if n not in proven})
     answers = dict.fromkeys(proven, TRUE) | rows.validated(strict, BRIEFLY)
     settled = {n for n, answer in answers.items() if answer["success"] or error_of(answer)}
     unsettled = {n: each for n, each in asked.items() if n not in settled}
@@ -58,7 +54,7 @@ def outcomes(
 
 def true_of_every_row(store: duckdb.DuckDBPyConnection, view: str, suite: Suite, parameters: Mapping[str, Any]) -> set[int]:
     """The expectations that hold for all rows, so for any part of them too."""
-    strict = {n: each for n, each in enumerate(suite.expectations) if _is_for_every_row(each)}
+    strict = _of_every_row(dict(enumerate(suite.expectations)))
     return {n for n, answer in _Rows(store, view, suite.name, parameters).validated(strict, BRIEFLY).items() if answer["success"]}
 
 
@@ -82,12 +78,16 @@ def _details(store: duckdb.DuckDBPyConnection, view: str, suite: Suite) -> dict[
     return details | ({"unexpected_index_column_names": shown} if shown else {})
 
 
-def _is_for_every_row(expectation: Expectation) -> bool:
-    """Whether success means that not one row is unexpected; then there are no details to ask for."""
+def _of_every_row(asked: Mapping[int, Expectation]) -> dict[int, Expectation]:
+    """Those that judge rows, as if none were tolerated: their success means that not one row is unexpected, so nothing is left to tell."""
     known = great_expectations().expectations
     kinds = known.expectation
     judges_rows = (kinds.ColumnMapExpectation, kinds.ColumnPairMapExpectation, kinds.MulticolumnMapExpectation)
-    return issubclass(known.registry.get_expectation_impl(expectation.type), judges_rows) and expectation.kwargs.get("mostly", 1) == 1
+    return {
+        n: replace(each, kwargs={name: value for name, value in each.kwargs.items() if name != "mostly"})
+        for n, each in asked.items()
+        if issubclass(known.registry.get_expectation_impl(each.type), judges_rows)
+    }
 
 
 @dataclass(frozen=True)
@@ -137,29 +137,3 @@ def _context() -> Any:
     context = great_expectations().get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False, "metric_calculations": False}
     return context
-
-
-UNUSED: tuple[str, ...] = ("pyspark.sql.connect.dataframe", "pyspark.sql.connect.session", "pyspark.ml.feature")
-"""What Great Expectations would use of Spark, were it asked to.
-
-The first two end a program without a file (a notebook, `python -c`) with exit code 0, which they take for a doctest; the last takes
-half a second.
-"""
-
-
-@cache
-def great_expectations() -> Any:
-    """The module; it reports its use to its maker unless this is said before it is imported."""
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    unused = [name for name in UNUSED if name not in sys.modules]
-    known = cast(dict[str, ModuleType | None], sys.modules)
-    known.update(dict.fromkeys(unused))  # as if they were not installed
-    try:
-        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of modules that it imports; not ours to mend
-            import great_expectations
-    finally:
-        for name in unused:
-            del known[name]
-    # It logs every expectation that it cannot evaluate, with a trace; the outcome says so too.
-    logging.getLogger("great_expectations").setLevel(logging.CRITICAL)
-    return great_expectations

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from expectations.suite import suite
+from orchestration.quality.imported import great_expectations
 from orchestration.quality.kinds import REFUSED, accepted, kind_refused
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import opened
-from orchestration.quality.validation import great_expectations, outcomes
+from orchestration.quality.validation import outcomes
 
 ROWS = """
   select n, n + 1 as next, if(n = 4, 99, n) as odd, if(n = 5, null, n * 1.5) as v, printf('x%03d', n) as s,
