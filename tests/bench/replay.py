@@ -35,7 +35,7 @@ from orchestration.status import added, log_of  # noqa: E402
 from tests.bench.factory import GROUPS, TIDEMARK, write_conf, write_events  # noqa: E402
 from tests.bench.processes import timed  # noqa: E402
 
-FED_A_SECOND, WARM_SECONDS = 500, 30
+FED_A_SECOND, WARM_SECONDS = 500, 60
 READING = "device_id, metric, event_time, value, bronze_batch, bronze_row, part"
 WINDOW = "device_id, metric, window_start, value, count, min, max, latest"
 told = Console(stderr=True)
@@ -55,6 +55,7 @@ def main() -> int:
     live = timed([*command, "run", "--once"], REPOSITORY, folder / "once.log")
     told.log(f"{live.seconds:.1f} s; now continuously, alone for {options.alone} s")
     report: dict[str, Any] = {"events": options.events, "live_seconds": live.seconds} | _beside(folder, command, options.alone)
+    timed([*command, "run", "--once"], REPOSITORY, folder / "settle.log")  # the run may have ended before its first snapshot after the swap
     report["times_live_speed"] = round(live.seconds / report["replay_seconds"], 2)
     report |= {name: _clean([*command, name]) for name in ("ledger", "verify")} | {"differing_rows": _differing(folder)}
     options.output.parent.mkdir(parents=True, exist_ok=True)
