@@ -23,6 +23,8 @@ class _Later(ModuleType):
     """Stands for a module. LazyLoader of Python 3.11 would import it at the import statement."""
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # whoever looks at all modules (inspect does) asks for these, and wants nothing of this one
+            raise AttributeError(name)
         return getattr(import_module(self.__name__), name)
 
 
