@@ -6,6 +6,7 @@ A kill is told by its seed and its phase, and comes again by `SEED=... ROUNDS=1 
 import argparse
 import json
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -101,14 +102,14 @@ def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--rounds", type=int, default=1)
     asked.add_argument("--seed", type=int, default=1)
-    asked.add_argument("--phase", default="", help="only phases whose name holds this")
+    asked.add_argument("--phase", default="", help="only phases whose name matches this regular expression")
     options = asked.parse_args()
     found: list[Outcome] = []
     for seed in range(options.seed, options.seed + options.rounds):
         with tempfile.TemporaryDirectory(prefix="tidemark-chaos-") as folder:
             this = begun(seed, Path(folder))
             for phase in PHASES:
-                if options.phase in phase.name:
+                if re.search(options.phase, phase.name):
                     found.append(disturbed(this, phase))
                     print(json.dumps(asdict(found[-1])), file=sys.stderr)
     RESULT.parent.mkdir(exist_ok=True)
