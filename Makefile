@@ -66,6 +66,10 @@ chaos: install ## kill a run in every phase, ROUNDS=1 times, each in a lake of i
 	$(call step,"seeds $(SEED) and on")
 	$(PY) -m tests.chaos.rounds --rounds $(ROUNDS) --seed $(SEED) --phase "$(PHASE)"
 
+.PHONY: kills
+kills: install ## kill a pipeline whose gate is closed, and a retry of the quarantine
+	KILLS=all $(PY) -m pytest -v tests/chaos/test_gate_kills.py tests/chaos/test_retry_kills.py
+
 .PHONY: damage
 damage: install ## damage each kind of file in each way, and see that it is refused, named or mended
 	DAMAGE=all $(PY) -m pytest -v tests/damage

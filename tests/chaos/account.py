@@ -58,6 +58,8 @@ def tables(plant: Plant) -> Tables:
     lake, found = plant.opened(), {}
     for name, key in KEYS.items():
         rows = DeltaTable(lake.table_path(name)).to_pandas()
+        if name == "ops.ledger":  # a retry corrects it by rows of its own
+            rows = rows.groupby(key, as_index=False).sum()
         history = ["revision"] if name in GOLD else []
         assert not rows.duplicated([*key, *history]).any(), name
         found[name] = rows.sort_values(history or key).drop_duplicates(key, keep="last")
