@@ -1,0 +1,32 @@
+"""Where the folders are that conf names."""
+
+import os
+from pathlib import Path
+from string import Template
+
+import yaml
+
+
+def absolute(folder: Path, path: str) -> Path:
+    """Relative paths start at the parent of the conf folder; `~` and `${VARIABLE}` expand.
+
+    Raises ValueError with the second half of a sentence for a path that cannot be resolved.
+    """
+    try:
+        expanded = os.path.expanduser(Template(path).substitute(os.environ))
+        return (folder.resolve().parent / expanded).resolve()
+    except KeyError as error:
+        raise ValueError(f"names the variable {error.args[0]}, which is not set; set it, or write the path out") from None
+    except ValueError:
+        raise ValueError("holds a $ that names no variable; write ${NAME}, or $$ for a dollar sign") from None
+    except (OSError, RuntimeError):
+        raise ValueError("cannot be resolved; look for links that lead in a circle") from None
+
+
+def lake_of(folder: Path) -> Path | None:
+    """The lake that a conf names, without a look at the rest, which takes a tenth of a second; None where `load` will say why."""
+    try:
+        pipeline = yaml.safe_load((folder / "pipeline.yml").read_text(encoding="utf-8"))
+        return absolute(folder, pipeline["lake"])
+    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
+        return None

@@ -1,0 +1,32 @@
+"""Where the sql-server of a lake is, for the commands of the user who started it."""
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Address:
+    """On 127.0.0.1. `process`: the id of the supervisor."""
+
+    port: int
+    token: str
+    process: int
+
+
+def address_file(lake: Path) -> Path:
+    """Below XDG_STATE_HOME; one for each lake."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return state / "tidemark" / "servers" / f"{hashlib.sha256(str(lake.resolve()).encode()).hexdigest()[:16]}.json"
+
+
+def address_of(lake: Path) -> Address | None:
+    """None where none runs."""
+    try:
+        address = Address(**json.loads(address_file(lake).read_text(encoding="utf-8")))
+        os.kill(address.process, 0)
+    except (FileNotFoundError, ProcessLookupError, ValueError):
+        return None
+    return address

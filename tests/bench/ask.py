@@ -1,0 +1,97 @@
+"""How soon a query is answered: `make bench-ask`, on the lake of `make demo`.
+
+Whole processes of `tidemark sql`, start included: Spark from cold, the fast engine from cold, the warm server; and what a question over
+HTTP takes.
+Rounds are paired: each round asks every engine once.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+REPOSITORY = Path(__file__).parents[2]
+sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
+
+from orchestration.conf.load import load  # noqa: E402
+from orchestration.query.address import address_of  # noqa: E402
+from orchestration.query.answer import Question  # noqa: E402
+from orchestration.query.client import ServerEngine  # noqa: E402
+from tests.bench.factory import TIDEMARK  # noqa: E402
+from tests.bench.processes import timed  # noqa: E402
+
+QUERIES = (
+    "select metric, count(*) as n, max(value) as highest from silver.readings group by metric order by metric",
+    "select entity, window_start, vector from gold.kitchen_vectors order by window_start desc, entity limit 5",
+    "select device_id, max(value) as highest from gold.kitchen_aggregates where metric = 'power' group by device_id order by device_id",
+)
+told = Console(stderr=True)
+
+
+def main() -> int:
+    """Measure and tell."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--conf", type=Path, default=REPOSITORY / "conf", help="of a lake that holds something")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--cold", type=int, default=5, help="rounds in which Spark is started as well")
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "artifacts" / "bench-ask.json")
+    options = parser.parse_args()
+    lake = load(options.conf).lake
+    if address_of(lake) is not None:
+        parser.error("a sql-server runs on this lake: stop it first")
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = _measured(options, lake, Path(folder))
+    report = {name: _spread(values) for name, values in seconds.items()}
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    Console().print_json(data=report)
+    return 0
+
+
+def _measured(options: argparse.Namespace, lake: Path, folder: Path) -> dict[str, list[float]]:
+    command, log = [*TIDEMARK, "--conf", str(options.conf)], folder / "log"
+    seconds: dict[str, list[float]] = {"spark_cold": [], "fast_cold": [], "server_cli": [], "server_http": []}
+    for round_ in range(options.cold):
+        told.log(f"cold {round_ + 1} of {options.cold}")
+        seconds["spark_cold"].append(timed([*command, "sql", "--engine", "spark", QUERIES[round_ % len(QUERIES)]], REPOSITORY, log).seconds)
+    server = subprocess.Popen([*command, "sql-server", "--port", "0"], cwd=REPOSITORY)
+    try:
+        while (address := address_of(lake)) is None:
+            time.sleep(0.2)
+        engine = ServerEngine(address)
+        for query in QUERIES:
+            engine.ask(Question(query))
+        for round_ in range(options.rounds):
+            query = QUERIES[round_ % len(QUERIES)]
+            seconds["server_cli"].append(timed([*command, "sql", "--engine", "server", query], REPOSITORY, log).seconds)
+            seconds["fast_cold"].append(timed([*command, "sql", "--engine", "fast", query], REPOSITORY, log).seconds)
+            begin = time.perf_counter()
+            engine.ask(Question(query))
+            seconds["server_http"].append(time.perf_counter() - begin)
+    finally:
+        server.terminate()
+        server.wait()
+    return seconds
+
+
+def _spread(seconds: Sequence[float]) -> dict[str, Any]:
+    parts = statistics.quantiles(seconds, n=20, method="inclusive") if len(seconds) > 1 else [0.0] * 19
+    return {
+        "p50": round(parts[9], 3),
+        "p95": round(parts[18], 3),
+        "min": round(min(seconds), 3),
+        "max": round(max(seconds), 3),
+        "n": len(seconds),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""Queries made at random, of what the fast engine knows: it answers as Spark does, or refuses; and never where Spark ends with an error.
+
+FAST=all asks 700 of them instead of 20, others each time.
+"""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from orchestration.lake import Lake
+from orchestration.query.answer import Limits, Question
+from orchestration.query.fast.engine import FastEngine
+from orchestration.query.refusal import RefusedError
+from orchestration.views import views
+from tests.orchestration.query.fast.answers import assert_same
+from tests.orchestration.query.fast.lake import edges
+from tests.orchestration.query.fast.queries_made import made
+
+IS_ALL = os.environ.get("FAST") == "all"
+
+
+@pytest.fixture(scope="module")
+def fast(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> FastEngine:
+    conf = edges(tmp_path_factory.mktemp("made"))
+    Lake(conf, spark).show(views(conf, None).values())
+    return FastEngine(conf, Limits())
+
+
+@settings(
+    max_examples=700 if IS_ALL else 20,
+    derandomize=not IS_ALL,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example, HealthCheck.data_too_large],
+)
+@given(query=made)
+def test_what_is_answered_is_what_spark_answers(fast: FastEngine, spark: SparkSession, query: str) -> None:
+    try:
+        found = fast.ask(Question(query)).rows
+    except RefusedError as refusal:
+        event(f"refused: {str(refusal).splitlines()[0][:60]}")
+        return
+    try:
+        expected = spark.sql(query).toArrow()
+    except PySparkException as error:
+        raise AssertionError(f"Spark ends with an error: {query}") from error
+    event("answered")
+    assert_same(found, expected, query)

@@ -1,0 +1,38 @@
+"""Landlock: what is started behind it cannot write, but where it may; what was there before can."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from orchestration.query import landlock
+
+pytestmark = pytest.mark.skipif(not landlock.is_there(), reason="this kernel has no Landlock")
+
+
+@pytest.mark.parametrize(
+    "command", ["echo no > {}", "rm {}", "mv {} {}.moved", "truncate -s 0 {}", "ln {} {}.link", "mkdir {}.folder", "touch {}.new"]
+)
+def test_a_process_behind_it_changes_nothing_outside(tmp_path: Path, command: str) -> None:
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "file").write_text("kept")
+    codes: list[int] = []
+
+    def attempt() -> None:
+        codes.append(subprocess.run(["sh", "-c", command.format(*[tmp_path / "file"] * 2)], check=False, capture_output=True).returncode)
+        codes.append(subprocess.run(["sh", "-c", f"echo yes > {tmp_path}/scratch/file"], check=False).returncode)
+
+    landlock.without_write_access(attempt, [tmp_path / "scratch"])
+    assert codes[0] != 0
+    assert codes[1] == 0
+    assert {file.name for file in tmp_path.iterdir()} == {"file", "scratch"}
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_the_threads_that_are_there_can_write_and_what_it_raises_comes_out(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise ValueError("told")
+
+    with pytest.raises(ValueError, match="told"):
+        landlock.without_write_access(fail, [tmp_path])
+    (tmp_path / "file").write_text("written")

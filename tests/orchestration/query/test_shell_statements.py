@@ -1,0 +1,91 @@
+"""Statements of a text: a semicolon ends one, unless a string, a name in backticks or a comment holds it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestration.query.fast.tokens import tokens
+from orchestration.query.shell_statements import split, statements
+
+HOLDING = [
+    "'a;b'",
+    "'it''s; '",
+    "'\\'; '",
+    '"a;b"',
+    '"\\";"',
+    '";""; "',
+    "`a;b`",
+    "`a``;`",
+    "/* ; */",
+    "/* /* ; */ ; */",
+    "-- ;\n",
+    "-- a \\\n ; b\n",
+]
+"""Pieces of a statement with a semicolon inside that ends nothing."""
+PIECES = [
+    *HOLDING,
+    "select",
+    " ",
+    "\n",
+    "1",
+    "from t",
+    "r'a\\'",
+    "a.b",
+    "''",
+    '""',
+    "/**/",
+    "/*+ broadcast(t) */",
+    "\\",
+    "$",
+    "ß",
+    "-",
+    "/",
+    "*",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("select 1", ["select 1"]),
+        ("select 1; select 2;\n", ["select 1", "select 2"]),
+        (" ; ;\n;", []),
+        ("-- nothing\n/* at all */", []),
+        ("select 1 -- one; not two\n; select 2 /* ; */ ", ["select 1 -- one; not two", "select 2 /* ; */"]),
+        ("select 'a; b' as `c;d`, \"e;\" ; select 'it''s; \\'; '", ["select 'a; b' as `c;d`, \"e;\"", "select 'it''s; \\'; '"]),
+        ("select '\\\\'; select 2", ["select '\\\\'", "select 2"]),
+        ("select 1 /* /* ; */ ; */; select 2", ["select 1 /* /* ; */ ; */", "select 2"]),
+        ("select 'open; select 2; ", ["select 'open; select 2;"]),
+        ("select 1 /* open; select 2;", ["select 1 /* open; select 2;"]),
+        ("select r'\\'; select 2", ["select r'\\'", "select 2"]),
+        ("", []),
+    ],
+)
+def test_a_semicolon_ends_a_statement_where_it_stands_by_itself(text: str, found: list[str]) -> None:
+    assert statements(text) == found
+
+
+@given(st.lists(st.lists(st.sampled_from(PIECES), min_size=1, max_size=6), max_size=6))
+def test_statements_put_together_come_apart_again(made: list[list[str]]) -> None:
+    # With a space between them, pieces do not become something else together.
+    each = [" ".join(pieces) + "\n" for pieces in made]
+    expected = [text.strip() for text in each if any(token.kind not in {"space", "comment"} for token in tokens(text))]
+    assert statements(";".join(each)) == expected
+
+
+@given(st.text(alphabet="abc;'\"`\\-/*\n r1"))
+def test_nothing_of_a_text_is_lost_or_made_up(text: str) -> None:
+    assert "".join(token.text for token in tokens(text)) == text
+    found, rest = split(text)
+    left = text
+    for statement in found:
+        before, _, left = left.partition(statement)
+        assert all(token.kind in {"space", "comment"} or token.text == ";" for token in tokens(before))
+    assert left.endswith(rest)
+
+
+@given(st.text(alphabet="ab;'\"`\\-/*\n", max_size=30), st.text(alphabet="ab;'\"`\\-/*\n", max_size=30))
+def test_what_was_ended_stays_so_whatever_comes_behind(text: str, more: str) -> None:
+    found, _ = split(text + ";")
+    if len(found) > len(split(text)[0]) and split(text + ";")[1] == "":
+        assert split(text + ";" + more)[0][: len(found)] == found

@@ -1,0 +1,73 @@
+"""Turns: so many at once, users one after the other, and nobody is forgotten."""
+
+import asyncio
+
+import pytest
+
+from orchestration.query.refusal import RefusedError
+from orchestration.query.turns import Turns
+
+
+async def answered(turns: Turns, user: str, order: list[str], until: asyncio.Event | None = None) -> None:
+    async with turns.turn(user):
+        order.append(user)
+        await (until.wait() if until else asyncio.sleep(0))
+
+
+def test_a_user_with_many_questions_does_not_keep_another_waiting() -> None:
+    async def ask() -> list[str]:
+        turns, order = Turns(at_once=2, longest_queue=10), list[str]()
+        many = [answered(turns, "many", order) for _ in range(6)]
+        await asyncio.gather(*many, answered(turns, "one", order))
+        return order
+
+    order = asyncio.run(ask())
+    assert len(order) == 7
+    assert order.index("one") <= 2
+
+
+def test_endless_questions_of_a_user_leave_room_for_others() -> None:
+    async def ask() -> list[str]:
+        turns, order, never = Turns(at_once=4, longest_queue=10), list[str](), asyncio.Event()
+        endless = [asyncio.create_task(answered(turns, "endless", order, never)) for _ in range(4)]
+        await asyncio.sleep(0)
+        await asyncio.gather(*(answered(turns, "other", order) for _ in range(5)))
+        told = list(order)
+        never.set()
+        await asyncio.gather(*endless)
+        assert len(order) == 9
+        return told
+
+    assert sorted(asyncio.run(ask())) == ["endless"] * 2 + ["other"] * 5
+
+
+def test_who_leaves_the_queue_takes_no_turn() -> None:
+    async def ask() -> list[str]:
+        turns, order, first = Turns(at_once=1, longest_queue=10), list[str](), asyncio.Event()
+        at_work = asyncio.create_task(answered(turns, "a", order, first))
+        await asyncio.sleep(0)
+        left = asyncio.create_task(answered(turns, "b", order))
+        await asyncio.sleep(0)
+        left.cancel()
+        waiting = asyncio.create_task(answered(turns, "c", order))
+        await asyncio.sleep(0)
+        first.set()
+        await asyncio.gather(at_work, waiting)
+        return order
+
+    assert asyncio.run(ask()) == ["a", "c"]
+
+
+def test_a_queue_has_an_end() -> None:
+    async def ask() -> None:
+        turns, order, first = Turns(at_once=1, longest_queue=1), list[str](), asyncio.Event()
+        tasks = [asyncio.create_task(answered(turns, "a", order, first)) for _ in range(2)]
+        await asyncio.sleep(0)
+        try:
+            with pytest.raises(RefusedError, match="1 queries of a wait already"):
+                await answered(turns, "a", order)
+        finally:
+            first.set()
+            await asyncio.gather(*tasks)
+
+    asyncio.run(ask())
