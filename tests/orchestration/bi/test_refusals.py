@@ -1,0 +1,86 @@
+"""What the two commands say when they cannot, or should not, start: a sentence with the way out, and no Spark."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestration.bi.provisions import java_home
+from orchestration.cli.app import exit_code
+from orchestration.conf.starter import write_starter
+
+COMMANDS = ["thrift-server", "connect-server"]
+
+
+@pytest.fixture
+def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A lake that is not there yet."""
+    write_starter(tmp_path / "conf")
+    (tmp_path / "lake").mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return str(tmp_path / "conf")
+
+
+@pytest.fixture
+def port() -> Iterator[str]:
+    """One that somebody has."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield str(server.getsockname()[1])
+
+
+def free() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return str(server.getsockname()[1])
+
+
+def last_line(capsys: pytest.CaptureFixture[str]) -> str:
+    told = capsys.readouterr()
+    assert told.out == ""
+    return told.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_without_bubblewrap_they_do_not_start(
+    command: str, conf: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(java_home()))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert exit_code(["--conf", conf, command, "--port", free()]) == 4
+    assert "install bubblewrap (Debian and Ubuntu: `apt-get install bubblewrap`)" in last_line(capsys)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_port_that_somebody_has_is_told_at_once(command: str, conf: str, port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["--conf", conf, command, "--port", port]) == 4
+    assert last_line(capsys) == f"tidemark: port {port} of 127.0.0.1 cannot be had (Address already in use): give another one with --port."
+    assert exit_code(["--conf", conf, command, "--port", free(), "--host", "no.such.host.invalid"]) == 4
+    assert last_line(capsys).startswith("tidemark: no.such.host.invalid is no address of this machine")
+
+
+def test_a_snapshot_that_is_not_there_is_told(conf: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["--conf", conf, "thrift-server", "--port", free(), "--snapshot", "7"]) == 4
+    assert last_line(capsys) == "tidemark: there is no snapshot 7; there is none yet."
+
+
+def test_a_token_that_others_can_read_is_refused(conf: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "token").write_text("word\n")
+    (tmp_path / "token").chmod(0o644)
+    assert exit_code(["--conf", conf, "connect-server", "--port", free(), "--token-file", str(tmp_path / "token")]) == 4
+    assert f"chmod 600 {tmp_path}/token" in last_line(capsys)
+
+
+@pytest.mark.parametrize(
+    "flags", [["--snapshot", "1", "--newest"], ["--memory", "lots"], ["--scratch", "1"], ["--port", "0"], ["--seconds", "-1"]]
+)
+def test_what_makes_no_sense_is_wrong_usage(flags: list[str], conf: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["--conf", conf, "thrift-server", *flags]) == 2
+    capsys.readouterr()
+
+
+def test_without_a_fence_is_said_in_capitals(conf: str, port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exit_code(["--conf", conf, "thrift-server", "--port", port, "--without-a-fence", "--host", "0.0.0.0"])
+    told = capsys.readouterr().err
+    assert "WITHOUT A FENCE: whoever is let in can run any command as you" in told
+    assert "AND WITHOUT A PASSWORD for other users of this machine" in told
+    assert "pass unencrypted between 0.0.0.0 and the clients" in told
