@@ -1,0 +1,4 @@
+{#- Schemas are named as written: `staging`, and not `marts_staging`. -#}
+{% macro generate_schema_name(custom_schema_name, node) -%}
+  {{ (custom_schema_name or target.schema) | trim }}
+{%- endmacro %}

@@ -1,0 +1,36 @@
+"""`tidemark dbt`: build, test and document the marts."""
+
+from typing import Any
+
+import click
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    no_args_is_help=True,
+)
+@click.option("--drop", "dropped", multiple=True, metavar="NAME", help="Give up this mart first, with all that it held; may be said again.")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def command(obj: dict[str, Any], dropped: tuple[str, ...], arguments: tuple[str, ...]) -> int:
+    """Run a command of dbt on the newest snapshot of the lake: build, test, docs generate, source freshness, show, ls and so on.
+
+    All that follows goes to dbt as it is; `tidemark dbt build --help` is dbt's. The project is the one that Tidemark ships, or the one
+    that dbt.project in pipeline.yml names. Safe beside a running pipeline.
+
+    \b
+    When a build of all models has come to its end without an error, its marts and the snapshot are recorded together in ops.marts, and
+    `tidemark sql` joins marts and gold at that snapshot. Until then readers see the marts as they were.
+    A mart that was built before and is gone or damaged is never replaced in silence: restore it, or give it up with --drop.
+    Exit codes: 0 done; 1 models or tests failed; 2 wrong usage, conf or project; 3 another `tidemark dbt` runs; 4 it broke.
+
+    \b
+    Examples:
+      tidemark dbt build
+      tidemark dbt test --select hourly
+      tidemark dbt --drop device_history build
+    """
+    from orchestration.dbt.build import run
+    from orchestration.lake import Lake
+
+    return run(Lake.open(obj["conf"]), arguments, dropped, lambda line: click.echo(line, err=True))

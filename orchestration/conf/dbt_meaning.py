@@ -1,0 +1,26 @@
+"""What section `dbt` of pipeline.yml means: a folder that dbt would take for a project."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from orchestration.conf.mistake import shown
+from orchestration.conf.place import absolute
+from orchestration.conf.structure import Finding
+
+AT = ("dbt", "project")
+
+
+def check_dbt(folder: Path, dbt: Mapping[str, Any]) -> Iterator[Finding]:
+    """`dbt` is what is well formed of the section."""
+    project = dbt.get("project")
+    if project is None:
+        return
+    try:
+        path = absolute(folder, project)
+    except ValueError as error:
+        yield Finding(AT, f"dbt.project {error}")
+        return
+    if not (path / "dbt_project.yml").is_file():
+        text = f"dbt.project is {shown(project)}, where no dbt_project.yml lies; name the folder of a dbt project, or leave it out"
+        yield Finding(AT, text)

@@ -1,0 +1,22 @@
+"""What no build that can be asked needs any more of the marts is removed, by the process that writes them and holds their lease."""
+
+from datetime import datetime
+from pathlib import Path
+
+from orchestration import marts
+from orchestration.dbt.targets import folder, versions
+from orchestration.snapshots import all_snapshots
+from orchestration.upkeep.retention import Needs, removable_files, removable_log
+
+
+def clean(lake: Path, before: datetime, now: datetime) -> None:
+    """Files and log entries of marts; what was superseded after `before` stays in any case. Builds of expired snapshots are forgotten."""
+    asked = {each.snapshot_id for each in all_snapshots(lake)} | marts.needed_snapshots(lake)
+    marts.forget_builds(lake, {each.snapshot_id for each in marts.builds(lake)} - asked)
+    kept = marts.builds(lake)
+    for name in versions(lake):
+        place = folder(lake) / name.split(".", 1)[1]
+        needs = Needs(sorted({each.versions[name] for each in kept if name in each.versions}), None, before)
+        for file in (*removable_files(place, needs, now), *removable_log(place, needs)):
+            file.unlink(missing_ok=True)
+            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)

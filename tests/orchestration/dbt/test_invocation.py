@@ -1,0 +1,51 @@
+"""What a command line of dbt means to us, and what its end means to a shell."""
+
+import pytest
+
+from orchestration.dbt.invocation import Call
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("build", "build"),
+        ("--quiet build --select hourly", "build"),
+        ("--log-level debug run -s test", "run"),  # debug is a command too, but here it is a value
+        ("--log-level=debug test", "test"),
+        ("docs generate", "docs"),
+        ("bulid", None),
+        ("", None),
+    ],
+)
+def test_the_command_is_the_first_word_that_is_no_option_and_no_value_of_one(line: str, command: str | None) -> None:
+    assert Call.of(line.split()).command == command
+
+
+@pytest.mark.parametrize(
+    ("line", "writes", "is_offline", "makes_views"),
+    [
+        ("build", True, False, True),
+        ("run --select hourly", True, False, False),
+        ("run --exclude=hourly", True, False, False),
+        ("snapshot", True, False, False),
+        ("seed", True, False, False),
+        ("retry", True, False, False),
+        ("run-operation some_macro", True, False, False),
+        ("test", False, False, False),
+        ("source freshness", False, False, False),
+        ("docs generate", False, False, False),
+        ("docs serve", False, True, False),
+        ("ls --output json", False, True, False),
+        ("deps", False, True, False),
+        ("bulid", False, True, False),
+    ],
+)
+def test_only_what_may_write_marts_is_guarded_and_what_needs_no_table_starts_no_spark(
+    line: str, writes: bool, is_offline: bool, makes_views: bool
+) -> None:
+    call = Call.of(line.split())
+    assert (call.writes, call.is_offline, call.makes_views) == (writes, is_offline, makes_views)
+
+
+def test_what_decides_what_the_project_is_goes_to_every_command() -> None:
+    assert Call.of(["build", "--vars", "{a: 1}", "-s", "x", "--target=lake"]).of_parsing == ["--vars", "{a: 1}", "--target=lake"]

@@ -1,0 +1,120 @@
+"""What a build that can be asked needs stays: its snapshot, whatever maintenance forgets, and its versions of the marts; all else goes."""
+
+import os
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from orchestration import generations, snapshots
+from orchestration.conf.model import Conf
+from orchestration.dbt import upkeep
+from orchestration.errors import TidemarkError
+from orchestration.generations import Generation
+from orchestration.lake import Lake
+from orchestration.marts import Build, builds, cut_for, needed_snapshots, record
+from orchestration.upkeep import maintenance
+from tests.lakes import conf
+from tests.orchestration.upkeep.by_hand import batch, pinned
+
+NOW = datetime.now(UTC)
+LONG_AGO = timedelta(days=1000)
+QUERY = "select * from marts.hourly"
+
+
+def build(lake: Path, number: int, snapshot_id: int, version: int, generation: int = 1) -> None:
+    record(lake, Build(number, NOW, snapshot_id, generation, {"marts.hourly": version}))
+
+
+def commit(lake: Path, number: int) -> None:
+    """The one row of the mart becomes another."""
+    write_deltalake(lake / "marts" / "hourly", pa.table({"n": [number]}), mode="overwrite")
+
+
+def row(lake: Path, version: int) -> list[int]:
+    found: list[int] = pa.table(DeltaTable(lake / "marts" / "hourly", version).to_pyarrow_table())["n"].to_pylist()
+    return found
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Conf:
+    """Four snapshots, a day apart."""
+    found = conf(tmp_path)
+    for number in range(4):
+        batch(found, number)
+        pinned(found, number, NOW - timedelta(days=4 - number))
+        commit(found.lake, number)
+    return found
+
+
+def test_the_snapshot_of_the_newest_build_of_each_generation_never_expires(made: Conf) -> None:
+    for number, (snapshot_id, generation) in enumerate([(0, 1), (1, 1), (2, 2)]):
+        build(made.lake, number, snapshot_id, snapshot_id, generation)
+    assert needed_snapshots(made.lake) == {1, 2}
+    known = snapshots.all_snapshots(made.lake)
+    gone = snapshots.expired(known, timedelta(0), NOW + LONG_AGO, needed_snapshots(made.lake))
+    assert [each.snapshot_id for each in gone] == [0]
+
+
+def test_maintenance_leaves_the_snapshot_of_the_newest_build_and_every_file_of_marts(made: Conf) -> None:
+    build(made.lake, 0, 1, 1)
+    files = sorted((made.lake / "marts").rglob("*"))
+    for _ in range(2):
+        list(maintenance.maintain(Lake(made), NOW + LONG_AGO, lambda _: nullcontext()))
+    assert [each.snapshot_id for each in snapshots.all_snapshots(made.lake)] == [1, 3]
+    assert sorted((made.lake / "marts").rglob("*")) == files
+    cut = cut_for(made.lake, QUERY)
+    assert cut is not None
+    assert (cut.snapshot_id, cut.versions["marts.hourly"]) == (1, 1)
+    silver = DeltaTable(made.lake / "silver" / "readings", cut.versions["silver.readings"]).to_pyarrow_table()
+    assert sorted(pa.table(silver)["bronze_batch"].to_pylist()) == [0, 1]
+
+
+def test_files_of_marts_go_once_no_build_that_can_be_asked_has_them(made: Conf) -> None:
+    for number in (0, 2):
+        build(made.lake, number, number, number)
+    upkeep.clean(made.lake, NOW - LONG_AGO, NOW)  # all of it was superseded within the retention
+    assert [row(made.lake, version) for version in range(4)] == [[0], [1], [2], [3]]
+    upkeep.clean(made.lake, NOW + LONG_AGO, NOW + LONG_AGO)
+    assert [row(made.lake, version) for version in (0, 2, 3)] == [[0], [2], [3]]  # of two builds, and the newest
+    with pytest.raises(FileNotFoundError):
+        row(made.lake, 1)
+    DeltaTable(made.lake / "ops" / "snapshots").delete("snapshot_id = 0")
+    upkeep.clean(made.lake, NOW + LONG_AGO, NOW + LONG_AGO)
+    assert [each.build for each in builds(made.lake)] == [2]
+    assert [row(made.lake, version) for version in (2, 3)] == [[2], [3]]
+    assert len([file for file in os.listdir(made.lake / "marts" / "hourly") if file.endswith(".parquet")]) == 2
+
+
+def test_readers_see_the_newest_build_of_the_generation_that_serves_and_before_there_is_one_the_newest(made: Conf) -> None:
+    build(made.lake, 0, 0, 0)
+    build(made.lake, 1, 1, 1)
+    for swap, (generation, seen) in enumerate([(2, 1), (2, 2), (1, 1)]):
+        generations.propose(made.lake, Generation(swap + 1, generation, cause="test"))
+        generations.swap(made.lake, NOW)
+        if (generation, seen) == (2, 2):
+            build(made.lake, 2, 2, 2, generation=2)
+        cut = cut_for(made.lake, QUERY)
+        assert cut is not None
+        assert cut.snapshot_id == seen, (generation, seen)
+
+
+def test_marts_of_a_snapshot_that_has_none_are_refused_with_those_that_have_some(made: Conf) -> None:
+    with pytest.raises(TidemarkError, match=r"^there are no marts yet: build them with `tidemark dbt build`"):
+        cut_for(made.lake, QUERY)
+    build(made.lake, 0, 1, 1)
+    with pytest.raises(TidemarkError, match=r"^no marts were built of snapshot 3; the newest that have some are 1\."):
+        cut_for(made.lake, QUERY, 3)
+    newest = cut_for(made.lake, "select 'marts of bronze' from bronze.events")
+    assert newest is not None
+    assert newest.snapshot_id == 3
+
+
+def test_a_hundred_builds_are_few_files(made: Conf) -> None:
+    for number in range(102):
+        build(made.lake, number, 1, 1)
+    assert len(DeltaTable(made.lake / "ops" / "marts").file_uris()) < 10
+    assert [each.build for each in builds(made.lake)] == list(range(102))
