@@ -47,13 +47,24 @@ demo: install ## simulate 240,000 events, bring them through all layers, show th
 	$(TIDEMARK) verify
 	$(call step,"tidemark sql: the latest vectors of the kitchen")
 	$(TIDEMARK) sql "select entity, window_start, vector, missing from gold.kitchen_vectors order by window_start desc, entity limit 5"
+	$(call step,"tidemark dbt build: marts of that snapshot")
+	$(TIDEMARK) dbt --quiet build
+	$(call step,"tidemark sql: a mart beside gold, of one snapshot")
+	$(TIDEMARK) sql "select mart.day, mart.device_id, mart.readings as in_the_mart, sum(gold.count) as in_gold, round(mart.value) as watts \
+	  from marts.daily mart join gold.kitchen_aggregates gold on gold.device_id = mart.device_id and gold.metric = mart.metric and to_date(gold.window_start) = mart.day \
+	  where mart.device_group = 'kitchen' and mart.metric = 'power' group by all order by watts desc limit 5"
 	$(call step,"tidemark plot kitchen")
 	$(TIDEMARK) plot kitchen
 	$(call step,"tidemark quality: what was expected and what was found")
 	$(TIDEMARK) quality
 
+.PHONY: bubblewrap
+bubblewrap: ## the fence of the BI servers, a Debian package; installed where it is missing and you are root
+	@command -v bwrap >/dev/null || test "$$(id -u)" != 0 || { apt-get update -qq && apt-get install -y -qq bubblewrap >/dev/null; }
+	@command -v bwrap >/dev/null || echo "bubblewrap is missing: its tests are left out; install the package as root" >&2
+
 .PHONY: test
-test: install ## all tests, file by file on two processes
+test: install bubblewrap ## all tests, file by file on two processes
 	$(PY) -m pytest --numprocesses=2 --dist=loadfile
 
 ROUNDS ?= 1
@@ -88,6 +99,19 @@ cuts: install ## read snapshots while a run writes, compacts and removes: no cut
 planted: install ## switch off each protection in turn, and see that verify, the ledger or a test notices
 	PLANTED=all $(PY) -m pytest -v -rP tests/planted
 
+.PHONY: fast
+fast: install ## ask the fast engine and Spark 700 queries made at random: it answers the same, or refuses
+	FAST=all $(PY) -m pytest -v tests/orchestration/query/fast/test_fast_made.py
+
+READS ?= 1000
+.PHONY: bi
+bi: install bubblewrap ## READS=1000 reads over two tables by BI servers, sql-server and fast engine while both are written; and what BI clients may take
+	BI=all READS=$(READS) $(PY) -m pytest -v -rP tests/orchestration/bi
+
+.PHONY: dbt
+dbt: install ## kill builds of marts at eight places: the next one makes what a full rebuild makes
+	DBT=all $(PY) -m pytest -v tests/orchestration/dbt
+
 .PHONY: defects
 defects: install ## plant each of twelve defects, see that the quality report names it alone, and that 20 clean plants raise no alarm
 	DEFECTS=all $(PY) -m pytest -v tests/orchestration/quality/test_measures_defects.py
@@ -114,6 +138,10 @@ bench-replay: install ## 2,000,000 events replayed while live ingestion goes on:
 .PHONY: bench-shuffled
 bench-shuffled: install ## the 2,000,000 events as eight files in a shuffled order, one a micro-batch: is anything lost, is gold what a batch job makes?
 	$(PY) tests/bench/shuffled.py
+
+.PHONY: bench-ask
+bench-ask: install ## after make demo: how soon `tidemark sql` answers: Spark and the fast engine from cold, the warm server
+	$(PY) tests/bench/ask.py
 
 ROOM ?= room/landing
 .PHONY: room

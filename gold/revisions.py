@@ -5,11 +5,6 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-WINDOW_KEY = ("device_id", "metric", "window_end")
-"""Of a row of gold.<group>_aggregates, beside its revision."""
-VECTOR_KEY = ("entity", "window_end")
-"""Of a row of gold.<group>_vectors, beside its revision."""
-
 
 def latest(history: DataFrame, key: Sequence[str]) -> DataFrame:
     """The highest revision of each key. Amended keys are few: they are looked up, the table is not sorted."""

@@ -40,3 +40,8 @@ LATE = """
   gold_batch BIGINT COMMENT 'micro-batch that found the window closed'
 """
 """Grain: one reading of silver.readings and one window of it that was closed for the group when it came. Append only."""
+
+WINDOW_KEY = ("device_id", "metric", "window_end")
+"""Of a row of gold.<group>_aggregates, beside its revision."""
+VECTOR_KEY = ("entity", "window_end")
+"""Of a row of gold.<group>_vectors, beside its revision."""

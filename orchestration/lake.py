@@ -1,5 +1,6 @@
 """A lake opened: its conf, its folders, its session and its tables by name."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -12,9 +13,9 @@ from orchestration.engine.jars import fetched
 from orchestration.engine.java import require_java
 from orchestration.engine.session import INTERPRETED, spark_session
 from orchestration.generations import Generation, serving
-from orchestration.snapshots import chosen
+from orchestration.marts import cut_for
 from orchestration.tables import Table, tables
-from orchestration.views import views
+from orchestration.views import View, views
 
 
 class Lake:
@@ -68,12 +69,17 @@ class Lake:
         return self.spark.read.format("delta").load(str(self.table_path(name)))
 
     def sql(self, query: str, snapshot: int | None = None, at: datetime | None = None) -> DataFrame:
-        """Rows of a query over one snapshot, of that id or the newest at that instant; the newest one by default.
+        """Rows of a query over one snapshot, of that id or the newest at that instant; by default the newest (see marts.cut_for).
 
         Tables that no snapshot pins (ops, quality, the registry) are read in their latest version, and so is everything in a lake
         without snapshots.
         """
-        for name, select in views(self.conf, chosen(self.conf.lake, snapshot, at), query).items():
-            self.spark.sql(f"create database if not exists `{name.split('.', 1)[0]}`")
-            self.spark.sql(f"create or replace view `{name.replace('.', '`.`', 1)}` as {select}")
+        self.show(view for view in views(self.conf, cut_for(self.conf.lake, query, snapshot, at)).values() if view.is_meant(query))
         return self.spark.sql(query)
+
+    def show(self, views: Iterable[View]) -> None:
+        """Make them views of the session, which costs a look at the log of each table."""
+        for view in views:
+            database, table = view.name.split(".", 1)
+            self.spark.sql(f"create database if not exists `{database}`")
+            self.spark.sql(f"create or replace view `{database}`.`{table}` as {view.spark()}")

@@ -4,7 +4,7 @@ A cut is a prefix of bronze: gold of every stream is at exactly that prefix, and
 it; what they hold beyond it is left out by bronze_batch. A row is written last, so a crash before it leaves the cut before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -71,13 +71,14 @@ def chosen(lake: Path, snapshot_id: int | None = None, at: datetime | None = Non
     return Snapshot(**found[0]) if found else None
 
 
-def expired(known: Sequence[Snapshot], retain: timedelta, now: datetime) -> list[Snapshot]:
+def expired(known: Sequence[Snapshot], retain: timedelta, now: datetime, needed: Collection[int] = ()) -> list[Snapshot]:
     """Those whose next one was taken longer ago than `retain`: until then a reader may have begun to ask them as the newest.
 
-    The newest of a generation never expires: a rollback pins it again.
+    The newest of a generation never expires: a rollback pins it again. Nor do `needed` ones, by their ids (marts.needed_snapshots).
     """
-    newest = {each.generation: each for each in known}
-    return [each for each, following in pairwise(known) if following.at <= now - retain and newest[each.generation] != each]
+    kept = {each.generation: each.snapshot_id for each in known}
+    past = [each for each, following in pairwise(known) if following.at <= now - retain]
+    return [each for each in past if each.snapshot_id not in {*kept.values(), *needed}]
 
 
 def _is_followed(lake: Path, snapshot: Snapshot) -> bool:

@@ -5,6 +5,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -179,13 +180,9 @@ def test_every_package_is_listed_in_pyproject() -> None:
 
 def test_every_data_file_of_a_package_is_shipped() -> None:
     data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
-    lost = [
-        str(file.relative_to(ROOT))
-        for file in FILES
-        if room_of(file) in {*ROOMS, "conf"} and file.suffix != ".py"
-        if not any(file.match(pattern) for pattern in data.get(".".join(file.relative_to(ROOT).parent.parts), []))
-    ]
-    assert lost == []
+    patterns = [f"{package.replace('.', '/')}/{pattern.replace('**/', '')}" for package, found in data.items() for pattern in found]
+    files = [str(file.relative_to(ROOT)) for file in FILES if room_of(file) in {*ROOMS, "conf"} and file.suffix != ".py"]
+    assert [file for file in files if not any(fnmatch(file, pattern) for pattern in patterns)] == []
 
 
 @pytest.mark.parametrize("pattern", [HOSTS, MACHINE_PATHS], ids=["registry", "machine path"])

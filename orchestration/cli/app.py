@@ -37,6 +37,10 @@ COMMANDS = {
     "quarantine": "List and show what breaks a rule, and judge it again.",
     "maintain": "Make small files large, remove what no snapshot needs any more.",
     "sql": "Answer a query over the tables.",
+    "sql-server": "Answer queries over HTTP, from a Spark that stays warm.",
+    "dbt": "Build, test and document the marts.",
+    "thrift-server": "Serve JDBC and ODBC clients, behind a fence of the operating system.",
+    "connect-server": "Serve notebooks by Spark Connect, behind the same fence.",
     "quality": "Check the tables against their expectations, and write a report.",
     "plot": "Draw the vectors of a device group over time.",
     "devices": "Load and list the device registry.",
@@ -54,7 +58,7 @@ class LazyCommands(click.Group):
         """The command, imported now; None where there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"orchestration.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"orchestration.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -86,6 +90,9 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our stdout has seen enough, as in `tidemark sql ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)  # or the flush at the end would complain
         code = 0
+    if "datafusion" in sys.modules:  # its threads abort a Python that ends under them (measured: after every query)
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 

@@ -34,12 +34,14 @@ def command(obj: dict[str, Any], dry_run: bool, format: str) -> int | None:
     from orchestration.flows import streams
     from orchestration.lake import Lake
     from orchestration.lock import sole_writer
+    from orchestration.marts import needed_snapshots
     from orchestration.snapshots import all_snapshots, expired
     from orchestration.streaming.queries import Gate
     from orchestration.upkeep.maintenance import COLUMNS, maintain, needed_care
 
     lake, now = Lake.open(obj["conf"]), datetime.now(UTC)
-    past = expired(all_snapshots(lake.conf.lake), timedelta(seconds=lake.conf.maintenance.retain_seconds), now)
+    retain = timedelta(seconds=lake.conf.maintenance.retain_seconds)
+    past = expired(all_snapshots(lake.conf.lake), retain, now, needed_snapshots(lake.conf.lake))
     click.echo(f"{len(past)} snapshots have expired", err=True)
     if dry_run:
         show([care.as_row() for care in needed_care(lake, now)], format, COLUMNS)

@@ -7,7 +7,7 @@ from typing import Any
 from expectations.rule import Rule
 from gold.spec import Group, Late, Vector
 from orchestration.conf.model import Conf, Device, Engine, GateMode, Maintenance, Quality, Reference, Source
-from orchestration.conf.paths import absolute
+from orchestration.conf.place import absolute
 from orchestration.conf.quality_meaning import instant
 from silver.spec import Aggregation, Conversion, Metric, Origin, Policy, Shape, Time, Unknown
 
@@ -32,6 +32,7 @@ def build(folder: Path, settings: Mapping[str, dict[str, Any]]) -> Conf:
         rules=tuple(Rule(name, rule["holds"].strip()) for name, rule in (settings["rules"]["rules"] or {}).items()),
         maintenance=Maintenance(**{key: float(value) for key, value in pipeline.get("maintenance", {}).items()}),
         quality=_quality(pipeline.get("quality", {})),
+        dbt_project=_dbt_project(folder, pipeline.get("dbt", {}).get("project")),
     )
 
 
@@ -61,6 +62,10 @@ def _quality(quality: Mapping[str, Any]) -> Quality:
         webhook=quality.get("webhook"),
         reference=None if reference is None else Reference(instant(reference["from"]), instant(reference["until"])),
     )
+
+
+def _dbt_project(folder: Path, project: str | None) -> Path | None:
+    return None if project is None else absolute(folder, project)
 
 
 def _source(folder: Path, name: str, source: Mapping[str, Any]) -> Source:

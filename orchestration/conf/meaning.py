@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orchestration.conf.dbt_meaning import check_dbt
 from orchestration.conf.document import Document, Step
 from orchestration.conf.group_meaning import check_devices, check_groups
 from orchestration.conf.mistake import Mistake, shown
@@ -39,12 +40,9 @@ class Written:
 def check_meaning(folder: Path, written: Mapping[str, Written]) -> Iterator[Mistake]:
     """`written` is by file name without its ending; files that cannot be read are absent, and nobody misses what they would declare."""
     entries = {name: file.entries(name) for name, file in written.items()}
-    policy = written["pipeline"].entries("policy") if "pipeline" in written else {}
-    engine = written["pipeline"].entries("engine") if "pipeline" in written else {}
-    quality = written["pipeline"].entries("quality") if "pipeline" in written else {}
     declared = Declared.of({name: file.document.data for name, file in written.items()})
     by_file = {
-        "pipeline": [*_check_policy(policy, declared), *_check_engine(engine), *check_quality(folder, quality, declared)],
+        "pipeline": _check_pipeline(folder, written["pipeline"], declared) if "pipeline" in written else (),
         "sources": check_sources(entries.get("sources", {}), declared),
         "metrics": _check_metrics(entries.get("metrics", {})),
         "devices": check_devices(entries.get("devices", {}), declared),
@@ -56,6 +54,13 @@ def check_meaning(folder: Path, written: Mapping[str, Written]) -> Iterator[Mist
     for name, finding in found:
         document = written[name].document
         yield Mistake(document.file, document.line(finding.path), finding.text)
+
+
+def _check_pipeline(folder: Path, pipeline: Written, declared: Declared) -> Iterator[Finding]:
+    yield from _check_policy(pipeline.entries("policy"), declared)
+    yield from _check_engine(pipeline.entries("engine"))
+    yield from check_quality(folder, pipeline.entries("quality"), declared)
+    yield from check_dbt(folder, pipeline.entries("dbt"))
 
 
 def _check_policy(policy: Mapping[str, Any], declared: Declared) -> Iterator[Finding]:

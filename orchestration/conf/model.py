@@ -94,7 +94,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class Conf:
-    """`folder` is the conf folder; relative paths in conf start at its parent."""
+    """`folder` is the conf folder; relative paths in conf start at its parent. `dbt_project` None: that of Tidemark alone."""
 
     folder: Path
     pipeline: str
@@ -108,3 +108,4 @@ class Conf:
     rules: tuple[Rule, ...]
     maintenance: Maintenance = Maintenance()
     quality: Quality = Quality()
+    dbt_project: Path | None = None

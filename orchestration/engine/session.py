@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -47,12 +47,17 @@ HEAP_STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStor
 ROCKSDB_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def spark_session(engine: Engine, jars: Sequence[Path], log: Path | None = None) -> SparkSession:
-    """The session of this process. What the JVM prints goes to the file `log`; None leaves it on the error stream."""
+def spark_session(engine: Engine, jars: Sequence[Path], log: Path | None = None, changes: Mapping[str, str] | None = None) -> SparkSession:
+    """The session of this process. What the JVM prints goes to the file `log`; None leaves it on the error stream.
+
+    `changes`: settings that are otherwise here; options of Java are added to ours.
+    """
     # Workers otherwise run the python3 of the PATH, which may be another version.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(f"local[{engine.cores}]").appName("tidemark")
-    for key, value in (SETTINGS | _of_engine(engine)).items():
+    settings, ours = SETTINGS | _of_engine(engine), "spark.driver.extraJavaOptions"
+    settings |= {**(changes or {}), ours: f"{settings[ours]} {(changes or {}).get(ours, '')}"}
+    for key, value in settings.items():
         builder = builder.config(key, value)
     with _error_stream_to(log):
         # Not spark.jars, which would copy every jar at every start and hide its classes from a class-data archive.

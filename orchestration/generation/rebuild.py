@@ -4,7 +4,7 @@ Lateness was decided once, when the events came, and is recorded: it is read fro
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import pyarrow as pa
@@ -43,6 +43,12 @@ class Recorded:
     def late(self) -> DataFrame:
         """Rows that were late when they came. What a retry found good is not among them: judged anew, it is a reading like any other."""
         return self.read("silver.late").where(F.col("cause") == "late")
+
+    def as_accounted_for(self) -> "Recorded":
+        """What the ledger has recorded of silver by now: it is ahead of the snapshots of a running pipeline."""
+        up_to = ledger.accounted_for(self.lake)  # asked first: what it tells of is in the tables
+        versions = {name: DeltaTable(self.lake.table_path(name)).version() for name in ("silver.late", "silver.duplicates")}
+        return Recorded(self.lake, replace(self.snapshot, bronze_batch=up_to, versions=versions))
 
     def read(self, name: str) -> DataFrame:
         """A table as it was, of the prefix; empty where the snapshot knows none of that name."""

@@ -10,7 +10,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
@@ -42,6 +42,8 @@ from orchestration.work import do
 
 REBUILT = ("silver.rebuilt", "gold.rebuilt")
 POLL_SECONDS = 0.5
+ROUNDS = 3
+"""How often a batch job builds on to what came meanwhile: less each time. A stream takes seconds for each bronze batch, however small."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,12 @@ def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
     if snapshot is None:
         raise TidemarkError(f"the lake at {lake.conf.lake} has no snapshot to start from: bring it up to date with `tidemark run --once`.")
     recorded = Recorded(Lake(lake.conf, lake.spark, generations.numbered(lake.conf.lake, snapshot.generation)), snapshot)
-    following = Lake(lake.conf, lake.spark, _next(lake, plan, snapshot.bronze_batch))
+    up_to = snapshot.bronze_batch
+    following = Lake(lake.conf, lake.spark, _next(lake, plan))
     _make_room(following, plan)
     gate = Gate(threading.Event())
     if plan.is_silver:
-        _silver(following, recorded, plan, progress)
+        up_to = _silver(following, recorded, plan, progress)
         crash.point(crash.Point.SILVER_REBUILT)
         for flow in flows_of(following, plan):
             if isinstance(flow, Job):
@@ -104,7 +107,7 @@ def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
         refuse_unless_passed(following, gate.stop)
     for stream, groups in plan.streams.items():
         _gold(following, recorded, stream, groups, progress)
-    return following
+    return Lake(lake.conf, lake.spark, replace(following.generation, bronze_batch=up_to))
 
 
 def catch_up(following: Lake, plan: Plan, progress: Progress) -> None:
@@ -161,11 +164,11 @@ def refuse_unless_passed(following: Lake, stop: threading.Event) -> None:
         )
 
 
-def _next(lake: Lake, plan: Plan, bronze_batch: int) -> Generation:
+def _next(lake: Lake, plan: Plan) -> Generation:
     serving = generations.serving(lake.conf.lake)
     number = max(each.generation for each in generations.swaps(lake.conf.lake)) + 1
     places = {**serving.places, **dict.fromkeys(plan.places(), number)}
-    return Generation(serving.swap + 1, number, None, str(plan), bronze_batch, places)
+    return Generation(serving.swap + 1, number, None, str(plan), None, places)
 
 
 def _make_room(following: Lake, plan: Plan) -> None:
@@ -178,13 +181,27 @@ def _make_room(following: Lake, plan: Plan) -> None:
         ensure_rows(following.table_path(ledger.TABLE), ledger.SCHEMA)
 
 
-def _silver(following: Lake, recorded: Recorded, plan: Plan, progress: Progress) -> None:
-    """Readings of the prefix; then the stream, bound to begin so early that it finds its state again."""
+def _silver(following: Lake, recorded: Recorded, plan: Plan, progress: Progress) -> int:
+    """Readings of the prefix, and of what came meanwhile; then the stream, bound to begin so early that it finds its state again.
+
+    Returns the last bronze batch of what is built.
+    """
     first = 0 if plan.since is None else _first_batch(following, plan.since)
     if first:
         rebuild.copy_before(following, recorded, first)
+    built = recorded
+    _readings(following, built, first, progress)
+    for _ in range(ROUNDS):
+        first, built = built.snapshot.bronze_batch + 1, built.as_accounted_for()
+        if first <= built.snapshot.bronze_batch:
+            _readings(following, built, first, progress)
+    up_to = built.snapshot.bronze_batch
+    begin(following, OF_SILVER[0], (following.tables[OF_SILVER[0]],), Start(_version_with_state(following), up_to))
+    return up_to
+
+
+def _readings(following: Lake, recorded: Recorded, first: int, progress: Progress) -> None:
     _show(rebuild.silver(following, recorded, silver_knowledge(following), first), REBUILT[0], progress)
-    begin(following, OF_SILVER[0], (following.tables[OF_SILVER[0]],), Start(_version_with_state(following), recorded.snapshot.bronze_batch))
 
 
 def _gold(following: Lake, recorded: Recorded, stream: str, groups: Sequence[Group], progress: Progress) -> None:

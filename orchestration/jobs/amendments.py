@@ -15,7 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from gold.amendments import OF_WINDOW, behind, recomputed
-from gold.revisions import VECTOR_KEY, WINDOW_KEY, changed, next_revision
+from gold.revisions import changed, next_revision
+from gold.schema import VECTOR_KEY, WINDOW_KEY
 from gold.spec import Group, Late
 from gold.vectors import vectors
 from orchestration import crash

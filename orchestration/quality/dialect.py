@@ -87,7 +87,8 @@ class Dialect(PGDialect):
         """In their order."""
         # duckdb_columns() would look into every view of the store
         found = connection.exec_driver_sql(f'describe "{table_name}"').fetchall()
-        return [{"name": name, "type": TYPES.get(kind, sa.types.NullType)(), "nullable": True, "default": None} for name, kind, *_ in found]
+        kinds = [(name, TYPES.get(str(kind), sa.types.NullType)) for name, kind, *_ in found]
+        return [{"name": name, "type": kind(), "nullable": True, "default": None} for name, kind in kinds]
 
 
 registry.register(NAME, __name__, Dialect.__name__)

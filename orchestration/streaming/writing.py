@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bronze.events import identified, without_headers
-from gold.revisions import WINDOW_KEY, latest
+from gold.revisions import latest
+from gold.schema import WINDOW_KEY
 from gold.spec import Group, Vector
 from gold.vectors import vectors
 from orchestration import crash

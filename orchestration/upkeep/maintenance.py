@@ -20,6 +20,7 @@ from bronze.schema import EVENTS_PARTITION
 from orchestration import crash, generations, snapshots
 from orchestration.jobs import ledger
 from orchestration.lake import Lake
+from orchestration.marts import needed_snapshots
 from orchestration.snapshots import Snapshot, all_snapshots, expired
 from orchestration.streaming.reading import TICKS
 from orchestration.tables import ensure_rows
@@ -93,7 +94,7 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
             crash.point(crash.Point.FILE_REMOVED)
         done.append({"at": now} | row)
         yield row
-    if past := expired(known, _retain(lake), now):
+    if past := expired(known, _retain(lake), now, needed_snapshots(lake.conf.lake)):
         ids = ", ".join(str(each.snapshot_id) for each in past)
         DeltaTable(lake.table_path(snapshots.TABLE)).delete(f"snapshot_id in ({ids})")
     ensure_rows(lake.table_path(TABLE), SCHEMA)

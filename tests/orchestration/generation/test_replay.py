@@ -1,7 +1,7 @@
 """Replay: the next generation holds what the one before held, goes on as that one would have, and takes its place at once."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -48,11 +48,28 @@ def all_of(made: Conf, spark: SparkSession) -> Mapping[str, list[str]]:
     return {name: sorted(map(str, lake.sql(f"select {columns} from {name}").toArrow().to_pylist())) for name, columns in TABLES.items()}
 
 
-def replay(made: Conf, spark: SparkSession, group: str | None = None, since: date | None = None) -> int:
-    """`tidemark replay`; the generation that then serves."""
+class Meanwhile(Progress):
+    """Does something once, as soon as a job has ended."""
+
+    def __init__(self, flows: Sequence[str], job: str, then: Callable[[], None]) -> None:
+        super().__init__(flows, Console(file=io.StringIO()))
+        self._awaited: str | None = job
+        self._then = then
+
+    def ended(self, flow: str) -> None:
+        super().ended(flow)
+        if flow == self._awaited:
+            self._awaited = None
+            self._then()
+
+
+def replay(
+    made: Conf, spark: SparkSession, group: str | None = None, since: date | None = None, then: Callable[[], None] = lambda: None
+) -> int:
+    """`tidemark replay`; the generation that then serves. `then`: what happens as soon as it has built the readings."""
     lake = Lake(made, spark)
     wanted = plan(lake, group, since)
-    with Progress([*REBUILT, *(flow.name for flow in flows(lake))], Console(file=io.StringIO())) as progress:
+    with Meanwhile([*REBUILT, *(flow.name for flow in flows(lake))], REBUILT[0], then) as progress:
         finish(build(lake, wanted, progress), wanted, progress)
     return serving(made.lake).generation
 
@@ -108,3 +125,22 @@ def test_a_replay_holds_the_same_rows_goes_on_alike_and_can_be_taken_back(spark:
     assert differences(made) == []
     with pytest.raises(TidemarkError, match="there is no other generation 9 to roll back to; there is 2, 3, 4"):
         roll_back(made.lake, 9)
+
+
+def test_a_replay_builds_on_to_what_came_meanwhile(spark: SparkSession, tmp_path: Path) -> None:
+    made = conf(tmp_path)
+
+    def come(names: Sequence[str]) -> None:
+        for name in names:
+            land(tmp_path, name, FILES[name])
+            run(made, spark)
+
+    come(["1.json"])
+    built = all_snapshots(made.lake)[-1].bronze_batch
+    assert replay(made, spark, then=lambda: come(["2.json", "3.json"])) == 2
+    assert serving(made.lake).bronze_batch == built + 2  # by batch jobs, and not by the stream
+    assert differences(made) == []
+    of_replay = all_of(made, spark)
+    assert all(of_replay[name] for name in ("silver.readings", "silver.late", "silver.duplicates", "gold.kitchen_aggregates"))
+    roll_back(made.lake, 1)
+    assert all_of(made, spark) == of_replay
