@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from orchestration.conf.starter import write_starter
@@ -15,7 +15,8 @@ from orchestration.simulate.feed import in_order
 from orchestration.simulate.landing import Landing
 from orchestration.simulate.plan import DEFAULT_START, Odds, plan
 
-TIDEMARK = [sys.executable, "-c", "from orchestration.cli.app import main; main()", "--conf"]
+SHOWS_ITS_THREADS = "import faulthandler, os, signal; faulthandler.register(signal.SIGUSR1, os.dup(2))"
+TIDEMARK = [sys.executable, "-c", f"{SHOWS_ITS_THREADS}; from orchestration.cli.app import main; main()", "--conf"]
 SECONDS = 300
 """Longer than any run: one that still goes on hangs."""
 ODDS = Odds(late=0.03, duplicate=0.03, malformed=0.02, future=0.01, offline=0.01)
@@ -96,7 +97,10 @@ class Plant:
     def exit_code(self, *command: str) -> int:
         """Of a command that nobody disturbs."""
         with self.running(*command) as process:
-            process.communicate(timeout=SECONDS)
+            try:
+                process.communicate(timeout=SECONDS)
+            except subprocess.TimeoutExpired as hangs:
+                raise AssertionError(f"{command} hangs\n{threads_of(process)}\n{self.told()}") from hangs
             return process.returncode
 
     def refused(self) -> str:
@@ -108,6 +112,19 @@ class Plant:
     def told(self) -> str:
         """The end of what its processes said."""
         return (self.folder / "run.log").read_text(errors="replace")[-3000:]
+
+
+def threads_of(process: "subprocess.Popen[bytes]") -> str:
+    """What the JVM of a process group does, as it tells on its stdout; Python tells on stderr. Ends the group."""
+    os.kill(process.pid, signal.SIGUSR1)
+    for jvm in Path("/proc").glob("[0-9]*/comm"):
+        with suppress(OSError):
+            pid = int(jvm.parent.name)
+            if jvm.read_text() == "java\n" and os.getpgid(pid) == process.pid:
+                os.kill(pid, signal.SIGQUIT)
+    time.sleep(5)
+    os.killpg(process.pid, signal.SIGKILL)
+    return process.communicate()[0].decode(errors="replace")
 
 
 def events(folder: Path, files: int, seed: int) -> list[Path]:
