@@ -17,8 +17,8 @@ from orchestration.simulate.plan import DEFAULT_START, Odds, plan
 
 SHOWS_ITS_THREADS = "import faulthandler, os, signal; faulthandler.register(signal.SIGUSR1, os.dup(2))"
 TIDEMARK = [sys.executable, "-c", f"{SHOWS_ITS_THREADS}; from orchestration.cli.app import main; main()", "--conf"]
-SECONDS = 300
-"""Longer than any run: one that still goes on hangs."""
+SECONDS = 900
+"""Longer than any run, also on two slow cores beside another test: one that still goes on hangs."""
 ODDS = Odds(late=0.03, duplicate=0.03, malformed=0.02, future=0.01, offline=0.01)
 EVENTS_A_FILE = 300
 UNREADABLE = b"{" + b" " * 600_000 + b"\n"
