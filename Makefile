@@ -49,7 +49,7 @@ demo: install ## simulate 240,000 events, bring them through all layers, show th
 	$(TIDEMARK) sql "select entity, window_start, vector, missing from gold.kitchen_vectors order by window_start desc, entity limit 5"
 	$(call step,"tidemark dbt build: marts of that snapshot")
 	$(TIDEMARK) dbt --quiet build
-	$(call step,"tidemark sql: a mart beside gold, of one snapshot")
+	$(call step,"tidemark sql: a mart beside gold on one snapshot")
 	$(TIDEMARK) sql "select mart.day, mart.device_id, mart.readings as in_the_mart, sum(gold.count) as in_gold, round(mart.value) as watts \
 	  from marts.daily mart join gold.kitchen_aggregates gold on gold.device_id = mart.device_id and gold.metric = mart.metric and to_date(gold.window_start) = mart.day \
 	  where mart.device_group = 'kitchen' and mart.metric = 'power' group by all order by watts desc limit 5"
