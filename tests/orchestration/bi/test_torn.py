@@ -22,6 +22,7 @@ from orchestration.query.address import address_of
 from orchestration.query.answer import Engine, Limits, Question
 from orchestration.query.client import ServerEngine
 from orchestration.query.fast.engine import FastEngine
+from orchestration.snapshots import TABLE as SNAPSHOTS
 from orchestration.snapshots import Snapshot, pin
 from tests.orchestration.bi.clients import Notebook, Pyhive, Rows
 from tests.orchestration.bi.served import SECONDS, TIDEMARK, Plant, Server
@@ -88,6 +89,7 @@ class Writer:
             kept = [snapshot.versions[name] for snapshot in self._pinned[-KEPT:]]
             table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, keep_versions=kept)
             DeltaTable(self._path(name)).create_checkpoint()
+        DeltaTable(self._path(SNAPSHOTS)).optimize.compact()
 
     def _path(self, name: str) -> str:
         return str(self._plant.lake.joinpath(*name.split(".")))
