@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-from orchestration.snapshots import Snapshot
+    from orchestration.snapshots import Snapshot
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Limits:
 class Answer:
     """Rows, with instants in UTC, and the snapshot that they are of; None in a lake without one. `is_cut_off`: there were more rows."""
 
-    rows: pa.Table
-    snapshot: Snapshot | None
+    rows: "pa.Table"
+    snapshot: "Snapshot | None"
     is_cut_off: bool = False
 
 

@@ -1,17 +1,23 @@
-"""The sql-server as an engine: asks over HTTP and reads the Arrow stream."""
+"""The sql-server as an engine: asks over HTTP and reads the Arrow stream.
+
+What takes a while to import is imported when the server has been asked: it works on the answer meanwhile.
+"""
 
 import http.client
 import json
 import uuid
 from datetime import datetime
-
-import pyarrow as pa
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from orchestration.errors import TidemarkError
 from orchestration.query.address import Address
 from orchestration.query.answer import Answer, Question
-from orchestration.snapshots import Snapshot
 
+if TYPE_CHECKING:
+    from orchestration.snapshots import Snapshot
+
+FOR_AN_ANSWER = ("pyarrow", "orchestration.snapshots", "rich.console", "rich.table")
 ARROW = "application/vnd.apache.arrow.stream"
 
 
@@ -31,6 +37,8 @@ class ServerEngine:
         response, received = self._send("POST", "/sql", json.dumps(body))
         if response.status != http.client.OK:
             raise _refusal(response.status, received)
+        import pyarrow as pa
+
         rows = pa.ipc.open_stream(received).read_all()
         return Answer(rows, _snapshot(response.getheader("Tidemark-Snapshot")), response.getheader("Tidemark-Is-Cut-Off") == "true")
 
@@ -44,6 +52,8 @@ class ServerEngine:
         connection = http.client.HTTPConnection("127.0.0.1", self._address.port)
         try:
             connection.request(method, path, body, headers)
+            for module in FOR_AN_ANSWER:
+                import_module(module)
             response = connection.getresponse()
             return response, response.read()
         except (OSError, http.client.HTTPException) as error:
@@ -61,9 +71,11 @@ def _refusal(status: int, received: bytes) -> TidemarkError:
     return error
 
 
-def _snapshot(header: str | None) -> Snapshot | None:
+def _snapshot(header: str | None) -> "Snapshot | None":
     if header is None:
         return None
+    from orchestration.snapshots import Snapshot
+
     told = json.loads(header)
     at = datetime.fromisoformat(told["at"])
     return Snapshot(told["snapshot_id"], at, told["generation"], told["bronze_batch"], {}, {})

@@ -5,14 +5,16 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
-import pyarrow as pa
 
 from orchestration.cli.rows import show
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.query.answer import Answer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FORMATS = ("table", "csv", "json", "parquet")
 
@@ -92,6 +94,7 @@ def _write_text(answer: Answer, format: str, file: IO[bytes]) -> None:
 
 
 def _write_parquet(answer: Answer, file: IO[bytes]) -> None:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     rows = answer.rows.rename_columns(distinct(answer.rows.column_names))
@@ -101,10 +104,12 @@ def _write_parquet(answer: Answer, file: IO[bytes]) -> None:
         raise TidemarkError(f"parquet has no place for this answer ({str(error).splitlines()[0]}); cast the column to string.") from None
 
 
-def _values(column: pa.ChunkedArray) -> list[Any]:
+def _values(column: "pa.ChunkedArray") -> list[Any]:
     """Of Python; instants that it has none for, after the year 9999, as text."""
     try:
         values: list[Any] = column.to_pylist(maps_as_pydicts="lossy")
     except (ValueError, OverflowError):
+        import pyarrow as pa
+
         values = column.cast(pa.string()).to_pylist()
     return values

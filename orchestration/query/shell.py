@@ -17,17 +17,17 @@ import click
 
 from orchestration.cli.app import told
 from orchestration.cli.rows import visible
-from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.query.answer import Answer, Engine, Question
 from orchestration.query.output import FORMATS, require_place, write
 from orchestration.query.shell_commands import LeaveError, command
 from orchestration.query.shell_screen import shown
 from orchestration.query.shell_statements import split, statements
-from orchestration.snapshots import Snapshot
 
 if TYPE_CHECKING:
+    from orchestration.conf.model import Conf
     from orchestration.query.shell_names import Names
+    from orchestration.snapshots import Snapshot
 
 INTERRUPTED = 130
 GRACE_SECONDS = 10.0
@@ -42,7 +42,7 @@ class Session:
     """
 
     engine: Engine
-    load: Callable[[], Conf]
+    load: "Callable[[], Conf]"
     snapshot_id: int | None = None
     at: datetime | None = None
     format: str = "table"
@@ -55,7 +55,7 @@ class Session:
     _names: "Names | None" = field(default=None, init=False)
 
     @cached_property
-    def conf(self) -> Conf:
+    def conf(self) -> "Conf":
         """Loaded when first needed: a query alone needs none."""
         return self.load()
 
@@ -73,7 +73,7 @@ class Session:
             self._names = Names(self.conf, snapshot, of_marts)
         return self._names
 
-    def snapshot(self) -> Snapshot | None:
+    def snapshot(self) -> "Snapshot | None":
         """The one that would be asked now."""
         from orchestration.marts import cut_for
 
@@ -91,7 +91,7 @@ class Session:
             rows = answer.rows.num_rows
             click.echo(f"{rows:,} row{'' if rows == 1 else 's'} in {seconds:.2f} s", err=True)
 
-    def _tell_snapshot(self, snapshot: Snapshot | None) -> None:
+    def _tell_snapshot(self, snapshot: "Snapshot | None") -> None:
         if snapshot is not None and snapshot.snapshot_id != self.told_snapshot:
             click.echo(snapshot_in_words(snapshot), err=True)
             self.told_snapshot = snapshot.snapshot_id
@@ -107,7 +107,7 @@ class Session:
             click.echo(visible(f"written to {output}"), err=True)
 
 
-def snapshot_in_words(snapshot: Snapshot) -> str:
+def snapshot_in_words(snapshot: "Snapshot") -> str:
     """A line for people."""
     return f"snapshot {snapshot.snapshot_id} of {snapshot.at:%Y-%m-%dT%H:%M:%SZ}, bronze batches up to {snapshot.bronze_batch}"
 
