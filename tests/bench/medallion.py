@@ -1,4 +1,4 @@
-"""The speed of all layers, measured against one hop in the same run, and what the quality checks cost: `make bench`, `make bench-10m`.
+"""The speed of all layers, against one hop and a medallion written by hand in the same run, and what the quality checks cost: `make bench`.
 
 Fresh processes, timed whole (start included), in turn. Afterwards the tables are counted: a fast wrong answer is none.
 """
@@ -28,6 +28,7 @@ from orchestration.engine.jars import fetched  # noqa: E402
 from tests.bench.factory import TIDEMARK, expected_rows, write_conf, write_events  # noqa: E402
 from tests.bench.processes import FailedError, Run, timed  # noqa: E402
 
+YARDSTICKS = ("one hop", "by hand")
 GOLD = ("north_aggregates", "north_vectors")
 """Counted for the record: how many windows are closed depends on the watermark."""
 told = Console(stderr=True)
@@ -47,11 +48,12 @@ def _measured(folder: Path, options: argparse.Namespace) -> int:
     conf = write_conf(folder, options.driver_memory, options.cores)
     landing = write_events(folder, conf, options.events)
     _into_memory(landing)
-    runs: dict[str, list[Run]] = {"one hop": [], "all layers": [], "quality checks": []}
+    runs: dict[str, list[Run]] = {"one hop": [], "by hand": [], "all layers": [], "quality checks": []}
     for number in range(options.rounds):
         told.log(f"round {number + 1} of {options.rounds}")
         if not options.only_layers:
-            runs["one hop"].append(_one_hop(folder, options))
+            for name in YARDSTICKS:
+                runs[name].append(_yardstick(folder, options, name))
         runs["all layers"].append(_all_layers(folder, conf))
         runs["quality checks"].append(_quality(folder, conf))
     rows, expected = _rows(folder / "lake"), expected_rows(folder)
@@ -71,18 +73,19 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--driver-memory", default="2g")
     parser.add_argument("--cores", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--only-layers", action="store_true", help="leave the one hop out")
+    parser.add_argument("--only-layers", action="store_true", help="leave the yardsticks out")
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tidemark-bench", help="where events and lake go")
     parser.add_argument("--output", type=Path, default=REPOSITORY / "artifacts" / "bench.json")
     return parser.parse_args()
 
 
-def _one_hop(folder: Path, options: argparse.Namespace) -> Run:
-    table = folder / "one-hop"
-    shutil.rmtree(table, ignore_errors=True)
-    job, jars = REPOSITORY / "tests/bench/one_hop.py", ",".join(map(str, fetched()))
-    command = [sys.executable, str(job), str(folder / "landing"), str(table), jars, options.driver_memory, str(options.cores)]
-    return timed(command, folder, folder / "one-hop.log")
+def _yardstick(folder: Path, options: argparse.Namespace, name: str) -> Run:
+    """A plain Spark job, in a file of its own."""
+    made = folder / name.replace(" ", "-")
+    shutil.rmtree(made, ignore_errors=True)
+    job, jars = REPOSITORY / "tests/bench" / f"{name.replace(' ', '_')}.py", ",".join(map(str, fetched()))
+    command = [sys.executable, str(job), str(folder / "landing"), str(made), jars, options.driver_memory, str(options.cores)]
+    return timed(command, folder, made.with_suffix(".log"))
 
 
 def _all_layers(folder: Path, conf: Path) -> Run:
@@ -118,6 +121,7 @@ def _report(options: argparse.Namespace, runs: Mapping[str, list[Run]], rows: Ma
         name: {
             "seconds": statistics.median(run.seconds for run in of_job),
             "events_per_second": options.events / statistics.median(run.seconds for run in of_job),
+            "cpu_seconds": statistics.median(run.cpu_seconds for run in of_job),
             "peak_bytes": max((run.peak_bytes or 0) for run in of_job) or None,
             "runs": [vars(run) for run in of_job],
         }
@@ -132,12 +136,12 @@ def _report(options: argparse.Namespace, runs: Mapping[str, list[Run]], rows: Ma
 
 
 def _show(report: Mapping[str, Any]) -> None:
-    table = Table("job", "seconds", "times one hop", "events/s", "peak memory")
+    table = Table("job", "seconds", "times one hop", "CPU seconds", "events/s", "peak memory")
     hop = report["jobs"].get("one hop")
     for name, job in report["jobs"].items():
         ratio = f"{job['seconds'] / hop['seconds']:.2f}" if hop else ""
         peak = f"{job['peak_bytes'] / 2**30:.2f} GiB" if job["peak_bytes"] else "unknown"
-        table.add_row(name, f"{job['seconds']:.1f}", ratio, f"{job['events_per_second']:,.0f}", peak)
+        table.add_row(name, f"{job['seconds']:.1f}", ratio, f"{job['cpu_seconds']:.1f}", f"{job['events_per_second']:,.0f}", peak)
     console = Console()
     console.print(table)
     console.print(f"quality checks take {report['quality_share']:.1%} of the time of all layers")

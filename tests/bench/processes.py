@@ -5,7 +5,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 LOOK_SECONDS = 0.2
@@ -14,10 +14,19 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Run:
-    """`peak_bytes`: most resident memory of the process and its descendants together; None where there is no /proc."""
+    """Of a process and its descendants together. `peak_bytes`: most resident memory; None, and no `cpu_seconds`, without /proc."""
 
     seconds: float
+    cpu_seconds: float
     peak_bytes: int | None
+
+
+@dataclass
+class Seen:
+    """Of a session until now. `ticks` of CPU, by process."""
+
+    peak_pages: int = 0
+    ticks: dict[str, int] = field(default_factory=dict)
 
 
 class FailedError(Exception):
@@ -29,8 +38,8 @@ def timed(command: Sequence[str], folder: Path, log: Path) -> Run:
     with log.open("wb") as output:
         begin = time.perf_counter()
         process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
-        over, peak = threading.Event(), [0]
-        watcher = threading.Thread(target=_watch, args=(process.pid, over, peak))
+        over, seen = threading.Event(), Seen()
+        watcher = threading.Thread(target=_watch, args=(process.pid, over, seen))
         watcher.start()
         code = process.wait()
         seconds = time.perf_counter() - begin
@@ -38,23 +47,27 @@ def timed(command: Sequence[str], folder: Path, log: Path) -> Run:
         watcher.join()
     if code != 0:
         raise FailedError(f"{' '.join(command[:4])} ... ended with {code}; the end of {log}:\n{log.read_text(errors='replace')[-2000:]}")
-    return Run(seconds, peak[0] or None)
+    return Run(seconds, sum(seen.ticks.values()) / os.sysconf("SC_CLK_TCK"), seen.peak_pages * os.sysconf("SC_PAGE_SIZE") or None)
 
 
-def _watch(session: int, over: threading.Event, peak: list[int]) -> None:
+def _watch(session: int, over: threading.Event, seen: Seen) -> None:
     while not over.wait(LOOK_SECONDS):
-        peak[0] = max(peak[0], _resident(session))
+        pages = 0
+        for process, (of_process, ticks) in _processes(session).items():
+            pages += of_process
+            seen.ticks[process] = ticks
+        seen.peak_pages = max(seen.peak_pages, pages)
 
 
-def _resident(session: int) -> int:
-    """Resident bytes of all processes of a session."""
-    pages = 0
+def _processes(session: int) -> dict[str, tuple[int, int]]:
+    """Of a session: resident pages, and ticks of CPU so far."""
+    found = {}
     for stat in PROC.glob("[0-9]*/stat"):
         try:
-            # The name in parentheses may hold anything; behind it the fourth field is the session, the 22nd the resident pages.
+            # The name in parentheses may hold anything. Behind it: session 4th, ticks 12th and 13th, resident pages 22nd field.
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:  # it has ended meanwhile
             continue
         if int(fields[3]) == session:
-            pages += int(fields[21])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+            found[stat.parent.name] = (int(fields[21]), int(fields[11]) + int(fields[12]))
+    return found

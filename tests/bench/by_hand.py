@@ -1,0 +1,85 @@
+"""A medallion as one would write it by hand, the second yardstick of the benchmark: plain Spark streams, idiomatic and honestly tuned.
+
+JSON lines to bronze; catalogue, registry, watermark and `dropDuplicates` to silver; a stream of windows for each group to gold. No lineage,
+no quarantine, no ledger, no vectors, no snapshots: it does less than Tidemark. Tuned as Tidemark is: as many partitions as cores, state
+on the heap, small tables broadcast, batches of 256 MB, no batch without data but in gold, where it closes windows.
+
+Usage: by_hand.py LANDING LAKE JARS DRIVER_MEMORY CORES
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+REPOSITORY = Path(__file__).parents[2]
+sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
+
+from tests.bench.factory import DEVICES, GROUPS, LATENESS_SECONDS, METRICS, STEP_SECONDS  # noqa: E402
+
+SCHEMA = "device STRING, metric STRING, value DOUBLE, unit STRING, zone STRING, ts STRING"
+SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+}
+
+
+def main(landing: str, lake: str, jars: str, driver_memory: str, cores: str) -> None:
+    """Layer by layer, until nothing waits."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", jars).config("spark.driver.memory", driver_memory)
+    builder = builder.config("spark.sql.shuffle.partitions", cores)
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    _written(spark.readStream.schema(SCHEMA).option("maxBytesPerTrigger", "256m").json(landing), lake, "bronze")
+    _written(_silver(spark, lake), lake, "silver")
+    spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
+    for query in [_begun(_gold(spark, lake, group), lake, f"gold_{group}") for group in GROUPS]:
+        query.awaitTermination()
+    spark.stop()
+
+
+def _silver(spark: SparkSession, lake: str) -> DataFrame:
+    """Grain: the first reading of a device, metric and time."""
+    devices = [(f"sim-{n:04d}", GROUPS[n % len(GROUPS)]) for n in range(1, DEVICES + 1)]
+    registry = F.broadcast(spark.createDataFrame(devices, "device string, of_group string"))
+    catalogue = F.broadcast(spark.createDataFrame([(name,) for name in METRICS], "metric string"))
+    events = _table(spark, f"{lake}/bronze").withColumn("event_time", F.col("ts").cast("timestamp")).drop("ts")
+    known = events.where("event_time is not null and value is not null").join(registry, "device").join(catalogue, "metric")
+    return known.withWatermark("event_time", f"{LATENESS_SECONDS} seconds").dropDuplicates(["device", "metric", "event_time"])
+
+
+def _gold(spark: SparkSession, lake: str, group: str) -> DataFrame:
+    """Grain: device, metric and closed window."""
+    readings = _table(spark, f"{lake}/silver").where(F.col("of_group") == group)
+    window = F.window("event_time", f"{STEP_SECONDS} seconds")
+    numbers = {"mean": F.avg("value"), "count": F.count("*"), "min": F.min("value"), "max": F.max("value")}
+    return (
+        readings.withWatermark("event_time", f"{LATENESS_SECONDS} seconds")
+        .groupBy("device", "metric", window)
+        .agg(*(number.alias(name) for name, number in numbers.items()), F.max_by("value", "event_time").alias("latest"))
+    )
+
+
+def _table(spark: SparkSession, path: str) -> DataFrame:
+    return spark.readStream.format("delta").option("maxBytesPerTrigger", "256m").load(path)
+
+
+def _begun(rows: DataFrame, lake: str, table: str) -> StreamingQuery:
+    writer = rows.writeStream.format("delta").option("checkpointLocation", f"{lake}/_checkpoints/{table}").outputMode("append")
+    return writer.trigger(availableNow=True).start(f"{lake}/{table}")
+
+
+def _written(rows: DataFrame, lake: str, table: str) -> None:
+    _begun(rows, lake, table).awaitTermination()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
