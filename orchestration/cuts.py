@@ -8,7 +8,8 @@ from deltalake import DeltaTable
 from orchestration import crash
 from orchestration.jobs.amendments import is_amended
 from orchestration.lake import Lake
-from orchestration.snapshots import Snapshot, chosen, pin
+from orchestration.snapshot import Snapshot
+from orchestration.snapshots import chosen, pin
 from orchestration.streaming.reach import Reach, reach
 
 

@@ -15,7 +15,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from orchestration.errors import TidemarkError
 from orchestration.generations import serving
-from orchestration.snapshots import INSTANT, Snapshot, chosen
+from orchestration.snapshot import Snapshot
+from orchestration.snapshots import INSTANT, chosen
 
 TABLE = "ops.marts"
 SCHEMA = pa.schema(

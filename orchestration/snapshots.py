@@ -5,7 +5,7 @@ it; what they hold beyond it is left out by bronze_batch. A row is written last,
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from orchestration.errors import TidemarkError
+from orchestration.snapshot import Snapshot
 
 TABLE = "ops.snapshots"
 INSTANT = pa.timestamp("us", "UTC")
@@ -25,18 +26,6 @@ SCHEMA = pa.schema(
     ]
 )
 """Grain: one consistent cut. `versions` by table, `closed_until` by gold stream: windows that end there or before are emitted."""
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A row of ops.snapshots."""
-
-    snapshot_id: int
-    at: datetime
-    generation: int
-    bronze_batch: int
-    versions: dict[str, int]
-    closed_until: dict[str, datetime]
 
 
 def pin(lake: Path, snapshot: Snapshot) -> Snapshot:

@@ -7,7 +7,7 @@ from pathlib import Path
 from gold.schema import VECTOR_KEY, WINDOW_KEY
 from orchestration.conf.model import Conf
 from orchestration.generations import FOLDER, numbered, serving
-from orchestration.snapshots import Snapshot
+from orchestration.snapshot import Snapshot
 
 KEYS = {"aggregates": WINDOW_KEY, "vectors": VECTOR_KEY}
 

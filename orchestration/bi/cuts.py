@@ -7,7 +7,8 @@ from pathlib import Path
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.marts import builds, cut_for
-from orchestration.snapshots import Snapshot, chosen
+from orchestration.snapshot import Snapshot
+from orchestration.snapshots import chosen
 from orchestration.views import views
 
 ABOUT = "ops.this_snapshot"

@@ -8,7 +8,7 @@ from orchestration.bi.cuts import Choice, cut
 from orchestration.bi.messages import Cut
 from orchestration.bi.process import Behind
 from orchestration.conf.model import Conf
-from orchestration.snapshots import Snapshot
+from orchestration.snapshot import Snapshot
 
 LOOK_SECONDS = 5.0
 """How often a new snapshot is looked for, while there are clients: they may open sessions without coming anew."""

@@ -100,9 +100,7 @@ def _greeting(asked: Asked, following: Following) -> Greeting:
 
 
 def _ready(asked: Asked, following: Following) -> str:
-    snapshot = following.snapshot
-    at = f"snapshot {snapshot.snapshot_id} of {snapshot.at:%Y-%m-%dT%H:%M:%SZ}" if snapshot else "a lake without snapshots"
-    return f"clients are served on {asked.host}:{asked.port}, {at}"
+    return f"clients are served on {asked.host}:{asked.port}, {following.snapshot or 'a lake without snapshots'}"
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """`tidemark maintain`: few large files, and none that nobody can ask for."""
 
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -34,15 +34,12 @@ def command(obj: dict[str, Any], dry_run: bool, format: str) -> int | None:
     from orchestration.flows import streams
     from orchestration.lake import Lake
     from orchestration.lock import sole_writer
-    from orchestration.marts import needed_snapshots
-    from orchestration.snapshots import all_snapshots, expired
+    from orchestration.snapshots import all_snapshots
     from orchestration.streaming.queries import Gate
-    from orchestration.upkeep.maintenance import COLUMNS, maintain, needed_care
+    from orchestration.upkeep.maintenance import COLUMNS, maintain, needed_care, past
 
     lake, now = Lake.open(obj["conf"]), datetime.now(UTC)
-    retain = timedelta(seconds=lake.conf.maintenance.retain_seconds)
-    past = expired(all_snapshots(lake.conf.lake), retain, now, needed_snapshots(lake.conf.lake))
-    click.echo(f"{len(past)} snapshots have expired", err=True)
+    click.echo(f"{len(past(lake, all_snapshots(lake.conf.lake), now))} snapshots have expired", err=True)
     if dry_run:
         show([care.as_row() for care in needed_care(lake, now)], format, COLUMNS)
         return None

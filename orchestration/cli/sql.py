@@ -13,7 +13,7 @@ from orchestration.errors import ConfError, TidemarkError
 if TYPE_CHECKING:
     from orchestration.conf.model import Conf
     from orchestration.query.answer import Engine, Limits
-    from orchestration.query.shell import Session
+    from orchestration.query.session import Session
 
 EXAMPLE = """Example: tidemark sql "select metric, count(*) as n from silver.readings group by metric" """
 
@@ -54,8 +54,6 @@ def command(
     the newest revision of each row, gold.<group>_aggregates_history and ..._vectors_history all of them. A query that names marts is over
     the snapshot that they were built of. Queries only read: they cannot name files, write, or call anything but functions of SQL.
     """
-    from orchestration.query.shell import script, shell
-
     if snapshot is not None and at is not None:
         raise click.UsageError("give --snapshot or --at, not both")
     if query is not None and file is not None:
@@ -67,6 +65,8 @@ def command(
         if query is not None:
             session.answer(query)
             return 0
+        from orchestration.query.shell import script, shell
+
         if file is not None:
             return script(session, text.splitlines(keepends=True))
         return shell(session)
@@ -82,7 +82,8 @@ def read(file: Path) -> str:
 
 @contextmanager
 def _session(folder: Path, engine: str, is_shell: bool, about: dict[str, Any]) -> "Iterator[Session]":
-    from orchestration.query.shell import Session
+    from orchestration.query.fast.start import without_unneeded
+    from orchestration.query.session import Session
 
     def conf() -> "Conf":
         from orchestration.conf.load import load
@@ -90,8 +91,10 @@ def _session(folder: Path, engine: str, is_shell: bool, about: dict[str, Any]) -
         return load(folder)
 
     server = _server(folder, engine) if engine in ("auto", "server") else None
+    if server is not None or engine == "fast":
+        without_unneeded()
     with nullcontext(server) if server is not None else _local(conf(), engine, is_shell) as asked:
-        yield Session(asked, conf, cancel=getattr(asked, "cancel", None), **about)
+        yield Session(asked, conf, **about)
 
 
 def _server(folder: Path, engine: str) -> "Engine | None":
@@ -119,9 +122,6 @@ def _local(conf: "Conf", engine: str, is_shell: bool) -> "AbstractContextManager
 
 def _fast(conf: "Conf", limits: "Limits", is_shell: bool) -> "AbstractContextManager[Engine]":
     """A shell's is in a process of its own, which can be stopped."""
-    from orchestration.query.fast.start import without_pandas
-
-    without_pandas()
     if is_shell:
         from orchestration.query.fast.process import FastProcess
 

@@ -14,7 +14,7 @@ from orchestration.conf.model import Conf
 from orchestration.dbt.targets import folder
 from orchestration.durably import read_durably, write_durably
 from orchestration.marts import Build, builds
-from orchestration.snapshots import Snapshot
+from orchestration.snapshot import Snapshot
 
 FILE = "begun.json"
 

@@ -15,7 +15,8 @@ from orchestration.errors import TidemarkError
 from orchestration.lake import Lake
 from orchestration.lock import Lease, sole_writer
 from orchestration.marts import Build
-from orchestration.snapshots import Snapshot, chosen
+from orchestration.snapshot import Snapshot
+from orchestration.snapshots import chosen
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult

@@ -14,12 +14,13 @@ from dataclasses import replace
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from gold.literal import quoted
 from gold.schema import AGGREGATES
 from orchestration.conf.model import Conf
 from orchestration.generations import numbered
 from orchestration.lake import Lake
 from orchestration.marts import Build
-from orchestration.snapshots import Snapshot
+from orchestration.snapshot import Snapshot
 from orchestration.tables import max_in_log
 from orchestration.views import View, views
 from silver.schema import READINGS
@@ -126,7 +127,4 @@ def _no_row(columns: Iterable[tuple[str, str]]) -> str:
 def _literal(cell: object) -> str:
     if cell is None:
         return "null"
-    if not isinstance(cell, str):
-        return repr(cell)
-    escaped = str(cell).replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return quoted(str(cell)) if isinstance(cell, str) else repr(cell)

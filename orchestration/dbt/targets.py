@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
+from gold.literal import quoted
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.marts import builds, forget
 
@@ -30,13 +31,13 @@ def folder(lake: Path) -> Path:
 
 def register(spark: SparkSession, lake: Path, schemas: Collection[str]) -> None:
     """Make the schema of marts, whose new tables lie in the lake, and its tables that are there; what other schemas hold is for once."""
-    spark.sql(f"create database if not exists {SCHEMA} location '{_quoted(folder(lake))}'")
+    spark.sql(f"create database if not exists {SCHEMA} location {quoted(str(folder(lake)))}")
     for name in versions(lake):
         place = folder(lake) / name.removeprefix(f"{SCHEMA}.")
-        spark.sql(f"create table if not exists {SCHEMA}.`{place.name}` using delta location '{_quoted(place)}'")
+        spark.sql(f"create table if not exists {SCHEMA}.`{place.name}` using delta location {quoted(str(place))}")
     shutil.rmtree(lake / FOR_ONCE, ignore_errors=True)
     for schema in {*schemas} - {SCHEMA}:
-        spark.sql(f"create database if not exists `{schema}` location '{_quoted(lake / FOR_ONCE / schema)}'")
+        spark.sql(f"create database if not exists `{schema}` location {quoted(str(lake / FOR_ONCE / schema))}")
 
 
 def versions(lake: Path) -> dict[str, int]:
@@ -108,7 +109,3 @@ def _holds_files(place: Path) -> bool:
 
 def _give_up(place: Path) -> str:
     return f"tidemark dbt --drop {place.name} build"
-
-
-def _quoted(place: Path) -> str:
-    return str(place).replace("\\", "\\\\").replace("'", "\\'")

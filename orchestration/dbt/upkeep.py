@@ -6,7 +6,7 @@ from pathlib import Path
 from orchestration import marts
 from orchestration.dbt.targets import folder, versions
 from orchestration.snapshots import all_snapshots
-from orchestration.upkeep.retention import Needs, removable_files, removable_log
+from orchestration.upkeep.retention import Needs, removable_files, removable_log, remove
 
 
 def clean(lake: Path, before: datetime, now: datetime) -> None:
@@ -18,5 +18,4 @@ def clean(lake: Path, before: datetime, now: datetime) -> None:
         place = folder(lake) / name.split(".", 1)[1]
         needs = Needs(sorted({each.versions[name] for each in kept if name in each.versions}), None, before)
         for file in (*removable_files(place, needs, now), *removable_log(place, needs)):
-            file.unlink(missing_ok=True)
-            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+            remove(file)

@@ -20,7 +20,7 @@ from gold.windows import of_groups
 from orchestration.jobs import ledger
 from orchestration.jobs.ledger import Knowledge, Range, range_after
 from orchestration.lake import Lake
-from orchestration.snapshots import Snapshot
+from orchestration.snapshot import Snapshot
 from orchestration.streaming.reading import TICKS
 from orchestration.streaming.writing import gold_tables
 from orchestration.tables import FEW, append, append_rows

@@ -19,7 +19,7 @@ from gold.spec import Group, Late
 from orchestration.generations import numbered
 from orchestration.lake import Lake
 from orchestration.proof.account import SETTINGS, Rows
-from orchestration.snapshots import Snapshot
+from orchestration.snapshot import Snapshot
 
 WRONG = ("unaccounted", "doubled")
 COUNTS = ("readings", "late", "counted", "open", "kept_aside", "waiting", *WRONG)

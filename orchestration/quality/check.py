@@ -21,7 +21,7 @@ from orchestration.quality.measures.kinds import is_ours, measured
 from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult, run_id
 from orchestration.quality.store import Pinned, count_of, opened, pinned, show, show_alike
 from orchestration.quality.validation import outcomes, true_of_every_row
-from orchestration.snapshots import Snapshot
+from orchestration.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from orchestration.snapshots import Snapshot
+    from orchestration.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -44,3 +44,6 @@ class Engine(Protocol):
 
     def ask(self, question: Question) -> Answer:
         """TidemarkError in a sentence for what it refuses, or cannot do, or did not end in time."""
+
+    def cancel(self) -> None:
+        """End what is being answered; from another thread."""

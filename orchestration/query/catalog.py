@@ -11,6 +11,7 @@ from typing import Any
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 
+from gold.literal import quoted
 from orchestration.query.few_files import few_files
 from orchestration.query.planned import Planner, new_session, plan_of
 from orchestration.query.refusal import RefusedError
@@ -23,8 +24,6 @@ OF_QUERIES = {
     "spark.sql.runSQLOnFiles": "false",
     "spark.sql.variable.substitute": "false",
 }
-
-
 WITHOUT_FILES = {"OneRowRelation", "LocalRelation", "Range", "CTERelationRef", "UnionLoopRef"}
 
 
@@ -38,6 +37,7 @@ class Catalog:
         context: Any = spark.sparkContext
         self._java = context._jvm
         self._session = SparkSession(context, new_session(self._java, context._jsc.sc()))
+        self._roots = {self._java.org.apache.hadoop.fs.Path(f"file:{view.path}").toString() for view in views.values()}
         self._planner = Planner(self._java, self._session._jsparkSession)
         self._session.sql(f"create database {TABLES}")
         self._made: set[str] = set()
@@ -64,10 +64,9 @@ class Catalog:
 
     def _refuse_foreign(self, plan: JavaObject) -> None:
         """The second look, at what names have become: nothing but files of the tables of these views."""
-        roots = {self._java.org.apache.hadoop.fs.Path(f"file:{view.path}").toString() for view in self.views.values()}
         for leaf in _leaves(plan):
             kind = leaf.getClass().getSimpleName()
-            if kind not in WITHOUT_FILES and not (kind == "LogicalRelation" and all(_is_in(path, roots) for path in _paths(leaf))):
+            if kind not in WITHOUT_FILES and not (kind == "LogicalRelation" and all(_is_in(path, self._roots) for path in _paths(leaf))):
                 raise RefusedError("the query reads something that is no table of the lake.")
 
     def make(self, names: Iterable[str]) -> None:
@@ -86,8 +85,7 @@ class Catalog:
             return
         # The newest version is meant, at each query anew.
         below = f"{TABLES}.`{database}_{table}`"
-        path = str(view.path).replace("\\", "\\\\").replace("'", "\\'")
-        self._session.sql(f"create table {below} using delta location '{path}'")
+        self._session.sql(f"create table {below} using delta location {quoted(str(view.path))}")
         self._session.sql(f"create view `{database}`.`{table}` as {view.select(below)}")
 
     def _pinned_rows(self, view: View) -> str:

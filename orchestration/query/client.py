@@ -8,16 +8,14 @@ import json
 import uuid
 from datetime import datetime
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from orchestration.errors import TidemarkError
 from orchestration.query.address import Address
 from orchestration.query.answer import Answer, Question
+from orchestration.query.refusal import RefusedError
+from orchestration.snapshot import Snapshot
 
-if TYPE_CHECKING:
-    from orchestration.snapshots import Snapshot
-
-FOR_AN_ANSWER = ("pyarrow", "orchestration.snapshots", "rich.console", "rich.table")
+FOR_AN_ANSWER = ("pyarrow", "rich.console", "rich.table")
 ARROW = "application/vnd.apache.arrow.stream"
 
 
@@ -63,19 +61,16 @@ class ServerEngine:
 
 
 def _refusal(status: int, received: bytes) -> TidemarkError:
+    kind = RefusedError if status < http.client.INTERNAL_SERVER_ERROR else TidemarkError
     try:
-        error = TidemarkError(json.loads(received)["error"])
+        return kind(json.loads(received)["error"])
     except (ValueError, KeyError, TypeError):
-        error = TidemarkError(f"the sql-server answered {status}.")
-    error.exit_code = 2 if status < http.client.INTERNAL_SERVER_ERROR else TidemarkError.exit_code
-    return error
+        return kind(f"the sql-server answered {status}.")
 
 
-def _snapshot(header: str | None) -> "Snapshot | None":
+def _snapshot(header: str | None) -> Snapshot | None:
     if header is None:
         return None
-    from orchestration.snapshots import Snapshot
-
     told = json.loads(header)
     at = datetime.fromisoformat(told["at"])
     return Snapshot(told["snapshot_id"], at, told["generation"], told["bronze_batch"], {}, {})

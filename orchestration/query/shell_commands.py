@@ -13,7 +13,7 @@ from orchestration.errors import ConfError
 from orchestration.query.shell_screen import shown
 
 if TYPE_CHECKING:
-    from orchestration.query.shell import Session
+    from orchestration.query.session import Session
 
 NEWEST = "newest"
 SCREEN_FORMATS = ("table", "csv", "json")
@@ -87,12 +87,10 @@ def _moved(session: "Session", snapshot_id: int | None, at: datetime | None) -> 
 
 
 def _tell(session: "Session") -> None:
-    from orchestration.query.shell import snapshot_in_words
-
     snapshot = session.snapshot()
     is_newest = (session.snapshot_id, session.at) == (None, None)
     how = ", the newest" if is_newest else ""
-    click.echo("there is no snapshot yet: tables are read as they are" if snapshot is None else snapshot_in_words(snapshot) + how, err=True)
+    click.echo("there is no snapshot yet: tables are read as they are" if snapshot is None else f"{snapshot}{how}", err=True)
     session.told_snapshot = None if snapshot is None else snapshot.snapshot_id
 
 

@@ -14,7 +14,7 @@ from orchestration.query.shell_commands import COMMANDS, SCREEN_FORMATS
 from orchestration.query.shell_names import Names
 
 if TYPE_CHECKING:
-    from orchestration.query.shell import Session
+    from orchestration.query.session import Session
 
 WORD = re.compile(r"[\\\w.`?]+$")
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
-from orchestration.snapshots import Snapshot
+from orchestration.snapshot import Snapshot
 from orchestration.views import View, views
 
 

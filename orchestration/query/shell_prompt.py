@@ -16,7 +16,7 @@ from orchestration.query.shell_completion import Completion
 from orchestration.query.shell_statements import split
 
 if TYPE_CHECKING:
-    from orchestration.query.shell import Session
+    from orchestration.query.session import Session
 
 PROMPT = "tidemark> "
 MORE = "       -> "

@@ -21,10 +21,11 @@ from orchestration import crash, generations, snapshots
 from orchestration.jobs import ledger
 from orchestration.lake import Lake
 from orchestration.marts import needed_snapshots
-from orchestration.snapshots import Snapshot, all_snapshots, expired
+from orchestration.snapshot import Snapshot
+from orchestration.snapshots import all_snapshots, expired
 from orchestration.streaming.reading import TICKS
 from orchestration.tables import ensure_rows
-from orchestration.upkeep.retention import SILVER, Needs, Position, first_version, positions, removable_files, removable_log
+from orchestration.upkeep.retention import SILVER, Needs, Position, first_version, positions, removable_files, removable_log, remove
 
 TABLE = "ops.maintenance"
 SCHEMA = pa.schema(
@@ -89,16 +90,20 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
                 _compact(care.path, partition)
             crash.point(crash.Point.COMPACTED)
         for file in (*care.removable, *care.log):
-            file.unlink(missing_ok=True)
-            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum
+            remove(file)
             crash.point(crash.Point.FILE_REMOVED)
         done.append({"at": now} | row)
         yield row
-    if past := expired(known, _retain(lake), now, needed_snapshots(lake.conf.lake)):
-        ids = ", ".join(str(each.snapshot_id) for each in past)
+    if gone := past(lake, known, now):
+        ids = ", ".join(str(each.snapshot_id) for each in gone)
         DeltaTable(lake.table_path(snapshots.TABLE)).delete(f"snapshot_id in ({ids})")
     ensure_rows(lake.table_path(TABLE), SCHEMA)
     write_deltalake(lake.table_path(TABLE), pa.Table.from_pylist(done, SCHEMA), mode="append")
+
+
+def past(lake: Lake, known: Sequence[Snapshot], now: datetime) -> list[Snapshot]:
+    """Of the known ones those that have expired, by the conf; what marts were built of stays."""
+    return expired(known, _retain(lake), now, needed_snapshots(lake.conf.lake))
 
 
 def next_at(lake: Lake, now: datetime) -> datetime | None:

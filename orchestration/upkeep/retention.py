@@ -74,6 +74,12 @@ def removable_files(path: Path, needs: Needs, now: datetime) -> list[Path]:
     return [file for name, file in on_disk.items() if name not in newest and not _is_needed(name, file, log, needs, now)]
 
 
+def remove(file: Path) -> None:
+    """With the checksum that Hadoop keeps beside it."""
+    file.unlink(missing_ok=True)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+
 def removable_log(path: Path, needs: Needs) -> list[Path]:
     """Entries of the log before the newest checkpoint from which every needed version can be read; in ascending order."""
     log = path / "_delta_log"

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.generations import Generation, numbered, serving
-from orchestration.snapshots import Snapshot
+from orchestration.snapshot import Snapshot
 
 GOLD_KINDS = ("aggregates", "vectors", "late")
 

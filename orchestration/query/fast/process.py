@@ -18,7 +18,7 @@ from typing import IO, Any
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.query.answer import Answer, Limits, Question
-from orchestration.query.fast.start import without_pandas
+from orchestration.query.fast.start import without_unneeded
 
 MEMORY = 3 * 1024 * 1024 * 1024
 """Bytes that the process may have; a query may keep a third of them (fast.MEMORY), the rest is for what is not counted."""
@@ -113,7 +113,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever else is printed is no answer
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-    without_pandas()
+    without_unneeded()
     from orchestration.query.fast.engine import FastEngine
 
     conf, limits = pickle.load(sys.stdin.buffer)

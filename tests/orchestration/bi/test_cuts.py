@@ -11,7 +11,8 @@ from orchestration.bi.cuts import ABOUT, Choice, cut
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.marts import Build, record
-from orchestration.snapshots import Snapshot, pin
+from orchestration.snapshot import Snapshot
+from orchestration.snapshots import pin
 from tests.lakes import conf
 from tests.rows import at
 

@@ -22,8 +22,9 @@ from orchestration.query.address import address_of
 from orchestration.query.answer import Engine, Limits, Question
 from orchestration.query.client import ServerEngine
 from orchestration.query.fast.engine import FastEngine
+from orchestration.snapshot import Snapshot
 from orchestration.snapshots import TABLE as SNAPSHOTS
-from orchestration.snapshots import Snapshot, pin
+from orchestration.snapshots import pin
 from tests.orchestration.bi.clients import Notebook, Pyhive, Rows
 from tests.orchestration.bi.served import SECONDS, TIDEMARK, Plant, Server
 

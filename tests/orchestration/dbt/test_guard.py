@@ -15,7 +15,7 @@ from orchestration.errors import TidemarkError
 from orchestration.lake import Lake
 from orchestration.lock import sole_writer
 from orchestration.marts import Build, builds, record
-from orchestration.snapshots import Snapshot
+from orchestration.snapshot import Snapshot
 from tests.chaos.plants import Plant
 from tests.orchestration.dbt.plant import dbt, made
 

@@ -16,7 +16,8 @@ from orchestration.conf.model import Conf
 from orchestration.dbt.project import shipped
 from orchestration.lake import Lake
 from orchestration.marts import Build, builds
-from orchestration.snapshots import Snapshot, all_snapshots, chosen
+from orchestration.snapshot import Snapshot
+from orchestration.snapshots import all_snapshots, chosen
 from tests.chaos.plants import Plant
 from tests.lakes import assert_same, run
 from tests.orchestration.dbt import expected

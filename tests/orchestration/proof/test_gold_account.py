@@ -17,6 +17,7 @@ from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
 from orchestration.lake import Lake
 from orchestration.proof.gold_account import gold_account, gold_offences, opened_at
+from orchestration.snapshot import Snapshot
 from tests.lakes import KITCHEN, PRESSES, conf
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -53,11 +54,11 @@ def counted(made: Conf, of: tuple[str, str, list[str]], windows: dict[int, int],
     append(made, f"gold.{groups[0]}_aggregates", AGGREGATES, [(device, metric, minute(end), n, revision) for end, n in windows.items()])
 
 
-def pinned(made: Conf, bronze_batch: int = 0) -> snapshots.Snapshot:
+def pinned(made: Conf, bronze_batch: int = 0) -> Snapshot:
     """A snapshot of the newest versions; windows are closed up to CLOSED_UNTIL."""
     versions = {name: DeltaTable(path).version() for name in Lake(made).tables if (path := made.lake / name.replace(".", "/")).exists()}
     closed = {group.stream: CLOSED_UNTIL for group in made.groups.values()}
-    return snapshots.Snapshot(0, START, 1, bronze_batch, versions, closed)
+    return Snapshot(0, START, 1, bronze_batch, versions, closed)
 
 
 def account(made: Conf, bronze_batch: int = 0, since: date | None = None) -> tuple[dict[str, dict[str, int]], list[str]]:

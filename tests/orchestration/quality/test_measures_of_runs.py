@@ -16,7 +16,7 @@ from orchestration.quality.history import append_results, looks
 from orchestration.quality.judged import declare
 from orchestration.quality.store import opened
 from orchestration.quality.suites import packaged
-from orchestration.snapshots import Snapshot
+from orchestration.snapshot import Snapshot
 from silver.schema import READINGS
 from tests.orchestration.quality.test_measures import NOW, conf_of
 

@@ -21,11 +21,12 @@ if sys.stdin.isatty():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C on it is a signal
 from orchestration.query.answer import Limits
 from orchestration.query.fast.process import FastProcess
-from orchestration.query.shell import Session, shell
+from orchestration.query.session import Session
+from orchestration.query.shell import shell
 from tests.lakes import conf
 made = conf(Path(sys.argv[1]))
 with FastProcess(made, Limits(seconds=120)) as engine:
-    sys.exit(shell(Session(engine, lambda: made, cancel=engine.cancel)))
+    sys.exit(shell(Session(engine, lambda: made)))
 """
 STEERING = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-Z\\-_=>])")
 """What a terminal would do and not show."""

@@ -13,7 +13,7 @@ import pytest
 
 from orchestration.errors import TidemarkError
 from orchestration.query.answer import Answer
-from orchestration.query.shell import interruptible
+from orchestration.query.session import interruptible
 from tests.lakes import conf
 from tests.orchestration.query.fast.lake import edges
 from tests.orchestration.query.shell_terminal import PROMPT, ROOT, Terminal, command, environment

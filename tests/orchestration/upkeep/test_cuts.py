@@ -21,7 +21,8 @@ from orchestration.conf.model import Conf, Device, Maintenance
 from orchestration.lake import Lake
 from orchestration.proof.account import WRONG, account, opened
 from orchestration.proof.gold_account import gold_account, gold_offences, opened_at
-from orchestration.snapshots import Snapshot, all_snapshots, chosen
+from orchestration.snapshot import Snapshot
+from orchestration.snapshots import all_snapshots, chosen
 from orchestration.status import status
 from orchestration.verify.check import verify
 from orchestration.verify.cut import latest_cut

@@ -21,6 +21,7 @@ from orchestration.errors import TidemarkError
 from orchestration.jobs import ledger
 from orchestration.lake import Lake
 from orchestration.lock import sole_writer
+from orchestration.snapshot import Snapshot
 from orchestration.upkeep import maintenance
 from orchestration.upkeep.retention import first_version, is_whole
 from orchestration.work import Work
@@ -36,7 +37,7 @@ def maintained(made: Conf, now: datetime) -> dict[str, dict[str, Any]]:
     return {row["table"]: row for row in maintenance.maintain(Lake(made), now, lambda _: nullcontext())}
 
 
-def rows_of(made: Conf, snapshot: snapshots.Snapshot) -> dict[str, list[dict[str, Any]]]:
+def rows_of(made: Conf, snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
     """What a snapshot shows of both tables, without what is beyond it."""
     return {
         name: sorted(

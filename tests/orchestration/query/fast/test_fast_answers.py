@@ -165,12 +165,12 @@ def test_rows_without_an_order_are_the_same_ones(lake: Lake, engine: FastEngine)
         assert_same(asked(engine, query), by_spark(lake, query), query, is_ordered=False)
 
 
-def test_it_answers_without_pyspark_and_if_told_so_without_pandas(tmp_path: Path) -> None:
+def test_it_answers_without_pyspark_and_if_told_so_without_pandas_and_numpy(tmp_path: Path) -> None:
     script = f"""
 import sys
 from pathlib import Path
-from orchestration.query.fast.start import without_pandas
-without_pandas()
+from orchestration.query.fast.start import without_unneeded
+without_unneeded()
 from orchestration.conf.model import Conf, Engine
 from orchestration.query.answer import Limits, Question
 from orchestration.query.fast.engine import FastEngine
@@ -181,7 +181,7 @@ conf = Conf(folder, "test", folder / "lake", Policy(600, 300, 10_000), Engine(),
 answer = FastEngine(conf, Limits()).ask(Question("select i from ops.edges where t > '2026-01-01' order by i limit 1"))
 write(answer, "csv")
 write(answer, "parquet", folder / "answer.parquet")
-print({{"pandas", "pyspark"}} & set(sys.modules))
+print({{"pandas", "numpy", "pyspark"}} & set(sys.modules))
 """
     edges(tmp_path)
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
