@@ -25,7 +25,7 @@ from orchestration.lake import Lake
 from orchestration.streaming import reading, writing
 from orchestration.streaming.checkpoints import THE_BEGINNING, start_of
 from orchestration.tables import Table
-from silver.enrich import CATALOGUE, catalogue_rows
+from silver.enrich import catalogue
 from silver.readings import Declared, readings
 
 
@@ -89,7 +89,7 @@ def silver_readings(lake: Lake) -> Flow:
 
 def silver_ledger(lake: Lake) -> Job:
     written = tuple(lake.tables[f"silver.{name}"] for name in ("quarantine", "late", "duplicates"))
-    return Job(ledger.NAME, written, run=lambda: ledger.account_for_all(lake, silver_knowledge(lake)))
+    return Job(ledger.NAME, written, run=lambda: ledger.account_for_all(lake, silver_knowledge))
 
 
 def gold(lake: Lake, stream: str) -> Flow:
@@ -132,6 +132,6 @@ def silver_knowledge(lake: Lake) -> tuple[DataFrame, DataFrame, Declared]:
     """Devices, metrics, and the rest of what conf declares."""
     conf = lake.conf
     declared = Declared(shapes(conf), conf.policy, conf.rules)
-    catalogue = lake.spark.createDataFrame(catalogue_rows(conf.metrics), CATALOGUE)
+    metrics = lake.spark.createDataFrame(catalogue(conf.metrics))
     # Read as a table, not as a stream: every micro-batch sees the registry as it is then.
-    return lake.read("silver.devices"), catalogue, declared
+    return lake.read("silver.devices"), metrics, declared

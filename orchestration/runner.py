@@ -147,7 +147,7 @@ class Run:
         for name, schema in WITHOUT_SPARK.items():
             ensure_rows(lake.table_path(name), schema)
         for table in lake.tables.values():
-            ensure(lake.spark, table)
+            ensure(table)
         for flow in (flow for of_layer in self.flows.values() for flow in of_layer):
             bind(lake, flow.name, flow.tables)
         for flow in self.flows["gold"]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from bronze.schema import EVENTS, EVENTS_PARTITION
 from gold.schema import AGGREGATES, VECTORS
@@ -19,8 +20,9 @@ from orchestration.generations import Generation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
 FEW = 100_000
-KEEP_LOG = {"delta.enableExpiredLogCleanup": "false"}
-"""Delta would forget versions by their age alone, 30 days; maintenance knows which ones snapshots and streams need."""
+OF_LOG = {"delta.enableExpiredLogCleanup": "false", "delta.checkpointInterval": "10"}
+"""Checkpoints at each tenth commit, whoever makes it. Delta would forget versions by their age alone, 30 days; maintenance knows which ones
+snapshots and streams need."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +64,16 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
     return {table.name: table for table in declared}
 
 
-def ensure(spark: SparkSession, table: Table) -> None:
-    """Create the table unless it is there; refuse one that has other columns than declared. `spark` reads the DDL."""
-    declared = spark.createDataFrame([], table.ddl).schema
+def ensure(table: Table) -> None:
+    """Create the table unless it is there; refuse one that has other columns than declared. The session of this process reads the DDL."""
+    declared = StructType.fromDDL(table.ddl)
     if not DeltaTable.is_deltatable(str(table.path)):
         table.path.mkdir(parents=True, exist_ok=True)
         DeltaTable.create(
             table.path,
             schema=Schema.from_json(declared.json()),
             partition_by=[table.partition] if table.partition else None,
-            configuration={"delta.dataSkippingStatsColumns": ",".join(table.statistics)} | KEEP_LOG,
+            configuration={"delta.dataSkippingStatsColumns": ",".join(table.statistics)} | OF_LOG,
             mode="ignore",
         )
     found = _types(DeltaTable(table.path).schema().to_json())
@@ -86,7 +88,7 @@ def ensure(spark: SparkSession, table: Table) -> None:
 def ensure_rows(path: Path, schema: pa.Schema) -> None:
     """The same for a table that Spark never writes."""
     if not DeltaTable.is_deltatable(str(path)):
-        write_deltalake(path, schema.empty_table(), mode="append", configuration=KEEP_LOG)
+        write_deltalake(path, schema.empty_table(), mode="append", configuration=OF_LOG)
 
 
 def append(rows: DataFrame, table: Table, app_id: str, version: int, count: int | None = None) -> None:
@@ -94,7 +96,7 @@ def append(rows: DataFrame, table: Table, app_id: str, version: int, count: int 
 
     The rows are computed all the same. Delta would not even look at them, and a query that keeps state (silver.readings)
     then ends at every start: Spark refuses a micro-batch whose state was not brought up to date.
-    `count`: how many rows there are, where that is known; a few are written without Spark, in a tenth of the time.
+    `count`: how many rows there are at most, where that is known; a few are written without Spark, in a tenth of the time.
     """
     written = DeltaTable(table.path).transaction_version(app_id)
     if count is not None and count <= FEW:

@@ -2,28 +2,34 @@
 
 from collections.abc import Mapping
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from silver.numerals import to_number
 from silver.spec import UNASSIGNED_GROUP, Metric, Policy, Unknown
 
-CATALOGUE = """
-  metric STRING, unit STRING, aggregation STRING, step_seconds INT, minimum DOUBLE, maximum DOUBLE,
-  conversions MAP<STRING, STRUCT<multiply: DOUBLE, add: DOUBLE>>
-"""
+CATALOGUE = pa.schema(
+    [
+        *(("metric", pa.string()), ("unit", pa.string()), ("aggregation", pa.string()), ("step_seconds", pa.int32())),
+        *(("minimum", pa.float64()), ("maximum", pa.float64())),
+        ("conversions", pa.map_(pa.string(), pa.struct([("multiply", pa.float64()), ("add", pa.float64())]))),
+    ]
+)
 """Grain: one metric. `conversions` holds the units that a source may name beside the metric's own."""
 
-CatalogueRow = tuple[str, str | None, str, int, float | None, float | None, dict[str, tuple[float, float]]]
+
+def catalogue(metrics: Mapping[str, Metric]) -> pa.Table:
+    """Rows of CATALOGUE. Of Arrow, as Spark keeps those in the plan; rows of Python it asks of a Python process, at every batch."""
+    rows = [
+        {**vars(metric), "metric": metric.name, "aggregation": metric.aggregation.value, "conversions": _conversions(metric)}
+        for metric in metrics.values()
+    ]
+    return pa.Table.from_pylist(rows, CATALOGUE)
 
 
-def catalogue_rows(metrics: Mapping[str, Metric]) -> list[CatalogueRow]:
-    """Rows of CATALOGUE."""
-    return [(m.name, m.unit, m.aggregation.value, m.step_seconds, m.minimum, m.maximum, _conversions(m)) for m in metrics.values()]
-
-
-def _conversions(metric: Metric) -> dict[str, tuple[float, float]]:
-    return {unit: (conversion.multiply, conversion.add) for unit, conversion in metric.conversions.items()}
+def _conversions(metric: Metric) -> list[tuple[str, dict[str, float]]]:
+    return [(unit, {"multiply": conversion.multiply, "add": conversion.add}) for unit, conversion in metric.conversions.items()]
 
 
 def with_catalogue(measurements: DataFrame, catalogue: DataFrame) -> DataFrame:

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from bronze.schema import EVENTS
-from silver.enrich import CATALOGUE, catalogue_rows
+from silver.enrich import catalogue
 from silver.ledger import judged, quarantine
 from silver.readings import Declared, readings
 from silver.schema import DEVICES, READINGS
@@ -62,7 +62,7 @@ def devices(spark: SparkSession, *versions: tuple[Any, ...]) -> DataFrame:
 def silver(spark: SparkSession, rows: DataFrame, shape: Shape = LONG, policy: Policy = POLICY, **more: Any) -> tuple[list[Any], list[Any]]:
     """Readings and quarantine of events, in the order of events."""
     declared = Declared({"plant": shape}, policy, more.get("rules", ()))
-    inputs = (rows, more.get("devices") or devices(spark), spark.createDataFrame(catalogue_rows(METRICS), CATALOGUE), declared)
+    inputs = (rows, more.get("devices") or devices(spark), spark.createDataFrame(catalogue(METRICS)), declared)
     accepted, rejected = (rows_of(found.orderBy("bronze_row", "part")) for found in (readings(*inputs), quarantine(judged(*inputs), rows)))
     return accepted, rejected
 

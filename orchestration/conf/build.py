@@ -48,7 +48,7 @@ def _policy(policy: Mapping[str, Any]) -> Policy:
 
 def _engine(engine: Mapping[str, Any]) -> Engine:
     """JSON Schema takes 2.0 for a whole number; Spark would not."""
-    whole = ("cores", "shuffle_partitions", "max_batch_bytes")
+    whole = ("cores", "shuffle_partitions", "max_batch_bytes", "small_batch_bytes")
     settings: dict[str, Any] = {key: int(value) if key in whole else value for key, value in engine.items()}
     return Engine(**settings)
 

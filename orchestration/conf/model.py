@@ -45,6 +45,7 @@ class Engine:
     state_store: str = "heap"  # heap | rocksdb
     trigger_seconds: float = 5.0
     max_batch_bytes: int = 268_435_456
+    small_batch_bytes: int = 16_777_216
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.databricks.delta.snapshotPartitions": "2",
+    # Folders of claims are listed by the driver: on a disk of this machine a job for it costs more than the listing.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     # Small row groups let all cores read a file of one bronze batch (measured: one core did, with the default of 128 MB).
     "spark.hadoop.parquet.block.size": str(16 * 1024 * 1024),
     # A batch has a day or two of partitions: with a file open for each, Spark need not sort the rows (and hold a copy of each payload).

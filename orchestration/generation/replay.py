@@ -176,7 +176,7 @@ def _make_room(following: Lake, plan: Plan) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     for table in following.tables.values():
         if folder in table.path.parents:
-            ensure(following.spark, table)
+            ensure(table)
     if plan.is_silver:
         ensure_rows(following.table_path(ledger.TABLE), ledger.SCHEMA)
 

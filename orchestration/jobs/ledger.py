@@ -6,7 +6,7 @@ the tables, and repeats exactly that: Delta refuses what is there already.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from orchestration import crash
 from orchestration.lake import Lake
 from orchestration.status import Batch, last_batch, read_up_to
-from orchestration.tables import append, append_rows, max_in_log
+from orchestration.tables import FEW, append, append_rows, max_in_log
 from silver import ledger as layer
 from silver.readings import KEYS, Declared
 
@@ -48,10 +48,11 @@ class Range:
         return rows.where((F.col("bronze_batch") > self.after) & (F.col("bronze_batch") <= self.up_to))
 
 
-def account_for_all(lake: Lake, knowledge: Knowledge) -> Iterator[int]:
+def account_for_all(lake: Lake, knowledge: Callable[[Lake], Knowledge]) -> Iterator[int]:
     """Account for what silver has passed, range by range; yields the events of each once it is done."""
     while (batches := (begun := _begun(lake)) or _begin(lake)) is not None:
-        yield _account_for(lake, knowledge, batches, is_begun=begun is not None)
+        here = lake.interpreted() if _is_few(lake, batches) else lake
+        yield _account_for(here, knowledge(here), batches, is_begun=begun is not None)
 
 
 def passed_by_silver(lake: Lake) -> int | None:
@@ -105,18 +106,26 @@ def _begin(lake: Lake) -> Range | None:
 
 def range_after(lake: Lake, after: int, last: int) -> Range:
     """As many batches up to `last` as hold ROWS_AT_ONCE, at least one."""
-    log = pa.table(DeltaTable(lake.table_path("bronze.events")).get_add_actions(flatten=True)).to_pydict()
-    files = [file for file in zip(log["min.bronze_batch"], log["max.bronze_batch"], log["num_records"], strict=True) if file[2]]
-    # A compacted file holds many batches.
-    sizes = [(batch, rows / (last - first + 1)) for first, last, rows in files for batch in range(first, last + 1)]
     total, up_to = 0.0, None
-    for batch, rows in sorted(sizes):
+    for batch, rows in _sizes(lake):
         if after < batch <= last:
             total += rows
             if up_to is not None and total > ROWS_AT_ONCE:
                 return Range(after, int(up_to))
             up_to = batch
     return Range(after, last)
+
+
+def _sizes(lake: Lake) -> list[tuple[int, float]]:
+    """Bronze batches in ascending order and how many events they hold, by the log; a compacted file holds many batches."""
+    log = pa.table(DeltaTable(lake.table_path("bronze.events")).get_add_actions(flatten=True)).to_pydict()
+    files = [file for file in zip(log["min.bronze_batch"], log["max.bronze_batch"], log["num_records"], strict=True) if file[2]]
+    return sorted((batch, rows / (last - first + 1)) for first, last, rows in files for batch in range(first, last + 1))
+
+
+def _is_few(lake: Lake, batches: Range) -> bool:
+    """Whether compiling would take longer than the events of a range."""
+    return sum(rows for batch, rows in _sizes(lake) if batches.after < batch <= batches.up_to) <= FEW
 
 
 def _account_for(lake: Lake, knowledge: Knowledge, batches: Range, *, is_begun: bool) -> int:

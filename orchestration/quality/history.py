@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from expectations.suite import Expectation, Severity
 from orchestration.quality.outcome import Outcome, Result, Run, TableResult
-from orchestration.tables import KEEP_LOG
+from orchestration.tables import OF_LOG
 
 SAMPLES = 5
 MOST_FILES = 100
@@ -64,7 +64,7 @@ def append(path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, **c
     # deltalake refuses another comment than the table has.
     fields = [field.remove_metadata() if field.name in known else field for field in schema]
     arriving = pa.Table.from_pylist([*map(dict, rows)], pa.schema(fields))
-    write_deltalake(path, arriving, mode="append", schema_mode="merge", configuration=KEEP_LOG | configuration)
+    write_deltalake(path, arriving, mode="append", schema_mode="merge", configuration=OF_LOG | configuration)
     _compact(path)
 
 

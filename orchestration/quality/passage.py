@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from orchestration.conf.model import Conf, GateMode
 from orchestration.durably import read_durably, write_durably
-from orchestration.tables import KEEP_LOG
+from orchestration.tables import OF_LOG
 
 GATED, LATE = "silver.readings", "silver.late"
 READ_BY_GOLD = (GATED, LATE)
@@ -138,7 +138,7 @@ def record_release(lake: Path, held: Passage, version: int, reason: str, by: str
     failed = list(held.failure.found) if held.failure else []
     values = (held.table, held.table_id, version, held.version, reason, by, at, failed)
     row = dict(zip(RELEASE_SCHEMA.names, values, strict=True))
-    write_deltalake(_releases(lake), pa.Table.from_pylist([row], RELEASE_SCHEMA), mode="append", configuration=KEEP_LOG)
+    write_deltalake(_releases(lake), pa.Table.from_pylist([row], RELEASE_SCHEMA), mode="append", configuration=OF_LOG)
 
 
 def _releases(lake: Path) -> Path:

@@ -20,6 +20,7 @@ from orchestration import crash
 from orchestration.engine.session import interpreted
 from orchestration.former_sources import shapes
 from orchestration.lake import Lake
+from orchestration.streaming.amount import few_lines, few_read
 from orchestration.streaming.checkpoints import THE_BEGINNING, first_bronze_batch, start_of
 from orchestration.streaming.intake import first_line
 from orchestration.streaming.reach import watermark_ms
@@ -42,7 +43,7 @@ def events(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     bronze_batch = first_bronze_batch(lake, table) + batch_id
     # One file a commit, so that silver can take one commit at a time.
     rows = without_headers(batch, _headers(batch, with_header)).coalesce(1)
-    append(identified(rows, bronze_batch), table, lake.app_id(table.name, table.name), bronze_batch)
+    append(identified(rows, bronze_batch), table, lake.app_id(table.name, table.name), bronze_batch, few_lines(lake, batch))
     crash.point(crash.Point.EVENTS_WRITTEN)
 
 
@@ -53,7 +54,7 @@ def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     if _has_late_ahead(lake, watermark):
         late = lake.read("silver.late").where(F.col("event_time") >= F.timestamp_millis(F.lit(watermark)))
         rows = without_keys_of(late, rows)
-    append(rows, table, lake.app_id(table.name, table.name), batch_id)
+    append(rows, table, lake.app_id(table.name, table.name), batch_id, few_read(lake, table.name, "bronze.events", batch_id))
     crash.point(crash.Point.READINGS_WRITTEN)
 
 

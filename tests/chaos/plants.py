@@ -1,6 +1,7 @@
 """Plants that are disturbed: a small conf, files that land one by one, and `tidemark` as real processes in groups of their own."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -61,6 +62,11 @@ class Plant:
         (folder / "conf" / "devices.yml").write_text(DEVICES)
         for name in ("landing", "lake"):
             (folder / name).mkdir()
+
+    def let_spark_write(self, *, all_of_it: bool) -> None:
+        """Whether batches are written by Spark that otherwise are written without it."""
+        pipeline = self.folder / "conf" / "pipeline.yml"
+        pipeline.write_text(re.sub(r"small_batch_bytes: \d+", f"small_batch_bytes: {0 if all_of_it else 16_777_216}", pipeline.read_text()))
 
     def land(self, files: Sequence[Path]) -> None:
         """Put files of another folder in the landing folder."""

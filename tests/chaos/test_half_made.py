@@ -19,7 +19,7 @@ def test_a_kill_while_a_table_is_made_leaves_nothing_that_the_next_run_trips_ove
     for path in (*(each.path for each in declared), *rows):
         (path / "_delta_log").mkdir(parents=True)
     for each in declared:
-        ensure(spark, each)
+        ensure(each)
     for path, schema in rows.items():
         ensure_rows(path, schema)
     assert {len(table(made, name)) for name in (*Lake(made).tables, "ops.ticks", "ops.ledger")} == {0}

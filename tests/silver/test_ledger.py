@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from bronze.schema import EVENTS
 from silver import ledger as layer
-from silver.enrich import CATALOGUE, catalogue_rows
+from silver.enrich import catalogue
 from silver.readings import KEYS, READING_COLUMNS, Declared
 from silver.spec import Origin, Shape, Time
 from tests.rows import INGESTED_AT, METRICS, POLICY, at, devices
@@ -97,8 +97,8 @@ def accounted(spark: SparkSession, batches: Batches, accepted: set[Identity], cu
     registry: list[tuple[Any, ...]] = [
         (f"{name}-{site}", None, [], None, True, "conf", START) for name in ("oven", "room") for site in range(SITES)
     ]
-    catalogue = spark.createDataFrame(catalogue_rows(METRICS), CATALOGUE)
-    knowledge = (devices(spark, *registry), catalogue, Declared({"plant": LISTS}, POLICY))
+    metrics = spark.createDataFrame(catalogue(METRICS))
+    knowledge = (devices(spark, *registry), metrics, Declared({"plant": LISTS}, POLICY))
     events = sent(spark, batches).localCheckpoint()
     of_stream = spark.createDataFrame(sorted(accepted), "bronze_batch bigint, bronze_row bigint, part int")
     every = layer.judged(events, *knowledge).select(*READING_COLUMNS)

@@ -15,7 +15,7 @@ from expectations.rule import Rule
 from orchestration.conf.model import Source
 from orchestration.verify import judged as second
 from silver import ledger as first
-from silver.enrich import CATALOGUE, catalogue_rows
+from silver.enrich import catalogue
 from silver.readings import READING_COLUMNS, Declared
 from silver.schema import DEVICES
 from silver.spec import Aggregation, Conversion, Metric, Policy, Unknown
@@ -56,8 +56,8 @@ def test_both_evaluators_judge_hostile_payloads_alike(spark: SparkSession, tmp_p
         sources = {name: Source(name, tmp_path, shape) for name, shape in SHAPES.items()}
         made = conf(tmp_path, policy=policy, sources=sources, metrics=METRICS, rules=RULES)
         devices = spark.createDataFrame(REGISTRY, DEVICES)
-        catalogue = spark.createDataFrame(catalogue_rows(METRICS), CATALOGUE)
-        measurements = first.judged(of_spark, devices, catalogue, Declared(SHAPES, policy, RULES)).cache()
+        metrics = spark.createDataFrame(catalogue(METRICS))
+        measurements = first.judged(of_spark, devices, metrics, Declared(SHAPES, policy, RULES)).cache()
         expected = table(measurements)
         found = second.judged(table(of_spark), table(devices), made)
         is_good = pc.equal(pc.list_value_length(expected["broken_rules"]), 0)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from orchestration.quality.measures.context import Context
-from orchestration.tables import KEEP_LOG
+from orchestration.tables import OF_LOG
 
 INSTANT = pa.timestamp("us", "UTC")
 COLUMNS = (
@@ -92,4 +92,4 @@ def _pin(context: Context, path: Path, hours: dict[str, int], min_rows: int) -> 
     context.store.execute("insert into reference by name from arriving")
     context.store.unregister("arriving")
     if context.is_kept:
-        write_deltalake(path, rows, mode="append", configuration=KEEP_LOG)
+        write_deltalake(path, rows, mode="append", configuration=OF_LOG)

@@ -25,7 +25,7 @@ def test_a_query_that_repeats_a_batch_has_not_begun_before_it_knows_what_comes_a
     lake = Lake(made, spark)
     flow = gold(lake, "kitchen")
     for table in flow.tables:
-        ensure(spark, table)
+        ensure(table)
     bind(lake, flow.name, flow.tables)
 
     def die(batch: DataFrame, batch_id: int) -> None:

@@ -8,7 +8,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from orchestration import snapshots
 from orchestration.conf.model import Conf
-from orchestration.tables import KEEP_LOG
+from orchestration.tables import OF_LOG
 
 EVENTS = pa.schema([("bronze_batch", pa.int64()), ("payload", pa.binary()), ("ingested_on", pa.date32())])
 INSTANT = pa.timestamp("us", "UTC")
@@ -35,7 +35,7 @@ def batch(made: Conf, number: int) -> None:
             pa.Table.from_pylist(rows, schema),
             mode="append",
             partition_by=["ingested_on"] if name == "bronze/events" else None,
-            configuration=KEEP_LOG,
+            configuration=OF_LOG,
             commit_properties=once,
         )
 
@@ -45,7 +45,7 @@ def pinned(made: Conf, number: int, at: datetime, generation: int = 1) -> None:
     versions = {name: DeltaTable(made.lake / name.replace(".", "/")).version() for name in ("bronze.events", "silver.readings")}
     row = {"snapshot_id": number, "at": at, "generation": generation, "bronze_batch": number}
     row |= {"versions": list(versions.items()), "closed_until": []}
-    write_deltalake(made.lake / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SCHEMA), mode="append", configuration=KEEP_LOG)
+    write_deltalake(made.lake / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SCHEMA), mode="append", configuration=OF_LOG)
 
 
 def read_up_to(made: Conf, flow: str, table: str, version: int, *, done: bool = True, is_state: bool = False) -> None:

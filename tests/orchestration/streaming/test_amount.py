@@ -1,0 +1,60 @@
+"""Small micro-batches are written without Spark, and hold what Spark would have written."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from orchestration.conf.model import Conf
+from tests.lakes import conf, event, land, minutes, multiset, run, table
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+TABLES = ("bronze.events", "silver.readings")
+OF_THE_RUN = ["ingested_at", "ingested_on"]
+
+
+@pytest.fixture(scope="module")
+def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Conf]:
+    """The same files, with a late, a double, an unreadable and a future row, in two batches: as configured, and all by Spark."""
+    made = {}
+    for name, length in (("small", 16_777_216), ("none", 0)):
+        folder = tmp_path_factory.mktemp(name)
+        plain = conf(folder)
+        made[name] = replace(plain, engine=replace(plain.engine, small_batch_bytes=length))
+        first = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 60))]
+        land(folder, "1.json", [*first, first[3], "{broken", event("oven", "temperature", 9, datetime(2099, 1, 1, tzinfo=UTC))])
+        run(made[name], spark)
+        land(
+            folder,
+            "2.json",
+            [
+                event("oven", "temperature", 1000, START + timedelta(seconds=30)),
+                *(event("oven", "power", n, START.replace(hour=2)) for n in (1, 2)),
+            ],
+        )
+        run(made[name], spark)
+    return made
+
+
+def test_small_batches_are_written_without_spark_and_with_0_none_is(lakes: dict[str, Conf]) -> None:
+    for name in TABLES:
+        assert not any("Spark" in writer for writer in _writers(lakes["small"], name))
+        assert all("Spark" in writer for writer in _writers(lakes["none"], name))
+
+
+def test_rows_do_not_depend_on_who_wrote_them(lakes: dict[str, Conf]) -> None:
+    for name in (*TABLES, "silver.quarantine", "silver.late", "silver.duplicates", "gold.kitchen_aggregates", "gold.kitchen_vectors"):
+        small, none = (table(made, name) for made in lakes.values())
+        shared = [column for column in small.columns if column not in {*OF_THE_RUN, "position", "received_at"}]
+        assert len(small) > 0, name
+        assert multiset(small, shared) == multiset(none, shared), name
+
+
+def _writers(made: Conf, name: str) -> list[str]:
+    """Of commits that brought rows."""
+    history = DeltaTable(made.lake.joinpath(*name.split("."))).history()
+    found = [commit.get("engineInfo", "") for commit in history if commit["operation"] == "WRITE"]
+    assert len(found) == 2
+    return found
