@@ -9,7 +9,7 @@ import orchestration.verify
 FOLDER = Path(orchestration.verify.__file__).parent
 OURS = {"bronze", "silver", "gold", "expectations", "orchestration", "conf"}
 WORDS = {"silver.spec", "gold.spec", "expectations.rule"} | {
-    f"orchestration.{word}" for word in ("conf.model", "errors", "former_sources", "generations", "snapshot", "snapshots")
+    f"orchestration.{word}" for word in ("conf.model", "errors", "former_sources", "generations", "snapshot")
 }
 ENGINES = {"pyspark", "delta", "py4j"}
 
