@@ -21,6 +21,7 @@ sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
 from tests.bench.factory import DEVICES, GROUPS, LATENESS_SECONDS, METRICS, STEP_SECONDS  # noqa: E402
 
 SCHEMA = "device STRING, metric STRING, value DOUBLE, unit STRING, zone STRING, ts STRING"
+BATCH_BYTES = 256 * 1024 * 1024
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -38,7 +39,7 @@ def main(landing: str, lake: str, jars: str, driver_memory: str, cores: str) -> 
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    _written(spark.readStream.schema(SCHEMA).option("maxBytesPerTrigger", "256m").json(landing), lake, "bronze")
+    _written(spark.readStream.schema(SCHEMA).option("maxBytesPerTrigger", BATCH_BYTES).json(landing), lake, "bronze")
     _written(_silver(spark, lake), lake, "silver")
     spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
     for query in [_begun(_gold(spark, lake, group), lake, f"gold_{group}") for group in GROUPS]:
@@ -69,7 +70,7 @@ def _gold(spark: SparkSession, lake: str, group: str) -> DataFrame:
 
 
 def _table(spark: SparkSession, path: str) -> DataFrame:
-    return spark.readStream.format("delta").option("maxBytesPerTrigger", "256m").load(path)
+    return spark.readStream.format("delta").option("maxBytesPerTrigger", BATCH_BYTES).load(path)
 
 
 def _begun(rows: DataFrame, lake: str, table: str) -> StreamingQuery:
