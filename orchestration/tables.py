@@ -96,7 +96,7 @@ def append(rows: DataFrame, table: Table, app_id: str, version: int, count: int 
 
     The rows are computed all the same. Delta would not even look at them, and a query that keeps state (silver.readings)
     then ends at every start: Spark refuses a micro-batch whose state was not brought up to date.
-    `count`: how many rows there are at most, where that is known; a few are written without Spark, in a tenth of the time.
+    `count`: how many rows there are, where that is known; a few are written without Spark, in a tenth of the time.
     """
     written = DeltaTable(table.path).transaction_version(app_id)
     if count is not None and count <= FEW:

@@ -127,4 +127,4 @@ def _no_row(columns: Iterable[tuple[str, str]]) -> str:
 def _literal(cell: object) -> str:
     if cell is None:
         return "null"
-    return quoted(str(cell)) if isinstance(cell, str) else repr(cell)
+    return quoted(cell) if isinstance(cell, str) else repr(cell)

@@ -5,6 +5,7 @@ says how many went where. Each append carries the last batch of its range, so th
 the tables, and repeats exactly that: Delta refuses what is there already.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ class Range:
 
     after: int
     up_to: int
+    events: float = math.inf
+    """How many they hold, where that is known."""
 
     def of(self, rows: DataFrame) -> DataFrame:
         """The rows of these batches."""
@@ -51,7 +54,7 @@ class Range:
 def account_for_all(lake: Lake, knowledge: Callable[[Lake], Knowledge]) -> Iterator[int]:
     """Account for what silver has passed, range by range; yields the events of each once it is done."""
     while (batches := (begun := _begun(lake)) or _begin(lake)) is not None:
-        here = lake.interpreted() if _is_few(lake, batches) else lake
+        here = lake.interpreted() if batches.events <= FEW else lake
         yield _account_for(here, knowledge(here), batches, is_begun=begun is not None)
 
 
@@ -106,26 +109,18 @@ def _begin(lake: Lake) -> Range | None:
 
 def range_after(lake: Lake, after: int, last: int) -> Range:
     """As many batches up to `last` as hold ROWS_AT_ONCE, at least one."""
+    log = pa.table(DeltaTable(lake.table_path("bronze.events")).get_add_actions(flatten=True)).to_pydict()
+    files = [file for file in zip(log["min.bronze_batch"], log["max.bronze_batch"], log["num_records"], strict=True) if file[2]]
+    # A compacted file holds many batches.
+    sizes = [(batch, rows / (last - first + 1)) for first, last, rows in files for batch in range(first, last + 1)]
     total, up_to = 0.0, None
-    for batch, rows in _sizes(lake):
+    for batch, rows in sorted(sizes):
         if after < batch <= last:
             total += rows
             if up_to is not None and total > ROWS_AT_ONCE:
-                return Range(after, int(up_to))
+                return Range(after, int(up_to), total - rows)
             up_to = batch
-    return Range(after, last)
-
-
-def _sizes(lake: Lake) -> list[tuple[int, float]]:
-    """Bronze batches in ascending order and how many events they hold, by the log; a compacted file holds many batches."""
-    log = pa.table(DeltaTable(lake.table_path("bronze.events")).get_add_actions(flatten=True)).to_pydict()
-    files = [file for file in zip(log["min.bronze_batch"], log["max.bronze_batch"], log["num_records"], strict=True) if file[2]]
-    return sorted((batch, rows / (last - first + 1)) for first, last, rows in files for batch in range(first, last + 1))
-
-
-def _is_few(lake: Lake, batches: Range) -> bool:
-    """Whether compiling would take longer than the events of a range."""
-    return sum(rows for batch, rows in _sizes(lake) if batches.after < batch <= batches.up_to) <= FEW
+    return Range(after, last, total)
 
 
 def _account_for(lake: Lake, knowledge: Knowledge, batches: Range, *, is_begun: bool) -> int:

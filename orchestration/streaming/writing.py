@@ -20,11 +20,11 @@ from orchestration import crash
 from orchestration.engine.session import interpreted
 from orchestration.former_sources import shapes
 from orchestration.lake import Lake
-from orchestration.streaming.amount import few_lines, few_read
+from orchestration.streaming.amount import are_few_lines, is_little_read
 from orchestration.streaming.checkpoints import THE_BEGINNING, first_bronze_batch, start_of
 from orchestration.streaming.intake import first_line
 from orchestration.streaming.reach import watermark_ms
-from orchestration.tables import FEW, Table, append, max_in_log
+from orchestration.tables import FEW, Table, append, append_rows, max_in_log
 from silver.retry import without_keys_of
 
 
@@ -43,7 +43,7 @@ def events(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     bronze_batch = first_bronze_batch(lake, table) + batch_id
     # One file a commit, so that silver can take one commit at a time.
     rows = without_headers(batch, _headers(batch, with_header)).coalesce(1)
-    append(identified(rows, bronze_batch), table, lake.app_id(table.name, table.name), bronze_batch, few_lines(lake, batch))
+    _append_batch(lake, table, identified(rows, bronze_batch), bronze_batch, is_small=are_few_lines(lake, batch))
     crash.point(crash.Point.EVENTS_WRITTEN)
 
 
@@ -54,7 +54,7 @@ def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     if _has_late_ahead(lake, watermark):
         late = lake.read("silver.late").where(F.col("event_time") >= F.timestamp_millis(F.lit(watermark)))
         rows = without_keys_of(late, rows)
-    append(rows, table, lake.app_id(table.name, table.name), batch_id, few_read(lake, table.name, "bronze.events", batch_id))
+    _append_batch(lake, table, rows, batch_id, is_small=is_little_read(lake, table.name, "bronze.events", batch_id))
     crash.point(crash.Point.READINGS_WRITTEN)
 
 
@@ -86,6 +86,15 @@ def read_latest(lake: Lake, table: Table, key: Sequence[str]) -> DataFrame:
     """The newest revision of each row of a gold table."""
     history = lake.read(table.name)
     return latest(history, key) if max_in_log(table, "revision") else history
+
+
+def _append_batch(lake: Lake, table: Table, rows: DataFrame, version: int, *, is_small: bool) -> None:
+    """To the one table of a flow that has its name."""
+    app_id = lake.app_id(table.name, table.name)
+    if is_small:
+        append_rows(table.path, rows.toArrow(), app_id, version)
+    else:
+        append(rows, table, app_id, version)
 
 
 def _has_late_ahead(lake: Lake, watermark: int) -> bool:

@@ -48,7 +48,7 @@ def _measured(folder: Path, options: argparse.Namespace) -> int:
     conf = write_conf(folder, options.driver_memory, options.cores)
     landing = write_events(folder, conf, options.events)
     _into_memory(landing)
-    runs: dict[str, list[Run]] = {"one hop": [], "by hand": [], "all layers": [], "quality checks": []}
+    runs: dict[str, list[Run]] = {name: [] for name in (*YARDSTICKS, "all layers", "quality checks")}
     for number in range(options.rounds):
         told.log(f"round {number + 1} of {options.rounds}")
         if not options.only_layers:

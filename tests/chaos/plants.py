@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from orchestration.conf.model import Engine
 from orchestration.conf.starter import write_starter
 from orchestration.lake import Lake
 from orchestration.simulate.feed import in_order
@@ -66,7 +67,9 @@ class Plant:
     def let_spark_write(self, *, all_of_it: bool) -> None:
         """Whether batches are written by Spark that otherwise are written without it."""
         pipeline = self.folder / "conf" / "pipeline.yml"
-        pipeline.write_text(re.sub(r"small_batch_bytes: \d+", f"small_batch_bytes: {0 if all_of_it else 16_777_216}", pipeline.read_text()))
+        pipeline.write_text(
+            re.sub(r"small_batch_bytes: \d+", f"small_batch_bytes: {0 if all_of_it else Engine().small_batch_bytes}", pipeline.read_text())
+        )
 
     def land(self, files: Sequence[Path]) -> None:
         """Put files of another folder in the landing folder."""
