@@ -135,6 +135,12 @@ bench-10m: install ## 10,000,000 events in one run with a 2 GB driver
 bench-replay: install ## 2,000,000 events replayed while live ingestion goes on: speed, latency, equality
 	$(PY) tests/bench/replay.py
 
+RATE ?= 5000
+MINUTES ?= 10
+.PHONY: bench-live
+bench-live: install ## RATE=5000 events/s for MINUTES=10: how long an event takes to silver and to a snapshot, CPU, memory
+	$(PY) tests/bench/live.py --rate $(RATE) --minutes $(MINUTES)
+
 .PHONY: bench-shuffled
 bench-shuffled: install ## the 2,000,000 events as eight files in a shuffled order, one a micro-batch: is anything lost, is gold what a batch job makes?
 	$(PY) tests/bench/shuffled.py

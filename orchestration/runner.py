@@ -28,11 +28,13 @@ from orchestration.registry import sync
 from orchestration.streaming import idle
 from orchestration.streaming.checkpoints import bind
 from orchestration.streaming.intake import Look, claim_settled, claims_folder
-from orchestration.streaming.queries import AVAILABLE_NOW, POLL_SECONDS, Gate, finish, report, run_out, started
+from orchestration.streaming.queries import AVAILABLE_NOW, POLL_SECONDS, Gate, every, finish, report, run_out, started
 from orchestration.streaming.reading import TICKS
 from orchestration.tables import ensure, ensure_rows
 from orchestration.upkeep import maintenance
 from orchestration.work import Work, do
+
+REST_SECONDS = 10.0
 
 
 def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
@@ -63,22 +65,23 @@ def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop:
 
 
 def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
-    """Bronze and silver all the time, ledger and gold behind them. After `stop` each ends with the batch that it is in.
+    """Bronze and silver all the time, gold and the ledger behind them. After `stop` each ends with the batch that it is in.
 
+    Files are claimed when silver has begun with those before: a batch of bronze is one of silver, so where it is slow, they grow.
     It also ends when another generation is proposed: whoever called lets it serve, and runs that.
     """
     leave = threading.Event()
     run = Run(lake, chosen, progress, leave)
     run.prepare()
-    trigger = {"processingTime": f"{lake.conf.engine.trigger_seconds} seconds"}
-    queries = started(lake, [*run.flows["bronze"], *run.flows["silver"]], trigger, run.gate)
+    queries = started(lake, run.flows["bronze"], every(lake.conf.engine.trigger_seconds), run.gate)
+    queries |= started(lake, run.flows["silver"], every(POLL_SECONDS), run.gate)  # it only asks a log whether bronze has a batch
     behind: dict[str, Work] = {}
     next_look = 0.0
     while not stop.wait(POLL_SECONDS) and generations.proposed(lake.conf.lake) is None:
         report(queries, progress, run.gate)
         if time.monotonic() >= next_look:
             next_look = time.monotonic() + lake.conf.engine.trigger_seconds
-            if run.flows["bronze"]:
+            if run.flows["bronze"] and not run.gate.is_ahead(queries):
                 _claim(lake, progress)
             _go_on_behind(run, behind)
     leave.set()
@@ -103,7 +106,7 @@ def retry_quarantine(lake: Lake, chosen: retry.Chosen, progress: Progress) -> li
 
 
 def _go_on_behind(run: "Run", behind: dict[str, Work]) -> None:
-    """Ledger and gold, each again when it has ended; maintenance when both have, as they write what it compacts. Suites, when due.
+    """Rounds, each when the one before has ended; maintenance between two, as they write what it compacts. Suites, when due.
 
     After it comes a turn of theirs, also where it takes longer than the time from one to the next.
     """
@@ -116,7 +119,7 @@ def _go_on_behind(run: "Run", behind: dict[str, Work]) -> None:
         if not behind.keys() - {"quality"}:
             behind["maintenance"] = Work("maintenance", run.maintain)
     elif "maintenance" not in behind:
-        for name, todo in (("ledger", run.account), ("gold", run.round), ("seals", run.seal)):
+        for name, todo in (("round", run.round), ("seals", run.seal)):
             if name not in behind:
                 behind[name] = Work(name, todo)
 
@@ -132,7 +135,9 @@ class Run:
         self.flows = {layer: [flow for flow in flows if flow.layer == layer] for layer in ("bronze", "silver", "gold")}
         self._jobs = {each.name: each for each in chosen if isinstance(each, Job)}
         self.handover = Handover(lake, stop, progress.warned)
-        self._seen: tuple[int, ...] = ()
+        self._seen_by_gold: tuple[int, ...] = ()
+        self._settled: tuple[int, ...] = ()
+        self._rests_until = 0.0
         self._maintenance_at: datetime | None = None
         self._check_at: datetime | None = None
 
@@ -168,14 +173,22 @@ class Run:
         self._do("silver.ledger")
 
     def round(self) -> None:
-        """Gold, as far as silver has come, if it has moved; what is late; the snapshot."""
+        """Gold, as far as silver has come, if it has moved; then the ledger, at least as far; what is late; the snapshot.
+
+        Then it rests for as long as it took, up to REST_SECONDS: bronze and silver must get their share of a small machine.
+        """
+        if (begin := time.monotonic()) < self._rests_until:
+            return
         self.close_idle_windows(patient=True)
-        names = ("silver.readings", ledger.TABLE, TICKS)
-        versions = (*(DeltaTable(self._lake.table_path(name)).version() for name in names), self.handover.releases())
-        if versions != self._seen:
+        if (moved := self._versions("silver.readings", TICKS)) != self._seen_by_gold:
             self.close_windows()
+            self._seen_by_gold = moved
+        self.account()
+        if (known := (*moved, *self._versions(ledger.TABLE))) != self._settled:
             self.settle()
-            self._seen = versions
+            self._settled = known
+        now = time.monotonic()
+        self._rests_until = now + min(now - begin, REST_SECONDS)
 
     def close_windows(self) -> None:
         """Gold of all streams, up to the same bronze batch; where the gate holds, not before all of that has passed it."""
@@ -205,6 +218,9 @@ class Run:
         self._do(AMENDMENTS)
         self._pin()
         self.handover.warn()
+
+    def _versions(self, *names: str) -> tuple[int, ...]:
+        return (*(DeltaTable(self._lake.table_path(name)).version() for name in names), self.handover.releases())
 
     def _is_handed_over(self) -> bool:
         return not self.flows["gold"] or self.handover.is_open()

@@ -52,8 +52,9 @@ class Range:
 
 
 def account_for_all(lake: Lake, knowledge: Callable[[Lake], Knowledge]) -> Iterator[int]:
-    """Account for what silver has passed, range by range; yields the events of each once it is done."""
-    while (batches := (begun := _begun(lake)) or _begin(lake)) is not None:
+    """Account for what silver has passed by now, range by range; yields the events of each once it is done."""
+    passed = passed_by_silver(lake)
+    while (batches := (begun := _begun(lake)) or _begin(lake, passed)) is not None:
         here = lake.interpreted() if batches.events <= FEW else lake
         yield _account_for(here, knowledge(here), batches, is_begun=begun is not None)
 
@@ -99,8 +100,8 @@ def _begun(lake: Lake) -> Range | None:
     return Range(after, up_to) if up_to > after else None
 
 
-def _begin(lake: Lake) -> Range | None:
-    after, passed = accounted_for(lake), passed_by_silver(lake)
+def _begin(lake: Lake, passed: int | None) -> Range | None:
+    after = accounted_for(lake)
     if passed is None or passed <= after:
         return None
     crash.point(crash.Point.LEDGER_BEGUN)

@@ -34,6 +34,7 @@ class Gate:
         self.stop = stop
         self._entered: dict[str, int] = {}
         self._begun: dict[str, int] = {}
+        self._ahead, self._counting = 0, threading.Lock()
         self._writing = {flow: threading.Lock() for flow in CONTINUOUS}
 
     def hold(self, table: str) -> AbstractContextManager[object]:
@@ -49,10 +50,23 @@ class Gate:
             self._entered[flow.name] = batch_id
             if self.stop.is_set():
                 raise StoppedError
+            if flow.layer == "silver":
+                self._count(-1)
             with self.hold(flow.name):
                 flow.write(batch, batch_id)
+            if flow.layer == "bronze":
+                self._count(1)
 
         return write
+
+    def is_ahead(self, queries: Queries) -> bool:
+        """Whether bronze is at work, or has written a batch that silver has not begun with, having to do with one before."""
+        busy = {flow.layer for flow, query in queries.items() if query.status["isTriggerActive"]}
+        return "bronze" in busy or ("silver" in busy and self._ahead > 0)
+
+    def _count(self, batches: int) -> None:
+        with self._counting:
+            self._ahead = max(0, self._ahead + batches)
 
     def await_begin(self, queries: Queries) -> None:
         """Until each of the queries knows up to where it reads: it has begun to write, or has nothing to read.
@@ -61,6 +75,11 @@ class Gate:
         """
         while any(query.isActive and self._entered.get(flow.name, -1) <= self._begun[flow.name] for flow, query in queries.items()):
             time.sleep(POLL_SECONDS / 10)
+
+
+def every(seconds: float) -> dict[str, str]:
+    """The trigger that asks so often whether something has come."""
+    return {"processingTime": f"{seconds} seconds"}
 
 
 def started(lake: Lake, flows: Sequence[Flow], trigger: Mapping[str, Any], gate: Gate) -> dict[Flow, StreamingQuery]:

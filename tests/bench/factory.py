@@ -35,7 +35,8 @@ def write_conf(folder: Path, driver_memory: str, cores: int, **engine_more: int)
     shutil.rmtree(conf, ignore_errors=True)
     conf.mkdir(parents=True)
     text = {name: {"field": name} for name in ("device", "zone", "metric", "value", "unit")}
-    source = {"path": "./landing", "format": "json", **text, "time": {"field": "ts", "format": "iso"}}
+    # Files are renamed when they are whole.
+    source = {"path": "./landing", "format": "json", "settle_seconds": 0, **text, "time": {"field": "ts", "format": "iso"}}
     policy = {"lateness_seconds": LATENESS_SECONDS, "max_future_seconds": 300, "max_payload_bytes": 1_048_576}
     engine = {"driver_memory": driver_memory, "cores": cores, "shuffle_partitions": cores, **engine_more}
     devices = {f"sim-{n:04d}": {"groups": [GROUPS[n % len(GROUPS)]], "zone": f"zone-{n % 4}"} for n in range(1, DEVICES + 1)}

@@ -50,6 +50,13 @@ def timed(command: Sequence[str], folder: Path, log: Path) -> Run:
     return Run(seconds, sum(seen.ticks.values()) / os.sysconf("SC_CLK_TCK"), seen.peak_pages * os.sysconf("SC_PAGE_SIZE") or None)
 
 
+def used(session: int) -> tuple[float, int]:
+    """By what runs now in a session: seconds of CPU so far, and bytes of resident memory."""
+    processes = _processes(session).values()
+    ticks, pages = (sum(each[place] for each in processes) for place in (1, 0))
+    return ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE")
+
+
 def _watch(session: int, over: threading.Event, seen: Seen) -> None:
     while not over.wait(LOOK_SECONDS):
         pages = 0

@@ -9,19 +9,17 @@ import json
 import os
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from rich.console import Console
 
@@ -31,8 +29,8 @@ sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
 from orchestration.conf.load import load  # noqa: E402
 from orchestration.generations import serving, swaps  # noqa: E402
 from orchestration.snapshots import all_snapshots  # noqa: E402
-from orchestration.status import added, log_of  # noqa: E402
 from tests.bench.factory import GROUPS, TIDEMARK, write_conf, write_events  # noqa: E402
+from tests.bench.feed import arrivals, feed, spread  # noqa: E402
 from tests.bench.processes import timed  # noqa: E402
 
 FED_A_SECOND, WARM_SECONDS = 500, 60
@@ -78,7 +76,7 @@ def _prepared(work: Path, events: int) -> Path:
 def _beside(folder: Path, command: Sequence[str], alone_seconds: int) -> dict[str, Any]:
     """A continuous run, fed all the time; after a while a replay."""
     over = threading.Event()
-    feeder = threading.Thread(target=_feed, args=(folder / "landing", over))
+    feeder = threading.Thread(target=feed, args=(folder / "landing", lambda _: FED_A_SECOND, over))
     with (folder / "run.log").open("wb") as log:
         running = subprocess.Popen([*command, "run"], cwd=REPOSITORY, stdout=log, stderr=log, start_new_session=True)
         try:
@@ -91,43 +89,12 @@ def _beside(folder: Path, command: Sequence[str], alone_seconds: int) -> dict[st
             feeder.join()
             running.send_signal(signal.SIGTERM)
             running.wait()
-    seconds = sorted(_latencies(folder / "lake/silver/readings"))
+    arrived, to_silver = [*arrivals(folder / "lake")], attrgetter("to_silver")
     return {
         "replay_seconds": replay.seconds,
-        "latency_alone_s": _spread([s for at, s in seconds if begin - alone_seconds < at < begin]),
-        "latency_beside_replay_s": _spread([s for at, s in seconds if begin <= at]),
+        "latency_alone_s": spread((each for each in arrived if begin - alone_seconds < each.committed_at < begin), to_silver),
+        "latency_beside_replay_s": spread((each for each in arrived if begin <= each.committed_at), to_silver),
     }
-
-
-def _feed(landing: Path, over: threading.Event) -> None:
-    """A file a second; an event's time is when it landed."""
-    number = 0
-    while not over.wait(1.0):
-        now, number = datetime.now(UTC), number + 1
-        rows = [
-            {"device": f"sim-{1 + n % 200:04d}", "metric": "temperature", "value": 20 + n % 7, "ts": now.replace(microsecond=n).isoformat()}
-            for n in range(FED_A_SECOND)
-        ]
-        draft = landing / f".{number}"
-        draft.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        draft.rename(landing / f"live-{number:06d}.json")
-
-
-def _latencies(table: Path) -> Iterator[tuple[float, float]]:
-    """When a fed reading came to silver, in seconds since 1970, and how long after it had landed."""
-    for version in range(DeltaTable(table).version() + 1):
-        committed_at = log_of(table, version).stat().st_mtime
-        for add in added(table, version):
-            for instant in pq.read_table(table / add["path"], columns=["event_time"])["event_time"].to_pylist():
-                if 0 <= committed_at - instant.timestamp() < 3600:
-                    yield committed_at, committed_at - instant.timestamp()
-
-
-def _spread(seconds: Sequence[float]) -> dict[str, float] | None:
-    if len(seconds) < 2:
-        return None
-    parts = statistics.quantiles(seconds, n=100)
-    return {"p50": round(parts[49], 2), "p99": round(parts[98], 2), "events": len(seconds)}
 
 
 def _clean(command: Sequence[str]) -> bool:

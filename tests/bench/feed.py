@@ -1,0 +1,83 @@
+"""Live events for measurements: a file a second, and how long they took to get where they are asked for."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from orchestration.snapshots import all_snapshots
+from orchestration.status import added, log_of
+from tests.bench.factory import DEVICES, METRICS
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """So many readings with one commit of silver. Instants in seconds since 1970; `pinned_at`: infinite where no snapshot has them."""
+
+    landed_at: float
+    committed_at: float
+    pinned_at: float
+    events: int
+
+    @property
+    def to_silver(self) -> float:
+        """Seconds."""
+        return self.committed_at - self.landed_at
+
+    @property
+    def to_snapshot(self) -> float:
+        """Seconds; infinite where no snapshot has them."""
+        return self.pinned_at - self.landed_at
+
+
+def feed(landing: Path, events_in: Callable[[int], int], over: threading.Event) -> None:
+    """A file at each full second until it is over, `events_in` tells how many events are in which; their time is that second."""
+    metrics, number = [*METRICS], 0
+    while not over.wait(1 - time.time() % 1):
+        now = datetime.now(UTC)
+        rows = [
+            {
+                "device": f"sim-{1 + n % DEVICES:04d}",
+                "metric": metrics[n // DEVICES % len(metrics)],
+                "value": 20 + n % 7,
+                "ts": now.replace(microsecond=n).isoformat(),
+            }
+            for n in range(events_in(number))
+        ]
+        draft = landing / f".{number}"
+        draft.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        draft.rename(landing / f"live-{number:06d}.json")
+        number += 1
+
+
+def arrivals(lake: Path) -> Iterator[Arrival]:
+    """Of fed events, by file. Older ones, such as a backlog, are left out."""
+    table = lake / "silver" / "readings"
+    pinned = sorted((each.versions["silver.readings"], each.at.timestamp()) for each in all_snapshots(lake) if each.generation == 1)
+    for version in range(DeltaTable(table).version() + 1):
+        committed_at = log_of(table, version).stat().st_mtime
+        pinned_at = min((at for holds, at in pinned if holds >= version), default=float("inf"))
+        for add in added(table, version):
+            at = pc.floor_temporal(pq.read_table(table / add["path"], columns=["event_time"])["event_time"], unit="second")
+            for second in pa.table({"at": at}).group_by("at").aggregate([([], "count_all")]).to_pylist():
+                if 0 <= committed_at - second["at"].timestamp() < 3600:
+                    yield Arrival(second["at"].timestamp(), committed_at, pinned_at, second["count_all"])
+
+
+def spread(arrived: Iterable[Arrival], seconds: Callable[[Arrival], float]) -> dict[str, float] | None:
+    """Median and 99th percentile of what is finite, each value as often as there were events."""
+    finite = [(seconds(each), each.events) for each in arrived if seconds(each) < float("inf")]
+    if not finite:
+        return None
+    values, events = zip(*finite, strict=True)
+    p50, p99 = np.quantile(np.repeat(values, events), [0.5, 0.99], method="higher")
+    return {"p50": round(float(p50), 2), "p99": round(float(p99), 2), "events": sum(events)}

@@ -1,0 +1,116 @@
+"""A continuous run, measured: `make bench-live`.
+
+A simulated plant lands a file a second. Told, for each minute: how long an event took to silver, and to a snapshot that a query can ask,
+how much of the CPU the run used, and its memory. A burst may come in between; then also how long it took until silver had all of it.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+REPOSITORY = Path(__file__).parents[2]
+sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
+
+from tests.bench.factory import TIDEMARK, write_conf  # noqa: E402
+from tests.bench.feed import Arrival, arrivals, feed, spread  # noqa: E402
+from tests.bench.processes import used  # noqa: E402
+
+MINUTE = 60
+told = Console(stderr=True)
+
+
+def main() -> int:
+    """Run, feed, measure, tell; 0 when the ledger and verify are clean."""
+    options = _options()
+    folder = options.work / f"live-{options.rate}"
+    shutil.rmtree(folder, ignore_errors=True)
+    conf = write_conf(folder, "2g", options.cores, trigger_seconds=options.trigger_seconds)
+    (folder / "landing").mkdir()
+    command = [*TIDEMARK, "--conf", str(conf)]
+    begin, looks = _run(folder, command, options)
+    arrived = [*arrivals(folder / "lake")]
+    minutes = [_minute(n, arrived, begin, looks) for n in range(options.minutes)]
+    report: dict[str, Any] = {"events_a_second": options.rate, "cores": options.cores, "minutes": minutes}
+    report |= {name: subprocess.run([*command, name], cwd=REPOSITORY, check=False).returncode == 0 for name in ("ledger", "verify")}
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    _show(minutes)
+    return 0 if report["ledger"] and report["verify"] else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rate", type=int, default=5_000, help="events a second")
+    parser.add_argument("--minutes", type=int, default=10)
+    parser.add_argument("--burst-minute", type=int, default=None, help="the minute in which --burst-factor times as many come")
+    parser.add_argument("--burst-factor", type=int, default=20)
+    parser.add_argument("--trigger-seconds", type=int, default=1)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tidemark-bench")
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "artifacts" / "bench-live.json")
+    return parser.parse_args()
+
+
+def _run(folder: Path, command: Sequence[str], options: argparse.Namespace) -> tuple[float, list[tuple[float, int]]]:
+    """When the feed began, in seconds since 1970, and a look at what the run had used, at the end of each minute."""
+    over, looks = threading.Event(), []
+    in_burst = range(MINUTE * options.burst_minute, MINUTE * (options.burst_minute + 1)) if options.burst_minute is not None else range(0)
+    rate = lambda second: options.rate * (options.burst_factor if second in in_burst else 1)  # noqa: E731
+    feeder = threading.Thread(target=feed, args=(folder / "landing", rate, over))
+    with (folder / "run.log").open("wb") as log:
+        running = subprocess.Popen([*command, "run"], cwd=REPOSITORY, stdout=log, stderr=log, start_new_session=True)
+        try:
+            begin = time.time()
+            feeder.start()
+            looks.append(used(running.pid))
+            for minute in range(options.minutes):
+                time.sleep(max(0.0, begin + MINUTE * (minute + 1) - time.time()))
+                looks.append(used(running.pid))
+                told.log(f"minute {minute}: {looks[-1][0] - looks[-2][0]:.0f} s of CPU")
+        finally:
+            over.set()
+            feeder.join()
+            running.send_signal(signal.SIGTERM)
+            running.wait()
+    return begin, looks
+
+
+def _minute(number: int, arrived: Sequence[Arrival], begin: float, looks: Sequence[tuple[float, int]]) -> dict[str, Any]:
+    """Of the events that landed in it."""
+    landed = [each for each in arrived if number * MINUTE <= each.landed_at - begin < (number + 1) * MINUTE]
+    return {
+        "minute": number,
+        "to_silver_s": spread(landed, attrgetter("to_silver")),
+        "to_snapshot_s": spread(landed, attrgetter("to_snapshot")),
+        "cpu": round((looks[number + 1][0] - looks[number][0]) / MINUTE / (os.cpu_count() or 1), 2),
+        "resident_bytes": looks[number + 1][1],
+    }
+
+
+def _show(minutes: Sequence[dict[str, Any]]) -> None:
+    table = Table("minute", "events", "to silver, p50", "p99", "to a snapshot, p50", "p99", "CPU", "GB")
+    for each in minutes:
+        silver, snapshot = each["to_silver_s"] or {}, each["to_snapshot_s"] or {}
+        seconds = [f"{part[name]:.1f} s" if part else "" for part in (silver, snapshot) for name in ("p50", "p99")]
+        table.add_row(
+            str(each["minute"]), f"{silver.get('events', 0):,}", *seconds, f"{each['cpu']:.0%}", f"{each['resident_bytes'] / 1e9:.1f}"
+        )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""A continuous run to which events never stop coming."""
+
+import itertools
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from orchestration.snapshots import all_snapshots
+from orchestration.streaming import writing
+from orchestration.streaming.checkpoints import newest_batch
+from tests.lakes import conf, event, land, run_until
+from tests.rows import at
+
+
+class Landing:
+    """Where a file comes each time that it is looked at."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._numbers = folder, itertools.count()
+
+    def grow(self) -> None:
+        number = next(self._numbers)
+        land(self._folder, f"{number:04d}.jsonl", [event("oven", "temperature", 20.0, at(f"12:{number // 60 % 60:02d}:{number % 60:02d}"))])
+
+
+def test_snapshots_are_pinned_while_events_keep_coming(spark: SparkSession, tmp_path: Path) -> None:
+    made, landing = conf(tmp_path), Landing(tmp_path)
+
+    def is_pinned_again() -> bool:
+        landing.grow()
+        return len({each.bronze_batch for each in all_snapshots(made.lake)}) > 1
+
+    run_until(made, spark, is_pinned_again, seconds=120)
+
+
+def test_bronze_leaves_files_where_they_are_while_silver_is_behind(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, landing, quick = conf(tmp_path), Landing(tmp_path), writing.readings
+    ahead = []
+
+    def slow(*batch: Any) -> None:
+        time.sleep(1.5)
+        quick(*batch)
+
+    monkeypatch.setattr(writing, "readings", slow)
+
+    def is_long_enough() -> bool:
+        landing.grow()
+        bronze, silver = (newest_batch(made.lake / "checkpoints" / flow / "offsets") for flow in ("bronze.events", "silver.readings"))
+        ahead.append(bronze - silver)
+        return silver >= 6
+
+    run_until(made, spark, is_long_enough, seconds=120)
+    assert max(ahead) <= 3
