@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -32,8 +33,7 @@ class Gate:
     def __init__(self, stop: threading.Event) -> None:
         """Open."""
         self.stop = stop
-        self._entered: dict[str, int] = {}
-        self._begun: dict[str, int] = {}
+        self._begun: dict[str, tuple[Path, int]] = {}
         self._ahead, self._counting = 0, threading.Lock()
         self._writing = {flow: threading.Lock() for flow in CONTINUOUS}
 
@@ -41,13 +41,11 @@ class Gate:
         """While it is held, a table that a continuous flow appends to does not grow; to other tables it makes no difference."""
         return self._writing.get(table, nullcontext())
 
-    def guarded(self, flow: Flow, begun: int = -1) -> Callable[[DataFrame, int], None]:
-        """The flow's write. A batch that has begun is finished. `begun`: the newest that an earlier query has begun."""
-        self._entered.pop(flow.name, None)
-        self._begun[flow.name] = begun
+    def guarded(self, flow: Flow, offsets: Path) -> Callable[[DataFrame, int], None]:
+        """The flow's write, for a query that has yet to start. A batch that has begun is finished. `offsets`: where Spark notes batches."""
+        self._begun[flow.name] = offsets, newest_batch(offsets)
 
         def write(batch: DataFrame, batch_id: int) -> None:
-            self._entered[flow.name] = batch_id
             if self.stop.is_set():
                 raise StoppedError
             if flow.layer == "silver":
@@ -59,22 +57,26 @@ class Gate:
 
         return write
 
+    def await_begin(self, queries: Queries) -> None:
+        """Until each of the queries knows up to where it reads: it has noted a batch, or has nothing to read.
+
+        A batch that it repeats does not count. Delta looks for the end of a table when it is first asked for one, which is after that.
+        """
+        while any(query.isActive and not self._has_noted_one(flow) for flow, query in queries.items()):
+            time.sleep(POLL_SECONDS / 10)
+
     def is_ahead(self, queries: Queries) -> bool:
         """Whether bronze is at work, or has written a batch that silver has not begun with, having to do with one before."""
         busy = {flow.layer for flow, query in queries.items() if query.status["isTriggerActive"]}
         return "bronze" in busy or ("silver" in busy and self._ahead > 0)
 
+    def _has_noted_one(self, flow: Flow) -> bool:
+        offsets, begun = self._begun[flow.name]
+        return newest_batch(offsets) > begun
+
     def _count(self, batches: int) -> None:
         with self._counting:
             self._ahead = max(0, self._ahead + batches)
-
-    def await_begin(self, queries: Queries) -> None:
-        """Until each of the queries knows up to where it reads: it has begun to write, or has nothing to read.
-
-        A batch that it repeats does not count. Delta looks for the end of a table when it is first asked for one, which is after that.
-        """
-        while any(query.isActive and self._entered.get(flow.name, -1) <= self._begun[flow.name] for flow, query in queries.items()):
-            time.sleep(POLL_SECONDS / 10)
 
 
 def every(seconds: float) -> dict[str, str]:
@@ -92,11 +94,7 @@ def started(lake: Lake, flows: Sequence[Flow], trigger: Mapping[str, Any], gate:
         # With names for their sources, these may come and go. Spark refuses names in a query that reads one source in several branches,
         # as silver does for each payload shape.
         lake.spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", flow.layer != "silver")
-        writer = (
-            flow.rows()
-            .writeStream.queryName(flow.name)
-            .foreachBatch(gate.guarded(flow, newest_batch(lake.checkpoint(flow.name) / "offsets")))
-        )
+        writer = flow.rows().writeStream.queryName(flow.name).foreachBatch(gate.guarded(flow, lake.checkpoint(flow.name) / "offsets"))
         queries[flow] = writer.option("checkpointLocation", str(lake.checkpoint(flow.name))).trigger(**trigger).start()
     return queries
 
