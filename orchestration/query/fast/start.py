@@ -23,7 +23,7 @@ class Without:
 
 
 def without_unneeded(*more: str) -> None:
-    """Leave pandas, numpy and `more` out of this process for good: pyarrow takes 0.2 to 0.3 s to import each of them, and none is needed."""
+    """Leave pandas, numpy and `more` out of this process for good: pyarrow takes 0.2 to 0.3 s to import each, and none is needed."""
     left_out = {*LEFT_OUT, *more}
     if not left_out & sys.modules.keys():
         sys.meta_path.insert(0, Without(left_out))
