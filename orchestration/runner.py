@@ -4,6 +4,7 @@ Gold runs in rounds behind silver. The queries of a round start while silver is 
 bronze batch; then come the amendments, then the snapshot of the cut.
 """
 
+import math
 import threading
 import time
 from collections.abc import Sequence
@@ -28,13 +29,13 @@ from orchestration.registry import sync
 from orchestration.streaming import idle
 from orchestration.streaming.checkpoints import bind
 from orchestration.streaming.intake import Look, claim_settled, claims_folder
-from orchestration.streaming.queries import AVAILABLE_NOW, POLL_SECONDS, Gate, every, finish, report, run_out, started
+from orchestration.streaming.queries import AVAILABLE_NOW, POLL_SECONDS, Gate, Queries, every, finish, report, run_out, started
 from orchestration.streaming.reading import TICKS
 from orchestration.tables import ensure, ensure_rows
 from orchestration.upkeep import maintenance
 from orchestration.work import Work, do
 
-REST_SECONDS = 10.0
+REST_SECONDS, LONGEST_WAIT_SECONDS = 10.0, 60.0
 
 
 def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
@@ -67,7 +68,6 @@ def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop:
 def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
     """Bronze and silver all the time, gold and the ledger behind them. After `stop` each ends with the batch that it is in.
 
-    Files are claimed when silver has begun with those before: a batch of bronze is one of silver, so where it is slow, they grow.
     It also ends when another generation is proposed: whoever called lets it serve, and runs that.
     """
     leave = threading.Event()
@@ -79,10 +79,9 @@ def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progres
     next_look = 0.0
     while not stop.wait(POLL_SECONDS) and generations.proposed(lake.conf.lake) is None:
         report(queries, progress, run.gate)
+        run.claim(queries)
         if time.monotonic() >= next_look:
             next_look = time.monotonic() + lake.conf.engine.trigger_seconds
-            if run.flows["bronze"] and not run.gate.is_ahead(queries):
-                _claim(lake, progress)
             _go_on_behind(run, behind)
     leave.set()
     try:
@@ -138,6 +137,7 @@ class Run:
         self._seen_by_gold: tuple[int, ...] = ()
         self._settled: tuple[int, ...] = ()
         self._rests_until = 0.0
+        self._claimed_at = -math.inf
         self._maintenance_at: datetime | None = None
         self._check_at: datetime | None = None
 
@@ -163,6 +163,17 @@ class Run:
         for source in shapes(lake.conf):
             claims_folder(lake.conf.lake, source).mkdir(parents=True, exist_ok=True)
         retry.finish(lake)
+
+    def claim(self, queries: Queries) -> None:
+        """New files, when silver has begun with those before: a batch of bronze is one of silver, so where silver is slow, they grow.
+
+        After LONGEST_WAIT_SECONDS whatever silver does: until it is claimed, a file is lost if somebody cleans the landing folder.
+        """
+        waited = (now := time.monotonic()) - self._claimed_at
+        is_time = waited >= self._lake.conf.engine.trigger_seconds
+        if self.flows["bronze"] and is_time and (waited >= LONGEST_WAIT_SECONDS or not self.gate.is_ahead(queries)):
+            self._claimed_at = now
+            _claim(self._lake, self._progress)
 
     def seal(self) -> None:
         """What was finished since the last time."""

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from orchestration import runner
+from orchestration.conf.model import Conf
 from orchestration.snapshots import all_snapshots
 from orchestration.streaming import writing
 from orchestration.streaming.checkpoints import newest_batch
@@ -36,11 +38,9 @@ def test_snapshots_are_pinned_while_events_keep_coming(spark: SparkSession, tmp_
     run_until(made, spark, is_pinned_again, seconds=120)
 
 
-def test_bronze_leaves_files_where_they_are_while_silver_is_behind(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, landing, quick = conf(tmp_path), Landing(tmp_path), writing.readings
-    ahead = []
+@pytest.fixture
+def slow_silver(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = writing.readings
 
     def slow(*batch: Any) -> None:
         time.sleep(1.5)
@@ -48,11 +48,34 @@ def test_bronze_leaves_files_where_they_are_while_silver_is_behind(
 
     monkeypatch.setattr(writing, "readings", slow)
 
+
+def batches_ahead(made: Conf) -> tuple[int, int]:
+    """How many batches bronze is ahead of silver, and how many silver has begun."""
+    bronze, silver = (newest_batch(made.lake / "checkpoints" / flow / "offsets") for flow in ("bronze.events", "silver.readings"))
+    return bronze - silver, silver
+
+
+@pytest.mark.usefixtures("slow_silver")
+def test_bronze_leaves_files_where_they_are_while_silver_is_behind(spark: SparkSession, tmp_path: Path) -> None:
+    made, landing, seen = conf(tmp_path), Landing(tmp_path), []
+
     def is_long_enough() -> bool:
         landing.grow()
-        bronze, silver = (newest_batch(made.lake / "checkpoints" / flow / "offsets") for flow in ("bronze.events", "silver.readings"))
-        ahead.append(bronze - silver)
-        return silver >= 6
+        ahead, begun = batches_ahead(made)
+        seen.append(ahead)
+        return begun >= 6
 
     run_until(made, spark, is_long_enough, seconds=120)
-    assert max(ahead) <= 3
+    assert max(seen) <= 3
+
+
+@pytest.mark.usefixtures("slow_silver")
+def test_no_file_waits_longer_than_the_longest_wait(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "LONGEST_WAIT_SECONDS", 0.0)
+    made, landing = conf(tmp_path), Landing(tmp_path)
+
+    def is_far_ahead() -> bool:
+        landing.grow()
+        return batches_ahead(made)[0] > 3
+
+    run_until(made, spark, is_far_ahead, seconds=120)
