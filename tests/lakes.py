@@ -80,7 +80,7 @@ def run(made: Conf, spark: SparkSession, names: Sequence[str] = ()) -> None:
         run_once(lake, chosen, progress, threading.Event())
 
 
-def run_until(made: Conf, spark: SparkSession, is_done: Callable[[], bool], seconds: float = 60) -> None:
+def run_until(made: Conf, spark: SparkSession, is_done: Callable[[], bool], seconds: float = 120) -> None:
     """`tidemark run` until `is_done`, then as if SIGTERM had come."""
     lake, stop = Lake(made, spark), threading.Event()
     failures: list[BaseException] = []

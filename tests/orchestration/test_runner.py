@@ -35,7 +35,7 @@ def test_snapshots_are_pinned_while_events_keep_coming(spark: SparkSession, tmp_
         landing.grow()
         return len({each.bronze_batch for each in all_snapshots(made.lake)}) > 1
 
-    run_until(made, spark, is_pinned_again, seconds=120)
+    run_until(made, spark, is_pinned_again, seconds=300)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_bronze_leaves_files_where_they_are_while_silver_is_behind(spark: SparkS
         seen.append(ahead)
         return begun >= 6
 
-    run_until(made, spark, is_long_enough, seconds=120)
+    run_until(made, spark, is_long_enough, seconds=300)
     assert max(seen) <= 3
 
 
@@ -78,4 +78,4 @@ def test_no_file_waits_longer_than_the_longest_wait(spark: SparkSession, tmp_pat
         landing.grow()
         return batches_ahead(made)[0] > 3
 
-    run_until(made, spark, is_far_ahead, seconds=120)
+    run_until(made, spark, is_far_ahead, seconds=300)
