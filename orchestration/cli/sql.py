@@ -91,7 +91,7 @@ def _session(folder: Path, engine: str, is_shell: bool, about: dict[str, Any]) -
         return load(folder)
 
     server = _server(folder, engine) if engine in ("auto", "server") else None
-    if engine == "fast":
+    if server is not None or engine == "fast":
         without_unneeded()
     with nullcontext(server) if server is not None else _local(conf(), engine, is_shell) as asked:
         yield Session(asked, conf, **about)
@@ -101,18 +101,13 @@ def _server(folder: Path, engine: str) -> "Engine | None":
     """None where none runs and Spark may be asked instead."""
     from orchestration.conf.place import lake_of
     from orchestration.query.address import address_of
-    from orchestration.query.fast.start import without_unneeded
+    from orchestration.query.client import ServerEngine
 
     lake = lake_of(folder)
     address = None if lake is None else address_of(lake)
     if address is None and engine == "server":
         raise TidemarkError("no sql-server of yours runs on this lake: start it with `tidemark sql-server`.")
-    if address is None:
-        return None
-    without_unneeded("ssl")  # http.client takes 10 ms to import it, for a server at the loopback interface
-    from orchestration.query.client import ServerEngine
-
-    return ServerEngine(address)
+    return None if address is None else ServerEngine(address)
 
 
 def _local(conf: "Conf", engine: str, is_shell: bool) -> "AbstractContextManager[Engine]":
