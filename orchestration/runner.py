@@ -191,7 +191,7 @@ class Run:
         if (begin := time.monotonic()) < self._rests_until:
             return
         self.close_idle_windows(patient=True)
-        if (moved := self._versions("silver.readings", TICKS)) != self._seen_by_gold:
+        if (moved := (self.handover.releases(), *self._versions("silver.readings", TICKS))) != self._seen_by_gold:
             self.close_windows()
             self._seen_by_gold = moved
         self.account()
@@ -230,8 +230,8 @@ class Run:
         self._pin()
         self.handover.warn()
 
-    def _versions(self, *names: str) -> tuple[int, ...]:
-        return (*(DeltaTable(self._lake.table_path(name)).version() for name in names), self.handover.releases())
+    def _versions(self, *names: str) -> list[int]:
+        return [DeltaTable(self._lake.table_path(name)).version() for name in names]
 
     def _is_handed_over(self) -> bool:
         return not self.flows["gold"] or self.handover.is_open()

@@ -75,7 +75,9 @@ def with_kept(rows: DataFrame, kept: DataFrame) -> DataFrame:
 
     `kept`: readings and late rows of this batch and those before. Where it has none of the key, the first of `rows` is kept; it is late.
     """
-    before = kept.select(*KEYS, *(F.col(name).alias(f"{name}_before") for name in IDENTITY))
+    # Few are turned away: without this join Spark gathers all of `kept` in one place, strings and all.
+    of_these_keys = kept.join(rows.select(*KEYS), on=KEYS, how="left_semi")
+    before = of_these_keys.select(*KEYS, *(F.col(name).alias(f"{name}_before") for name in IDENTITY))
     identity = F.struct(*IDENTITY)
     first = F.min(identity).over(Window.partitionBy(*KEYS))
     found = rows.join(before, on=KEYS, how="left").select(

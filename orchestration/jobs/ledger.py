@@ -154,9 +154,7 @@ def _sort_out(lake: Lake, batches: Range, turned_away: DataFrame) -> Counts:
     late = lake.read("silver.late").where(F.col("bronze_batch") <= batches.after)  # not what an account that did not end wrote
     kept = reduce(DataFrame.unionByName, (rows.select(*KEYS, *layer.IDENTITY) for rows in (readings, late)))
     of_these_times = F.col("event_time").between(F.timestamp_micros(F.lit(first)), F.timestamp_micros(F.lit(last)))
-    # Few are turned away: without this join Spark gathers all of `kept` in one place, strings and all.
-    of_these_keys = kept.where(of_these_times).join(turned_away.select(*KEYS), on=KEYS, how="left_semi")
-    beside = layer.with_kept(turned_away, of_these_keys).persist()
+    beside = layer.with_kept(turned_away, kept.where(of_these_times)).persist()
     try:
         kinds = {"late": layer.late(beside), "duplicates": layer.duplicates(beside)}
         counts = counted(kinds)

@@ -1,9 +1,12 @@
 """Live events for measurements: a file a second, and how long they took to get where they are asked for."""
 
 import json
+import signal
+import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +20,8 @@ from deltalake import DeltaTable
 from orchestration.snapshots import all_snapshots
 from orchestration.status import added, log_of
 from tests.bench.factory import DEVICES, METRICS
+
+REPOSITORY = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class Arrival:
         return self.pinned_at - self.landed_at
 
 
-def feed(landing: Path, events_in: Callable[[int], int], over: threading.Event) -> None:
+def _feed(landing: Path, events_in: Callable[[int], int], over: threading.Event) -> None:
     """A file at each full second until it is over, `events_in` tells how many events are in which; their time is that second."""
     metrics, number = [*METRICS], 0
     while not over.wait(1 - time.time() % 1):
@@ -57,6 +62,23 @@ def feed(landing: Path, events_in: Callable[[int], int], over: threading.Event) 
         draft.write_text("".join(json.dumps(row) + "\n" for row in rows))
         draft.rename(landing / f"live-{number:06d}.json")
         number += 1
+
+
+@contextmanager
+def fed_run(folder: Path, command: Sequence[str], events_in: Callable[[int], int]) -> Iterator[int]:
+    """`tidemark run`, fed in its landing folder all the while; yields the process, which is the session of what it starts. Then SIGTERM."""
+    over = threading.Event()
+    feeder = threading.Thread(target=_feed, args=(folder / "landing", events_in, over))
+    with (folder / "run.log").open("wb") as log:
+        running = subprocess.Popen([*command, "run"], cwd=REPOSITORY, stdout=log, stderr=log, start_new_session=True)
+        try:
+            feeder.start()
+            yield running.pid
+        finally:
+            over.set()
+            feeder.join()
+            running.send_signal(signal.SIGTERM)
+            running.wait()
 
 
 def arrivals(lake: Path) -> Iterator[Arrival]:

@@ -6,13 +6,12 @@ how much of the CPU the run used, and its memory. A burst may come in between; t
 
 import argparse
 import json
+import math
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from operator import attrgetter
@@ -26,7 +25,7 @@ REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
 
 from tests.bench.factory import TIDEMARK, write_conf  # noqa: E402
-from tests.bench.feed import Arrival, arrivals, feed, spread  # noqa: E402
+from tests.bench.feed import Arrival, arrivals, fed_run, spread  # noqa: E402
 from tests.bench.processes import used  # noqa: E402
 
 MINUTE = 60
@@ -67,25 +66,19 @@ def _options() -> argparse.Namespace:
 
 def _run(folder: Path, command: Sequence[str], options: argparse.Namespace) -> tuple[float, list[tuple[float, int]]]:
     """When the feed began, in seconds since 1970, and a look at what the run had used, at the end of each minute."""
-    over, looks = threading.Event(), []
-    in_burst = range(MINUTE * options.burst_minute, MINUTE * (options.burst_minute + 1)) if options.burst_minute is not None else range(0)
-    rate = lambda second: options.rate * (options.burst_factor if second in in_burst else 1)  # noqa: E731
-    feeder = threading.Thread(target=feed, args=(folder / "landing", rate, over))
-    with (folder / "run.log").open("wb") as log:
-        running = subprocess.Popen([*command, "run"], cwd=REPOSITORY, stdout=log, stderr=log, start_new_session=True)
-        try:
-            begin = time.time()
-            feeder.start()
-            looks.append(used(running.pid))
-            for minute in range(options.minutes):
-                time.sleep(max(0.0, begin + MINUTE * (minute + 1) - time.time()))
-                looks.append(used(running.pid))
-                told.log(f"minute {minute}: {looks[-1][0] - looks[-2][0]:.0f} s of CPU")
-        finally:
-            over.set()
-            feeder.join()
-            running.send_signal(signal.SIGTERM)
-            running.wait()
+    first, looks = MINUTE * (math.inf if options.burst_minute is None else options.burst_minute), []
+
+    def events_in(second: int) -> int:
+        in_burst = first <= second < first + MINUTE
+        return int(options.rate) * (int(options.burst_factor) if in_burst else 1)
+
+    with fed_run(folder, command, events_in) as process:
+        begin = time.time()
+        looks.append(used(process))
+        for minute in range(options.minutes):
+            time.sleep(max(0.0, begin + MINUTE * (minute + 1) - time.time()))
+            looks.append(used(process))
+            told.log(f"minute {minute}: {looks[-1][0] - looks[-2][0]:.0f} s of CPU")
     return begin, looks
 
 

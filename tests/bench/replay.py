@@ -8,11 +8,9 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from operator import attrgetter
@@ -30,7 +28,7 @@ from orchestration.conf.load import load  # noqa: E402
 from orchestration.generations import serving, swaps  # noqa: E402
 from orchestration.snapshots import all_snapshots  # noqa: E402
 from tests.bench.factory import GROUPS, TIDEMARK, write_conf, write_events  # noqa: E402
-from tests.bench.feed import arrivals, feed, spread  # noqa: E402
+from tests.bench.feed import arrivals, fed_run, spread  # noqa: E402
 from tests.bench.processes import timed  # noqa: E402
 
 FED_A_SECOND, WARM_SECONDS = 500, 60
@@ -75,20 +73,10 @@ def _prepared(work: Path, events: int) -> Path:
 
 def _beside(folder: Path, command: Sequence[str], alone_seconds: int) -> dict[str, Any]:
     """A continuous run, fed all the time; after a while a replay."""
-    over = threading.Event()
-    feeder = threading.Thread(target=feed, args=(folder / "landing", lambda _: FED_A_SECOND, over))
-    with (folder / "run.log").open("wb") as log:
-        running = subprocess.Popen([*command, "run"], cwd=REPOSITORY, stdout=log, stderr=log, start_new_session=True)
-        try:
-            feeder.start()
-            time.sleep(WARM_SECONDS + alone_seconds)
-            begin = time.time()
-            replay = timed([*command, "replay"], REPOSITORY, folder / "replay.log")
-        finally:
-            over.set()
-            feeder.join()
-            running.send_signal(signal.SIGTERM)
-            running.wait()
+    with fed_run(folder, command, lambda _: FED_A_SECOND):
+        time.sleep(WARM_SECONDS + alone_seconds)
+        begin = time.time()
+        replay = timed([*command, "replay"], REPOSITORY, folder / "replay.log")
     arrived, to_silver = [*arrivals(folder / "lake")], attrgetter("to_silver")
     return {
         "replay_seconds": replay.seconds,
