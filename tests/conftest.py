@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -28,3 +29,11 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session(Engine(cores=2, shuffle_partitions=2, driver_memory="2g"), fetched())
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_logs() -> Iterator[None]:
+    """Delta keeps for an hour what it knows of every table that it met, 4 MB each: lakes of many tests fill the memory (measured)."""
+    yield
+    if "pyspark" in sys.modules and (jvm := sys.modules["pyspark"].SparkContext._jvm) is not None:
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()

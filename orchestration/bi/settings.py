@@ -23,9 +23,6 @@ def settings(order: Order) -> dict[str, str]:
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": pools.as_uri(),
         # What is kept about queries that are done, though nobody looks at it.
-        "spark.ui.retainedJobs": "50",
-        "spark.ui.retainedStages": "50",
-        "spark.sql.ui.retainedExecutions": "10",
         "spark.sql.thriftserver.ui.retainedStatements": "10",
         # Rows leave partition by partition: a result need not fit the heap.
         "spark.sql.thriftServer.incrementalCollect": "true",

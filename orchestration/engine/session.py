@@ -19,6 +19,10 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Nobody looks at them, and plans of the last 1000 queries are 100 MB.
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.sql.ui.retainedExecutions": "10",
     "spark.databricks.delta.snapshotPartitions": "2",
     # Folders of claims are listed by the driver: on a disk of this machine a job for it costs more than the listing.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
