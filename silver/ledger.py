@@ -3,6 +3,8 @@
 By identity (bronze_batch, bronze_row, part), never by Spark's count of dropped rows, which says 1 for 10.
 """
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -17,17 +19,21 @@ JUDGED = ["broken_rules", "device_id", "metric", "event_time", "value", "source"
 DUPLICATE_COLUMNS = [*KEYS, "value", "source", "ingested_at", *IDENTITY, "parts", *KEPT]
 
 
-def not_yet_readings(events: DataFrame, accepted: DataFrame, first_batch: int) -> DataFrame:
-    """Events without those whose every measurement is among `accepted`, readings of the same bronze batches, `first_batch` and on.
+def keys_not_yet_readings(events: pa.Table, accepted: pa.Table) -> pa.Table:
+    """Rows of OF_EVENT: those of `events` without those whose every measurement is among `accepted`, readings of the same bronze batches.
 
-    Judging is by far the dearest step, and nearly all events need none.
+    Judging is by far the dearest step, and nearly all events need none. Of Arrow, whose join takes a tenth of the time of Spark's.
     """
-    # One number instead of two columns: Spark joins by it in half the time. A batch has fewer than 2^40 rows.
-    key = ((F.col("bronze_batch") - F.lit(first_batch)) * F.lit(2**40) + F.col("bronze_row")).alias("event_key")
-    of_one_part = accepted.where(F.col("parts") == 1).select(key)
-    of_many_parts = accepted.where(F.col("parts") > 1).groupBy(key, "parts").count().where(F.col("count") == F.col("parts"))
-    complete = of_one_part.unionByName(of_many_parts.select("event_key"))
-    return events.withColumn("event_key", key).join(F.broadcast(complete), on="event_key", how="left_anti").select(*events.columns)
+    of_one_part = accepted.filter(pc.field("parts") == 1)
+    counts = accepted.filter(pc.field("parts") > 1).group_by([*OF_EVENT, "parts"]).aggregate([([], "count_all")])
+    of_many_parts = counts.filter(pc.field("count_all") == pc.field("parts"))
+    complete = pa.concat_tables([of_one_part.select(OF_EVENT), of_many_parts.select(OF_EVENT)])
+    return events.select(OF_EVENT).join(complete, keys=OF_EVENT, join_type="left anti")
+
+
+def of_keys(events: DataFrame, keys: DataFrame) -> DataFrame:
+    """Events of these keys, rows of OF_EVENT; they fit in memory."""
+    return events.join(F.broadcast(keys), on=OF_EVENT, how="left_semi").select(*events.columns)
 
 
 def judged(events: DataFrame, devices: DataFrame, catalogue: DataFrame, declared: Declared) -> DataFrame:

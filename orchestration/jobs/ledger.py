@@ -5,14 +5,13 @@ says how many went where. Each append carries the last batch of its range, so th
 the tables, and repeats exactly that: Delta refuses what is there already.
 """
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -43,20 +42,21 @@ class Range:
 
     after: int
     up_to: int
-    events: float = math.inf
-    """How many they hold, where that is known."""
 
     def of(self, rows: DataFrame) -> DataFrame:
         """The rows of these batches."""
-        return rows.where((F.col("bronze_batch") > self.after) & (F.col("bronze_batch") <= self.up_to))
+        return rows.where(self.sql())
+
+    def sql(self) -> str:
+        """Whether a row is of these batches."""
+        return f"bronze_batch > {self.after} and bronze_batch <= {self.up_to}"
 
 
 def account_for_all(lake: Lake, knowledge: Callable[[Lake], Knowledge]) -> Iterator[int]:
     """Account for what silver has passed by now, range by range; yields the events of each once it is done."""
     passed = passed_by_silver(lake)
     while (batches := (begun := _begun(lake)) or _begin(lake, passed)) is not None:
-        here = lake.interpreted() if batches.events <= FEW else lake
-        yield _account_for(here, knowledge(here), batches, is_begun=begun is not None)
+        yield _account_for(lake, knowledge, batches, is_begun=begun is not None)
 
 
 def passed_by_silver(lake: Lake) -> int | None:
@@ -119,32 +119,51 @@ def range_after(lake: Lake, after: int, last: int) -> Range:
         if after < batch <= last:
             total += rows
             if up_to is not None and total > ROWS_AT_ONCE:
-                return Range(after, int(up_to), total - rows)
+                return Range(after, int(up_to))
             up_to = batch
-    return Range(after, last, total)
+    return Range(after, last)
 
 
-def _account_for(lake: Lake, knowledge: Knowledge, batches: Range, *, is_begun: bool) -> int:
-    """Nearly all of the time is Spark's planning, so there are few jobs, and none for a table that gets nothing."""
-    events, accepted = batches.of(lake.read("bronze.events")), batches.of(lake.read("silver.readings"))
-    judged = layer.judged(layer.not_yet_readings(events, accepted, batches.after + 1), *knowledge)
-    measurements = layer.not_among(judged, accepted)
+def _account_for(lake: Lake, knowledge: Callable[[Lake], Knowledge], batches: Range, *, is_begun: bool) -> int:
+    """Without Spark where all is readings: nearly all of its time is planning."""
+    events, counts = _looked_at(lake, "bronze.events", "events", batches)
+    accepted, of_accepted = _looked_at(lake, "silver.readings", "readings", batches, "parts")
+    counts += of_accepted
+    keys = layer.keys_not_yet_readings(events, accepted)
+    if keys.num_rows:
+        here = lake.interpreted() if events.num_rows <= FEW else lake
+        counts += _placed(here, knowledge(here), batches, keys, is_begun=is_begun)
+    append_rows(lake.table_path(TABLE), count_rows(counts), lake.app_id(NAME, TABLE), batches.up_to)
+    return _total(counts, "events")
+
+
+def _looked_at(lake: Lake, name: str, kind: str, batches: Range, *more: str) -> tuple[pa.Table, Counts]:
+    """What identifies the event of each row of these batches, and `more`; and how many rows there are."""
+    query = QueryBuilder().register("rows", DeltaTable(lake.table_path(name)))
+    rows = query.execute(f"select {', '.join((*layer.OF_EVENT, *more))} from rows where {batches.sql()}")
+    sql = f"select bronze_batch, source, count(*) as n from rows where {batches.sql()} group by bronze_batch, source"
+    found = pa.table(query.execute(sql)).to_pylist()
+    return pa.table(rows), Counter({(kind, row["bronze_batch"], row["source"]): row["n"] for row in found})
+
+
+def _placed(lake: Lake, knowledge: Knowledge, batches: Range, keys: pa.Table, *, is_begun: bool) -> Counts:
+    """To each of these events, of which not all is readings, what becomes of it. Few jobs, and none for a table that gets nothing."""
+    events = layer.of_keys(batches.of(lake.read("bronze.events")), lake.spark.createDataFrame(keys))
+    measurements = layer.not_among(layer.judged(events, *knowledge), batches.of(lake.read("silver.readings")))
     if is_begun:
         measurements = layer.as_decided(measurements, batches.of(lake.read("silver.quarantine")))
     measurements = measurements.persist()
     try:
         turned_away = layer.turned_away(measurements)
-        kinds = {"events": events, "readings": accepted, "quarantined": layer.broken(measurements), "turned away": turned_away}
-        counts = counted(kinds)
+        counts = counted({"quarantined": layer.broken(measurements), "turned away": turned_away})
         if _total(counts, "quarantined"):
             # By Spark, however few: payloads may be long.
             _append(lake, batches, "silver.quarantine", layer.quarantine(measurements, events))
         if _total(counts, "turned away"):
             counts += _sort_out(lake, batches, turned_away)
+        return counts
     finally:
         measurements.unpersist()
-    append_rows(lake.table_path(TABLE), count_rows(counts), lake.app_id(NAME, TABLE), batches.up_to)
-    return _total(counts, "events")
 
 
 def _sort_out(lake: Lake, batches: Range, turned_away: DataFrame) -> Counts:

@@ -112,7 +112,8 @@ def accounted(spark: SparkSession, batches: Batches, accepted: set[Identity], cu
     kept = readings.select(*KEYS, *layer.IDENTITY)
     for first, last in ((0, cut), (cut, len(batches))):
         of_these = (F.col("bronze_batch") >= first) & (F.col("bronze_batch") < last)
-        judged = layer.judged(layer.not_yet_readings(events.where(of_these), readings.where(of_these), first), *knowledge)
+        keys = layer.keys_not_yet_readings(events.where(of_these).toArrow(), readings.where(of_these).toArrow())
+        judged = layer.judged(layer.of_keys(events.where(of_these), spark.createDataFrame(keys)), *knowledge)
         measurements = layer.not_among(judged, readings.where(of_these)).localCheckpoint()
         beside = layer.with_kept(layer.turned_away(measurements), kept.where(F.col("bronze_batch") < last))
         late = layer.late(beside).localCheckpoint()
