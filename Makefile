@@ -135,11 +135,20 @@ bench-10m: install ## 10,000,000 events in one run with a 2 GB driver
 bench-replay: install ## 2,000,000 events replayed while live ingestion goes on: speed, latency, equality
 	$(PY) tests/bench/replay.py
 
+HISTORY ?= 1000000 3000000 10000000 30000000
 RATE ?= 5000
 MINUTES ?= 10
 .PHONY: bench-live
 bench-live: install ## RATE=5000 events/s for MINUTES=10: how long an event takes to silver and to a snapshot, CPU, memory
 	$(PY) tests/bench/live.py --rate $(RATE) --minutes $(MINUTES)
+
+.PHONY: bench-groups
+bench-groups: install ## 2,000,000 events of 600 devices in 3 groups and in 300: do many groups cost more?
+	$(PY) tests/bench/groups.py
+
+.PHONY: bench-growth
+bench-growth: install ## batches of 20,000 events upon HISTORY="1000000 3000000 10000000 30000000": do they take longer as history grows?
+	$(PY) tests/bench/growth.py --history $(HISTORY)
 
 .PHONY: bench-shuffled
 bench-shuffled: install ## the 2,000,000 events as eight files in a shuffled order, one a micro-batch: is anything lost, is gold what a batch job makes?

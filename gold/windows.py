@@ -1,6 +1,8 @@
 """Windows: which windows a reading belongs to. Every metric has its own step, so the window is a column and not an operator."""
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -17,10 +19,9 @@ COUNTED = ("device_id", "metric", "event_time", "value", "groups")
 
 def of_groups(readings: DataFrame, groups: Sequence[Group]) -> DataFrame:
     """Readings that count for at least one of the groups, with all their columns."""
-    any_group = F.lit(False)
-    for group in groups:
-        any_group = any_group | _counts_for(group)
-    return readings.where(any_group)
+    if len(groups) == 1:  # compiled by Spark, which a function of an element is not
+        return readings.where(F.array_contains("groups", groups[0].name) & F.col("metric").isin(*groups[0].metrics))
+    return readings.where(F.exists("groups", lambda name: _counts_for(name, groups)))
 
 
 def ticks(instants: DataFrame, groups: Sequence[Group]) -> DataFrame:
@@ -48,8 +49,8 @@ def windowed(readings: DataFrame, groups: Sequence[Group], metrics: Mapping[str,
     """
     lateness = max(group.lateness_seconds for group in groups)
     used = {name: metrics[name] for group in groups for name in group.metrics}
-    members = [F.when(_counts_for(group), F.lit(group.name)) for group in groups]
-    group = F.explode(F.array_compact(F.array(*members))) if len(groups) > 1 else F.lit(groups[0].name)
+    members = F.filter(F.array_distinct("groups"), lambda name: _counts_for(name, groups))
+    group = F.explode(members) if len(groups) > 1 else F.lit(groups[0].name)
     window_end = F.timestamp_seconds("end_seconds").alias("window_end", metadata={WATERMARK_DELAY_KEY: lateness * 1000})
     return (
         readings.withWatermark("event_time", f"{lateness} seconds")
@@ -79,5 +80,11 @@ def _end_seconds(metrics: Mapping[str, Metric]) -> Column:
     return F.explode(F.sequence(first_end, first_end + step - slide, slide))
 
 
-def _counts_for(group: Group) -> Column:
-    return F.array_contains("groups", group.name) & F.col("metric").isin(*group.metrics)
+def _counts_for(name: Column, groups: Sequence[Group]) -> Column:
+    """Whether the group of this name is one of the groups, and has the metric. By lists of metrics, of which hundreds of groups share few:
+    asked group by group, 300 of them took seven times as long as 3 (measured).
+    """
+    by_metrics: dict[tuple[str, ...], list[str]] = {}
+    for group in groups:
+        by_metrics.setdefault(group.metrics, []).append(group.name)
+    return reduce(or_, (name.isin(*names) & F.col("metric").isin(*metrics) for metrics, names in by_metrics.items()))

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,18 @@ CLEAN = ["--late", "0", "--malformed", "0", "--future", "0", "--offline", "0"]
 TIDEMARK = [sys.executable, "-c", "from orchestration.cli.app import main; main()"]
 
 
-def write_conf(folder: Path, driver_memory: str, cores: int, **engine_more: int) -> Path:
-    """A conf folder whose landing folder and lake are its siblings. `engine_more`: further settings of the engine."""
+def write_conf(  # noqa: PLR0917
+    folder: Path,
+    driver_memory: str,
+    cores: int,
+    names: Sequence[str] = GROUPS,
+    devices: int = DEVICES,
+    stream: str | None = None,
+    **engine_more: int,
+) -> Path:
+    """A conf folder whose landing folder and lake are its siblings. Each device is in one of the groups `names`, which share a `stream`,
+    or have one each. `engine_more`: further settings of the engine.
+    """
     conf = folder / "conf"
     shutil.rmtree(conf, ignore_errors=True)
     conf.mkdir(parents=True)
@@ -39,13 +49,14 @@ def write_conf(folder: Path, driver_memory: str, cores: int, **engine_more: int)
     source = {"path": "./landing", "format": "json", "settle_seconds": 0, **text, "time": {"field": "ts", "format": "iso"}}
     policy = {"lateness_seconds": LATENESS_SECONDS, "max_future_seconds": 300, "max_payload_bytes": 1_048_576}
     engine = {"driver_memory": driver_memory, "cores": cores, "shuffle_partitions": cores, **engine_more}
-    devices = {f"sim-{n:04d}": {"groups": [GROUPS[n % len(GROUPS)]], "zone": f"zone-{n % 4}"} for n in range(1, DEVICES + 1)}
-    group = {"metrics": list(METRICS), "vector": {"entity": "device", "max_fill_seconds": 5 * STEP_SECONDS}}
+    registry = {f"sim-{n:04d}": {"groups": [names[n % len(names)]], "zone": f"zone-{n % 4}"} for n in range(1, devices + 1)}
+    group: dict[str, Any] = {"metrics": list(METRICS), "vector": {"entity": "device", "max_fill_seconds": 5 * STEP_SECONDS}}
+    group |= {"stream": stream} if stream else {}
     _dump(conf / "pipeline.yml", {"pipeline": "bench", "lake": "./lake", "policy": policy, "engine": engine})
     _dump(conf / "sources.yml", {"sources": {"plant": source}})
-    _dump(conf / "devices.yml", {"devices": devices})
+    _dump(conf / "devices.yml", {"devices": registry})
     _dump(conf / "metrics.yml", {"metrics": {name: {**metric, "step_seconds": STEP_SECONDS} for name, metric in METRICS.items()}})
-    _dump(conf / "groups.yml", {"groups": dict.fromkeys(GROUPS, group)})
+    _dump(conf / "groups.yml", {"groups": dict.fromkeys(names, group)})
     _dump(conf / "rules.yml", {"rules": {}})
     return conf
 
