@@ -24,6 +24,8 @@ SETTINGS = {
     "spark.ui.retainedStages": "50",
     "spark.sql.ui.retainedExecutions": "10",
     "spark.databricks.delta.snapshotPartitions": "2",
+    # Of each table that it met within an hour Delta keeps some 4 MB (measured): a lake of 300 groups has 900.
+    "spark.databricks.delta.delta.log.cacheSize": "100",
     # Folders of claims are listed by the driver: on a disk of this machine a job for it costs more than the listing.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     # Small row groups let all cores read a file of one bronze batch (measured: one core did, with the default of 128 MB).

@@ -104,7 +104,7 @@ def test_it_is_built_beside_our_marts_at_one_cut_and_a_seed_has_its_rows_once(pl
     (mine / "sql" / "models" / "stray.sql").write_text("{{ config(schema='elsewhere') }} select 1 as n")
     strayed = dbt(plant, "build")
     assert (strayed.code, "stray is a table in schema" in strayed.err) == (2, True)
-    (mine / "sql" / "models" / "stray.sql").write_text("select {{ nothing_of_this_name() }} as n")
+    (mine / "sql" / "models" / "stray.sql").write_text("select {{ 1 + }} as n")
     assert dbt(plant, "build").code == 2
     (mine / "sql" / "models" / "stray.sql").write_text("select no_such_column from {{ ref('hot') }}")
     assert dbt(plant, "run", "--select", "stray").code == 1
