@@ -125,38 +125,38 @@ check: install ## style, types, and the shape of the tree
 
 .PHONY: bench
 bench: install ## 2,000,000 events: tidemark against one plain Spark hop
-	$(PY) tests/bench/medallion.py
+	$(PY) -m tests.bench.medallion
 
 .PHONY: bench-10m
 bench-10m: install ## 10,000,000 events in one run with a 2 GB driver
-	$(PY) tests/bench/medallion.py --events 10000000 --driver-memory 2g
+	$(PY) -m tests.bench.medallion --events 10000000 --driver-memory 2g
 
 .PHONY: bench-replay
 bench-replay: install ## 2,000,000 events replayed while live ingestion goes on: speed, latency, equality
-	$(PY) tests/bench/replay.py
+	$(PY) -m tests.bench.replay
 
 HISTORY ?= 1000000 3000000 10000000 30000000
 RATE ?= 5000
 MINUTES ?= 10
 .PHONY: bench-live
 bench-live: install ## RATE=5000 events/s for MINUTES=10: how long an event takes to silver and to a snapshot, CPU, memory
-	$(PY) tests/bench/live.py --rate $(RATE) --minutes $(MINUTES)
+	$(PY) -m tests.bench.live --rate $(RATE) --minutes $(MINUTES)
 
 .PHONY: bench-groups
 bench-groups: install ## 2,000,000 events of 600 devices in 3 groups and in 300: do many groups cost more?
-	$(PY) tests/bench/groups.py
+	$(PY) -m tests.bench.groups
 
 .PHONY: bench-growth
 bench-growth: install ## batches of 20,000 events upon HISTORY="1000000 3000000 10000000 30000000": do they take longer as history grows?
-	$(PY) tests/bench/growth.py --history $(HISTORY)
+	$(PY) -m tests.bench.growth --history $(HISTORY)
 
 .PHONY: bench-shuffled
 bench-shuffled: install ## the 2,000,000 events as eight files in a shuffled order, one a micro-batch: is anything lost, is gold what a batch job makes?
-	$(PY) tests/bench/shuffled.py
+	$(PY) -m tests.bench.shuffled
 
 .PHONY: bench-ask
 bench-ask: install ## after make demo: how soon `tidemark sql` answers: Spark and the fast engine from cold, the warm server
-	$(PY) tests/bench/ask.py
+	$(PY) -m tests.bench.ask
 
 ROOM ?= room/landing
 .PHONY: room

@@ -6,10 +6,8 @@ Rounds are paired: each round asks every engine once.
 """
 
 import argparse
-import json
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -18,16 +16,13 @@ from typing import Any
 
 from rich.console import Console
 
-REPOSITORY = Path(__file__).parents[2]
-sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
-
-from orchestration.conf.load import load  # noqa: E402
-from orchestration.query.address import address_of  # noqa: E402
-from orchestration.query.answer import Question  # noqa: E402
-from orchestration.query.client import ServerEngine  # noqa: E402
-from orchestration.query.worker import PRACTICE_SECONDS  # noqa: E402
-from tests.bench.factory import TIDEMARK  # noqa: E402
-from tests.bench.processes import timed  # noqa: E402
+from orchestration.conf.load import load
+from orchestration.query.address import address_of
+from orchestration.query.answer import Question
+from orchestration.query.client import ServerEngine
+from orchestration.query.worker import PRACTICE_SECONDS
+from tests.bench.processes import timed
+from tests.bench.script import REPOSITORY, of, script, told, write_report
 
 QUERIES = (
     "select metric, count(*) as n, max(value) as highest from silver.readings group by metric order by metric",
@@ -35,7 +30,6 @@ QUERIES = (
     "select device_id, max(value) as highest from gold.kitchen_aggregates where metric = 'power' group by device_id order by device_id",
 )
 STARTS_SECONDS = 5
-told = Console(stderr=True)
 
 
 def main() -> int:
@@ -52,14 +46,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         seconds = _measured(options, lake, Path(folder))
     report = {name: _spread(values) for name, values in seconds.items()}
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    write_report(options, report)
     Console().print_json(data=report)
     return 0
 
 
 def _measured(options: argparse.Namespace, lake: Path, folder: Path) -> dict[str, list[float]]:
-    command, log = [*TIDEMARK, "--conf", str(options.conf)], folder / "log"
+    command, log = of(options.conf), folder / "log"
     seconds: dict[str, list[float]] = {"spark_cold": [], "fast_cold": [], "server_new_http": [], "server_cli": [], "server_http": []}
     for round_ in range(options.cold):
         told.log(f"cold {round_ + 1} of {options.cold}")
@@ -102,4 +95,4 @@ def _spread(seconds: Sequence[float]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    script(main)

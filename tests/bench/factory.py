@@ -29,10 +29,11 @@ CLEAN = ["--late", "0", "--malformed", "0", "--future", "0", "--offline", "0"]
 TIDEMARK = [sys.executable, "-c", "from orchestration.cli.app import main; main()"]
 
 
-def write_conf(  # noqa: PLR0917
+def write_conf(
     folder: Path,
     driver_memory: str,
     cores: int,
+    *,
     names: Sequence[str] = GROUPS,
     devices: int = DEVICES,
     stream: str | None = None,

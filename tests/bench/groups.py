@@ -1,25 +1,17 @@
 """Do many groups cost more than few? The same events of 600 devices in 3 groups and in 300, which share a stream: `make bench-groups`."""
 
 import argparse
-import json
-import os
 import shutil
 import statistics
-import sys
-import tempfile
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-REPOSITORY = Path(__file__).parents[2]
-sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
-
-from tests.bench.factory import TIDEMARK, write_conf, write_events  # noqa: E402
-from tests.bench.processes import FailedError, Run, timed  # noqa: E402
+from tests.bench.factory import write_conf, write_events
+from tests.bench.processes import Run
+from tests.bench.script import all_layers, parser_for, script, told, write_report
 
 DEVICES = 600
-told = Console(stderr=True)
 
 
 def main() -> int:
@@ -36,21 +28,15 @@ def main() -> int:
         cpu = statistics.median(run.cpu_seconds for run in runs[count])
         table.add_row(str(count), f"{seconds:.1f}", f"{medians[options.groups[0]] / seconds:.2f}", f"{cpu:.1f}")
     Console().print(table)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    report = {"events": options.events, "runs": {count: [vars(run) for run in of_count] for count, of_count in runs.items()}}
-    options.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    write_report(options, {"events": options.events, "runs": {count: [vars(run) for run in of_count] for count, of_count in runs.items()}})
     return 0
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_for(__doc__, "bench-groups")
     parser.add_argument("--groups", type=int, nargs="+", default=[3, 300])
     parser.add_argument("--events", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--driver-memory", default="2g")
-    parser.add_argument("--cores", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tidemark-bench", help="where events and lake go")
-    parser.add_argument("--output", type=Path, default=REPOSITORY / "artifacts" / "bench-groups.json")
     return parser.parse_args()
 
 
@@ -58,14 +44,11 @@ def _run(options: argparse.Namespace, count: int) -> Run:
     folder = options.work / f"{options.events}-in-{count}-groups"
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"group_{number:03d}" for number in range(count)]
-    conf = write_conf(folder, options.driver_memory, options.cores, names, DEVICES, "plant")
+    conf = write_conf(folder, options.driver_memory, options.cores, names=names, devices=DEVICES, stream="plant")
     write_events(folder, conf, options.events)
     shutil.rmtree(folder / "lake", ignore_errors=True)
-    return timed([*TIDEMARK, "--conf", str(conf), "run", "--once"], REPOSITORY, folder / "run.log")
+    return all_layers(conf, folder / "run.log")
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except FailedError as error:
-        sys.exit(str(error))
+    script(main)

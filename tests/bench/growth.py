@@ -6,12 +6,9 @@ and job took of it is told beside the whole process, whose start is most of the 
 
 import argparse
 import json
-import os
 import shutil
 import statistics
 import subprocess
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -21,16 +18,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-REPOSITORY = Path(__file__).parents[2]
-sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
-
-from tests.bench.factory import CLEAN, DEVICES, METRICS, TIDEMARK, write_conf  # noqa: E402
-from tests.bench.processes import FailedError, Run, timed  # noqa: E402
+from tests.bench.factory import CLEAN, DEVICES, METRICS, write_conf
+from tests.bench.script import all_layers, of, parser_for, script, told, write_report
 
 EVENTS_A_SECOND = DEVICES * len(METRICS)
 EVENTS_A_FILE = 250_000
 START = datetime(2026, 1, 5, tzinfo=UTC)
-told = Console(stderr=True)
 
 
 def main() -> int:
@@ -41,32 +34,27 @@ def main() -> int:
     conf = write_conf(folder, options.driver_memory, options.cores)
     rows = [row for history in options.history for row in _at(folder, conf, history, options)]
     _show(rows)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps({"batch_events": options.batch, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+    write_report(options, {"batch_events": options.batch, "rows": rows})
     return 0
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_for(__doc__, "bench-growth")
     parser.add_argument("--history", type=int, nargs="+", default=[1_000_000, 3_000_000, 10_000_000, 30_000_000], help="events, rising")
     parser.add_argument("--batch", type=int, default=20_000, help="events of a measured batch")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--driver-memory", default="2g")
-    parser.add_argument("--cores", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tidemark-bench", help="where events and lake go")
-    parser.add_argument("--output", type=Path, default=REPOSITORY / "artifacts" / "bench-growth.json")
     return parser.parse_args()
 
 
 def _at(folder: Path, conf: Path, history: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Grain: one measured batch, on top of so many events."""
     filled = _landed(folder, conf, history)
-    loaded = _run(folder, conf)
+    loaded = all_layers(conf, folder / "run.log")
     told.log(f"{history:,} events; the last {filled:,} came in {loaded.seconds:.1f} s ({filled / loaded.seconds:,.0f} a second)")
     rows = []
     for repeat in range(options.repeats):
         _landed(folder, conf, history + (repeat + 1) * options.batch)
-        run = _run(folder, conf)
+        run = all_layers(conf, folder / "run.log")
         rows.append({"history": history, "seconds": run.seconds, "cpu_seconds": run.cpu_seconds} | _by_flow(folder / "run.log"))
     return rows
 
@@ -76,7 +64,7 @@ def _landed(folder: Path, conf: Path, total: int) -> int:
     known = folder / "landed"
     before = int(known.read_text(encoding="utf-8")) if known.exists() else 0
     start, making = START + timedelta(seconds=before // EVENTS_A_SECOND), folder / "making"
-    simulate = [*TIDEMARK, "--conf", str(conf), "simulate", "--to", str(making), "--events", str(total - before), "--interval", "1"]
+    simulate = [*of(conf), "simulate", "--to", str(making), "--events", str(total - before), "--interval", "1"]
     files = max(1, (total - before) // EVENTS_A_FILE)
     more = ["--start", start.isoformat(), "--files", str(files), "--seed", "7", "--duplicate", "0", *CLEAN]
     subprocess.run([*simulate, *more], check=True, capture_output=True)
@@ -87,10 +75,6 @@ def _landed(folder: Path, conf: Path, total: int) -> int:
     shutil.rmtree(making.with_name("making.truth"))
     known.write_text(str(total), encoding="utf-8")
     return total - before
-
-
-def _run(folder: Path, conf: Path) -> Run:
-    return timed([*TIDEMARK, "--conf", str(conf), "run", "--once"], REPOSITORY, folder / "run.log")
 
 
 def _by_flow(log: Path) -> dict[str, float]:
@@ -115,7 +99,4 @@ def _show(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except FailedError as error:
-        sys.exit(str(error))
+    script(main)

@@ -5,13 +5,10 @@ how much of the CPU the run used, and its memory. A burst may come in between; t
 """
 
 import argparse
-import json
 import math
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from operator import attrgetter
@@ -21,15 +18,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-REPOSITORY = Path(__file__).parents[2]
-sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
-
-from tests.bench.factory import TIDEMARK, write_conf  # noqa: E402
-from tests.bench.feed import Arrival, arrivals, fed_run, spread  # noqa: E402
-from tests.bench.processes import used  # noqa: E402
+from tests.bench.factory import write_conf
+from tests.bench.feed import Arrival, arrivals, fed_run, spread
+from tests.bench.processes import used
+from tests.bench.script import REPOSITORY, of, parser_for, script, told, write_report
 
 MINUTE = 60
-told = Console(stderr=True)
 
 
 def main() -> int:
@@ -37,30 +31,26 @@ def main() -> int:
     options = _options()
     folder = options.work / f"live-{options.rate}"
     shutil.rmtree(folder, ignore_errors=True)
-    conf = write_conf(folder, "2g", options.cores, trigger_seconds=options.trigger_seconds)
+    conf = write_conf(folder, options.driver_memory, options.cores, trigger_seconds=options.trigger_seconds)
     (folder / "landing").mkdir()
-    command = [*TIDEMARK, "--conf", str(conf)]
+    command = of(conf)
     begin, looks = _run(folder, command, options)
     arrived = [*arrivals(folder / "lake")]
     minutes = [_minute(n, arrived, begin, looks) for n in range(options.minutes)]
     report: dict[str, Any] = {"events_a_second": options.rate, "cores": options.cores, "minutes": minutes}
     report |= {name: subprocess.run([*command, name], cwd=REPOSITORY, check=False).returncode == 0 for name in ("ledger", "verify")}
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    write_report(options, report)
     _show(minutes)
     return 0 if report["ledger"] and report["verify"] else 1
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_for(__doc__, "bench-live")
     parser.add_argument("--rate", type=int, default=5_000, help="events a second")
     parser.add_argument("--minutes", type=int, default=10)
     parser.add_argument("--burst-minute", type=int, default=None, help="the minute in which --burst-factor times as many come")
     parser.add_argument("--burst-factor", type=int, default=20)
     parser.add_argument("--trigger-seconds", type=int, default=1)
-    parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tidemark-bench")
-    parser.add_argument("--output", type=Path, default=REPOSITORY / "artifacts" / "bench-live.json")
     return parser.parse_args()
 
 
@@ -106,4 +96,4 @@ def _show(minutes: Sequence[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    script(main)

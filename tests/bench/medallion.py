@@ -5,13 +5,11 @@ Fresh processes, timed whole (start included), in turn. Afterwards the tables ar
 
 import argparse
 import fcntl
-import json
 import os
 import platform
 import shutil
 import statistics
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,17 +19,14 @@ from deltalake import DeltaTable
 from rich.console import Console
 from rich.table import Table
 
-REPOSITORY = Path(__file__).parents[2]
-sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
-
-from orchestration.engine.jars import fetched  # noqa: E402
-from tests.bench.factory import TIDEMARK, expected_rows, write_conf, write_events  # noqa: E402
-from tests.bench.processes import FailedError, Run, timed  # noqa: E402
+from orchestration.engine.jars import fetched
+from tests.bench.factory import expected_rows, write_conf, write_events
+from tests.bench.processes import Run, timed
+from tests.bench.script import REPOSITORY, all_layers, parser_for, script, told, write_report
 
 YARDSTICKS = ("one hop", "by hand")
 GOLD = ("north_aggregates", "north_vectors")
 """Counted for the record: how many windows are closed depends on the watermark."""
-told = Console(stderr=True)
 
 
 def main() -> int:
@@ -59,8 +54,7 @@ def _measured(folder: Path, options: argparse.Namespace) -> int:
     rows, expected = _rows(folder / "lake"), expected_rows(folder)
     report = _report(options, runs, rows)
     _show(report)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    write_report(options, report)
     wrong = {name: (rows.get(name), count) for name, count in expected.items() if rows.get(name) != count}
     for name, (found, count) in wrong.items():
         told.print(f"{name} holds {found} rows and should hold {count}", style="red")
@@ -68,14 +62,10 @@ def _measured(folder: Path, options: argparse.Namespace) -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_for(__doc__, "bench")
     parser.add_argument("--events", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--driver-memory", default="2g")
-    parser.add_argument("--cores", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--only-layers", action="store_true", help="leave the yardsticks out")
-    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tidemark-bench", help="where events and lake go")
-    parser.add_argument("--output", type=Path, default=REPOSITORY / "artifacts" / "bench.json")
     return parser.parse_args()
 
 
@@ -90,7 +80,7 @@ def _yardstick(folder: Path, options: argparse.Namespace, name: str) -> Run:
 
 def _all_layers(folder: Path, conf: Path) -> Run:
     shutil.rmtree(folder / "lake", ignore_errors=True)
-    return timed([*TIDEMARK, "--conf", str(conf), "run", "--once"], REPOSITORY, folder / "all-layers.log")
+    return all_layers(conf, folder / "all-layers.log")
 
 
 def _quality(folder: Path, conf: Path) -> Run:
@@ -149,7 +139,4 @@ def _show(report: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except FailedError as error:
-        sys.exit(str(error))
+    script(main)

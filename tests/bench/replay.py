@@ -5,12 +5,9 @@ Told: both times, how long an event took to silver with and without the replay b
 """
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from operator import attrgetter
@@ -21,52 +18,47 @@ import duckdb
 from deltalake import DeltaTable
 from rich.console import Console
 
-REPOSITORY = Path(__file__).parents[2]
-sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
-
-from orchestration.conf.load import load  # noqa: E402
-from orchestration.generations import serving, swaps  # noqa: E402
-from orchestration.snapshots import all_snapshots  # noqa: E402
-from tests.bench.factory import GROUPS, TIDEMARK, write_conf, write_events  # noqa: E402
-from tests.bench.feed import arrivals, fed_run, spread  # noqa: E402
-from tests.bench.processes import timed  # noqa: E402
+from orchestration.conf.load import load
+from orchestration.generations import serving, swaps
+from orchestration.snapshots import all_snapshots
+from tests.bench.factory import GROUPS, write_conf, write_events
+from tests.bench.feed import arrivals, fed_run, spread
+from tests.bench.processes import timed
+from tests.bench.script import REPOSITORY, all_layers, of, parser_for, script, told, write_report
 
 FED_A_SECOND, WARM_SECONDS = 500, 60
 READING = "device_id, metric, event_time, value, bronze_batch, bronze_row, part"
 WINDOW = "device_id, metric, window_start, round(value, 6) as value, count, min, max, latest"  # a sum depends on the order of its terms
-told = Console(stderr=True)
 
 
 def main() -> int:
     """Measure, check, tell; 0 when no row differs and the proofs are clean."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_for(__doc__, "bench-replay")
     parser.add_argument("--events", type=int, default=2_000_000)
     parser.add_argument("--alone", type=int, default=60, help="seconds of live ingestion before the replay begins")
-    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tidemark-bench")
-    parser.add_argument("--output", type=Path, default=REPOSITORY / "artifacts" / "bench-replay.json")
     options = parser.parse_args()
-    folder = _prepared(options.work, options.events)
-    command = [*TIDEMARK, "--conf", str(folder / "conf")]
+    folder = _prepared(options)
+    command = of(folder / "conf")
     told.log("all layers, once")
-    live = timed([*command, "run", "--once"], REPOSITORY, folder / "once.log")
+    live = all_layers(folder / "conf", folder / "once.log")
     told.log(f"{live.seconds:.1f} s; now continuously, alone for {options.alone} s")
     report: dict[str, Any] = {"events": options.events, "live_seconds": live.seconds} | _beside(folder, command, options.alone)
-    timed([*command, "run", "--once"], REPOSITORY, folder / "settle.log")  # the run may have ended before its first snapshot after the swap
+    all_layers(folder / "conf", folder / "settle.log")  # the run may have ended before its first snapshot after the swap
     report["times_live_speed"] = round(live.seconds / report["replay_seconds"], 2)
     report |= {name: _clean([*command, name]) for name in ("ledger", "verify")} | {"differing_rows": _differing(folder)}
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    write_report(options, report)
     Console().print_json(data=report)
     return 0 if report["ledger"] and report["verify"] and not report["differing_rows"] else 1
 
 
-def _prepared(work: Path, events: int) -> Path:
+def _prepared(options: argparse.Namespace) -> Path:
     """A lake of its own, beside a landing folder that will grow."""
-    made = work / str(events)
+    work: Path = options.work
+    made, folder = work / str(options.events), work / f"replay-{options.events}"
     made.mkdir(parents=True, exist_ok=True)
-    landing, folder = write_events(made, write_conf(made, "2g", 2), events), work / f"replay-{events}"
+    landing = write_events(made, write_conf(made, options.driver_memory, options.cores), options.events)
     shutil.rmtree(folder, ignore_errors=True)
-    write_conf(folder, "2g", 2)
+    write_conf(folder, options.driver_memory, options.cores)
     shutil.copytree(landing, folder / "landing", copy_function=os.link)
     return folder
 
@@ -114,4 +106,4 @@ def _differing(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    script(main)

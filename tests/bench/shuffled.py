@@ -10,8 +10,6 @@ import os
 import random
 import shutil
 import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,20 +19,17 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-REPOSITORY = Path(__file__).parents[2]
-sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
-
-from orchestration.conf.load import load  # noqa: E402
-from orchestration.conf.model import Conf  # noqa: E402
-from tests import twin  # noqa: E402
-from tests.bench.factory import TIDEMARK, write_conf, write_events  # noqa: E402
-from tests.bench.processes import FailedError, timed  # noqa: E402
-from tests.lakes import assert_same, latest  # noqa: E402
+from orchestration.conf.load import load
+from orchestration.conf.model import Conf
+from tests import twin
+from tests.bench.factory import write_conf, write_events
+from tests.bench.processes import FailedError
+from tests.bench.script import all_layers, of, parser_for, script, told, write_report
+from tests.lakes import assert_same, latest
 
 ONE_FILE = 1 << 20
 """The least that conf takes; a file is never cut, and each has more."""
 MUST_BE_NOTHING = ("quarantined", "unaccounted", "doubled", "strays", "altered", "waiting")
-told = Console(stderr=True)
 
 
 def main() -> int:
@@ -45,7 +40,7 @@ def main() -> int:
     order = _landed(write_events(options.work / str(options.events), conf, options.events), folder / "landing", options.seed)
     told.log(f"seed {options.seed}: {', '.join(order)}")
     shutil.rmtree(folder / "lake", ignore_errors=True)
-    run = timed([*TIDEMARK, "--conf", str(conf), "run", "--once"], REPOSITORY, folder / "run.log")
+    run = all_layers(conf, folder / "run.log")
     told.log(f"{options.events / run.seconds:,.0f} events/s: {run.seconds:.1f} s")
     account, verified = _answer(conf, "ledger"), _answer(conf, "verify")
     _show(account, ("ingested_on", "events", "readings", "late", "duplicates", *MUST_BE_NOTHING))
@@ -54,18 +49,16 @@ def main() -> int:
     wrong += [f"{row['table']} has {row['differences']} differences" for row in verified if row["differences"]]
     windows = _compared(load(conf), pd.read_parquet(options.work / str(options.events) / "landing.truth"))
     told.log(f"{windows:,} windows and their vectors are those of the batch job")
+    write_report(options, {"order": order, "seconds": run.seconds, "ledger": account, "verify": verified, "windows": windows})
     for each in wrong:
         told.print(each, style="red")
     return 1 if wrong or sum(day["events"] for day in account) != options.events else 0
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_for(__doc__, "bench-shuffled")
     parser.add_argument("--events", type=int, default=2_000_000)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--driver-memory", default="2g")
-    parser.add_argument("--cores", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tidemark-bench", help="where events and lake go")
     return parser.parse_args()
 
 
@@ -81,7 +74,7 @@ def _landed(recorded: Path, landing: Path, seed: int) -> Sequence[str]:
 
 
 def _answer(conf: Path, command: str) -> list[dict[str, Any]]:
-    answer = subprocess.run([*TIDEMARK, "--conf", str(conf), command, "--format", "json"], stdout=subprocess.PIPE, check=False)
+    answer = subprocess.run([*of(conf), command, "--format", "json"], stdout=subprocess.PIPE, check=False)
     if answer.returncode > 1:
         raise FailedError(f"tidemark {command} ended with {answer.returncode}")
     rows: list[dict[str, Any]] = json.loads(answer.stdout)
@@ -111,7 +104,4 @@ def _show(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except FailedError as error:
-        sys.exit(str(error))
+    script(main)

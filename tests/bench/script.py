@@ -1,0 +1,52 @@
+"""What the measuring scripts share: where things go, one run of everything, the report."""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from tests.bench.factory import TIDEMARK
+from tests.bench.processes import FailedError, Run, timed
+
+REPOSITORY = Path(__file__).parents[2]
+told = Console(stderr=True)
+
+
+def script(main: Callable[[], int]) -> None:
+    """Leave with the code of `main`; with what a measured process said last where it failed."""
+    try:
+        sys.exit(main())
+    except FailedError as error:
+        sys.exit(str(error))
+
+
+def parser_for(doc: str | None, name: str) -> argparse.ArgumentParser:
+    """`doc` is the module's; the report goes to `artifacts/<name>.json`."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--driver-memory", default="2g")
+    parser.add_argument("--cores", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tidemark-bench", help="where events and lakes go")
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "artifacts" / f"{name}.json")
+    return parser
+
+
+def of(conf: Path) -> Sequence[str]:
+    """The command line of a lake."""
+    return [*TIDEMARK, "--conf", str(conf)]
+
+
+def all_layers(conf: Path, log: Path) -> Run:
+    """Everything that has landed, in one fresh process."""
+    return timed([*of(conf), "run", "--once"], REPOSITORY, log)
+
+
+def write_report(options: argparse.Namespace, report: Mapping[str, Any]) -> None:
+    """As JSON, where the options say."""
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
