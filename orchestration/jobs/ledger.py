@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from orchestration import crash
+from orchestration.engine.session import from_arrow
 from orchestration.lake import Lake
 from orchestration.status import Batch, last_batch, read_up_to
 from orchestration.tables import FEW, append, append_rows, max_in_log
@@ -148,7 +149,7 @@ def _looked_at(lake: Lake, name: str, kind: str, batches: Range, *more: str) -> 
 
 def _placed(lake: Lake, knowledge: Knowledge, batches: Range, keys: pa.Table, *, is_begun: bool) -> Counts:
     """To each of these events, of which not all is readings, what becomes of it. Few jobs, and none for a table that gets nothing."""
-    events = layer.of_keys(batches.of(lake.read("bronze.events")), lake.spark.createDataFrame(keys))
+    events = layer.of_keys(batches.of(lake.read("bronze.events")), from_arrow(lake.spark, keys))
     measurements = layer.not_among(layer.judged(events, *knowledge), batches.of(lake.read("silver.readings")))
     if is_begun:
         measurements = layer.as_decided(measurements, batches.of(lake.read("silver.quarantine")))
