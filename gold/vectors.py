@@ -1,6 +1,6 @@
 """Vectors: the features of one entity at one window, in declared order."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -17,20 +17,38 @@ def vectors(aggregates: DataFrame, group: Group, vector: Vector, metrics: Mappin
     So windows of different steps meet at their ends. `aggregates` must reach back `max_fill_seconds` before the first
     vector that matters, with one revision per window.
     """
-    features = _features(group, vector, metrics)
+    return vectors_alike(aggregates.withColumn("group", F.lit(group.name)), [group], vector, metrics).drop("group")
+
+
+def alike(groups: Sequence[Group]) -> list[tuple[Vector, list[Group]]]:
+    """Groups by the vector that they declare, those without one left out: hundreds of groups then need one plan."""
+    declared = dict.fromkeys((group.vector, group.metrics) for group in groups)
+    return [
+        (vector, [group for group in groups if (group.vector, group.metrics) == (vector, names)])
+        for vector, names in declared
+        if vector is not None
+    ]
+
+
+def vectors_alike(aggregates: DataFrame, groups: Sequence[Group], vector: Vector, metrics: Mapping[str, Metric]) -> DataFrame:
+    """Vectors of groups that are alike. Aggregates and vectors have one more column, `group`."""
+    features = _features(groups[0], vector)
     cells = aggregates.select(
-        (F.col("device_id") if vector.entity == "device" else F.lit(group.name)).alias("entity"),
+        "group",
+        F.col("device_id" if vector.entity == "device" else "group").alias("entity"),
         (F.col("metric") if vector.entity == "device" else F.concat_ws(".", "device_id", "metric")).alias("feature"),
         *("window_end", "value"),
     ).where(F.col("feature").isin(*features))
     fresh = [_fresh(name).alias(f"fresh_{n}") for n, name in enumerate(features)]
-    so_far = Window.partitionBy("entity").orderBy("window_end").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    so_far = Window.partitionBy("group", "entity").orderBy("window_end").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     newest = [F.last(f"fresh_{n}", ignorenulls=True).over(so_far).alias(f"newest_{n}") for n in range(len(features))]
-    rows = cells.groupBy("entity", "window_end").agg(*fresh).select("entity", "window_end", *newest)
+    at_end = ("group", "entity", "window_end")
+    rows = cells.groupBy(*at_end).agg(*fresh).select(*at_end, *newest)
     base = min(metrics[name].slide_seconds or metrics[name].step_seconds for name in features.values())
     states = [_state(n, vector.max_fill_seconds) for n in range(len(features))]
     names = list(features)
     return rows.select(
+        "group",
         "entity",
         F.timestamp_seconds(F.unix_seconds("window_end") - base).alias("window_start"),
         "window_end",
@@ -40,7 +58,7 @@ def vectors(aggregates: DataFrame, group: Group, vector: Vector, metrics: Mappin
     )
 
 
-def _features(group: Group, vector: Vector, metrics: Mapping[str, Metric]) -> dict[str, str]:
+def _features(group: Group, vector: Vector) -> dict[str, str]:
     """Feature to its metric. A device's name may hold a dot, so the metric is what ends the feature."""
     if vector.entity == "device":
         return {feature: feature for feature in vector.features}

@@ -19,10 +19,11 @@ from pyspark.sql import functions as F
 from gold.aggregates import aggregates
 from gold.spec import Group
 from gold.windows import COUNTED, of_groups
+from orchestration.engine.session import from_arrow
 from orchestration.former_sources import shapes
 from orchestration.jobs import amendments, ledger, retry
 from orchestration.lake import Lake
-from orchestration.streaming import reading, writing
+from orchestration.streaming import reading, windows, writing
 from orchestration.streaming.checkpoints import THE_BEGINNING, start_of
 from orchestration.tables import Table
 from silver.enrich import catalogue
@@ -106,7 +107,7 @@ def gold(lake: Lake, stream: str) -> Flow:
         f"gold.{stream}",
         tuple(table for group in groups for table in writing.gold_tables(lake, group)[:2]),
         rows=closed_windows,
-        write=partial(writing.windows, lake, f"gold.{stream}", groups),
+        write=partial(windows.windows, lake, f"gold.{stream}", groups),
     )
 
 
@@ -132,6 +133,6 @@ def silver_knowledge(lake: Lake) -> tuple[DataFrame, DataFrame, Declared]:
     """Devices, metrics, and the rest of what conf declares."""
     conf = lake.conf
     declared = Declared(shapes(conf), conf.policy, conf.rules)
-    metrics = lake.spark.createDataFrame(catalogue(conf.metrics))
+    metrics = from_arrow(lake.spark, catalogue(conf.metrics))
     # Read as a table, not as a stream: every micro-batch sees the registry as it is then.
     return lake.read("silver.devices"), metrics, declared

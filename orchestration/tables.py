@@ -20,6 +20,8 @@ from orchestration.generations import Generation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
 FEW = 100_000
+PLAIN = 1
+"""The reader version of tables without deletion vectors and renamed columns: their rows are what their files hold."""
 OF_LOG = {"delta.enableExpiredLogCleanup": "false", "delta.checkpointInterval": "10"}
 """Checkpoints at each tenth commit, whoever makes it. Delta would forget versions by their age alone, 30 days; maintenance knows which ones
 snapshots and streams need."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -35,10 +36,12 @@ class Jar:
         return f"{self.name}-{self.version}.jar"
 
 
-def fetched() -> list[Path]:
-    """All jars of the lock, on this disk and with the right bytes; fetches what is missing, with TidemarkError where that fails."""
+def fetched(lock: Traversable | None = None) -> list[Path]:
+    """All jars of a lock (None: conf/jars.lock), on this disk and with the right bytes; fetches what is missing, with TidemarkError where
+    that fails.
+    """
     folder = cache() / "jars"
-    jars = locked((files("conf") / "jars.lock").read_text())
+    jars = locked((lock or files("conf") / "jars.lock").read_text())
     if missing := absent(jars, folder):
         with sole_fetcher() as scratch:
             # Looked at again: another process may have fetched them while this one waited.

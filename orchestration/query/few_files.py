@@ -13,12 +13,11 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from py4j.java_gateway import JavaObject
 
+from orchestration.tables import PLAIN
 from orchestration.views import View
 
 FEW = 64
 """Of more files Delta's statistics leave out most, which is worth its look."""
-PLAIN = 1
-"""The reader version of tables without deletion vectors and renamed columns: their rows are what their files hold."""
 
 
 @dataclass(frozen=True)

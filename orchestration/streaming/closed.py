@@ -1,0 +1,36 @@
+"""What a micro-batch of gold closed."""
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from gold.spec import Group
+from orchestration.lake import Lake
+from orchestration.tables import Table
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A micro-batch of a flow."""
+
+    lake: Lake
+    flow: str
+    number: int
+
+    def app_id(self, table: Table) -> str:
+        """By which a repeated batch is known."""
+        return self.lake.app_id(self.flow, table.name)
+
+    def stamped(self, rows: DataFrame) -> DataFrame:
+        """With the columns that every row of gold has."""
+        return rows.withColumns({"revision": F.lit(0), "gold_batch": F.lit(self.number).cast("bigint")})
+
+
+@dataclass(frozen=True)
+class Closed:
+    """Windows of one group that a micro-batch closed. `first_end`: the least end, in seconds since 1970."""
+
+    group: Group
+    count: int
+    first_end: int

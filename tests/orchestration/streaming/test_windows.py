@@ -1,0 +1,61 @@
+"""Windows that a micro-batch closed: a few are written without Spark, and the tables are those of many."""
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from gold.spec import Group, Vector
+from orchestration.conf.model import Conf, Device
+from orchestration.streaming import few_windows
+from tests.lakes import conf, event, land, run
+from tests.rows import at
+
+METRICS = ("temperature", "power")
+FILLED = Vector("device", METRICS, 7200)
+GROUPS = (
+    Group("ovens", METRICS, 600, "plant", FILLED),
+    Group("fridges", METRICS, 600, "plant", FILLED),
+    Group("hot", ("temperature",), 600, "plant", Vector("group", ("oven.temperature", "grill.temperature"), 1800)),
+    Group("counted", METRICS, 600, "plant"),
+)
+DEVICES = {"oven": ("ovens", "hot", "counted"), "grill": ("ovens", "hot"), "fridge": ("fridges", "counted")}
+
+
+def brought_in(folder: Path, spark: SparkSession) -> Conf:
+    """Three batches: `power` in windows of an hour, in the second hour none of it but a row for the first, which is late."""
+    devices = {name: Device(name, groups) for name, groups in DEVICES.items()}
+    made = conf(folder, groups={group.name: group for group in GROUPS}, devices=devices)
+    power = {12: ("12:05", 19.0), 13: ("12:15", 100.0), 14: ("14:05", 21.0)}
+    for hour, (minute, value) in power.items():
+        times = [at(f"{hour}:{each:02}") for each in range(0, 60, 10)]
+        of_ovens = [event(name, "temperature", hour + 0.5, time) for name in ("oven", "grill") for time in times]
+        land(folder, f"{hour}.jsonl", [*of_ovens, *(event(name, "power", value, at(minute)) for name in ("oven", "fridge"))])
+        run(made, spark)
+    return made
+
+
+def content(made: Conf) -> dict[str, list[str]]:
+    """Rows of gold, without the order of files."""
+    tables = [f"{group.name}_{kind}" for group in GROUPS for kind in ("aggregates", "vectors")]
+    return {name: sorted(map(str, DeltaTable(made.lake / "gold" / name).to_pyarrow_table().to_pylist())) for name in tables}
+
+
+def test_windows_written_without_spark_are_those_that_spark_writes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = content(brought_in(tmp_path / "few", spark))
+    monkeypatch.setattr(few_windows, "FEW", 0)
+    assert few == content(brought_in(tmp_path / "many", spark))
+    assert few["counted_vectors"] == []
+    assert all(few[name] for name in few if name != "counted_vectors")
+
+
+def test_a_vector_is_filled_from_the_newest_revision_of_a_window_of_an_earlier_batch(spark: SparkSession, tmp_path: Path) -> None:
+    made = brought_in(tmp_path, spark)
+    rows = DeltaTable(made.lake / "gold" / "ovens_vectors").to_pyarrow_table().to_pylist()
+    found = {(row["entity"], row["window_end"], row["revision"]): (row["vector"], row["filled"]) for row in rows}
+    assert found["oven", at("13:10"), 0] == ([13.5, 19.0], ["power"])
+    assert found["oven", at("13:10"), 1] == ([13.5, 119.0], ["power"])
+    assert found["oven", at("14:10"), 0] == ([14.5, 119.0], ["power"])
