@@ -127,6 +127,15 @@ check: install ## style, types, and the shape of the tree
 bench: install ## 2,000,000 events: tidemark against one plain Spark hop
 	$(PY) -m tests.bench.medallion
 
+.venv-others/installed: tests/bench/others/requirements.lock .venv/installed
+	test -x .venv-others/bin/python || $(PYTHON) -m venv .venv-others
+	.venv/bin/uv pip install --quiet --compile-bytecode --python .venv-others/bin/python --require-hashes -r $<
+	touch $@
+
+.PHONY: bench-others
+bench-others: install .venv-others/installed ## the same with Flink and polars beside; ROUNDS=5 for medians; SPARSE=1: 2,000 devices, a reading a minute
+	$(PY) -m tests.bench.medallion --others .venv-others/bin/python --rounds $(ROUNDS) $(if $(SPARSE),--sparse)
+
 .PHONY: bench-10m
 bench-10m: install ## 10,000,000 events in one run with a 2 GB driver
 	$(PY) -m tests.bench.medallion --events 10000000 --driver-memory 2g

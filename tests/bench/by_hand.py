@@ -4,9 +4,10 @@ JSON lines to bronze; catalogue, registry, watermark and `dropDuplicates` to sil
 no quarantine, no ledger, no vectors, no snapshots: it does less than Tidemark. Tuned as Tidemark is: as many partitions as cores, state
 on the heap, small tables broadcast, batches of 256 MB, no batch without data but in gold, where it closes windows.
 
-Usage: by_hand.py LANDING LAKE JARS DRIVER_MEMORY CORES
+Usage: by_hand.py JSON, the arguments of `main`
 """
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY))  # run as a script, from any folder
 
-from tests.bench.factory import DEVICES, GROUPS, LATENESS_SECONDS, METRICS, STEP_SECONDS  # noqa: E402
+from tests.bench.factory import GROUPS, LATENESS_SECONDS, METRICS, STEP_SECONDS, registry  # noqa: E402
 
 SCHEMA = "device STRING, metric STRING, value DOUBLE, unit STRING, zone STRING, ts STRING"
 BATCH_BYTES = 256 * 1024 * 1024
@@ -31,30 +32,29 @@ SETTINGS = {
 }
 
 
-def main(landing: str, lake: str, jars: str, driver_memory: str, cores: str) -> None:
+def main(*, landing: str, lake: str, jars: list[str], memory: str, cores: int, devices: int) -> None:
     """Layer by layer, until nothing waits."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", jars).config("spark.driver.memory", driver_memory)
+    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", ",".join(jars)).config("spark.driver.memory", memory)
     builder = builder.config("spark.sql.shuffle.partitions", cores)
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     _written(spark.readStream.schema(SCHEMA).option("maxBytesPerTrigger", BATCH_BYTES).json(landing), lake, "bronze")
-    _written(_silver(spark, lake), lake, "silver")
+    _written(_silver(spark, lake, devices), lake, "silver")
     spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
     for query in [_begun(_gold(spark, lake, group), lake, f"gold_{group}") for group in GROUPS]:
         query.awaitTermination()
     spark.stop()
 
 
-def _silver(spark: SparkSession, lake: str) -> DataFrame:
+def _silver(spark: SparkSession, lake: str, devices: int) -> DataFrame:
     """Grain: the first reading of a device, metric and time."""
-    devices = [(f"sim-{n:04d}", GROUPS[n % len(GROUPS)]) for n in range(1, DEVICES + 1)]
-    registry = F.broadcast(spark.createDataFrame(devices, "device string, of_group string"))
+    known = F.broadcast(spark.createDataFrame([*registry(devices).items()], "device string, of_group string"))
     catalogue = F.broadcast(spark.createDataFrame([(name,) for name in METRICS], "metric string"))
     events = _table(spark, f"{lake}/bronze").withColumn("event_time", F.col("ts").cast("timestamp")).drop("ts")
-    known = events.where("event_time is not null and value is not null").join(registry, "device").join(catalogue, "metric")
-    return known.withWatermark("event_time", f"{LATENESS_SECONDS} seconds").dropDuplicates(["device", "metric", "event_time"])
+    measured = events.where("event_time is not null and value is not null").join(known, "device").join(catalogue, "metric")
+    return measured.withWatermark("event_time", f"{LATENESS_SECONDS} seconds").dropDuplicates(["device", "metric", "event_time"])
 
 
 def _gold(spark: SparkSession, lake: str, group: str) -> DataFrame:
@@ -83,4 +83,4 @@ def _written(rows: DataFrame, lake: str, table: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(**json.loads(sys.argv[1]))

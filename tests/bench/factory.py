@@ -23,7 +23,7 @@ METRICS: dict[str, dict[str, Any]] = {
     "pressure": {"unit": "bar", "aggregation": "min"},
 }
 GROUPS = ("north", "middle", "south")
-SIMULATION = ["--files", "8", "--interval", "1", "--seed", "7", "--duplicate", "0.02"]
+SIMULATION = ["--files", "8", "--seed", "7", "--duplicate", "0.02"]
 """Nothing late, broken or from the future: what is compared is speed, and the counts are known."""
 CLEAN = ["--late", "0", "--malformed", "0", "--future", "0", "--offline", "0"]
 TIDEMARK = [sys.executable, "-c", "from orchestration.cli.app import main; main()"]
@@ -50,26 +50,32 @@ def write_conf(
     source = {"path": "./landing", "format": "json", "settle_seconds": 0, **text, "time": {"field": "ts", "format": "iso"}}
     policy = {"lateness_seconds": LATENESS_SECONDS, "max_future_seconds": 300, "max_payload_bytes": 1_048_576}
     engine = {"driver_memory": driver_memory, "cores": cores, "shuffle_partitions": cores, **engine_more}
-    registry = {f"sim-{n:04d}": {"groups": [names[n % len(names)]], "zone": f"zone-{n % 4}"} for n in range(1, devices + 1)}
     group: dict[str, Any] = {"metrics": list(METRICS), "vector": {"entity": "device", "max_fill_seconds": 5 * STEP_SECONDS}}
     group |= {"stream": stream} if stream else {}
     _dump(conf / "pipeline.yml", {"pipeline": "bench", "lake": "./lake", "policy": policy, "engine": engine})
     _dump(conf / "sources.yml", {"sources": {"plant": source}})
-    _dump(conf / "devices.yml", {"devices": registry})
+    known = registry(devices, names).items()
+    _dump(conf / "devices.yml", {"devices": {name: {"groups": [of], "zone": f"zone-{n % 4}"} for n, (name, of) in enumerate(known, 1)}})
     _dump(conf / "metrics.yml", {"metrics": {name: {**metric, "step_seconds": STEP_SECONDS} for name, metric in METRICS.items()}})
     _dump(conf / "groups.yml", {"groups": dict.fromkeys(names, group)})
     _dump(conf / "rules.yml", {"rules": {}})
     return conf
 
 
-def write_events(folder: Path, conf: Path, events: int) -> Path:
-    """The landing folder of so many events; written once, renamed when whole."""
+def registry(devices: int, names: Sequence[str] = GROUPS) -> dict[str, str]:
+    """Each device's group."""
+    return {f"sim-{n:04d}": names[n % len(names)] for n in range(1, devices + 1)}
+
+
+def write_events(folder: Path, conf: Path, events: int, interval_seconds: int = 1) -> Path:
+    """The landing folder of so many events, of each device and metric one in an interval; written once, renamed when whole."""
     landing = folder / "landing"
     if not landing.exists():
         making = folder / "making"
         for leftover in (making, making.with_name("making.truth"), folder / "landing.truth"):
             shutil.rmtree(leftover, ignore_errors=True)
-        simulate = [*TIDEMARK, "--conf", str(conf), "simulate", "--to", str(making), "--events", str(events), *SIMULATION, *CLEAN]
+        simulate = [*TIDEMARK, "--conf", str(conf), "simulate", "--to", str(making), "--events", str(events)]
+        simulate += ["--interval", str(interval_seconds), *SIMULATION, *CLEAN]
         subprocess.run(simulate, check=True)
         os.rename(making.with_name("making.truth"), folder / "landing.truth")
         os.rename(making, landing)

@@ -1,30 +1,33 @@
 """The speed of all layers, against one hop and a medallion written by hand in the same run, and what the quality checks cost: `make bench`.
 
-Fresh processes, timed whole (start included), in turn. Afterwards the tables are counted: a fast wrong answer is none.
+Fresh processes, timed whole (start included), in turn. Afterwards the tables are counted: a fast wrong answer is none. Flink and polars are
+measured too where they are there: `make bench-others`.
 """
 
 import argparse
 import fcntl
+import json
 import os
 import platform
 import shutil
-import statistics
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from deltalake import DeltaTable
-from rich.console import Console
-from rich.table import Table
 
-from orchestration.engine.jars import fetched
-from tests.bench.factory import expected_rows, write_conf, write_events
+from orchestration.engine.jars import fetched, ivy
+from tests.bench import comparison
+from tests.bench.factory import DEVICES, expected_rows, write_conf, write_events
 from tests.bench.processes import Run, timed
 from tests.bench.script import REPOSITORY, all_layers, parser_for, script, told, write_report
 
-YARDSTICKS = ("one hop", "by hand")
+BENCH = REPOSITORY / "tests" / "bench"
+BY_SPARK, BY_OTHERS = ("one hop", "by hand"), ("by flink", "by polars")
+SPARSE_DEVICES, SPARSE_SECONDS = 2_000, 60
+"""About one reading in a window."""
 GOLD = ("north_aggregates", "north_vectors")
 """Counted for the record: how many windows are closed depends on the watermark."""
 
@@ -32,7 +35,9 @@ GOLD = ("north_aggregates", "north_vectors")
 def main() -> int:
     """Measure, check, tell; 0 when every count is right."""
     options = _options()
-    folder = options.work / str(options.events)
+    if options.sparse:
+        options.devices, options.interval = SPARSE_DEVICES, SPARSE_SECONDS
+    folder = options.work / (f"{options.events}-sparse" if options.sparse else str(options.events))
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as alone:
         fcntl.flock(alone, fcntl.LOCK_EX)  # two benchmarks would share the lake and slow each other down
@@ -40,21 +45,23 @@ def main() -> int:
 
 
 def _measured(folder: Path, options: argparse.Namespace) -> int:
-    conf = write_conf(folder, options.driver_memory, options.cores)
-    landing = write_events(folder, conf, options.events)
+    conf = write_conf(folder, options.driver_memory, options.cores, devices=options.devices)
+    landing = write_events(folder, conf, options.events, options.interval)
     _into_memory(landing)
-    runs: dict[str, list[Run]] = {name: [] for name in (*YARDSTICKS, "all layers", "quality checks")}
+    yardsticks = () if options.only_layers else (*BY_SPARK, *(BY_OTHERS if options.others else ()))
+    runs: dict[str, list[Run]] = {name: [] for name in (*yardsticks, "all layers", "quality checks")}
     for number in range(options.rounds):
         told.log(f"round {number + 1} of {options.rounds}")
-        if not options.only_layers:
-            for name in YARDSTICKS:
-                runs[name].append(_yardstick(folder, options, name))
+        for name in yardsticks:
+            runs[name].append(_yardstick(folder, options, name))
         runs["all layers"].append(_all_layers(folder, conf))
         runs["quality checks"].append(_quality(folder, conf))
     rows, expected = _rows(folder / "lake"), expected_rows(folder)
-    report = _report(options, runs, rows)
-    _show(report)
+    readings = {name: _readings_of(folder / name.replace(" ", "-")) for name in yardsticks} | {"all layers": rows["silver.readings"]}
+    report = comparison.report(runs, readings, options.events) | {"rows": rows, "settings": _settings(options)}
+    comparison.show(report)
     write_report(options, report)
+    comparison.picture(report, options.output.with_suffix(".png"))
     wrong = {name: (rows.get(name), count) for name, count in expected.items() if rows.get(name) != count}
     for name, (found, count) in wrong.items():
         told.print(f"{name} holds {found} rows and should hold {count}", style="red")
@@ -66,16 +73,30 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--events", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only-layers", action="store_true", help="leave the yardsticks out")
+    parser.add_argument("--others", type=Path, default=None, help="a Python with the packages of tests/bench/others")
+    parser.add_argument("--sparse", action="store_true", help=f"{SPARSE_DEVICES} devices, a reading of each metric in {SPARSE_SECONDS} s")
+    parser.set_defaults(devices=DEVICES, interval=1)
     return parser.parse_args()
 
 
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    names = ("events", "rounds", "driver_memory", "cores", "devices", "interval")
+    machine = {"system": platform.system(), "processors": os.cpu_count(), "python": platform.python_version()}
+    return {name: getattr(options, name) for name in names} | machine
+
+
 def _yardstick(folder: Path, options: argparse.Namespace, name: str) -> Run:
-    """A plain Spark job, in a file of its own."""
-    made = folder / name.replace(" ", "-")
+    """A job in a file of its own, which knows nothing of Tidemark."""
+    made, file = folder / name.replace(" ", "-"), f"{name.replace(' ', '_')}.py"
     shutil.rmtree(made, ignore_errors=True)
-    job, jars = REPOSITORY / "tests/bench" / f"{name.replace(' ', '_')}.py", ",".join(map(str, fetched()))
-    command = [sys.executable, str(job), str(folder / "landing"), str(made), jars, options.driver_memory, str(options.cores)]
-    return timed(command, folder, made.with_suffix(".log"))
+    if name in BY_SPARK:
+        command, jars = [sys.executable, str(BENCH / file)], fetched()
+    else:
+        command = [str(options.others), str(BENCH / "others" / file)]
+        jars = [*fetched(BENCH / "others" / "jars.lock"), *ivy().parent.glob("hadoop-client-*.jar")]
+    places = {"landing": str(folder / "landing"), "lake": str(made), "jars": [*map(str, jars)]}
+    settings = {"memory": options.driver_memory, "cores": options.cores, "devices": options.devices}
+    return timed([*command, json.dumps(places | settings)], folder, made.with_suffix(".log"))
 
 
 def _all_layers(folder: Path, conf: Path) -> Run:
@@ -105,37 +126,9 @@ def _rows(lake: Path) -> dict[str, int]:
     }
 
 
-def _report(options: argparse.Namespace, runs: Mapping[str, list[Run]], rows: Mapping[str, int]) -> dict[str, Any]:
-    """Medians over the rounds; every single run beside them."""
-    jobs = {
-        name: {
-            "seconds": statistics.median(run.seconds for run in of_job),
-            "events_per_second": options.events / statistics.median(run.seconds for run in of_job),
-            "cpu_seconds": statistics.median(run.cpu_seconds for run in of_job),
-            "peak_bytes": max((run.peak_bytes or 0) for run in of_job) or None,
-            "runs": [vars(run) for run in of_job],
-        }
-        for name, of_job in runs.items()
-        if of_job
-    }
-    ratio = jobs["all layers"]["seconds"] / jobs["one hop"]["seconds"] if "one hop" in jobs else None
-    share = jobs["quality checks"]["seconds"] / jobs["all layers"]["seconds"]
-    machine = {"system": platform.system(), "processors": os.cpu_count(), "python": platform.python_version()}
-    settings = {"events": options.events, "rounds": options.rounds, "driver_memory": options.driver_memory, "cores": options.cores}
-    return {"jobs": jobs, "ratio": ratio, "quality_share": share, "rows": dict(rows), "settings": settings, "machine": machine}
-
-
-def _show(report: Mapping[str, Any]) -> None:
-    table = Table("job", "seconds", "times one hop", "CPU seconds", "events/s", "peak memory")
-    hop = report["jobs"].get("one hop")
-    for name, job in report["jobs"].items():
-        ratio = f"{job['seconds'] / hop['seconds']:.2f}" if hop else ""
-        peak = f"{job['peak_bytes'] / 2**30:.2f} GiB" if job["peak_bytes"] else "unknown"
-        table.add_row(name, f"{job['seconds']:.1f}", ratio, f"{job['cpu_seconds']:.1f}", f"{job['events_per_second']:,.0f}", peak)
-    console = Console()
-    console.print(table)
-    console.print(f"quality checks take {report['quality_share']:.1%} of the time of all layers")
-    console.print(", ".join(f"{name} {count:,}" for name, count in report["rows"].items()))
+def _readings_of(made: Path) -> int | None:
+    """Rows of a yardstick's silver table; a table that was only appended to is what its files hold. None for one hop."""
+    return ds.dataset(made / "silver").count_rows() if (made / "silver").exists() else None
 
 
 if __name__ == "__main__":

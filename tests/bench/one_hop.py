@@ -1,8 +1,9 @@
 """One hop, the yardstick of the benchmark: JSON lines to one Delta table by a plain Spark job, with a declared schema and nothing else.
 
-Usage: one_hop.py LANDING TABLE JARS DRIVER_MEMORY CORES, where JARS is a comma-separated list.
+Usage: one_hop.py JSON, the arguments of `main`.
 """
 
+import json
 import os
 import sys
 
@@ -11,22 +12,22 @@ from pyspark.sql import SparkSession
 SCHEMA = "device STRING, metric STRING, value DOUBLE, unit STRING, zone STRING, ts TIMESTAMP"
 
 
-def main(landing: str, table: str, jars: str, driver_memory: str, cores: str) -> None:
+def main(*, landing: str, lake: str, jars: list[str], memory: str, cores: int, **_: int) -> None:
     """Read all files of the folder, write one table."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
         SparkSession.builder.master(f"local[{cores}]")
-        .config("spark.jars", jars)
-        .config("spark.driver.memory", driver_memory)
+        .config("spark.jars", ",".join(jars))
+        .config("spark.driver.memory", memory)
         .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")
         .getOrCreate()
     )
-    spark.read.schema(SCHEMA).json(landing).write.format("delta").save(table)
+    spark.read.schema(SCHEMA).json(landing).write.format("delta").save(f"{lake}/bronze")
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(**json.loads(sys.argv[1]))

@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,9 @@ def all_layers(conf: Path, log: Path) -> Run:
 
 
 def write_report(options: argparse.Namespace, report: Mapping[str, Any]) -> None:
-    """As JSON, where the options say."""
+    """As JSON, where the options say; a line for each is kept in `bench-history.jsonl` beside it."""
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    line = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "bench": options.output.stem, **report}
+    with (options.output.parent / "bench-history.jsonl").open("a", encoding="utf-8") as history:
+        history.write(json.dumps(line) + "\n")
