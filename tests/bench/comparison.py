@@ -12,11 +12,15 @@ from rich.table import Table
 from tests.bench.processes import Run
 
 YARDSTICK, OURS, CHECKS = "one hop", "all layers", "quality checks"
+Counts = Mapping[str, int | None]
 BLUE, GREY = "#0072B2", "#9a9a9a"
 
 
-def report(runs: Mapping[str, Sequence[Run]], readings: Mapping[str, int | None], events: int) -> dict[str, Any]:
-    """By job. `readings`: rows of its silver table, where it has one. Ratios are of runs of a round: their median, least and most."""
+def report(runs: Mapping[str, Sequence[Run]], readings: Counts, in_windows: Counts, events: int) -> dict[str, Any]:
+    """By job. `readings`: rows of its silver table; `in_windows`: those of them that are in gold.
+
+    Ratios are of runs of the same round: their median, least and most.
+    """
     jobs: dict[str, Any] = {}
     for name, of_job in runs.items():
         seconds = [run.seconds for run in of_job]
@@ -26,8 +30,10 @@ def report(runs: Mapping[str, Sequence[Run]], readings: Mapping[str, int | None]
             "times_one_hop": [statistics.median(ratios), min(ratios), max(ratios)] if ratios else None,
             "events_per_second": events / statistics.median(seconds),
             "cpu_seconds": statistics.median(run.cpu_seconds for run in of_job),
-            "peak_bytes": max((run.peak_bytes or 0) for run in of_job) or None,
+            # The least: in the moment of a fork a process counts twice.
+            "peak_bytes": min((run.peak_bytes for run in of_job if run.peak_bytes), default=None),
             "readings": readings.get(name),
+            "in_windows": in_windows.get(name),
             "runs": [vars(run) for run in of_job],
         }
     return {"jobs": jobs, "quality_share": jobs[CHECKS]["seconds"] / jobs[OURS]["seconds"]}
@@ -35,13 +41,13 @@ def report(runs: Mapping[str, Sequence[Run]], readings: Mapping[str, int | None]
 
 def show(told: Mapping[str, Any]) -> None:
     """As a table."""
-    table = Table("job", "seconds", "times one hop", "CPU seconds", "events/s", "readings", "peak memory")
+    table = Table("job", "seconds", "times one hop", "CPU seconds", "events/s", "readings", "in windows", "peak memory")
     for name, job in told["jobs"].items():
         ratio = "{:.2f} ({:.2f} to {:.2f})".format(*job["times_one_hop"]) if job["times_one_hop"] else ""
         peak = f"{job['peak_bytes'] / 2**30:.2f} GiB" if job["peak_bytes"] else "unknown"
-        readings = "" if job["readings"] is None else f"{job['readings']:,}"
+        counts = ("" if job[count] is None else f"{job[count]:,}" for count in ("readings", "in_windows"))
         numbers = (f"{job['seconds']:.1f}", ratio, f"{job['cpu_seconds']:.1f}", f"{job['events_per_second']:,.0f}")
-        table.add_row(name, *numbers, readings, peak)
+        table.add_row(name, *numbers, *counts, peak)
     console = Console()
     console.print(table)
     console.print(f"quality checks take {told['quality_share']:.1%} of the time of all layers")

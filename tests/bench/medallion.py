@@ -11,16 +11,18 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from orchestration.engine.jars import fetched, ivy
 from tests.bench import comparison
-from tests.bench.factory import DEVICES, expected_rows, write_conf, write_events
+from tests.bench.factory import DEVICES, GROUPS, expected_rows, write_conf, write_events
 from tests.bench.processes import Run, timed
 from tests.bench.script import REPOSITORY, all_layers, parser_for, script, told, write_report
 
@@ -57,8 +59,11 @@ def _measured(folder: Path, options: argparse.Namespace) -> int:
         runs["all layers"].append(_all_layers(folder, conf))
         runs["quality checks"].append(_quality(folder, conf))
     rows, expected = _rows(folder / "lake"), expected_rows(folder)
-    readings = {name: _readings_of(folder / name.replace(" ", "-")) for name in yardsticks} | {"all layers": rows["silver.readings"]}
-    report = comparison.report(runs, readings, options.events) | {"rows": rows, "settings": _settings(options)}
+    made = {name: folder / name.replace(" ", "-") for name in yardsticks}
+    readings = {name: _readings_of(lake) for name, lake in made.items()} | {"all layers": rows["silver.readings"]}
+    windows = {name: _in_windows([lake / f"gold_{group}" for group in GROUPS]) for name, lake in made.items()}
+    windows["all layers"] = _in_windows([folder / "lake" / "gold" / f"{group}_aggregates" for group in GROUPS])
+    report = comparison.report(runs, readings, windows, options.events) | {"rows": rows, "settings": _settings(options)}
     comparison.show(report)
     write_report(options, report)
     comparison.picture(report, options.output.with_suffix(".png"))
@@ -92,7 +97,7 @@ def _yardstick(folder: Path, options: argparse.Namespace, name: str) -> Run:
     if name in BY_SPARK:
         command, jars = [sys.executable, str(BENCH / file)], fetched()
     else:
-        command = [str(options.others), str(BENCH / "others" / file)]
+        command = [str(options.others.absolute()), str(BENCH / "others" / file)]
         jars = [*fetched(BENCH / "others" / "jars.lock"), *ivy().parent.glob("hadoop-client-*.jar")]
     places = {"landing": str(folder / "landing"), "lake": str(made), "jars": [*map(str, jars)]}
     settings = {"memory": options.driver_memory, "cores": options.cores, "devices": options.devices}
@@ -129,6 +134,12 @@ def _rows(lake: Path) -> dict[str, int]:
 def _readings_of(made: Path) -> int | None:
     """Rows of a yardstick's silver table; a table that was only appended to is what its files hold. None for one hop."""
     return ds.dataset(made / "silver").count_rows() if (made / "silver").exists() else None
+
+
+def _in_windows(tables: Sequence[Path]) -> int | None:
+    """Readings that windows of gold were made of. What came late for a window is not among them, nor, in a stream, what is in open ones."""
+    found = [ds.dataset(table) for table in tables if table.exists()]
+    return sum(pc.sum(each.to_table(columns=["count"])["count"]).as_py() for each in found if each.files) if found else None
 
 
 if __name__ == "__main__":

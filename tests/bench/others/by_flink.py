@@ -1,7 +1,7 @@
 """The medallion of by_hand.py in Flink SQL, streaming, to Parquet: one job that reads each event once.
 
 The registry is joined as of event time (a versioned table), the first of duplicates is kept, windows close by the watermark, checkpoints
-make it exactly once, with state on the heap. Rows behind the watermark are dropped, as Flink does.
+make it exactly once, with state on the heap, which is what Java takes by itself. Rows behind the watermark are dropped, as Flink does.
 
 Usage: by_flink.py JSON, the arguments of `main`, with the packages of requirements.lock beside this file
 """
@@ -24,10 +24,10 @@ WINDOW = "device STRING, metric STRING, window_start TIMESTAMP(3), mean DOUBLE, 
 CHECKPOINT_MS = 10_000
 
 
-def main(*, landing: str, lake: str, jars: list[str], memory: str, cores: int, devices: int) -> None:
+def main(*, landing: str, lake: str, jars: list[str], cores: int, devices: int, **_: str) -> None:
     """One job of five sinks, until nothing waits."""
     tables = TableEnvironment.create(
-        EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(_settings(jars, memory, cores)).build()
+        EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(_settings(jars, cores, lake)).build()
     )
     _sources(tables, landing, Path(lake), devices)
     _views(tables)
@@ -42,13 +42,14 @@ def main(*, landing: str, lake: str, jars: list[str], memory: str, cores: int, d
     sinks.execute().wait()
 
 
-def _settings(jars: list[str], memory: str, cores: int) -> Configuration:
+def _settings(jars: list[str], cores: int, lake: str) -> Configuration:
     settings = Configuration()
     for name, value in {
         "pipeline.jars": ";".join(Path(jar).as_uri() for jar in jars),
         "parallelism.default": str(cores),
-        "taskmanager.memory.task.heap.size": memory,
         "execution.checkpointing.interval": f"{CHECKPOINT_MS} ms",
+        "execution.checkpointing.storage": "filesystem",
+        "execution.checkpointing.dir": (Path(lake) / "_checkpoints").as_uri(),
         "table.local-time-zone": "UTC",
         "table.exec.state.ttl": f"{10 * LATENESS_SECONDS} s",
     }.items():
@@ -62,7 +63,7 @@ def _sources(tables: TableEnvironment, landing: str, lake: Path, devices: int) -
     (lake / "registry.csv").write_text("".join(known), encoding="utf-8")
     tables.execute_sql(f"""
         CREATE TABLE events ({EVENT}, ts STRING,
-          event_time AS TO_TIMESTAMP(REPLACE(REPLACE(ts, 'T', ' '), 'Z', '')),
+          arrived AS PROCTIME(), event_time AS TO_TIMESTAMP(REPLACE(REPLACE(ts, 'T', ' '), 'Z', '')),
           WATERMARK FOR event_time AS event_time - INTERVAL '{LATENESS_SECONDS}' SECOND({len(str(LATENESS_SECONDS))}))
         WITH ('connector' = 'filesystem', 'path' = '{Path(landing).as_uri()}', 'format' = 'json')
     """)
@@ -78,14 +79,14 @@ def _views(tables: TableEnvironment) -> None:
     names = ", ".join(f"'{name}'" for name in METRICS)
     tables.execute_sql(f"""
         CREATE VIEW known AS
-        SELECT e.device, e.metric, e.`value`, e.unit, e.`zone`, e.event_time, r.of_group
+        SELECT e.device, e.metric, e.`value`, e.unit, e.`zone`, e.event_time, e.arrived, r.of_group
         FROM events AS e JOIN registry FOR SYSTEM_TIME AS OF e.event_time AS r ON e.device = r.device
         WHERE e.event_time IS NOT NULL AND e.`value` IS NOT NULL AND e.metric IN ({names})
     """)
     tables.execute_sql("""
         CREATE VIEW readings AS
         SELECT device, metric, `value`, unit, `zone`, event_time, of_group FROM (
-          SELECT *, ROW_NUMBER() OVER (PARTITION BY device, metric, event_time ORDER BY PROCTIME() ASC) AS place FROM known)
+          SELECT *, ROW_NUMBER() OVER (PARTITION BY device, metric, event_time ORDER BY arrived ASC) AS place FROM known)
         WHERE place = 1
     """)
 

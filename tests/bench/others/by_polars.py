@@ -22,7 +22,7 @@ def main(*, landing: str, lake: str, cores: int, devices: int, **_: object) -> N
     import polars as pl  # it counts its threads when it is imported
 
     schema = {"device": pl.String, "metric": pl.String, "value": pl.Float64, "unit": pl.String, "zone": pl.String, "ts": pl.String}
-    events = pl.scan_ndjson(f"{landing}/*.json", schema=schema).collect()
+    events = pl.scan_ndjson(f"{landing}/*", schema=schema).collect()
     events.write_delta(f"{lake}/bronze")
     groups = registry(devices)
     known = pl.LazyFrame({"device": [*groups], "of_group": [*groups.values()]})
