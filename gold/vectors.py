@@ -22,12 +22,11 @@ def vectors(aggregates: DataFrame, group: Group, vector: Vector, metrics: Mappin
 
 def alike(groups: Sequence[Group]) -> list[tuple[Vector, list[Group]]]:
     """Groups by the vector that they declare, those without one left out: hundreds of groups then need one plan."""
-    declared = dict.fromkeys((group.vector, group.metrics) for group in groups)
-    return [
-        (vector, [group for group in groups if (group.vector, group.metrics) == (vector, names)])
-        for vector, names in declared
-        if vector is not None
-    ]
+    declared: dict[tuple[Vector, tuple[str, ...]], list[Group]] = {}
+    for group in groups:
+        if group.vector is not None:
+            declared.setdefault((group.vector, group.metrics), []).append(group)
+    return [(vector, of_vector) for (vector, _), of_vector in declared.items()]
 
 
 def vectors_alike(aggregates: DataFrame, groups: Sequence[Group], vector: Vector, metrics: Mapping[str, Metric]) -> DataFrame:

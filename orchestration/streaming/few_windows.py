@@ -72,7 +72,7 @@ def _earlier(this: Batch, each: Closed, most: int, schema: pa.Schema) -> pa.Tabl
     if table.protocol().min_reader_version > PLAIN:
         return None
     # Without the rows of this batch, which a repeated batch finds in the table already.
-    may_fill = _ends_from(each.first_end - fill_seconds, schema) & (pc.field("gold_batch") < this.number)
+    may_fill = _ends_from(each.first_end - fill_seconds) & (pc.field("gold_batch") < this.number)
     found = table.to_pyarrow_dataset().head(most + 1, filter=may_fill)
     return found.append_column("group", pa.repeat(each.group.name, len(found))).select(schema.names).cast(schema)
 
@@ -90,12 +90,12 @@ def _append_vectors(this: Batch, rows: pa.Table, each: Closed) -> None:
 
 def _of(each: Closed, rows: pa.Table) -> pa.Table:
     """Of its group, at the ends of windows that closed now; earlier ones only fill them."""
-    of_group = rows.filter((pc.field("group") == each.group.name) & _ends_from(each.first_end, rows.schema))
+    of_group = rows.filter((pc.field("group") == each.group.name) & _ends_from(each.first_end))
     return of_group.drop_columns("group")
 
 
-def _ends_from(seconds: int, schema: pa.Schema) -> pc.Expression:
-    return pc.field("window_end") >= pa.scalar(seconds * 1_000_000, pa.int64()).cast(schema.field("window_end").type)
+def _ends_from(seconds: int) -> pc.Expression:
+    return pc.field("window_end") >= pa.scalar(seconds * 1_000_000, pa.timestamp("us", "UTC"))
 
 
 def _side_by_side(threads: Executor, closed: Sequence[Closed], append_one: Callable[[Closed], None]) -> None:
