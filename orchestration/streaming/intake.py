@@ -23,6 +23,7 @@ from orchestration.conf.model import Source
 
 VERSION_WIDTH = 33
 """Characters of `<mtime in ns, 20 digits>-<size, 12 digits>`, the folder of a version."""
+FAR = 2**31 - 1
 REFUSED_BY_HADOOP = re.compile(r"[:%+\\*?\[\]{}^\x00-\x1f\ud800-\udfff]")
 
 
@@ -69,11 +70,16 @@ def claim_settled(source: Source, lake: Path, now: float, former: Sequence[str] 
     return look
 
 
-def position_of(file: Column, source: str) -> Column:
-    """Path below the landing folder, from the URI under which Spark read the claim."""
-    marker = f"/intake/{source}/"
+def position_of(file: Column, claims: Path) -> Column:
+    """Path below the landing folder, from the URI under which Spark read the claim; `claims` is the folder of all claims of the source."""
+    folder = f"file:{claims.as_uri().removeprefix('file://')}/"
+    # Bytes, since characters are counted from the start of each path, for each line (measured: two fifths of the CPU of bronze).
+    after_folder = F.substring(file.cast("binary"), len(folder) + VERSION_WIDTH + 2, FAR).cast("string")
+    marker = f"/{claims.parent.name}/{claims.name}/"
     after_marker = F.substring(file, F.locate(marker, file) + len(marker) + VERSION_WIDTH + 1, F.length(file))
-    return F.when(F.contains(file, F.lit("%")), F.try_url_decode(F.try_url_decode(after_marker))).otherwise(after_marker)
+    # Hadoop writes some characters of URIs in another way.
+    below = F.when(F.startswith(file, F.lit(folder)), after_folder).otherwise(after_marker)
+    return F.when(F.contains(below, F.lit("%")), F.try_url_decode(F.try_url_decode(below))).otherwise(below)
 
 
 def first_line(file: str) -> str | None:

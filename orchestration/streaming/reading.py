@@ -26,6 +26,7 @@ def landed_lines(lake: Lake) -> DataFrame:
 
 
 def _lines(lake: Lake, source: str) -> DataFrame:
+    claims = claims_folder(lake.conf.lake, source)
     lines = (
         lake.spark.readStream.format("text")
         .name(source)
@@ -34,9 +35,9 @@ def _lines(lake: Lake, source: str) -> DataFrame:
         .option("maxBytesPerTrigger", lake.conf.engine.max_batch_bytes)
         # Spark forgets files a week older than the newest; a file that is late by more must not be lost.
         .option("maxFileAge", "36500d")
-        .load(str(claims_folder(lake.conf.lake, source)))
+        .load(str(claims))
     )
-    return received(lines, source, position_of(F.col("_metadata.file_path"), source))
+    return received(lines, source, position_of(F.col("_metadata.file_path"), claims))
 
 
 def stream(  # noqa: PLR0917
