@@ -19,17 +19,18 @@ def json_event(events: DataFrame, text: Column, shape: Shape) -> DataFrame:
     that is one whole JSON value parses to a list of one. Measured: also refuses `{} x`, `{},{}`, `{}],[{}` and 100,000 brackets.
     """
     wrapper = StructType([StructField("event", ArrayType(_schema(shape))), StructField(BROKEN, StringType())])
-    wrapped = F.concat(F.lit('{"event":['), text, F.lit("]}"))
+    wrapped = F.concat(F.lit('{"event":['), F.when(_stays_inside(text), text), F.lit("]}"))
     found = F.from_json(wrapped, wrapper, {"allowSingleQuotes": "false", "columnNameOfCorruptRecord": BROKEN})
+    parsed = events.withColumn("found", found)
     # Spark gives what it has read of broken JSON, and of an object or list that is none: null without further notice.
-    parsed = events.withColumn("found", found).withColumn("parsed", F.when(F.col("found")[BROKEN].isNull(), F.col("found")["event"]))
+    event, is_whole = F.col("found")["event"], F.col("found")[BROKEN].isNull()
     # A generator keeps filters above it, which would otherwise parse each payload a second time.
-    only = F.explode_outer(F.when((F.size("parsed") == 1) & _stays_inside(text), F.col("parsed"))).alias(JSON_EVENT)
+    only = F.explode_outer(F.when(is_whole & (F.size(event) == 1), event)).alias(JSON_EVENT)
     return parsed.select(*events.columns, only).withColumn("is_readable", F.col(JSON_EVENT).isNotNull())
 
 
 def _stays_inside(text: Column) -> Column:
-    """False for a payload that closes our list itself and opens another: `{}],"x":[{}`. Only what looks like it is parsed again."""
+    """False for a payload that closes our list itself and opens another: `{}],"x":[{}`. Only what looks like it is parsed twice."""
     alone = F.from_json(F.concat(F.lit('{"event":'), text, F.lit("}")), "event string")["event"]
     return ~F.contains(text, F.lit("]")) | ~text.rlike(r'\]\s*,\s*"') | alone.isNotNull()
 
