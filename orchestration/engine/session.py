@@ -38,6 +38,7 @@ SETTINGS = {
     # The default, INT96, counts nanoseconds: readers other than Spark break on an instant before 1677 or after 2262.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.streaming.numRecentProgressUpdates": "5",
+    "spark.sql.streaming.maxBatchesToRetainInMemory": "1",
     "spark.sql.streaming.metricsEnabled": "false",
     # A checkpoint knows its sources by their names and not by their places, where they have names (queries.started).
     "spark.sql.streaming.offsetLog.formatVersion": "2",
