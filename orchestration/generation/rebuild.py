@@ -18,7 +18,7 @@ from gold.spec import Group, Late
 from gold.vectors import vectors
 from gold.windows import of_groups
 from orchestration.jobs import ledger
-from orchestration.jobs.ledger import Knowledge, Range, range_after
+from orchestration.jobs.ranges import Knowledge, Range, range_after
 from orchestration.lake import Lake
 from orchestration.snapshot import Snapshot
 from orchestration.streaming.reading import TICKS

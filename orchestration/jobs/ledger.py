@@ -7,50 +7,28 @@ the tables, and repeats exactly that: Delta refuses what is there already.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from orchestration import crash
 from orchestration.engine.session import from_arrow
+from orchestration.jobs import turned_away_few
+from orchestration.jobs.ranges import Counts, Knowledge, Range, pieces, range_after
 from orchestration.lake import Lake
 from orchestration.status import Batch, last_batch, read_up_to
 from orchestration.tables import FEW, append, append_rows, max_in_log
 from silver import ledger as layer
-from silver.readings import KEYS, Declared
+from silver.readings import KEYS
 
 NAME = "silver.ledger"
 TABLE = "ops.ledger"
-ROWS_AT_ONCE = 2_000_000
-"""Bronze rows of one range (or one batch, if it has more): bounds the memory."""
 MEASUREMENTS = ("readings", "quarantined", "late", "duplicates")
 SCHEMA = pa.schema([("bronze_batch", pa.int64()), ("source", pa.string()), *((name, pa.int64()) for name in ("events", *MEASUREMENTS))])
 """Grain: one bronze batch of one source, and what a retry changed of it; sums hold. `events` counts messages, the others measurements."""
-
-Knowledge = tuple[DataFrame, DataFrame, Declared]
-"""Devices, catalogue, and what else the silver layer asks for."""
-Counts = Counter[tuple[str, int, str]]
-"""By kind, bronze batch and source."""
-
-
-@dataclass(frozen=True)
-class Range:
-    """Bronze batches `after` < batch <= `up_to`."""
-
-    after: int
-    up_to: int
-
-    def of(self, rows: DataFrame) -> DataFrame:
-        """The rows of these batches."""
-        return rows.where(self.sql())
-
-    def sql(self) -> str:
-        """Whether a row is of these batches."""
-        return f"bronze_batch > {self.after} and bronze_batch <= {self.up_to}"
 
 
 def account_for_all(lake: Lake, knowledge: Callable[[Lake], Knowledge]) -> Iterator[int]:
@@ -109,42 +87,31 @@ def _begin(lake: Lake, passed: int | None) -> Range | None:
     return range_after(lake, after, passed)
 
 
-def range_after(lake: Lake, after: int, last: int) -> Range:
-    """As many batches up to `last` as hold ROWS_AT_ONCE, at least one."""
-    log = pa.table(DeltaTable(lake.table_path("bronze.events")).get_add_actions(flatten=True)).to_pydict()
-    files = [file for file in zip(log["min.bronze_batch"], log["max.bronze_batch"], log["num_records"], strict=True) if file[2]]
-    # A compacted file holds many batches.
-    sizes = [(batch, rows / (last - first + 1)) for first, last, rows in files for batch in range(first, last + 1)]
-    total, up_to = 0.0, None
-    for batch, rows in sorted(sizes):
-        if after < batch <= last:
-            total += rows
-            if up_to is not None and total > ROWS_AT_ONCE:
-                return Range(after, int(up_to))
-            up_to = batch
-    return Range(after, last)
-
-
 def _account_for(lake: Lake, knowledge: Callable[[Lake], Knowledge], batches: Range, *, is_begun: bool) -> int:
-    """Without Spark where all is readings: nearly all of its time is planning."""
+    """Without Spark where all is readings, and with little of it where nearly all is: most of its time is planning."""
     events, counts = _looked_at(lake, "bronze.events", "events", batches)
-    accepted, of_accepted = _looked_at(lake, "silver.readings", "readings", batches, "parts")
+    accepted, of_accepted = _looked_at(lake, "silver.readings", "readings", batches, "part", "parts")
     counts += of_accepted
     keys = layer.keys_not_yet_readings(events, accepted)
     if keys.num_rows:
-        here = lake.interpreted() if events.num_rows <= FEW else lake
-        counts += _placed(here, knowledge(here), batches, keys, is_begun=is_begun)
+        # What an account that did not end has written is compared by Spark.
+        few = None if is_begun else turned_away_few.read(lake, batches, keys)
+        here = lake.interpreted() if few is not None or events.num_rows <= FEW else lake
+        if few is not None:
+            append_one = partial(_append_few, lake, batches)
+            counts += turned_away_few.placed(here, knowledge(here), batches, few, accepted=accepted, append=append_one)
+        else:
+            counts += _placed(here, knowledge(here), batches, keys, is_begun=is_begun)
     append_rows(lake.table_path(TABLE), count_rows(counts), lake.app_id(NAME, TABLE), batches.up_to)
     return _total(counts, "events")
 
 
 def _looked_at(lake: Lake, name: str, kind: str, batches: Range, *more: str) -> tuple[pa.Table, Counts]:
     """What identifies the event of each row of these batches, and `more`; and how many rows there are."""
-    query = QueryBuilder().register("rows", DeltaTable(lake.table_path(name)))
-    rows = query.execute(f"select {', '.join((*layer.OF_EVENT, *more))} from rows where {batches.sql()}")
+    found = pa.concat_tables(pieces(lake, name, f"select {', '.join((*layer.OF_EVENT, *more))} from rows where {batches.sql()}"))
     sql = f"select bronze_batch, source, count(*) as n from rows where {batches.sql()} group by bronze_batch, source"
-    found = pa.table(query.execute(sql)).to_pylist()
-    return pa.table(rows), Counter({(kind, row["bronze_batch"], row["source"]): row["n"] for row in found})
+    rows = [row for piece in pieces(lake, name, sql) for row in piece.to_pylist()]
+    return found, Counter({(kind, row["bronze_batch"], row["source"]): row["n"] for row in rows})
 
 
 def _placed(lake: Lake, knowledge: Knowledge, batches: Range, keys: pa.Table, *, is_begun: bool) -> Counts:
@@ -192,6 +159,11 @@ def _total(counts: Counts, kind: str) -> int:
 
 def _append(lake: Lake, batches: Range, name: str, rows: DataFrame, count: int | None = None) -> None:
     append(rows.coalesce(1), lake.tables[name], lake.app_id(NAME, name), batches.up_to, count)
+    crash.point(crash.Point.LEDGER_TABLE_WRITTEN)
+
+
+def _append_few(lake: Lake, batches: Range, name: str, rows: pa.Table) -> None:
+    append_rows(lake.table_path(name), rows, lake.app_id(NAME, name), batches.up_to)
     crash.point(crash.Point.LEDGER_TABLE_WRITTEN)
 
 

@@ -21,7 +21,8 @@ from pyspark.sql import functions as F
 
 from orchestration import crash
 from orchestration.durably import read_durably, write_durably
-from orchestration.jobs.ledger import MEASUREMENTS, SCHEMA, TABLE, Counts, Knowledge, accounted_for, count_rows, counted
+from orchestration.jobs.ledger import MEASUREMENTS, SCHEMA, TABLE, accounted_for, count_rows, counted
+from orchestration.jobs.ranges import Counts, Knowledge
 from orchestration.lake import Lake
 from orchestration.tables import FEW, append, append_rows, max_in_log
 from silver import ledger as layer

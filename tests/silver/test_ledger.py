@@ -8,12 +8,14 @@ from datetime import timedelta
 from functools import reduce
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.schema import EVENTS
+from silver import few
 from silver import ledger as layer
 from silver.enrich import catalogue
 from silver.readings import KEYS, READING_COLUMNS, Declared
@@ -117,11 +119,27 @@ def accounted(spark: SparkSession, batches: Batches, accepted: set[Identity], cu
         measurements = layer.not_among(judged, readings.where(of_these)).localCheckpoint()
         beside = layer.with_kept(layer.turned_away(measurements), kept.where(F.col("bronze_batch") < last))
         late = layer.late(beside).localCheckpoint()
+        alone = (judged.toArrow(), readings.where(of_these).toArrow(), events.toArrow(), kept.where(F.col("bronze_batch") < last).toArrow())
         kinds = {"quarantine": layer.quarantine(measurements, events), "late": late, "duplicates": layer.duplicates(beside)}
         for kind, rows in told(kinds).items():
             tables[kind] += rows
+        for kind, few_rows in of_few(*alone).items():
+            assert ordered(few_rows) == ordered(kinds[kind].select(*few_rows.column_names).toArrow())
         kept = kept.unionByName(late.select(*KEYS, *layer.IDENTITY))
     return tables
+
+
+def of_few(judged: pa.Table, accepted: pa.Table, events: pa.Table, kept: pa.Table) -> dict[str, pa.Table]:
+    """The same account without Spark; what is kept comes in two pieces."""
+    broken, turned_away = few.broken_and_turned_away(few.not_among(judged, accepted))
+    halves = (kept.slice(0, len(kept) // 2), kept.slice(len(kept) // 2))
+    late, duplicates = few.late_and_duplicates(few.with_kept(turned_away, few.of_these_keys(halves, turned_away)))
+    return {"quarantine": few.quarantine(broken, events), "late": late, "duplicates": duplicates}
+
+
+def ordered(rows: pa.Table) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = rows.sort_by([(name, "ascending") for name in layer.IDENTITY]).to_pylist()
+    return found
 
 
 def told(kinds: Mapping[str, DataFrame]) -> dict[str, list[dict[str, Any]]]:
