@@ -11,7 +11,7 @@ from rich.table import Table
 
 from tests.bench.processes import Run
 
-YARDSTICK, OURS, CHECKS = "one hop", "all layers", "quality checks"
+YARDSTICK, OURS, CHECKS = "one hop", "all layers", ("quality checks", "verify")
 Counts = Mapping[str, int | None]
 BLUE, GREY = "#0072B2", "#9a9a9a"
 
@@ -36,7 +36,7 @@ def report(runs: Mapping[str, Sequence[Run]], readings: Counts, in_windows: Coun
             "in_windows": in_windows.get(name),
             "runs": [vars(run) for run in of_job],
         }
-    return {"jobs": jobs, "quality_share": jobs[CHECKS]["seconds"] / jobs[OURS]["seconds"]}
+    return {"jobs": jobs, "shares": {name: jobs[name]["seconds"] / jobs[OURS]["seconds"] for name in CHECKS}}
 
 
 def show(told: Mapping[str, Any]) -> None:
@@ -50,7 +50,8 @@ def show(told: Mapping[str, Any]) -> None:
         table.add_row(name, *numbers, *counts, peak)
     console = Console()
     console.print(table)
-    console.print(f"quality checks take {told['quality_share']:.1%} of the time of all layers")
+    shares = told["shares"] | {"ledger": told["ledger_seconds"] / told["jobs"][OURS]["runs"][-1]["seconds"]}
+    console.print("of the time of all layers: " + ", ".join(f"{name} {share:.1%}" for name, share in shares.items()))
     console.print(", ".join(f"{name} {count:,}" for name, count in told["rows"].items()))
 
 
@@ -59,7 +60,7 @@ def picture(told: Mapping[str, Any], file: Path) -> None:
     jobs = dict(reversed(told["jobs"].items()))
     figure = Figure(figsize=(8, 0.5 * len(jobs) + 1.1), layout="constrained")
     axes = figure.subplots()
-    axes.barh(list(jobs), [job["seconds"] for job in jobs.values()], color=[BLUE if name in (OURS, CHECKS) else GREY for name in jobs])
+    axes.barh(list(jobs), [job["seconds"] for job in jobs.values()], color=[BLUE if name in (OURS, *CHECKS) else GREY for name in jobs])
     for place, job in enumerate(jobs.values()):
         seconds = [run["seconds"] for run in job["runs"]]
         axes.plot(seconds, [place] * len(seconds), "o", color="white", markeredgecolor="#333333", markersize=4)

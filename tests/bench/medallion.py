@@ -1,4 +1,4 @@
-"""The speed of all layers, against one hop and a medallion written by hand in the same run, and what the quality checks cost: `make bench`.
+"""The speed of all layers, against one hop and a medallion written by hand in the same run, and what ledger and checks cost: `make bench`.
 
 Fresh processes, timed whole (start included), in turn. Afterwards the tables are counted: a fast wrong answer is none. Flink and polars are
 measured too where they are there: `make bench-others`.
@@ -7,6 +7,7 @@ measured too where they are there: `make bench-others`.
 import argparse
 import fcntl
 import json
+import math
 import os
 import platform
 import shutil
@@ -21,10 +22,11 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from orchestration.engine.jars import fetched, ivy
+from orchestration.jobs import ledger
 from tests.bench import comparison
 from tests.bench.factory import DEVICES, GROUPS, expected_rows, write_conf, write_events
 from tests.bench.processes import Run, timed
-from tests.bench.script import REPOSITORY, all_layers, parser_for, script, told, write_report
+from tests.bench.script import REPOSITORY, all_layers, of, parser_for, script, told, write_report
 
 BENCH = REPOSITORY / "tests" / "bench"
 BY_SPARK, BY_OTHERS = ("one hop", "by hand"), ("by flink", "by polars")
@@ -51,19 +53,21 @@ def _measured(folder: Path, options: argparse.Namespace) -> int:
     landing = write_events(folder, conf, options.events, options.interval)
     _into_memory(landing)
     yardsticks = () if options.only_layers else (*BY_SPARK, *(BY_OTHERS if options.others else ()))
-    runs: dict[str, list[Run]] = {name: [] for name in (*yardsticks, "all layers", "quality checks")}
+    runs: dict[str, list[Run]] = {name: [] for name in (*yardsticks, comparison.OURS, *comparison.CHECKS)}
     for number in range(options.rounds):
         told.log(f"round {number + 1} of {options.rounds}")
         for name in yardsticks:
             runs[name].append(_yardstick(folder, options, name))
         runs["all layers"].append(_all_layers(folder, conf))
         runs["quality checks"].append(_quality(folder, conf))
+        runs["verify"].append(timed([*of(conf), "verify"], REPOSITORY, folder / "verify.log"))
     rows, expected = _rows(folder / "lake"), expected_rows(folder)
     made = {name: folder / name.replace(" ", "-") for name in yardsticks}
     readings = {name: _readings_of(lake) for name, lake in made.items()} | {"all layers": rows["silver.readings"]}
     windows = {name: _in_windows([lake / f"gold_{group}" for group in GROUPS]) for name, lake in made.items()}
     windows["all layers"] = _in_windows([folder / "lake" / "gold" / f"{group}_aggregates" for group in GROUPS])
-    report = comparison.report(runs, readings, windows, options.events) | {"rows": rows, "settings": _settings(options)}
+    report = comparison.report(runs, readings, windows, options.events)
+    report |= {"rows": rows, "settings": _settings(options), "ledger_seconds": _ledger_seconds(folder / "all-layers.log")}
     comparison.show(report)
     write_report(options, report)
     comparison.picture(report, options.output.with_suffix(".png"))
@@ -113,6 +117,12 @@ def _quality(folder: Path, conf: Path) -> Run:
     """All default suites over all rows of all layers; Great Expectations wants a program with a file."""
     command = [str(Path(sys.executable).with_name("tidemark")), "--conf", str(conf), "quality", "--full"]
     return timed([*command, "--report", str(folder / "quality.html")], REPOSITORY, folder / "quality.log")
+
+
+def _ledger_seconds(log: Path) -> float:
+    """Of the last run, by its progress; some of them pass beside gold."""
+    told_by_run = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines() if line.startswith("{")]
+    return math.fsum(batch["seconds"] for batch in told_by_run if batch.get("job") == ledger.NAME)
 
 
 def _into_memory(landing: Path) -> None:
