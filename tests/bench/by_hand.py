@@ -2,7 +2,7 @@
 
 JSON lines to bronze; catalogue, registry, watermark and `dropDuplicates` to silver; a stream of windows for each group to gold. No lineage,
 no quarantine, no ledger, no vectors, no snapshots: it does less than Tidemark. Tuned as Tidemark is: as many partitions as cores, state
-on the heap, small tables broadcast, batches of 256 MB (16 MB of bronze, which is compressed), no batch without data but in gold, where it
+on the heap, small tables broadcast, batches of 256 MB (8 MB of bronze, which is compressed), no batch without data but in gold, where it
 closes windows.
 
 Usage: by_hand.py JSON, the arguments of `main`
@@ -24,8 +24,8 @@ from tests.bench.factory import GROUPS, LATENESS_SECONDS, METRICS, STEP_SECONDS,
 
 SCHEMA = "device STRING, metric STRING, value DOUBLE, unit STRING, zone STRING, ts STRING"
 BATCH_BYTES = 256 * 1024 * 1024
-BRONZE_BATCH_BYTES = 16 * 1024 * 1024
-"""Bronze is compressed: with 256 MB of it in a batch, 10,000,000 events were one, whose keys did not fit a heap of 2 GB."""
+BRONZE_BATCH_BYTES = 8 * 1024 * 1024
+"""Bronze is compressed: 16 MB of it were 4,000,000 events, whose keys did not fit a heap of 2 GB."""
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
