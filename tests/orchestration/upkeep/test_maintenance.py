@@ -18,7 +18,7 @@ from orchestration import runner, snapshots
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf, Maintenance
 from orchestration.errors import TidemarkError
-from orchestration.jobs import ledger
+from orchestration.jobs import ranges
 from orchestration.lake import Lake
 from orchestration.lock import sole_writer
 from orchestration.snapshot import Snapshot
@@ -205,11 +205,11 @@ def test_a_dry_run_says_what_is_then_done_and_does_nothing(
 
 
 def test_the_ledger_bounds_its_ranges_in_compacted_files_too(made: Conf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "ROWS_AT_ONCE", 4)  # a batch has two rows
-    ranges = [(-1, 5, 1), (1, 5, 3), (3, 5, 5), (-1, 0, 0)]
-    assert [ledger.range_after(Lake(made), after, passed).up_to for after, passed, _ in ranges] == [up_to for *_, up_to in ranges]
+    monkeypatch.setattr(ranges, "ROWS_AT_ONCE", 4)  # a batch has two rows
+    cases = [(-1, 5, 1), (1, 5, 3), (3, 5, 5), (-1, 0, 0)]
+    assert [ranges.range_after(Lake(made), after, passed).up_to for after, passed, _ in cases] == [up_to for *_, up_to in cases]
     maintained(made, NOW)
-    assert [ledger.range_after(Lake(made), after, passed).up_to for after, passed, _ in ranges] == [up_to for *_, up_to in ranges]
+    assert [ranges.range_after(Lake(made), after, passed).up_to for after, passed, _ in cases] == [up_to for *_, up_to in cases]
 
 
 def test_a_file_that_no_commit_names_goes_after_a_day(made: Conf) -> None:
