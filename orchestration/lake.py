@@ -38,7 +38,12 @@ class Lake:
         if self._spark is not None:
             return self._spark
         require_java()
-        return spark_session(self.conf.engine, fetched(), self.conf.lake / "spark.log")
+        return spark_session(self.conf.engine, fetched(), self.log)
+
+    @property
+    def log(self) -> Path:
+        """What the JVM of the session prints."""
+        return self.conf.lake / "spark.log"
 
     def interpreted(self) -> "Lake":
         """The same lake in a session of its own, for jobs of a few rows: see `session.interpreted`."""

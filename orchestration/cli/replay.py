@@ -31,6 +31,7 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> N
       tidemark replay --since 2026-01-05
     """
     from orchestration import generations
+    from orchestration.engine.memory import heap_is_named
     from orchestration.generation.replay import REBUILT, build, finish, flows_of, plan
     from orchestration.integrity.guards import refuse_damaged_records
     from orchestration.lake import Lake
@@ -46,6 +47,7 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> N
     wanted = plan(lake, group, since.date() if since else None)
     with (
         sole_writer(lake.conf.lake / generations.FOLDER) as lease,
+        heap_is_named(lake),
         Progress([*REBUILT, *(flow.name for flow in flows_of(lake, wanted))]) as progress,
     ):
         refuse_damaged_records(lake, is_everything=wanted == plan(lake, None, None))

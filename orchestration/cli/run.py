@@ -27,6 +27,7 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
     """
     from orchestration import generations
     from orchestration.conf.load import load
+    from orchestration.engine.memory import heap_is_named
     from orchestration.flows import flows
     from orchestration.lake import Lake
     from orchestration.lock import sole_writer
@@ -43,7 +44,7 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
             if is_first:
                 _listen(lake, lease, stop)
             is_first = False
-            with Progress([flow.name for flow in chosen]) as progress:
+            with heap_is_named(lake), Progress([flow.name for flow in chosen]) as progress:
                 (run_once if once else run_continuously)(lake, chosen, progress, stop)
 
 

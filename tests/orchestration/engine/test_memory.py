@@ -1,0 +1,36 @@
+"""A heap that is full is named as such; a real one takes minutes to fill, so here its log is written by hand."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestration.engine.memory import heap_is_named
+from orchestration.errors import TidemarkError
+from orchestration.lake import Lake
+from tests.lakes import conf
+
+
+def ended(lake: Lake, said: str, error: Exception) -> None:
+    with heap_is_named(lake):
+        lake.log.parent.mkdir(parents=True, exist_ok=True)
+        with lake.log.open("a", encoding="utf-8") as log:
+            log.write(said)
+        raise error
+
+
+def test_a_session_that_ran_out_of_memory_says_so_by_its_log_written_by_hand(tmp_path: Path) -> None:
+    made = conf(tmp_path)
+    lake = Lake(replace(made, engine=replace(made.engine, driver_memory="2g")))
+    with pytest.raises(TidemarkError, match=r"Spark ran out of memory: it has 2g, .*\n.*Raise driver_memory"):
+        ended(lake, "java.lang.OutOfMemoryError: GC overhead limit exceeded\n", ConnectionRefusedError("[Errno 111]"))
+
+
+def test_errors_that_have_nothing_to_do_with_memory_stay_as_they_are(tmp_path: Path) -> None:
+    lake = Lake(conf(tmp_path))
+    with pytest.raises(ConnectionRefusedError):
+        ended(lake, "WARN nothing\n", ConnectionRefusedError())
+    with pytest.raises(TidemarkError, match="of ours"):
+        ended(lake, "java.lang.OutOfMemoryError: in a run before\n", TidemarkError("of ours"))
+    with pytest.raises(ConnectionRefusedError):
+        ended(lake, "", ConnectionRefusedError())
