@@ -27,7 +27,7 @@ from orchestration.upkeep import maintenance
 from orchestration.upkeep.retention import Needs
 from orchestration.verify import cut
 from orchestration.verify.check import verify
-from silver import ledger, readings, rules
+from silver import few, ledger, readings, rules
 from tests.lakes import DEVICES, conf, event, land, minutes, run
 from tests.rows import at
 
@@ -98,6 +98,8 @@ def without_amendments(patch: pytest.MonkeyPatch) -> None:
 def ledger_forgets(patch: pytest.MonkeyPatch) -> None:
     """As one that trusts Spark's count of dropped rows would."""
     patch.setattr(ledger, "turned_away", lambda measurements: measurements.select(*readings.READING_COLUMNS).limit(0))
+    placed = few.broken_and_turned_away
+    patch.setattr(few, "broken_and_turned_away", lambda rows: (placed(rows)[0], placed(rows)[1].slice(0, 0)))
 
 
 def without_fill_bound(patch: pytest.MonkeyPatch) -> None:
