@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from bronze.schema import EVENTS, EVENTS_PARTITION
 from gold.schema import AGGREGATES, VECTORS
 from gold.schema import LATE as LATE_FOR_GROUP
+from orchestration.commits import committing, sum_up
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.generations import Generation
@@ -78,6 +79,7 @@ def ensure(table: Table) -> None:
             configuration={"delta.dataSkippingStatsColumns": ",".join(table.statistics)} | OF_LOG,
             mode="ignore",
         )
+        sum_up(table.path, DeltaTable(table.path))
     found = _types(DeltaTable(table.path).schema().to_json())
     if found != _types(declared.json()):
         difference = _difference(found, _types(declared.json()))
@@ -111,11 +113,11 @@ def append(rows: DataFrame, table: Table, app_id: str, version: int, count: int 
 
 def append_rows(path: Path, rows: pa.Table, app_id: str, version: int) -> None:
     """Append a few rows once, without Spark."""
-    table = DeltaTable(path)
-    written = table.transaction_version(app_id)
-    if written is None or written < version:
-        properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
-        write_deltalake(table, rows, mode="append", commit_properties=properties)
+    with committing(path) as table:
+        written = table.transaction_version(app_id)
+        if written is None or written < version:
+            properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
+            write_deltalake(table, rows, mode="append", commit_properties=properties)
 
 
 def max_in_log(table: Table, column: str, version: int | None = None) -> Any:

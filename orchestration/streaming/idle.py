@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 from pyspark.sql import functions as F
 
 from gold.spec import Group
 from gold.windows import of_groups
+from orchestration.commits import committing
 from orchestration.lake import Lake
 from orchestration.streaming.reading import TICKS
 
@@ -43,10 +44,9 @@ def tick_if_idle(lake: Lake, stream: str, groups: Sequence[Group], now: datetime
 
 
 def _tick(path: Path, stream: str, event_time: datetime, now: datetime) -> bool:
-    ticks = DeltaTable(path)
-    rows = pa.table(ticks.to_pyarrow_table(filters=[("stream", "=", stream), ("event_time", ">=", event_time)]))
-    if rows.num_rows:
-        return False
-    row = pa.Table.from_pylist([{"stream": stream, "event_time": event_time, "ticked_at": now}], SCHEMA)
-    write_deltalake(ticks, row, mode="append")
-    return True
+    with committing(path) as ticks:
+        is_told = ticks.to_pyarrow_table(filters=[("stream", "=", stream), ("event_time", ">=", event_time)]).num_rows > 0
+        if not is_told:
+            row = {"stream": stream, "event_time": event_time, "ticked_at": now}
+            write_deltalake(ticks, pa.Table.from_pylist([row], SCHEMA), mode="append")
+    return not is_told

@@ -18,6 +18,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from bronze.schema import EVENTS_PARTITION
 from orchestration import crash, generations, snapshots
+from orchestration.commits import committing
 from orchestration.jobs import ledger
 from orchestration.lake import Lake
 from orchestration.marts import needed_snapshots
@@ -155,9 +156,10 @@ def _small(log: Mapping[str, list[Any]]) -> dict[str | None, int]:
 
 def _compact(path: Path, partition: str | None) -> None:
     filters = [(EVENTS_PARTITION, "=", partition)] if partition else None
-    found = DeltaTable(path).optimize.compact(partition_filters=filters, target_size=FULL_BYTES, max_concurrent_tasks=1)
-    if found["numFilesRemoved"]:
-        DeltaTable(path).create_checkpoint()  # a reader then needs none of the entries that added the small files
+    with committing(path) as table:
+        found = table.optimize.compact(partition_filters=filters, target_size=FULL_BYTES, max_concurrent_tasks=1)
+        if found["numFilesRemoved"]:
+            table.create_checkpoint()  # a reader then needs none of the entries that added the small files
 
 
 def _bytes(file: Path) -> int:
