@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from orchestration.conf.model import Engine
 from orchestration.engine.class_archive import class_archive_option
 
+CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -40,6 +41,10 @@ SETTINGS = {
     "spark.sql.streaming.numRecentProgressUpdates": "5",
     "spark.sql.streaming.maxBatchesToRetainInMemory": "1",
     "spark.sql.streaming.metricsEnabled": "false",
+    # The default asks about links, for which Hadoop starts `readlink`, some for each file of a checkpoint: 600 in a run of one batch.
+    "spark.sql.streaming.checkpointFileManagerClass": f"{CHECKPOINTING}.FileSystemBasedCheckpointFileManager",
+    # Flows and jobs have more than the default of 100 classes in turn: gold compiled its own anew in each round.
+    "spark.sql.codegen.cache.maxEntries": "1000",
     # A checkpoint knows its sources by their names and not by their places, where they have names (queries.started).
     "spark.sql.streaming.offsetLog.formatVersion": "2",
     # Looks for a number of partitions that this format does not keep, and ends a query whose last batch was not finished (measured).
