@@ -15,6 +15,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
+from orchestration.delta_log import added, commit
 from orchestration.generations import serving
 from orchestration.streaming.offsets import offsets
 
@@ -146,27 +147,3 @@ def read_up_to(checkpoint: Path, batch: Batch, table_id: str) -> tuple[int, int]
         if offset.get("reservoirId") == table_id:
             return int(offset["reservoirVersion"]), int(offset["index"])
     return 0, -1
-
-
-def commit(table: Path, version: int) -> tuple[list[int], datetime]:
-    """Rows of each file that a version adds, in the log's order, and when it was committed.
-
-    A version whose file is gone was cleaned up long after every flow passed it; one that only rearranges rows adds none.
-    """
-    file = log_of(table, version)
-    if not file.exists():
-        return [], datetime.fromtimestamp(0, UTC)
-    counts = [json.loads(add.get("stats") or "{}").get("numRecords", 0) if add["dataChange"] else 0 for add in added(table, version)]
-    return counts, datetime.fromtimestamp(file.stat().st_mtime, UTC)
-
-
-def added(table: Path, version: int) -> list[dict[str, Any]]:
-    """What the log says of the files that a version adds, in its order; nothing where the log is gone."""
-    file = log_of(table, version)
-    lines = file.read_text().splitlines() if file.exists() else []
-    return [action["add"] for line in lines if "add" in (action := json.loads(line))]
-
-
-def log_of(table: Path, version: int) -> Path:
-    """The file of the log that tells of a version."""
-    return table / "_delta_log" / f"{version:020d}.json"

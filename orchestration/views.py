@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gold.schema import VECTOR_KEY, WINDOW_KEY
 from orchestration.conf.model import Conf
+from orchestration.delta_log import LOG
 from orchestration.generations import FOLDER, numbered, serving
 from orchestration.snapshot import Snapshot
 
@@ -54,9 +55,9 @@ def views(conf: Conf, snapshot: Snapshot | None) -> dict[str, View]:
 def _tables(lake: Path, snapshot: Snapshot | None) -> list[Path]:
     """Those of the generation that the snapshot pins, and those that no generation has."""
     generation = serving(lake) if snapshot is None else numbered(lake, snapshot.generation)
-    logs = [log for folders in ("*/*", f"{FOLDER}/*/*/*") for log in lake.glob(f"{folders}/_delta_log")]
+    logs = [log for folders in ("*/*", f"{FOLDER}/*/*/*") for log in lake.glob(f"{folders}/{LOG}")]
     paths = {generation.table(lake, f"{log.parent.parent.name}.{log.parent.name}") for log in logs}
-    return sorted(path for path in paths if (path / "_delta_log").exists())
+    return sorted(path for path in paths if (path / LOG).exists())
 
 
 def _views_of(conf: Conf, path: Path, snapshot: Snapshot | None) -> Iterator[View]:

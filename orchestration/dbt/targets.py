@@ -15,11 +15,11 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from gold.literal import quoted
+from orchestration.delta_log import LOG
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.marts import builds, forget
 
 SCHEMA = "marts"
-LOG = "_delta_log"
 FOR_ONCE = "dbt/schemas"
 COMMIT = re.compile(r"\d{20}\.(json|checkpoint\.)")
 

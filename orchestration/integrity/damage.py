@@ -9,11 +9,11 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
+from orchestration.delta_log import LOG
 from orchestration.integrity.seals import Damage, Seal
 
 KEPT_BATCHES = 100
 """As many batches Spark can go back (spark.sql.streaming.minBatchesToRetain); files of earlier ones may go."""
-LOG = "_delta_log"
 
 
 def damaged_checkpoint(checkpoint: Path) -> list[Damage]:

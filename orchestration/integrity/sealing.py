@@ -9,12 +9,12 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from orchestration import generations, snapshots
-from orchestration.integrity.damage import LOG, name_of, number, numbers
+from orchestration.delta_log import LOG, added
+from orchestration.integrity.damage import name_of, number, numbers
 from orchestration.integrity.seals import Seal
 from orchestration.jobs import ledger
 from orchestration.lake import Lake
 from orchestration.registry import table_path as registry_path
-from orchestration.status import added
 from orchestration.streaming import idle, reading
 
 OF_A_CHECKPOINT = ("offsets", "commits", "sources", "state")

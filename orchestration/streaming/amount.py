@@ -7,8 +7,9 @@ to read the log, whatever is written.
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
+from orchestration.delta_log import added
 from orchestration.lake import Lake
-from orchestration.status import Batch, added, read_up_to
+from orchestration.status import Batch, read_up_to
 
 
 def are_few_lines(lake: Lake, batch: DataFrame) -> bool:

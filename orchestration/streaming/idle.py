@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import functions as F
 
 from gold.spec import Group
@@ -44,9 +44,9 @@ def tick_if_idle(lake: Lake, stream: str, groups: Sequence[Group], now: datetime
 
 
 def _tick(path: Path, stream: str, event_time: datetime, now: datetime) -> bool:
+    if DeltaTable(path).to_pyarrow_table(filters=[("stream", "=", stream), ("event_time", ">=", event_time)]).num_rows:
+        return False
+    row = {"stream": stream, "event_time": event_time, "ticked_at": now}
     with committing(path) as ticks:
-        is_told = ticks.to_pyarrow_table(filters=[("stream", "=", stream), ("event_time", ">=", event_time)]).num_rows > 0
-        if not is_told:
-            row = {"stream": stream, "event_time": event_time, "ticked_at": now}
-            write_deltalake(ticks, pa.Table.from_pylist([row], SCHEMA), mode="append")
-    return not is_told
+        write_deltalake(ticks, pa.Table.from_pylist([row], SCHEMA), mode="append")
+    return True

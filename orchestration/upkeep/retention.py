@@ -20,8 +20,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from orchestration.delta_log import LOG, added, log_of
 from orchestration.generations import FOLDER
-from orchestration.status import added, last_batch
+from orchestration.status import last_batch
 from orchestration.streaming.offsets import offsets
 
 SILVER = "silver.readings"
@@ -68,7 +69,7 @@ def positions(lake: Path, table: DeltaTable) -> list[Position]:
 
 def removable_files(path: Path, needs: Needs, now: datetime) -> list[Path]:
     """Data files that nobody needs."""
-    on_disk = {str(file.relative_to(path)): file for file in path.rglob("*.parquet") if "_delta_log" not in file.relative_to(path).parts}
+    on_disk = {str(file.relative_to(path)): file for file in path.rglob("*.parquet") if LOG not in file.relative_to(path).parts}
     log = _log(path)  # after the listing, so that whatever was committed meanwhile is known
     newest = {unquote(name) for name in pa.table(DeltaTable(path).get_add_actions(flatten=True)).column("path").to_pylist()}
     return [file for name, file in on_disk.items() if name not in newest and not _is_needed(name, file, log, needs, now)]
@@ -82,7 +83,7 @@ def remove(file: Path) -> None:
 
 def removable_log(path: Path, needs: Needs) -> list[Path]:
     """Entries of the log before the newest checkpoint from which every needed version can be read; in ascending order."""
-    log = path / "_delta_log"
+    log = path / LOG
     entries = sorted((int(found[1]), file) for file in log.iterdir() if (found := LOG_ENTRY.match(file.name)))
     young = [version for version, file in entries if file.suffix == ".json" and file.stat().st_mtime >= needs.before.timestamp()]
     # A stream that has read nothing of a version yet asks for the one before it, and a reader may have begun with it.
@@ -134,7 +135,7 @@ def _is_needed(name: str, file: Path, log: Log, needs: Needs, now: datetime) -> 
 
 def _log(path: Path) -> Log:
     log = Log({}, {})
-    for entry in (path / "_delta_log").glob("*.json"):
+    for entry in (path / LOG).glob("*.json"):
         version = int(entry.stem)
         for action in _actions(entry, ("add", "remove")):
             if "add" in action:
@@ -146,8 +147,7 @@ def _log(path: Path) -> Log:
 
 def is_whole(path: Path, version: int) -> bool:
     """Whether every commit of the table from a version on is in its log, and every file that one brought is on the disk."""
-    log = path / "_delta_log"
-    if version <= DeltaTable(path).version() and not (log / f"{version:020d}.json").exists():
+    if version <= DeltaTable(path).version() and not log_of(path, version).exists():
         return False
     return all((path / name).exists() for name, (added, brought_rows) in _log(path).added.items() if brought_rows and added >= version)
 
@@ -157,7 +157,7 @@ def first_version(path: Path, is_reached: Callable[[Mapping[str, Any]], bool]) -
 
     0 where that was before the entries that are still there: then nobody can read from it on.
     """
-    versions = sorted(int(file.stem) for file in (path / "_delta_log").glob("*.json") if file.stem.isdecimal())
+    versions = sorted(int(file.stem) for file in (path / LOG).glob("*.json") if file.stem.isdecimal())
     if versions[0] and any(map(is_reached, _greatest(path, versions[0]))):
         return 0
     for version in versions:
@@ -194,7 +194,7 @@ def _is_whole(log: Path, base: int) -> bool:
 def _told_by(entries: Iterable[Path], version: int, apps: Iterable[str]) -> tuple[set[str], dict[str, int | None]]:
     """Files of a version and what each application wrote last, according to these entries alone."""
     with TemporaryDirectory() as folder:
-        log = Path(folder) / "_delta_log"
+        log = Path(folder) / LOG
         log.mkdir()
         for entry in entries:
             (log / entry.name).symlink_to(entry.absolute())

@@ -8,7 +8,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from orchestration.commits import LOG, committing, sum_up
+from orchestration.commits import committing, sum_up
+from orchestration.delta_log import LOG
 from orchestration.tables import OF_LOG, append_rows
 
 ROWS = pa.table({"device": ["a", None], "value": [1.5, 2.5]})
