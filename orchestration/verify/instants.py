@@ -6,6 +6,9 @@ from datetime import date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from orchestration.verify.numerals import number, rounded
 from orchestration.verify.time_patterns import Fields, fields_reader
 from silver.spec import Time
@@ -23,6 +26,16 @@ ISO = re.compile(
 OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})?:?([0-9]{2})?")
 LARGEST_OFFSET_SECONDS = 18 * 3600
 
+DAY = "(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+"""Of any year, so without a February 29."""
+PLAIN = {
+    "iso": rf"[1-9][0-9]{{3}}-{DAY}[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{{1,6}})?Z",
+    "epoch_s": "[1-9][0-9]{0,9}",
+    "epoch_ms": "[1-9][0-9]{0,12}",
+    "epoch_us": "[1-9][0-9]{0,14}|[1-8][0-9]{15}",  # as many microseconds as a float can hold
+}
+"""By format: texts that Arrow reads as this module does."""
+
 Reader = Callable[[str], int | None]
 
 
@@ -39,6 +52,20 @@ def reader(time: Time) -> Reader:
         return None if fields is None else _instant(fields, zone)
 
     return read
+
+
+def instants_of(texts: pa.Array, time: Time) -> pa.Array:
+    """What `reader` makes of each text."""
+    is_plain = pc.match_substring_regex(texts, rf"\A(?:{PLAIN[time.format]})\z") if time.format in PLAIN else pa.repeat(False, len(texts))
+    plain = _plain_instants(pc.if_else(is_plain, texts, None), time)
+    others = texts.filter(plain.is_null())
+    return pc.replace_with_mask(plain, plain.is_null(), pa.array(map(reader(time), others.to_pylist()), pa.int64()))
+
+
+def _plain_instants(texts: pa.Array, time: Time) -> pa.Array:
+    if time.format in MICROS_PER:
+        return pc.multiply(texts.cast(pa.int64()), MICROS_PER[time.format])
+    return texts.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
 
 
 def _epoch_reader(micros_per_unit: int) -> Reader:

@@ -2,12 +2,13 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestration.errors import TidemarkError
-from orchestration.verify.instants import reader
+from orchestration.verify.instants import PLAIN, instants_of, reader
 from silver.spec import Time
 from tests.rows import at
 
@@ -25,6 +26,14 @@ def instant(text: str, time_format: str = "iso", zone: str = "UTC") -> datetime 
 def test_iso_texts_with_an_offset_are_read_as_python_reads_them(time: datetime, offset: timezone, separator: str) -> None:
     aware = time.replace(tzinfo=offset)
     assert instant(aware.isoformat(separator)) == aware
+
+
+@given(st.sampled_from([*PLAIN, "dd.MM.yyyy HH:mm"]), st.data())
+def test_many_texts_are_read_as_each_is(time_format: str, data: st.DataObject) -> None:
+    plain = st.from_regex(rf"\A(?:{PLAIN.get(time_format, '[0-9.: ]{16}')})\Z", alphabet=st.characters(max_codepoint=0x7E))
+    texts = data.draw(st.lists(plain | TIMES.map(datetime.isoformat) | TIMES.map("{:%Y-%m-%dT%H:%M:%SZ}".format) | st.text(max_size=20)))
+    time = Time("t", time_format)
+    assert instants_of(pa.array(texts, pa.string()), time).to_pylist() == [*map(reader(time), texts)]
 
 
 @given(st.text(max_size=40), st.sampled_from(["iso", "epoch_s", "epoch_us", "dd.MM.yyyy HH:mm", "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"]))
