@@ -67,6 +67,10 @@ bubblewrap: ## the fence of the BI servers, a Debian package; installed where it
 test: install bubblewrap ## all tests, file by file on two processes
 	$(PY) -m pytest --numprocesses=2 --dist=loadfile
 
+.PHONY: slow
+slow: install bubblewrap ## the long ones of the tests, of which `make test` has shorter ones
+	$(PY) -m pytest --numprocesses=2 --dist=loadfile -m slow
+
 ROUNDS ?= 1
 ifndef SEED
 SEED := $(shell date +%s)
@@ -106,11 +110,11 @@ fast: install ## ask the fast engine and Spark 700 queries made at random: it an
 READS ?= 1000
 .PHONY: bi
 bi: install bubblewrap ## READS=1000 reads over two tables by BI servers, sql-server and fast engine while both are written; and what BI clients may take
-	BI=all READS=$(READS) $(PY) -m pytest -v -rP tests/orchestration/bi
+	BI=all READS=$(READS) $(PY) -m pytest -v -rP -m "" tests/orchestration/bi
 
 .PHONY: dbt
 dbt: install ## kill builds of marts at eight places: the next one makes what a full rebuild makes
-	DBT=all $(PY) -m pytest -v tests/orchestration/dbt
+	DBT=all $(PY) -m pytest -v -m "" tests/orchestration/dbt
 
 .PHONY: defects
 defects: install ## plant each of twelve defects, see that the quality report names it alone, and that 20 clean plants raise no alarm

@@ -31,26 +31,16 @@ class AnyMoment:
 
 
 @dataclass(frozen=True)
-class Step:
-    """How `make test` gets to the phase soon, on a plant that the steps before have left half done.
-
-    `lands`: new files; `flags`: what of the command runs; `is_after_a_run`: a run to the end comes first.
-    """
-
-    lands: int = 0
-    passing: int = 1
-    flags: tuple[str, ...] = ()
-    is_after_a_run: bool = False
-
-
-@dataclass(frozen=True)
 class Phase:
-    """`passings`: how often it comes in a run over FILES, at least. `is_second`: not in the first run. `step` None: rounds only."""
+    """`passings`: how often it comes in a run over FILES, at least. `is_second`: not in the first run.
+
+    `sample`: what of the command runs where `make test` has the phase too.
+    """
 
     name: str
     at: Point | Appears | AnyMoment
     passings: int = 1
-    step: Step | None = None
+    sample: tuple[str, ...] | None = None
     command: tuple[str, ...] = ("run", "--once")
     is_second: bool = False
 
@@ -102,35 +92,33 @@ LEDGER = ("--flow", "silver.ledger")
 REPLAY = ("replay",)
 MAINTAIN = ("maintain",)
 
-# Ten files have landed before the first step. A step passes its phase once where it mends what the step before left half done,
-# and dies in the batch after that; but where offsets are not logged yet no file lands, or it would join the batch.
 PHASES = (
-    Phase("during a Delta checkpoint", DELTA_CHECKPOINT_DRAFT, 2, Step(flags=BRONZE)),
-    Phase("before offsets are logged", OFFSETS_DRAFT, 20, Step(lands=1, flags=BRONZE)),
-    Phase("during a data file", DATA_BEGUN, 20, Step(flags=BRONZE)),
-    Phase("data written, log not", DATA_WRITTEN, 20, Step(lands=1, passing=2, flags=BRONZE)),
+    Phase("during a Delta checkpoint", DELTA_CHECKPOINT_DRAFT, 2),
+    Phase("before offsets are logged", OFFSETS_DRAFT, 20),
+    Phase("during a data file", DATA_BEGUN, 20),
+    Phase("data written, log not", DATA_WRITTEN, 20, sample=BRONZE),
     Phase("during a commit to the log", LOG_DRAFT, 20),
     Phase("log written, its checksum not", LOG, 20),
     Phase("bronze written, batch not committed", Point.EVENTS_WRITTEN, FILES),
-    Phase("offsets logged, nothing else", OFFSETS, 20, Step(passing=2, flags=SILVER)),
-    Phase("during a state upload", STATE_DRAFT, 20, Step(passing=3, flags=SILVER)),
+    Phase("offsets logged, nothing else", OFFSETS, 20),
+    Phase("during a state upload", STATE_DRAFT, 20),
     Phase("state stored, its checksum not", STATE, 20),
-    Phase("readings written, batch not committed", Point.READINGS_WRITTEN, FILES, Step(passing=2, flags=SILVER)),
+    Phase("readings written, batch not committed", Point.READINGS_WRITTEN, FILES, sample=SILVER),
     Phase("batch committed, its checksum not", COMMIT, 20),
     Phase("ledger: range noted, nothing written", Point.LEDGER_BEGUN),
-    Phase("ledger: a table written, others not", Point.LEDGER_TABLE_WRITTEN, 3, Step(passing=2, flags=LEDGER)),
-    Phase("gold: first of two tables written", Point.AGGREGATES_WRITTEN, 2, Step(passing=2, flags=GOLD)),
-    Phase("gold: both written, batch not committed", Point.WINDOWS_WRITTEN, 2, Step(flags=GOLD)),
+    Phase("ledger: a table written, others not", Point.LEDGER_TABLE_WRITTEN, 3, sample=LEDGER),
+    Phase("gold: first of two tables written", Point.AGGREGATES_WRITTEN, 2, sample=GOLD),
+    Phase("gold: both written, batch not committed", Point.WINDOWS_WRITTEN, 2),
     Phase("amendments: late rows of a group written", Point.LATE_FOR_GROUP_WRITTEN, is_second=True),
     Phase("amendments: first of two tables written", Point.AMENDMENT_HALF_WRITTEN, 2),
     Phase("amendments: written, round not ended", Point.AMENDMENT_WRITTEN),
-    Phase("all done, snapshot row not written", Point.SNAPSHOT_DUE, step=Step()),
+    Phase("all done, snapshot row not written", Point.SNAPSHOT_DUE),
     Phase("while running continuously", Point.AGGREGATES_WRITTEN, command=("run",)),
-    Phase("at any moment", AnyMoment(), step=Step()),
-    Phase("OPTIMIZE: one table compacted", Point.COMPACTED, 3, Step(is_after_a_run=True), MAINTAIN, is_second=True),
-    Phase("VACUUM: one file removed", Point.FILE_REMOVED, 2, Step(), MAINTAIN, is_second=True),
-    Phase("replay: silver rebuilt, gold not", Point.SILVER_REBUILT, step=Step(), command=REPLAY, is_second=True),
+    Phase("at any moment", AnyMoment()),
+    Phase("OPTIMIZE: one table compacted", Point.COMPACTED, 3, command=MAINTAIN, is_second=True),
+    Phase("VACUUM: one file removed", Point.FILE_REMOVED, 2, command=MAINTAIN, is_second=True),
+    Phase("replay: silver rebuilt, gold not", Point.SILVER_REBUILT, command=REPLAY, is_second=True),
     Phase("replay: built, not proposed", Point.GENERATION_BUILT, command=REPLAY, is_second=True),
     Phase("swap: proposed, not yet serving", Point.GENERATION_PROPOSED, command=REPLAY, is_second=True),
-    Phase("swap: serving, snapshot row not written", Point.SWAPPED, step=Step(), command=REPLAY, is_second=True),
+    Phase("swap: serving, snapshot row not written", Point.SWAPPED, command=REPLAY, is_second=True),
 )

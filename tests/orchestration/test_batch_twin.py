@@ -98,7 +98,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+SLOW = {"clean, in order, 7 batches", "late, disordered, duplicates, 2 batches", "late, disordered, duplicates, 7 batches"}
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=name, marks=[pytest.mark.slow] if name in SLOW else []) for name, case in CASES.items()]
+)
 def test_silver_and_gold_equal_the_batch_twin(case: Case, spark: SparkSession, tmp_path: Path) -> None:
     declared = plant(tmp_path, case)
     truth = simulated(declared, case)

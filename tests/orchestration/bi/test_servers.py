@@ -72,6 +72,7 @@ def expected(plant: Plant, spark: SparkSession, snapshot: int) -> list[Rows]:
     return [[list(row) for row in lake.sql(query, snapshot).collect()] for query in ROWS[1:]]
 
 
+@pytest.mark.slow
 def test_clients_get_the_rows_of_one_snapshot_while_ingestion_goes_on(
     spark: SparkSession, plant: Plant, thrift: Server, connect: Server
 ) -> None:

@@ -190,6 +190,7 @@ def test_a_reading_that_comes_later_with_the_key_of_a_readmitted_row_is_its_dupl
     assert wrong(readmitted) == []
 
 
+@pytest.mark.slow
 def test_a_replay_makes_readings_of_what_a_retry_readmitted_and_gold_stays(readmitted: Conf, spark: SparkSession) -> None:
     windows = "select device_id, metric, window_start, count, sum from gold.kitchen_aggregates order by all"
     before = Lake(readmitted, spark).sql(windows).collect()

@@ -148,6 +148,7 @@ def test_a_question_is_ended_by_its_name_by_who_asked_it_alone(server: Server) -
         assert asked.result(30).status_code >= 400
 
 
+@pytest.mark.slow
 def test_fifty_at_once_are_answered_beside_two_that_are_endless(server: Server) -> None:
     with concurrent.futures.ThreadPoolExecutor(52) as pool:
         endless = [pool.submit(server.post, {"query": ENDLESS, "name": f"endless {n}"}) for n in range(2)]

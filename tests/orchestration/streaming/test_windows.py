@@ -42,6 +42,7 @@ def content(made: Conf) -> dict[str, list[str]]:
     return {name: sorted(map(str, DeltaTable(made.lake / "gold" / name).to_pyarrow_table().to_pylist())) for name in tables}
 
 
+@pytest.mark.slow
 def test_windows_written_without_spark_are_those_that_spark_writes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
