@@ -4,9 +4,10 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 LOOK_SECONDS = 0.2
 PROC = Path("/proc")
@@ -27,6 +28,15 @@ class Seen:
 
     peak_pages: int = 0
     ticks: dict[str, int] = field(default_factory=dict)
+
+
+class Process(NamedTuple):
+    """As the kernel tells it: `size` is that of its address space in bytes, `pages` are resident, `ticks` of CPU it has used so far."""
+
+    parent: str
+    size: int
+    pages: int
+    ticks: int
 
 
 class FailedError(Exception):
@@ -52,29 +62,34 @@ def timed(command: Sequence[str], folder: Path, log: Path) -> Run:
 
 def used(session: int) -> tuple[float, int]:
     """By what runs now in a session: seconds of CPU so far, and bytes of resident memory."""
-    processes = _processes(session).values()
-    ticks, pages = (sum(each[place] for each in processes) for place in (1, 0))
-    return ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE")
+    processes = _processes(session)
+    ticks = sum(each.ticks for each in processes.values())
+    return ticks / os.sysconf("SC_CLK_TCK"), _pages(processes) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _watch(session: int, over: threading.Event, seen: Seen) -> None:
     while not over.wait(LOOK_SECONDS):
-        pages = 0
-        for process, (of_process, ticks) in _processes(session).items():
-            pages += of_process
-            seen.ticks[process] = ticks
-        seen.peak_pages = max(seen.peak_pages, pages)
+        processes = _processes(session)
+        seen.ticks |= {name: each.ticks for name, each in processes.items()}
+        seen.peak_pages = max(seen.peak_pages, _pages(processes))
 
 
-def _processes(session: int) -> dict[str, tuple[int, int]]:
-    """Of a session: resident pages, and ticks of CPU so far."""
+def _pages(processes: Mapping[str, Process]) -> int:
+    """Resident ones. A process that starts another is there twice for a moment, with the same memory."""
+    sizes = {name: each.size for name, each in processes.items()}
+    return sum(each.pages for each in processes.values() if each.size != sizes.get(each.parent))
+
+
+def _processes(session: int) -> dict[str, Process]:
+    """Those of a session, by their numbers."""
     found = {}
     for stat in PROC.glob("[0-9]*/stat"):
         try:
-            # The name in parentheses may hold anything. Behind it: session 4th, ticks 12th and 13th, resident pages 22nd field.
+            # The name in parentheses may hold anything. Behind it: parent 2nd, session 4th, ticks 12th and 13th, size 21st, pages 22nd.
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:  # it has ended meanwhile
             continue
         if int(fields[3]) == session:
-            found[stat.parent.name] = (int(fields[21]), int(fields[11]) + int(fields[12]))
+            ticks = int(fields[11]) + int(fields[12])
+            found[stat.parent.name] = Process(fields[1], int(fields[20]), int(fields[21]), ticks)
     return found
