@@ -7,7 +7,7 @@ change. How far a round reaches is written down before it begins, so that a run 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import reduce
+from functools import partial, reduce
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -22,11 +22,12 @@ from gold.vectors import vectors
 from orchestration import crash
 from orchestration.durably import read_durably, write_durably
 from orchestration.errors import TidemarkError
+from orchestration.jobs import amended_few
 from orchestration.lake import Lake
 from orchestration.streaming.checkpoints import newest_batch, way_out
 from orchestration.streaming.reach import Reach, closed_until_ms, reach, read_by
 from orchestration.streaming.writing import gold_tables, read_latest
-from orchestration.tables import Table, append, max_in_log
+from orchestration.tables import FEW, Table, append, append_rows, max_in_log
 
 NAME = "gold.amendments"
 FILE = "amendments.json"
@@ -104,7 +105,7 @@ def _amend(lake: Lake, stream: str, groups: Sequence[Group], this: Round) -> int
             F.count("*"), F.unix_seconds(F.min("window_end")), F.unix_seconds(F.max("window_end"))
         ).collect()[0]
         if count:
-            _append_windows(lake, amended, this, affected, (first_end, last_end))
+            _append_windows(lake, amended, this, affected, (first_end, last_end), is_few=count <= FEW)
             crash.point(crash.Point.AMENDMENT_WRITTEN)
         return int(count)
     finally:
@@ -162,13 +163,16 @@ def _late(lake: Lake, reached: Reach) -> DataFrame:
     return lake.read("silver.late").where((F.col("bronze_batch") <= reached.accounted_for) & is_known)
 
 
-def _append_windows(lake: Lake, groups: Sequence[Group], this: Round, affected: DataFrame, ends: tuple[int, int]) -> None:
+def _append_windows(lake: Lake, groups: Sequence[Group], this: Round, affected: DataFrame, ends: tuple[int, int], *, is_few: bool) -> None:
     longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
     readings = lake.read("silver.readings").where(F.col("bronze_batch") <= this.up_to.bronze_batch)
     late = _late(lake, this.up_to).drop("cause", "retry")
     in_reach = F.col("event_time").between(F.timestamp_seconds(F.lit(ends[0] - longest)), F.timestamp_seconds(F.lit(ends[1])))
     windows = recomputed(readings.unionByName(late).where(in_reach), affected, groups, lake.conf.metrics).persist()
     try:
+        if is_few and (few := amended_few.read(lake, groups, windows.toArrow(), ends)) is not None:
+            amended_few.append_all(lake, few, ends, partial(_append_few, lake, this))
+            return
         for group in groups:
             of_group = windows.where(F.col("group") == group.name).drop("group")
             if count := of_group.count():
@@ -192,6 +196,12 @@ def _append_amended(lake: Lake, group: Group, this: Round, windows: DataFrame, c
 def _append_revised(lake: Lake, this: Round, rows: DataFrame, count: int, table: Table, key: Sequence[str]) -> None:  # noqa: PLR0917
     revised = next_revision(rows, lake.read(table.name), key).withColumn("gold_batch", F.lit(this.up_to.gold_batch).cast("bigint"))
     append(revised.coalesce(1), table, lake.app_id(NAME, table.name), this.number, count)
+
+
+def _append_few(lake: Lake, this: Round, table: Table, rows: pa.Table) -> None:
+    stamped = rows.append_column("gold_batch", pa.repeat(this.up_to.gold_batch, len(rows)))
+    schema = pa.schema(DeltaTable(table.path).schema().to_arrow())
+    append_rows(table.path, stamped.select(schema.names).cast(schema), lake.app_id(NAME, table.name), this.number)
 
 
 def _ends_between(first: int, last: int) -> Column:

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from gold.spec import Group, Vector
 from orchestration.conf.model import Conf, Device
+from orchestration.jobs import amendments
 from orchestration.streaming import few_windows
 from tests.lakes import conf, event, land, run
 from tests.rows import at
@@ -42,14 +43,15 @@ def content(made: Conf) -> dict[str, list[str]]:
     return {name: sorted(map(str, DeltaTable(made.lake / "gold" / name).to_pyarrow_table().to_pylist())) for name in tables}
 
 
-@pytest.mark.slow
-def test_windows_written_without_spark_are_those_that_spark_writes(
+def test_windows_written_without_spark_are_those_that_spark_writes_also_where_they_are_amended(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = content(brought_in(tmp_path / "few", spark))
-    monkeypatch.setattr(few_windows, "FEW", 0)
+    for module in (few_windows, amendments):
+        monkeypatch.setattr(module, "FEW", 0)
     assert few == content(brought_in(tmp_path / "many", spark))
     assert few["counted_vectors"] == []
+    assert any("'revision': 1" in row for row in few["ovens_vectors"])
     assert all(few[name] for name in few if name != "counted_vectors")
 
 
