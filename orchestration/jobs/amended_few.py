@@ -46,12 +46,12 @@ def read(lake: Lake, groups: Sequence[Group], windows: pa.Table, ends: tuple[int
         if not len(of_group):
             continue
         fill_seconds = group.vector.max_fill_seconds if group.vector else 0
+        devices = of_group["device_id"].unique()
+        is_one_entity = group.vector is not None and group.vector.entity == "group"
+        of_device, of_entity = (pc.scalar(True) if is_one_entity else pc.field(name).isin(devices) for name in ("device_id", "entity"))
         aggregates, of_vectors, _ = gold_tables(lake, group)
-        of_them = [pc.field(name).isin(of_group["device_id"].unique()) for name in ("device_id", "entity")]
-        if group.vector is not None and group.vector.entity == "group":
-            of_them = [pc.scalar(True)] * 2
-        known = _rows(aggregates, _ends_between(ends[0] - fill_seconds, ends[1] + fill_seconds) & of_them[0])
-        vectors = _rows(of_vectors, _ends_between(ends[0], ends[1] + fill_seconds) & of_them[1])
+        known = _rows(aggregates, _ends_between(ends[0] - fill_seconds, ends[1] + fill_seconds) & of_device)
+        vectors = _rows(of_vectors, _ends_between(ends[0], ends[1] + fill_seconds) & of_entity)
         if known is None or vectors is None:
             return None
         found.append(Amended(group, of_group, known, vectors))
