@@ -32,12 +32,15 @@ from silver.readings import Declared, readings
 
 @dataclass(frozen=True)
 class Flow:
-    """`write(batch, batch_id)` gets each micro-batch of `rows()`; `tables` are the ones it appends to."""
+    """`write(batch, batch_id)` gets each micro-batch of `rows()`; `tables` are the ones it appends to.
+
+    It returns how many rows it has read where Spark has not read them itself.
+    """
 
     name: str
     tables: tuple[Table, ...]
     rows: Callable[[], DataFrame]
-    write: Callable[[DataFrame, int], None]
+    write: Callable[[DataFrame, int], int | None]
 
     @property
     def layer(self) -> str:
@@ -72,7 +75,7 @@ def flows(lake: Lake) -> list[Flow | Job]:
 
 def bronze_events(lake: Lake) -> Flow:
     table = lake.tables["bronze.events"]
-    return Flow("bronze.events", (table,), rows=partial(reading.landed_lines, lake), write=partial(writing.events, lake, table))
+    return Flow("bronze.events", (table,), rows=partial(reading.landed_files, lake), write=partial(writing.events, lake, table))
 
 
 def silver_readings(lake: Lake) -> Flow:

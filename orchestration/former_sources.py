@@ -13,6 +13,7 @@ from typing import Any
 from orchestration.conf.model import Conf
 from orchestration.durably import read_durably, write_durably
 from orchestration.errors import TidemarkError
+from orchestration.streaming.intake import INTAKE
 from silver.spec import Origin, Shape, Time
 
 FILE = "sources.json"
@@ -32,10 +33,10 @@ def former(conf: Conf) -> list[str]:
 def remember(conf: Conf) -> None:
     """Keep what conf declares for the time when it no longer does; TidemarkError where there are files of a source that nobody knows."""
     known = shapes(conf)
-    strangers = sorted({folder.name for folder in (conf.lake / "intake").glob("*/")} - known.keys())
+    strangers = sorted({folder.name for folder in (conf.lake / INTAKE).glob("*/")} - known.keys())
     if strangers:
         raise TidemarkError(
-            f"{conf.lake / 'intake'} holds files of the source {strangers[0]}, of which neither sources.yml nor {conf.lake / FILE} says how"
+            f"{conf.lake / INTAKE} holds files of the source {strangers[0]}, of which neither sources.yml nor {conf.lake / FILE} says how"
             " they are read.\n  Name it in sources.yml again for one run; after that it may go."
         )
     if known != _remembered(conf.lake / FILE):

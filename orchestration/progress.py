@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,8 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
-    def update(self, flow: str, query: StreamingQuery) -> None:
-        """Report batches that ended since the last call."""
+    def update(self, flow: str, query: StreamingQuery, counted: MutableMapping[tuple[str, int], int]) -> None:
+        """Report batches that ended since the last call. `counted`: rows of those that Spark does not count, taken from it."""
         self._last_rows_at.setdefault(flow, time.monotonic())
         self._bars.start_task(self._tasks[flow])
         for progress in query.recentProgress:
@@ -53,7 +53,7 @@ class Progress:
             key = int(batch["batchId"])
             if key > self._seen.get(flow, -1) and (batch["numInputRows"] or "addBatch" in batch["durationMs"]):
                 self._seen[flow] = key
-                self._batch(flow, batch)
+                self._batch(flow, batch, counted.pop((flow, key), int(batch["numInputRows"])))
 
     def worked(self, job: str, rows: int, seconds: float) -> None:
         """Report a step of a job."""
@@ -92,8 +92,8 @@ class Progress:
         """Say what somebody has to see to."""
         self._say("quality", reason=of)
 
-    def _batch(self, flow: str, batch: dict[str, Any]) -> None:
-        rows, seconds = int(batch["numInputRows"]), batch["durationMs"].get("triggerExecution", 0) / 1000
+    def _batch(self, flow: str, batch: dict[str, Any], rows: int) -> None:
+        seconds = batch["durationMs"].get("triggerExecution", 0) / 1000
         watermark = batch.get("eventTime", {}).get("watermark")
         self._rows[flow] += rows
         if rows:

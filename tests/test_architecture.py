@@ -115,12 +115,11 @@ def test_layers_do_no_input_and_no_output() -> None:
 
 
 def test_layers_read_no_clock() -> None:
-    """But bronze, which says when the micro-batch began: Spark keeps that instant in the offset log and repeats it."""
     wrong = [
         f"{file.relative_to(ROOT)}:{line} {attribute}"
         for file in in_layers()
         for attribute, line in attributes(file)
-        if attribute in CLOCKS and (room_of(file), attribute) != ("bronze", "current_timestamp")
+        if attribute in CLOCKS
     ]
     assert wrong == []
 

@@ -5,17 +5,10 @@ to read the log, whatever is written.
 """
 
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame
 
 from orchestration.delta_log import added
 from orchestration.lake import Lake
 from orchestration.status import Batch, read_up_to
-
-
-def are_few_lines(lake: Lake, batch: DataFrame) -> bool:
-    """Whether a micro-batch of files is small, by the lengths of the files, as Spark's plan tells them."""
-    length: int = batch._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
-    return length <= lake.conf.engine.small_batch_bytes
 
 
 def is_little_read(lake: Lake, flow: str, source: str, batch_id: int) -> bool:

@@ -1,7 +1,7 @@
-"""Intake of landing folders: only whole files are handed to Spark, and each version of a file once.
+"""Intake of landing folders: only whole files are read, and each version of a file once.
 
 A file counts as whole when it has not changed for `settle_seconds` (and, if gzip, unpacks to its end). It is then claimed by a
-hard link below the lake, so that its bytes stay ours when the producer deletes it; Spark reads the links, never the landing
+hard link below the lake, so that its bytes stay ours when the producer deletes it; links are read, never the landing
 folder. A file that changes after it was claimed is claimed again as a new version and read again from its start: what
 was there before arrives a second time, and silver drops duplicates.
 """
@@ -14,16 +14,11 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, unquote
-
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from urllib.parse import quote
 
 from orchestration.conf.model import Source
 
-VERSION_WIDTH = 33
-"""Characters of `<mtime in ns, 20 digits>-<size, 12 digits>`, the folder of a version."""
-FAR = 2**31 - 1
+INTAKE = "intake"
 REFUSED_BY_HADOOP = re.compile(r"[:%+\\*?\[\]{}^\x00-\x1f\ud800-\udfff]")
 
 
@@ -39,7 +34,7 @@ class Look:
 
 def claims_folder(lake: Path, source: str) -> Path:
     """Where the links of a source are: `<version>/<path below the landing folder>`."""
-    return lake / "intake" / source
+    return lake / INTAKE / source
 
 
 def claim_settled(source: Source, lake: Path, now: float, former: Sequence[str] = ()) -> Look:
@@ -70,27 +65,6 @@ def claim_settled(source: Source, lake: Path, now: float, former: Sequence[str] 
     return look
 
 
-def position_of(file: Column, claims: Path) -> Column:
-    """Path below the landing folder, from the URI under which Spark read the claim; `claims` is the folder of all claims of the source."""
-    folder = f"file:{claims.as_uri().removeprefix('file://')}/"
-    # Bytes, since characters are counted from the start of each path, for each line (measured: two fifths of the CPU of bronze).
-    after_folder = F.substring(file.cast("binary"), len(folder) + VERSION_WIDTH + 2, FAR).cast("string")
-    marker = f"/{claims.parent.name}/{claims.name}/"
-    after_marker = F.substring(file, F.locate(marker, file) + len(marker) + VERSION_WIDTH + 1, F.length(file))
-    # Hadoop writes some characters of URIs in another way.
-    below = F.when(F.startswith(file, F.lit(folder)), after_folder).otherwise(after_marker)
-    return F.when(F.contains(below, F.lit("%")), F.try_url_decode(F.try_url_decode(below))).otherwise(below)
-
-
-def first_line(file: str) -> str | None:
-    """The first line of a claim, given as the URI under which Spark read it; None for a file that is empty or starts with no text."""
-    path = Path(unquote(file.removeprefix("file:").replace("///", "/")))
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-        line = stream.readline(1 << 20).removesuffix(b"\n")
-    # Without the byte order mark, which Spark leaves out of a file's first line too.
-    return line.decode("utf-8-sig", errors="replace") or None
-
-
 def _safe(name: str) -> str:
     """Hadoop cannot list some names that file systems allow, a colon among them."""
     return REFUSED_BY_HADOOP.sub(lambda found: quote(found[0], safe="", errors="surrogateescape"), name)
@@ -110,7 +84,7 @@ def _is(file: Path, claim: Path) -> bool:
 
 
 def _unpacks(file: Path) -> bool:
-    """A cut gzip file would end Spark's query, or be cut in silence."""
+    """A cut gzip file would end the query."""
     try:
         with gzip.open(file) as stream:
             while stream.read(1 << 20):

@@ -1,20 +1,33 @@
-"""What Spark writes down in `offsets/N` of a checkpoint before batch N runs: its watermark, and up to where it reads each source."""
+"""What Spark writes down in a checkpoint before batch N runs: its watermark, up to where it reads each source, and which files are new."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-NOTHING_YET = "-"
+NOTHING_YET, NO_FILES = "-", {"logOffset": -1}
 
 
 @dataclass(frozen=True)
 class Offsets:
-    """`read`: by the name of the source; one that has nothing to read yet is not in it. Rows behind `watermark_ms` are late."""
+    """`read`: by the name of the source; one that has nothing to read yet is not in it. Rows behind `watermark_ms` are late.
+
+    `begun_ms`: when the batch began, since 1970; the same when it is repeated.
+    """
 
     watermark_ms: int
+    begun_ms: int
     read: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class NewFile:
+    """`uri`: as Spark names it; `modified_ms`: its time, since 1970."""
+
+    source: str
+    uri: str
+    modified_ms: int
 
 
 def offsets(checkpoint: Path, batch: int) -> Offsets:
@@ -24,7 +37,26 @@ def offsets(checkpoint: Path, batch: int) -> Offsets:
     """
     version, whole, *lines = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
     named = [line.partition(":")[::2] for line in lines] if version != "v1" else [(str(n), line) for n, line in enumerate(lines)]
-    return Offsets(int(json.loads(whole)["batchWatermarkMs"]), {name: json.loads(at) for name, at in named if at != NOTHING_YET})
+    of_batch, read = json.loads(whole), {name: json.loads(at) for name, at in named if at != NOTHING_YET}
+    return Offsets(int(of_batch["batchWatermarkMs"]), int(of_batch["batchTimestampMs"]), read)
+
+
+def files(checkpoint: Path, batch: int) -> list[NewFile]:
+    """Of one batch of a query that reads files by named sources."""
+    before = offsets(checkpoint, batch - 1).read if batch else {}
+    found = []
+    for source, at in offsets(checkpoint, batch).read.items():
+        log = checkpoint / "sources" / source
+        for number in range(before.get(source, NO_FILES)["logOffset"] + 1, at["logOffset"] + 1):
+            found += [NewFile(source, each["path"], each["timestamp"]) for each in _logged(log, number) if each["batchId"] == number]
+    return found
+
+
+def _logged(log: Path, number: int) -> Iterator[dict[str, Any]]:
+    """Every tenth entry of a log of files holds all those before it too."""
+    entry = log / str(number)
+    _, *lines = (entry if entry.exists() else log / f"{number}.compact").read_text().splitlines()
+    return map(json.loads, lines)
 
 
 def knows_sources_by_name(checkpoint: Path) -> bool:

@@ -34,8 +34,9 @@ class Gate:
     """What a micro-batch passes before it writes. `stop`: no batch begins any more."""
 
     def __init__(self, stop: threading.Event) -> None:
-        """Open."""
+        """Open. `counted`: rows of the batches of flows that count themselves, until they are told."""
         self.stop = stop
+        self.counted: dict[tuple[str, int], int] = {}
         self._begun: dict[str, tuple[Path, int]] = {}
         self._ahead, self._counting = 0, threading.Lock()
         self._writing = {flow: threading.Lock() for flow in CONTINUOUS}
@@ -54,7 +55,9 @@ class Gate:
             if flow.layer == "silver":
                 self._count(-1)
             with self.hold(flow.name):
-                flow.write(batch, batch_id)
+                count = flow.write(batch, batch_id)
+            if count is not None:
+                self.counted[flow.name, batch_id] = count
             if flow.layer == "bronze":
                 self._count(1)
 
@@ -115,7 +118,7 @@ def run_out(queries: Queries, progress: Progress, gate: Gate) -> None:
 def report(queries: Queries, progress: Progress, gate: Gate) -> None:
     """Tell of batches that have ended; raise what ended a query."""
     for flow, query in queries.items():
-        progress.update(flow.name, query)
+        progress.update(flow.name, query, gate.counted)
         _raise_if_broken(query, gate)
 
 

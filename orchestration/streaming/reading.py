@@ -6,38 +6,37 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from bronze.events import received
 from gold.spec import Group
 from gold.windows import ticks
 from orchestration.errors import TidemarkError
 from orchestration.former_sources import shapes
 from orchestration.lake import Lake
 from orchestration.status import last_batch
-from orchestration.streaming.intake import claims_folder, position_of
+from orchestration.streaming.intake import claims_folder
 from orchestration.upkeep.retention import is_whole
 
 TICKS = "ops.ticks"
 NO_LIMIT = 2**31 - 1
 
 
-def landed_lines(lake: Lake) -> DataFrame:
-    """Lines of all claimed files, also those of former sources: Spark forgets how far it has read a source that is left out."""
-    return reduce(DataFrame.unionByName, (_lines(lake, source) for source in sorted(shapes(lake.conf))))
+def landed_files(lake: Lake) -> DataFrame:
+    """All claimed files, also those of former sources: Spark forgets how far it has read a source that is left out.
+
+    Spark keeps account of the files and cuts batches; what is in them it does not read (streaming/landed.py).
+    """
+    return reduce(DataFrame.unionByName, (_files(lake, source) for source in sorted(shapes(lake.conf))))
 
 
-def _lines(lake: Lake, source: str) -> DataFrame:
-    claims = claims_folder(lake.conf.lake, source)
-    lines = (
+def _files(lake: Lake, source: str) -> DataFrame:
+    return (
         lake.spark.readStream.format("text")
         .name(source)
-        .option("lineSep", "\n")  # a carriage return stays with its line: bytes are kept
         .option("recursiveFileLookup", "true")
         .option("maxBytesPerTrigger", lake.conf.engine.max_batch_bytes)
         # Spark forgets files a week older than the newest; a file that is late by more must not be lost.
         .option("maxFileAge", "36500d")
-        .load(str(claims))
+        .load(str(claims_folder(lake.conf.lake, source)))
     )
-    return received(lines, source, position_of(F.col("_metadata.file_path"), claims))
 
 
 def stream(  # noqa: PLR0917

@@ -9,28 +9,31 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from bronze.events import identified, without_headers
 from gold.revisions import latest
 from gold.spec import Group
 from orchestration import crash
 from orchestration.former_sources import shapes
 from orchestration.lake import Lake
-from orchestration.streaming.amount import are_few_lines, is_little_read
+from orchestration.streaming import landed
+from orchestration.streaming.amount import is_little_read
 from orchestration.streaming.checkpoints import THE_BEGINNING, first_bronze_batch, start_of
-from orchestration.streaming.intake import first_line
+from orchestration.streaming.intake import INTAKE
+from orchestration.streaming.offsets import files, offsets
 from orchestration.streaming.reach import watermark_ms
-from orchestration.tables import Table, append, append_rows, max_in_log
+from orchestration.tables import Table, append, append_pieces, append_rows, max_in_log
 from silver.retry import without_keys_of
 
 
-def events(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
-    """Bronze: header lines become a column, rows get their identity."""
+def events(lake: Lake, table: Table, _: DataFrame, batch_id: int) -> int:
+    """Bronze: lines of the batch's files, as one file of the table, so that silver can take one commit at a time. Returns how many."""
     with_header = [name for name, shape in shapes(lake.conf).items() if shape.has_header]
     bronze_batch = first_bronze_batch(lake, table) + batch_id
-    # One file a commit, so that silver can take one commit at a time.
-    rows = without_headers(batch, _headers(batch, with_header)).coalesce(1)
-    _append_batch(lake, table, identified(rows, bronze_batch), bronze_batch, is_small=are_few_lines(lake, batch))
+    checkpoint = lake.checkpoint(table.name)
+    begun_at = landed.instant(offsets(checkpoint, batch_id).begun_ms)
+    pieces = landed.rows(files(checkpoint, batch_id), lake.conf.lake / INTAKE, with_header, begun_at, bronze_batch)
+    count = append_pieces(table.path, pieces, lake.app_id(table.name, table.name), bronze_batch, landed.properties)
     crash.point(crash.Point.EVENTS_WRITTEN)
+    return count
 
 
 def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
@@ -40,7 +43,11 @@ def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     if _has_late_ahead(lake, watermark):
         late = lake.read("silver.late").where(F.col("event_time") >= F.timestamp_millis(F.lit(watermark)))
         rows = without_keys_of(late, rows)
-    _append_batch(lake, table, rows, batch_id, is_small=is_little_read(lake, table.name, "bronze.events", batch_id))
+    app_id = lake.app_id(table.name, table.name)
+    if is_little_read(lake, table.name, "bronze.events", batch_id):
+        append_rows(table.path, rows.toArrow(), app_id, batch_id)
+    else:
+        append(rows, table, app_id, batch_id)
     crash.point(crash.Point.READINGS_WRITTEN)
 
 
@@ -56,15 +63,6 @@ def read_latest(lake: Lake, table: Table, key: Sequence[str]) -> DataFrame:
     return latest(history, key) if max_in_log(table, "revision") else history
 
 
-def _append_batch(lake: Lake, table: Table, rows: DataFrame, version: int, *, is_small: bool) -> None:
-    """To the one table of a flow that has its name."""
-    app_id = lake.app_id(table.name, table.name)
-    if is_small:
-        append_rows(table.path, rows.toArrow(), app_id, version)
-    else:
-        append(rows, table, app_id, version)
-
-
 def _has_late_ahead(lake: Lake, watermark: int) -> bool:
     """By the log alone: whether a row of silver.late is at or after the watermark, as one that was in quarantine may be.
 
@@ -73,11 +71,3 @@ def _has_late_ahead(lake: Lake, watermark: int) -> bool:
     newest = max_in_log(lake.tables["silver.late"], "event_time")
     # The log tells whole milliseconds, rounded down.
     return newest is not None and newest.timestamp() * 1000 + 1 >= watermark
-
-
-def _headers(batch: DataFrame, sources: Sequence[str]) -> DataFrame | None:
-    """Grain: one file of a source with headers; None where no source has any."""
-    if not sources:
-        return None
-    files = [row.file for row in batch.where(F.col("source").isin(*sources)).select("file").distinct().collect()]
-    return batch.sparkSession.createDataFrame([(file, first_line(file)) for file in files], "file string, header string")

@@ -93,13 +93,13 @@ REPLAY = ("replay",)
 MAINTAIN = ("maintain",)
 
 PHASES = (
+    Phase("bronze written, batch not committed", Point.EVENTS_WRITTEN, FILES, sample=BRONZE),
     Phase("during a Delta checkpoint", DELTA_CHECKPOINT_DRAFT, 2),
     Phase("before offsets are logged", OFFSETS_DRAFT, 20),
-    Phase("during a data file", DATA_BEGUN, 20),
-    Phase("data written, log not", DATA_WRITTEN, 20, sample=BRONZE),
-    Phase("during a commit to the log", LOG_DRAFT, 20),
-    Phase("log written, its checksum not", LOG, 20),
-    Phase("bronze written, batch not committed", Point.EVENTS_WRITTEN, FILES),
+    Phase("during a data file", DATA_BEGUN, FILES),
+    Phase("data written, log not", DATA_WRITTEN, FILES, sample=()),
+    Phase("during a commit to the log", LOG_DRAFT, FILES),
+    Phase("log written, its checksum not", LOG, FILES),
     Phase("offsets logged, nothing else", OFFSETS, 20),
     Phase("during a state upload", STATE_DRAFT, 20),
     Phase("state stored, its checksum not", STATE, 20),

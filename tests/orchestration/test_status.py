@@ -41,7 +41,7 @@ def finished(checkpoint: Path, batch: int, watermark: datetime | None, *offsets:
     for folder in ("offsets", "commits"):
         (checkpoint / folder).mkdir(parents=True, exist_ok=True)
     named = (f"source_{n}:{json.dumps(offset)}" for n, offset in enumerate(offsets))
-    lines = ["v2", json.dumps({"batchWatermarkMs": 0}), "empty:-", *named]
+    lines = ["v2", json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0}), "empty:-", *named]
     (checkpoint / "offsets" / str(batch)).write_text("\n".join(lines))
     commit = checkpoint / "commits" / str(batch)
     commit.write_text("v1\n" + json.dumps({"nextBatchWatermarkMs": int(watermark.timestamp() * 1000) if watermark else 0}))

@@ -1,15 +1,11 @@
-"""Intake: which files are handed to Spark, and when."""
+"""Intake: which files are read, and when."""
 
 import gzip
 import os
 from pathlib import Path
 
-import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
-
 from orchestration.conf.model import Source
-from orchestration.streaming.intake import claim_settled, claims_folder, position_of
+from orchestration.streaming.intake import claim_settled, claims_folder
 from tests.lakes import SHAPE
 
 NOW = 1_700_000_000.0
@@ -86,16 +82,3 @@ def test_a_file_that_a_former_source_claimed_is_not_claimed_again_under_another_
     other_folder = Source("hall", tmp_path / "other", SHAPE)  # the same name, time and length: another file all the same
     write(other_folder.path / "1.json", b"3\n", age=9)
     assert claim_settled(other_folder, tmp_path, NOW, former=["plant", "annex"]).claimed == 1
-
-
-@pytest.mark.parametrize("lake", ["lake", "a lake", "Anlage süd", "a+b & c"])
-@pytest.mark.parametrize("name", ["a.json", "north/a b.json", "intake/plant/a.json", "ofen-ü.json", "50%25.json", "12:30.json"])
-def test_the_position_is_the_path_below_the_landing_folder_whatever_the_names(
-    spark: SparkSession, tmp_path: Path, lake: str, name: str
-) -> None:
-    plant = source(tmp_path)
-    write(plant.path / name, b"1\n", age=9)
-    claim_settled(plant, tmp_path / lake, NOW)
-    claims = claims_folder(tmp_path / lake, "plant")
-    lines = spark.read.format("text").option("recursiveFileLookup", "true").load(str(claims))
-    assert [row[0] for row in lines.select(position_of(F.col("_metadata.file_path"), claims)).collect()] == [name]

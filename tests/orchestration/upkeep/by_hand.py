@@ -55,7 +55,7 @@ def read_up_to(made: Conf, flow: str, table: str, version: int, *, done: bool = 
     for folder in ("offsets", "commits"):
         (checkpoint / folder).mkdir(parents=True, exist_ok=True)
     (checkpoint / "offsets" / "0").write_text(
-        'v2\n{"batchWatermarkMs": 0}\nreadings:' + json.dumps(offset | {"isStartingVersion": is_state})
+        'v2\n{"batchWatermarkMs": 0, "batchTimestampMs": 0}\nreadings:' + json.dumps(offset | {"isStartingVersion": is_state})
     )
     if done:
         (checkpoint / "commits" / "0").write_text('v1\n{"nextBatchWatermarkMs":0}')
