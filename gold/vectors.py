@@ -1,6 +1,6 @@
 """Vectors: the features of one entity at one window, in declared order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -17,39 +17,21 @@ def vectors(aggregates: DataFrame, group: Group, vector: Vector, metrics: Mappin
     So windows of different steps meet at their ends. `aggregates` must reach back `max_fill_seconds` before the first
     vector that matters, with one revision per window.
     """
-    return vectors_alike(aggregates.withColumn("group", F.lit(group.name)), [group], vector, metrics).drop("group")
-
-
-def alike(groups: Sequence[Group]) -> list[tuple[Vector, list[Group]]]:
-    """Groups by the vector that they declare, those without one left out: hundreds of groups then need one plan."""
-    declared: dict[tuple[Vector, tuple[str, ...]], list[Group]] = {}
-    for group in groups:
-        if group.vector is not None:
-            declared.setdefault((group.vector, group.metrics), []).append(group)
-    return [(vector, of_vector) for (vector, _), of_vector in declared.items()]
-
-
-def vectors_alike(aggregates: DataFrame, groups: Sequence[Group], vector: Vector, metrics: Mapping[str, Metric]) -> DataFrame:
-    """Vectors of groups that are alike. Aggregates and vectors have one more column, `group`."""
-    features = _features(groups[0], vector)
+    features = features_of(group, vector)
     cells = aggregates.select(
-        "group",
-        F.col("device_id" if vector.entity == "device" else "group").alias("entity"),
+        (F.col("device_id") if vector.entity == "device" else F.lit(group.name)).alias("entity"),
         (F.col("metric") if vector.entity == "device" else F.concat_ws(".", "device_id", "metric")).alias("feature"),
         *("window_end", "value"),
     ).where(F.col("feature").isin(*features))
     fresh = [_fresh(name).alias(f"fresh_{n}") for n, name in enumerate(features)]
-    so_far = Window.partitionBy("group", "entity").orderBy("window_end").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    so_far = Window.partitionBy("entity").orderBy("window_end").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     newest = [F.last(f"fresh_{n}", ignorenulls=True).over(so_far).alias(f"newest_{n}") for n in range(len(features))]
-    at_end = ("group", "entity", "window_end")
-    rows = cells.groupBy(*at_end).agg(*fresh).select(*at_end, *newest)
-    base = min(metrics[name].slide_seconds or metrics[name].step_seconds for name in features.values())
+    rows = cells.groupBy("entity", "window_end").agg(*fresh).select("entity", "window_end", *newest)
     states = [_state(n, vector.max_fill_seconds) for n in range(len(features))]
     names = list(features)
     return rows.select(
-        "group",
         "entity",
-        F.timestamp_seconds(F.unix_seconds("window_end") - base).alias("window_start"),
+        F.timestamp_seconds(F.unix_seconds("window_end") - base_seconds(features, metrics)).alias("window_start"),
         "window_end",
         F.array(*(F.when(state != "missing", F.col(f"newest_{n}.value")) for n, state in enumerate(states))).alias("vector"),
         _named(names, states, "missing"),
@@ -57,12 +39,17 @@ def vectors_alike(aggregates: DataFrame, groups: Sequence[Group], vector: Vector
     )
 
 
-def _features(group: Group, vector: Vector) -> dict[str, str]:
+def features_of(group: Group, vector: Vector) -> dict[str, str]:
     """Feature to its metric. A device's name may hold a dot, so the metric is what ends the feature."""
     if vector.entity == "device":
         return {feature: feature for feature in vector.features}
     of_group = sorted(group.metrics, key=len, reverse=True)
     return {feature: next(name for name in of_group if feature.endswith(f".{name}")) for feature in vector.features}
+
+
+def base_seconds(features: Mapping[str, str], metrics: Mapping[str, Metric]) -> int:
+    """From one vector to the next, where none is left out: the least step of the features' metrics."""
+    return min(metrics[name].slide_seconds or metrics[name].step_seconds for name in features.values())
 
 
 def _fresh(feature: str) -> Column:

@@ -46,7 +46,7 @@ class Lake:
         return self.conf.lake / "spark.log"
 
     def interpreted(self) -> "Lake":
-        """The same lake in a session of its own, for jobs of a few rows: see `session.interpreted`."""
+        """The same lake in a session of its own, for jobs of a few rows: see `session.INTERPRETED`."""
         session = self.spark.newSession()
         for key, value in INTERPRETED.items():
             session.conf.set(key, value)

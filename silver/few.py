@@ -13,6 +13,8 @@ from silver.readings import KEYS, READING_COLUMNS
 
 KEY_AND_IDENTITY = [*KEYS, *IDENTITY]
 OF_QUARANTINED_EVENT = ["payload", "header", "position", "received_at"]
+CONTENT = ["source", "payload", "header", "position"]
+"""All that an event is judged by, beside when it was ingested."""
 
 
 def among(rows: pa.Table, columns: Sequence[str], others: pa.Table, how: str = "left semi") -> pa.Table:
@@ -31,6 +33,32 @@ def broken_and_turned_away(measurements: pa.Table) -> tuple[pa.Table, pa.Table]:
     """See silver.ledger.broken and turned_away: measurements that break a rule, and good ones, which are late or duplicates."""
     is_good = pc.equal(pc.list_value_length(measurements["broken_rules"]), 0)
     return measurements.filter(pc.invert(is_good)).select(JUDGED), measurements.filter(is_good).select(READING_COLUMNS)
+
+
+def copies(events: pa.Table, originals: pa.Table, by_name: Sequence[str]) -> pa.Table:
+    """Events that hold what one of `originals`, of the same bronze batch, does, byte for byte; `kept_row`: the first of these.
+
+    What is true of the one is then true of the other. `by_name`: sources whose events are read by the name of their file as well.
+    """
+    alike = ["bronze_batch", *CONTENT]
+    first = _comparable(originals, by_name).group_by(alike, use_threads=False).aggregate([("bronze_row", "min")])
+    found = _comparable(events, by_name).join(first, keys=alike, join_type="inner")
+    return found.select([*OF_EVENT, "bronze_row_min"]).rename_columns([*OF_EVENT, "kept_row"])
+
+
+def duplicates_of(copies: pa.Table, readings: pa.Table) -> pa.Table:
+    """Rows of silver.duplicates: the measurements of `copies`. `readings`: those of the events that they are copies of, all of them."""
+    of_kept = readings.rename_columns(["kept_row" if name == "bronze_row" else name for name in readings.column_names])
+    rows = copies.join(of_kept, keys=["bronze_batch", "kept_row"], join_type="inner")
+    rows = rows.append_column("kept_batch", rows["bronze_batch"]).append_column("kept_part", rows["part"])
+    return _of_no_retry(rows.select(DUPLICATE_COLUMNS))
+
+
+def _comparable(events: pa.Table, by_name: Sequence[str]) -> pa.Table:
+    """In Arrow, null is not equal to null."""
+    position = pc.if_else(pc.is_in(events["source"], pa.array(by_name, pa.string())), events["position"], "")
+    columns = {"header": pc.fill_null(events["header"], ""), "position": position}
+    return pa.table({name: columns.get(name, events[name]) for name in [*OF_EVENT, *CONTENT]})
 
 
 def quarantine(broken: pa.Table, events: pa.Table) -> pa.Table:

@@ -103,6 +103,12 @@ class Shape:
     separator: str = ","
     quote: str = '"'
 
+    @property
+    def is_read_by_name(self) -> bool:
+        """Whether what an event means depends on the name of its file."""
+        origins = (self.device, self.zone, self.metric, self.unit)
+        return any(origin is not None and origin.file_name is not None for origin in origins)
+
 
 @dataclass(frozen=True)
 class Policy:

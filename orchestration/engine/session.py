@@ -57,6 +57,8 @@ SETTINGS = {
     # `env:` in a query's text would give away the environment.
     "spark.sql.variable.substitute": "false",
 }
+# Plans of a few rows are not compiled: every batch has instants and numbers of its own in its code, so Spark finds none of it compiled
+# already (measured on 2 rows: 5 s instead of 2.7 s for a batch of gold).
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 HEAP_STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 ROCKSDB_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -82,21 +84,6 @@ def spark_session(engine: Engine, jars: Sequence[Path], log: Path | None = None,
 def from_arrow(session: SparkSession, rows: pa.Table) -> DataFrame:
     """Rows that fit in memory, in one piece: of a table of several, Spark silently leaves out all behind an empty one (measured, 4.2.0)."""
     return session.createDataFrame(rows.combine_chunks())
-
-
-@contextmanager
-def interpreted(session: SparkSession) -> Iterator[None]:
-    """Plans made in here are not compiled. With a few rows that saves most of the time: every batch has instants and numbers of its
-    own in its code, so Spark finds none of it compiled already (measured on 2 rows: 5 s instead of 2.7 s for a batch of gold).
-    """
-    before = {key: str(session.conf.get(key)) for key in INTERPRETED}
-    try:
-        for key, value in INTERPRETED.items():
-            session.conf.set(key, value)
-        yield
-    finally:
-        for key, known in before.items():
-            session.conf.set(key, known)
 
 
 def _of_engine(engine: Engine) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The part of the amendments' job where a few windows change, as nearly always: Spark computes them and their vectors, and no more.
+"""The part of the amendments' job where a few windows change, as nearly always: Spark computes them, and no more.
 
 Measured, 11 windows of two groups: 11 s by Spark, which plans four appends, each with what the table held before.
 """
@@ -10,12 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from gold import few
+from gold import few, few_vectors
 from gold.schema import VECTOR_KEY, WINDOW_KEY
 from gold.spec import Group
-from gold.vectors import alike, vectors_alike
 from orchestration import crash
-from orchestration.engine.session import from_arrow
 from orchestration.lake import Lake
 from orchestration.streaming.writing import gold_tables
 from orchestration.tables import FEW, PLAIN, Table
@@ -60,20 +58,20 @@ def read(lake: Lake, groups: Sequence[Group], windows: pa.Table, ends: tuple[int
 
 def append_all(lake: Lake, amended: Sequence[Amended], ends: tuple[int, int], append: Append) -> None:
     """Windows of all groups, then the vectors that change."""
-    here, by_name, closed = lake.interpreted(), {each.group.name: each for each in amended}, {}
-    for each in amended:
-        revised = few.next_revision(each.windows, each.aggregates, WINDOW_KEY)
-        append(gold_tables(lake, each.group)[0], revised)
-        crash.point(crash.Point.AMENDMENT_HALF_WRITTEN)
-        names = revised.column_names
-        latest = few.latest(pa.concat_tables([each.aggregates.select(names).cast(revised.schema), revised]), WINDOW_KEY)
-        closed[each.group.name] = latest.append_column("group", pa.repeat(each.group.name, len(latest)))
-    for vector, groups in alike([each.group for each in amended]):
-        rows = from_arrow(here.spark, pa.concat_tables([closed[group.name] for group in groups]))
-        made = vectors_alike(rows, groups, vector, lake.conf.metrics).toArrow()
-        made = made.filter(_ends_between(ends[0], ends[1] + vector.max_fill_seconds))
-        for group in groups:
-            _append_vectors(lake, by_name[group.name], made.filter(pc.field("group") == group.name).drop_columns("group"), append)
+    closed = [(each, _append_windows(lake, each, append)) for each in amended]
+    for each, windows in closed:
+        if (vector := each.group.vector) is not None:
+            made = few_vectors.vectors(windows, each.group, vector, lake.conf.metrics)
+            _append_vectors(lake, each, made.filter(_ends_between(ends[0], ends[1] + vector.max_fill_seconds)), append)
+
+
+def _append_windows(lake: Lake, each: Amended, append: Append) -> pa.Table:
+    """Returns the newest revisions of these and those beside them."""
+    revised = few.next_revision(each.windows, each.aggregates, WINDOW_KEY)
+    append(gold_tables(lake, each.group)[0], revised)
+    crash.point(crash.Point.AMENDMENT_HALF_WRITTEN)
+    before = each.aggregates.select(revised.column_names).cast(revised.schema)
+    return few.latest(pa.concat_tables([before, revised]), WINDOW_KEY)
 
 
 def _append_vectors(lake: Lake, each: Amended, made: pa.Table, append: Append) -> None:

@@ -96,11 +96,11 @@ def _account_for(lake: Lake, knowledge: Callable[[Lake], Knowledge], batches: Ra
     if keys.num_rows:
         # What an account that did not end has written is compared by Spark.
         few = None if is_begun else turned_away_few.read(lake, batches, keys)
-        here = lake.interpreted() if few is not None or events.num_rows <= FEW else lake
         if few is not None:
             append_one = partial(_append_few, lake, batches)
-            counts += turned_away_few.placed(here, knowledge(here), batches, few, accepted=accepted, append=append_one)
+            counts += turned_away_few.placed(lake, knowledge, batches, few, accepted=accepted, append=append_one)
         else:
+            here = lake.interpreted() if events.num_rows <= FEW else lake
             counts += _placed(here, knowledge(here), batches, keys, is_begun=is_begun)
     append_rows(lake.table_path(TABLE), count_rows(counts), lake.app_id(NAME, TABLE), batches.up_to)
     return _total(counts, "events")

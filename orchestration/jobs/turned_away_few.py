@@ -10,12 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from orchestration.engine.session import from_arrow
+from orchestration.former_sources import shapes
 from orchestration.jobs.ranges import Counts, Knowledge, Range, pieces
 from orchestration.lake import Lake
 from orchestration.tables import FEW
 from silver import few
 from silver import ledger as layer
+from silver.readings import KEYS
 
+TABLES = {"quarantined": "silver.quarantine", "late": "silver.late", "duplicates": "silver.duplicates"}
 Append = Callable[[str, pa.Table], None]
 """Of a table of silver by its SQL name, and the rows that come to it."""
 
@@ -33,21 +36,51 @@ def read(lake: Lake, batches: Range, keys: pa.Table) -> pa.Table | None:
     return pa.concat_tables(found)
 
 
-def placed(lake: Lake, knowledge: Knowledge, batches: Range, events: pa.Table, *, accepted: pa.Table, append: Append) -> Counts:
+def placed(
+    lake: Lake, knowledge: Callable[[Lake], Knowledge], batches: Range, events: pa.Table, *, accepted: pa.Table, append: Append
+) -> Counts:
     """To each measurement of these events what becomes of it; nothing for a table that gets nothing. `accepted`: readings of the range."""
-    judged = layer.judged(from_arrow(lake.spark, events), *knowledge).toArrow()
-    broken, turned_away = few.broken_and_turned_away(few.not_among(judged, accepted))
-    kinds = {"quarantined": ("quarantine", few.quarantine(broken, events))}
-    if len(turned_away):
-        kept = few.of_these_keys(_kept(lake, batches, turned_away), turned_away)
-        late, duplicates = few.late_and_duplicates(few.with_kept(turned_away, kept))
-        kinds |= {"late": ("late", late), "duplicates": ("duplicates", duplicates)}
+    copies = _copies(lake, batches, events, layer.complete(accepted))
+    others = few.among(events, layer.OF_EVENT, copies, "left anti")
+    kinds = _judged(lake.interpreted(), knowledge, batches, others, accepted) if len(others) else {}
+    duplicates = [kinds["duplicates"]] if "duplicates" in kinds else []
+    if len(copies):
+        originals = copies.select(["bronze_batch", "kept_row"]).rename_columns(layer.OF_EVENT)
+        columns = ", ".join((*KEYS, "value", "source", "ingested_at", *layer.IDENTITY, "parts"))
+        found = pieces(lake, "silver.readings", f"select {columns} from rows where {batches.sql()}")
+        readings = pa.concat_tables(few.among(piece, layer.OF_EVENT, originals) for piece in found)
+        duplicates.append(few.duplicates_of(copies, readings))
+        kinds["duplicates"] = pa.concat_tables(duplicates, promote_options="permissive")
     counts: Counts = Counter()
-    for kind, (name, rows) in kinds.items():
+    for kind, rows in kinds.items():
         if len(rows):
-            append(f"silver.{name}", rows)
+            append(TABLES[kind], rows)
             counts += _counted(kind, rows)
     return counts
+
+
+def _copies(lake: Lake, batches: Range, events: pa.Table, complete: pa.Table) -> pa.Table:
+    """Those that came a second time, to the byte, as they do where a sender has heard no answer: nobody need judge them again.
+
+    `complete`: events whose every measurement is a reading.
+    """
+    by_name = [name for name, shape in shapes(lake.conf).items() if shape.is_read_by_name]
+    known, columns = events["payload"].combine_chunks(), ", ".join((*layer.OF_EVENT, *few.CONTENT))
+    found = pieces(lake, "bronze.events", f"select {columns} from rows where {batches.sql()}")
+    alike = pa.concat_tables(piece.filter(pc.is_in(piece["payload"], known)) for piece in found)
+    return few.copies(events, few.among(alike, layer.OF_EVENT, complete), by_name)
+
+
+def _judged(
+    lake: Lake, knowledge: Callable[[Lake], Knowledge], batches: Range, events: pa.Table, accepted: pa.Table
+) -> dict[str, pa.Table]:
+    judged = layer.judged(from_arrow(lake.spark, events), *knowledge(lake)).toArrow()
+    broken, turned_away = few.broken_and_turned_away(few.not_among(judged, accepted))
+    kinds = {"quarantined": few.quarantine(broken, events)}
+    if len(turned_away):
+        kept = few.of_these_keys(_kept(lake, batches, turned_away), turned_away)
+        kinds["late"], kinds["duplicates"] = few.late_and_duplicates(few.with_kept(turned_away, kept))
+    return kinds
 
 
 def _kept(lake: Lake, batches: Range, rows: pa.Table) -> Iterator[pa.Table]:

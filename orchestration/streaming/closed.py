@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -25,6 +26,11 @@ class Batch:
     def stamped(self, rows: DataFrame) -> DataFrame:
         """With the columns that every row of gold has."""
         return rows.withColumns({"revision": F.lit(0), "gold_batch": F.lit(self.number).cast("bigint")})
+
+    def stamped_rows(self, rows: pa.Table) -> pa.Table:
+        """The same of Arrow."""
+        revision, number = (pa.repeat(pa.scalar(n, of), len(rows)) for n, of in ((0, pa.int32()), (self.number, pa.int64())))
+        return rows.append_column("revision", revision).append_column("gold_batch", number)
 
 
 @dataclass(frozen=True)

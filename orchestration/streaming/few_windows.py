@@ -1,24 +1,21 @@
-"""A few closed windows, as nearly always, are written side by side, without Spark; it makes the vectors of groups that are alike at once.
+"""A few closed windows, as nearly always, and their vectors are written side by side, without Spark.
 
 Measured, 300 groups of one stream: with a plan and a read by Spark for each of them a batch takes 0.2 s a group.
 """
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from gold.revisions import latest
+from gold import few, few_vectors
 from gold.schema import WINDOW_KEY
-from gold.spec import Group
-from gold.vectors import alike, vectors_alike
 from orchestration import crash
-from orchestration.engine.session import from_arrow, interpreted
 from orchestration.streaming.closed import Batch, Closed
 from orchestration.streaming.writing import gold_tables
 from orchestration.tables import FEW, PLAIN, append_rows
@@ -30,13 +27,11 @@ class Few:
 
     now: pa.Table
     earlier: pa.Table
-    session: SparkSession
 
-    def of(self, groups: Sequence[Group]) -> DataFrame:
+    def of(self, group: str) -> pa.Table:
         """The newest revisions of both."""
-        known = pa.concat_tables(rows.filter(pc.field("group").isin([group.name for group in groups])) for rows in (self.now, self.earlier))
-        history = from_arrow(self.session, known)
-        return latest(history, ("group", *WINDOW_KEY)) if pc.max(known["revision"]).as_py() else history
+        known = pa.concat_tables(rows.filter(pc.field("group") == group) for rows in (self.now, self.earlier))
+        return few.latest(known, WINDOW_KEY)
 
 
 def read(this: Batch, closed: Sequence[Closed], rows: DataFrame) -> Few | None:
@@ -50,17 +45,25 @@ def read(this: Batch, closed: Sequence[Closed], rows: DataFrame) -> Few | None:
             return None
         earlier.append(found)
         left -= len(found)
-    return Few(now, pa.concat_tables(earlier), rows.sparkSession)
+    return Few(now, pa.concat_tables(earlier))
 
 
 def append_all(this: Batch, closed: Sequence[Closed], few: Few) -> None:
-    """Windows of all groups, then vectors, which may be filled from earlier windows."""
-    by_name = {each.group.name: each for each in closed}
-    with interpreted(few.session), ThreadPoolExecutor(this.lake.conf.engine.cores) as threads:
-        _side_by_side(threads, closed, partial(_append_aggregates, this, few.now))
-        for vector, groups in alike([each.group for each in closed]):
-            made = this.stamped(vectors_alike(few.of(groups), groups, vector, this.lake.conf.metrics)).toArrow()
-            _side_by_side(threads, [by_name[group.name] for group in groups], partial(_append_vectors, this, made))
+    """Windows and vectors of all groups."""
+    with ThreadPoolExecutor(this.lake.conf.engine.cores) as threads:
+        list(threads.map(partial(_append, this, few), closed))  # a list, so that an error of one is raised
+
+
+def _append(this: Batch, few: Few, each: Closed) -> None:
+    """Windows of a group, then its vectors, which may be filled from earlier windows."""
+    aggregates, of_vectors, _ = gold_tables(this.lake, each.group)
+    rows = few.now.filter(pc.field("group") == each.group.name).drop_columns("group")
+    append_rows(aggregates.path, rows, this.app_id(aggregates), this.number)
+    crash.point(crash.Point.AGGREGATES_WRITTEN)
+    if each.group.vector is not None:
+        made = few_vectors.vectors(few.of(each.group.name), each.group, each.group.vector, this.lake.conf.metrics)
+        of_now = this.stamped_rows(made.filter(_ends_from(each.first_end)))
+        append_rows(of_vectors.path, of_now, this.app_id(of_vectors), this.number)
 
 
 def _earlier(this: Batch, each: Closed, most: int, schema: pa.Schema) -> pa.Table | None:
@@ -77,26 +80,5 @@ def _earlier(this: Batch, each: Closed, most: int, schema: pa.Schema) -> pa.Tabl
     return found.append_column("group", pa.repeat(each.group.name, len(found))).select(schema.names).cast(schema)
 
 
-def _append_aggregates(this: Batch, rows: pa.Table, each: Closed) -> None:
-    table, _, _ = gold_tables(this.lake, each.group)
-    append_rows(table.path, _of(each, rows), this.app_id(table), this.number)
-    crash.point(crash.Point.AGGREGATES_WRITTEN)
-
-
-def _append_vectors(this: Batch, rows: pa.Table, each: Closed) -> None:
-    _, table, _ = gold_tables(this.lake, each.group)
-    append_rows(table.path, _of(each, rows), this.app_id(table), this.number)
-
-
-def _of(each: Closed, rows: pa.Table) -> pa.Table:
-    """Of its group, at the ends of windows that closed now; earlier ones only fill them."""
-    of_group = rows.filter((pc.field("group") == each.group.name) & _ends_from(each.first_end))
-    return of_group.drop_columns("group")
-
-
 def _ends_from(seconds: int) -> pc.Expression:
     return pc.field("window_end") >= pa.scalar(seconds * 1_000_000, pa.timestamp("us", "UTC"))
-
-
-def _side_by_side(threads: Executor, closed: Sequence[Closed], append_one: Callable[[Closed], None]) -> None:
-    list(threads.map(append_one, closed))  # a list, so that an error of one is raised

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from gold.schema import AGGREGATES
 from gold.spec import Group, Vector
-from gold.vectors import alike, vectors, vectors_alike
+from gold.vectors import vectors
 from silver.spec import Aggregation, Metric
 from tests.rows import at, rows_of
 
@@ -56,25 +56,3 @@ def test_a_group_has_one_vector_with_features_of_named_devices(spark: SparkSessi
     windows = [("oven", "t", at("12:00"), 1.0), ("fri.dge", "t", at("12:00"), 2.0), ("other", "t", at("12:00"), 9.0)]
     found = made(spark, windows, Vector("group", ("fri.dge.t", "oven.t", "oven.p")))
     assert found == [("kitchen", at("12:00"), [2.0, 1.0, None], ["oven.p"], [])]
-
-
-def test_groups_that_declare_the_same_vector_are_made_at_once_and_fill_each_only_its_own(spark: SparkSession) -> None:
-    vector = Vector("device", ("t", "p"), max_fill_seconds=1200)
-    ovens, fridges = (Group(name, tuple(METRICS), 600, "plant", vector) for name in ("ovens", "fridges"))
-    others = [Group("rest", ("t",), 600, "plant", vector), Group("whole", tuple(METRICS), 600, "plant", Vector("group", ("a.t",)))]
-    assert alike([ovens, *others, fridges, Group("bare", ("t",), 600, "plant")]) == [
-        (vector, [ovens, fridges]),
-        (vector, [others[0]]),
-        (others[1].vector, [others[1]]),
-    ]
-    rows = [
-        ("a", "p", at("12:00"), at("12:00"), 5.0, 1, 5.0, 5.0, 5.0, 5.0, 0, 0, "ovens"),
-        *(("a", "t", at("12:10"), at("12:10"), 1.0, 1, 1.0, 1.0, 1.0, 1.0, 0, 0, name) for name in ("ovens", "fridges")),
-    ]
-    windows = spark.createDataFrame(rows, f"{AGGREGATES}, group STRING")
-    found = rows_of(vectors_alike(windows, [ovens, fridges], vector, METRICS).orderBy("group", "window_end"))
-    assert [(row.group, row.entity, row.window_end, row.vector) for row in found] == [
-        ("fridges", "a", at("12:10"), [1.0, None]),
-        ("ovens", "a", at("12:00"), [None, 5.0]),
-        ("ovens", "a", at("12:10"), [1.0, 5.0]),
-    ]
