@@ -18,9 +18,7 @@ from orchestration.flows import Flow, Job, gold_amendments, quarantine_retry, st
 from orchestration.former_sources import former, remember, shapes
 from orchestration.integrity.guards import refuse_damage, refuse_older_tables
 from orchestration.integrity.sealing import WITHOUT_SPARK, Sealing
-from orchestration.jobs import ledger, retry
-from orchestration.jobs.amendments import NAME as AMENDMENTS
-from orchestration.jobs.amendments import refuse_older
+from orchestration.jobs import amendments, ledger, retry
 from orchestration.lake import Lake
 from orchestration.progress import Progress
 from orchestration.quality import schedule, suites
@@ -29,7 +27,7 @@ from orchestration.registry import sync
 from orchestration.streaming import idle
 from orchestration.streaming.checkpoints import bind
 from orchestration.streaming.intake import Look, claim_settled, claims_folder
-from orchestration.streaming.queries import AVAILABLE_NOW, POLL_SECONDS, Gate, Queries, every, finish, report, run_out, started
+from orchestration.streaming.queries import AVAILABLE_NOW, POLL_SECONDS, Gate, Queries, every, finish, prepared, report, run_out, started
 from orchestration.streaming.reading import TICKS
 from orchestration.tables import ensure, ensure_rows
 from orchestration.upkeep import maintenance
@@ -44,10 +42,7 @@ def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop:
     run.prepare()
     if run.flows["bronze"]:
         _claim_patiently(lake, progress)
-    for flow in (*run.flows["bronze"], *run.flows["silver"]):
-        if not stop.is_set():
-            run_out(started(lake, [flow], AVAILABLE_NOW, run.gate), progress, run.gate)
-            run.seal()
+    run.take_in()
     account = Work(ledger.NAME, run.account)
     try:
         run.close_windows()
@@ -157,11 +152,11 @@ class Run:
             bind(lake, flow.name, flow.tables)
         for flow in self.flows["gold"]:
             stream = flow.name.removeprefix("gold.")
-            refuse_older(lake, stream, streams(lake)[stream])
+            amendments.refuse_older(lake, stream, streams(lake)[stream])
         refuse_older_tables(lake)
         self._sealing = Sealing(lake, names)
-        for source in shapes(lake.conf):
-            claims_folder(lake.conf.lake, source).mkdir(parents=True, exist_ok=True)
+        for folder in (claims_folder(lake.conf.lake, source) for source in shapes(lake.conf)):
+            folder.mkdir(parents=True, exist_ok=True)
         retry.finish(lake)
 
     def claim(self, queries: Queries) -> None:
@@ -174,6 +169,19 @@ class Run:
         if self.flows["bronze"] and is_time and (waited >= LONGEST_WAIT_SECONDS or not self.gate.is_ahead(queries)):
             self._claimed_at = now
             _claim(self._lake, self._progress)
+
+    def take_in(self) -> None:
+        """Bronze, then silver, each to the end of what waits; while one runs, the next is analyzed, which takes as long from cold."""
+        running: Queries = {}
+        for flow in (*self.flows["bronze"], *self.flows["silver"]):
+            try:
+                query = prepared(self._lake, flow, AVAILABLE_NOW, self.gate)
+            finally:
+                run_out(running, self._progress, self.gate)
+                self.seal()
+            running = {} if self.gate.stop.is_set() else {flow: query.start()}
+        run_out(running, self._progress, self.gate)
+        self.seal()
 
     def seal(self) -> None:
         """What was finished since the last time."""
@@ -224,9 +232,9 @@ class Run:
 
     def settle(self) -> None:
         """Amendments, then the snapshot."""
-        if AMENDMENTS in self._jobs:
+        if amendments.NAME in self._jobs:
             self.handover.let_late_through()
-        self._do(AMENDMENTS)
+        self._do(amendments.NAME)
         self._pin()
         self.handover.warn()
 

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from orchestration.flows import Flow
 from orchestration.lake import Lake
@@ -92,19 +93,22 @@ def every(seconds: float) -> dict[str, str]:
 
 def started(lake: Lake, flows: Sequence[Flow], trigger: Mapping[str, Any], gate: Gate) -> dict[Flow, StreamingQuery]:
     """A query for each flow."""
-    queries = {}
-    for key, value in SNAPSHOTS.items() if trigger == AVAILABLE_NOW else ():
-        lake.spark.conf.set(f"spark.sql.streaming.stateStore.{key}", value)
-    for flow in flows:
-        # A batch without data only moves the watermark: gold needs it to close windows, silver would only clear state earlier.
-        lake.spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", flow.layer == "gold")
-        lake.spark.conf.set("spark.sql.shuffle.partitions", shuffle_partitions(lake, flow.name))
-        # With names for their sources, these may come and go. Spark refuses names in a query that reads one source in several branches,
-        # as silver does for each payload shape.
-        lake.spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", flow.layer != "silver")
-        writer = flow.rows().writeStream.queryName(flow.name).foreachBatch(gate.guarded(flow, lake.checkpoint(flow.name) / "offsets"))
-        queries[flow] = writer.option("checkpointLocation", str(lake.checkpoint(flow.name))).trigger(**trigger).start()
-    return queries
+    return {flow: prepared(lake, flow, trigger, gate).start() for flow in flows}
+
+
+def prepared(lake: Lake, flow: Flow, trigger: Mapping[str, Any], gate: Gate) -> DataStreamWriter:
+    """A query that is analyzed and only has to be started, before another one is prepared: settings are those of the session."""
+    settings: dict[str, Any] = {f"stateStore.{key}": value for key, value in SNAPSHOTS.items()} if trigger == AVAILABLE_NOW else {}
+    # A batch without data only moves the watermark: gold needs it to close windows, silver would only clear state earlier.
+    settings["noDataMicroBatches.enabled"] = flow.layer == "gold"
+    # With names for their sources, these may come and go. Spark refuses names in a query that reads one source in several branches,
+    # as silver does for each payload shape.
+    settings["queryEvolution.enableSourceEvolution"] = flow.layer != "silver"
+    for key, value in settings.items():
+        lake.spark.conf.set(f"spark.sql.streaming.{key}", value)
+    lake.spark.conf.set("spark.sql.shuffle.partitions", shuffle_partitions(lake, flow.name))
+    writer = flow.rows().writeStream.queryName(flow.name).foreachBatch(gate.guarded(flow, lake.checkpoint(flow.name) / "offsets"))
+    return writer.option("checkpointLocation", str(lake.checkpoint(flow.name))).trigger(**trigger)
 
 
 def run_out(queries: Queries, progress: Progress, gate: Gate) -> None:
