@@ -16,7 +16,7 @@ LINE_FEED = b"\n"
 
 
 @dataclass(frozen=True)
-class Origin:
+class File:
     """What is true of all lines of a file. `header`: its first line, of a source with headers."""
 
     source: str
@@ -35,15 +35,15 @@ def lines(content: bytes) -> pa.BinaryArray:
     return pa.BinaryArray.from_buffers(pa.binary(), len(ends), [None, *map(pa.py_buffer, (offsets, content.replace(LINE_FEED, b"")))])
 
 
-def events(payloads: pa.BinaryArray, origin: Origin) -> pa.Table:
+def events(payloads: pa.BinaryArray, file: File) -> pa.Table:
     """Lines of one file to events still without identity; header lines are left out, also one that stands again further down."""
-    if origin.header is not None:
-        payloads = payloads.filter(pc.not_equal(payloads, pa.scalar(origin.header.encode(), pa.binary())))
+    if file.header is not None:
+        payloads = payloads.filter(pc.not_equal(payloads, pa.scalar(file.header.encode(), pa.binary())))
     same = {
-        "header": pa.scalar(origin.header, pa.string()),
-        "source": pa.scalar(origin.source),
-        "position": pa.scalar(origin.position),
-        "received_at": pa.scalar(origin.received_at, INSTANT),
+        "header": pa.scalar(file.header, pa.string()),
+        "source": pa.scalar(file.source),
+        "position": pa.scalar(file.position),
+        "received_at": pa.scalar(file.received_at, INSTANT),
     }
     return pa.table({"payload": payloads} | {name: pa.repeat(value, len(payloads)) for name, value in same.items()})
 

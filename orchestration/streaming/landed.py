@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake import ColumnProperties, WriterProperties
 
-from bronze.events import LINE_FEED, Origin, events, identified, lines
+from bronze.events import LINE_FEED, File, events, identified, lines
 from orchestration.streaming.offsets import NewFile
 
 PIECE_BYTES = 16 * 1024 * 1024
@@ -28,9 +28,9 @@ def rows(
         claim = Path(unquote(file.uri.removeprefix("file:").replace("///", "/")))
         _, _, *below = claim.relative_to(intake).parts
         header = first_line(claim) if file.source in with_header else None
-        origin = Origin(file.source, unquote("/".join(below)), instant(file.modified_ms), header)
+        landed = File(file.source, unquote("/".join(below)), instant(file.modified_ms), header)
         for piece in pieces(claim):
-            found = identified(events(lines(piece), origin), ingested_at, bronze_batch, count)
+            found = identified(events(lines(piece), landed), ingested_at, bronze_batch, count)
             count += len(found)
             yield found
 
