@@ -65,7 +65,7 @@ bubblewrap: ## the fence of the BI servers, a Debian package; installed where it
 
 .PHONY: test
 test: install bubblewrap ## all tests, file by file on two processes
-	$(PY) -m pytest --numprocesses=2 --dist=loadfile
+	$(PY) -m pytest --numprocesses=2 --dist=loadfile --durations=25 --durations-min=5
 
 .PHONY: slow
 slow: install bubblewrap ## the long ones of the tests, of which `make test` has shorter ones
