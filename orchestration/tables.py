@@ -116,11 +116,7 @@ def append(rows: DataFrame, table: Table, app_id: str, version: int, count: int 
 
 def append_rows(path: Path, rows: pa.Table, app_id: str, version: int) -> None:
     """Append a few rows once, without Spark."""
-    with committing(path) as table:
-        written = table.transaction_version(app_id)
-        if written is None or written < version:
-            properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
-            write_deltalake(table, rows, mode="append", commit_properties=properties)
+    _append_once(path, app_id, version, lambda table, once: write_deltalake(table, rows, mode="append", commit_properties=once))
 
 
 def append_pieces(
@@ -131,27 +127,29 @@ def append_pieces(
     Returns how many rows were appended.
     """
     count = 0
+
+    def write(table: DeltaTable, once: CommitProperties) -> None:
+        schema = pa.schema(table.schema().to_arrow())
+        first = next(pieces, schema.empty_table())
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            nonlocal count
+            for piece in chain([first], pieces):
+                count += len(piece)
+                yield from piece.select(schema.names).cast(schema).to_batches()
+
+        rows, how = pa.RecordBatchReader.from_batches(schema, batches()), properties(first)
+        write_deltalake(table, rows, mode="append", commit_properties=once, writer_properties=how, target_file_size=ANY_SIZE)
+
+    _append_once(path, app_id, version, write)
+    return count
+
+
+def _append_once(path: Path, app_id: str, version: int, write: Callable[[DeltaTable, CommitProperties], None]) -> None:
     with committing(path) as table:
         written = table.transaction_version(app_id)
         if written is None or written < version:
-            schema = pa.schema(table.schema().to_arrow())
-            first = next(pieces, schema.empty_table())
-
-            def batches() -> Iterator[pa.RecordBatch]:
-                nonlocal count
-                for piece in chain([first], pieces):
-                    count += len(piece)
-                    yield from piece.select(schema.names).cast(schema).to_batches()
-
-            write_deltalake(
-                table,
-                pa.RecordBatchReader.from_batches(schema, batches()),
-                mode="append",
-                commit_properties=CommitProperties(app_transactions=[Transaction(app_id, version)]),
-                writer_properties=properties(first),
-                target_file_size=ANY_SIZE,
-            )
-    return count
+            write(table, CommitProperties(app_transactions=[Transaction(app_id, version)]))
 
 
 def max_in_log(table: Table, column: str, version: int | None = None) -> Any:

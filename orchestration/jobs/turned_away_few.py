@@ -45,12 +45,7 @@ def placed(
     kinds = _judged(lake.interpreted(), knowledge, batches, others, accepted) if len(others) else {}
     duplicates = [kinds["duplicates"]] if "duplicates" in kinds else []
     if len(copies):
-        originals = copies.select(["bronze_batch", "kept_row"]).rename_columns(layer.OF_EVENT)
-        columns = ", ".join((*KEYS, "value", "source", "ingested_at", *layer.IDENTITY, "parts"))
-        found = pieces(lake, "silver.readings", f"select {columns} from rows where {batches.sql()}")
-        readings = pa.concat_tables(few.among(piece, layer.OF_EVENT, originals) for piece in found)
-        duplicates.append(few.duplicates_of(copies, readings))
-        kinds["duplicates"] = pa.concat_tables(duplicates, promote_options="permissive")
+        kinds["duplicates"] = pa.concat_tables([*duplicates, _duplicates_of(lake, batches, copies)], promote_options="permissive")
     counts: Counts = Counter()
     for kind, rows in kinds.items():
         if len(rows):
@@ -69,6 +64,13 @@ def _copies(lake: Lake, batches: Range, events: pa.Table, complete: pa.Table) ->
     found = pieces(lake, "bronze.events", f"select {columns} from rows where {batches.sql()}")
     alike = pa.concat_tables(piece.filter(pc.is_in(piece["payload"], known)) for piece in found)
     return few.copies(events, few.among(alike, layer.OF_EVENT, complete), by_name)
+
+
+def _duplicates_of(lake: Lake, batches: Range, copies: pa.Table) -> pa.Table:
+    originals = copies.select(["bronze_batch", "kept_row"]).rename_columns(layer.OF_EVENT)
+    columns = ", ".join((*KEYS, "value", "source", "ingested_at", *layer.IDENTITY, "parts"))
+    found = pieces(lake, "silver.readings", f"select {columns} from rows where {batches.sql()}")
+    return few.duplicates_of(copies, pa.concat_tables(few.among(piece, layer.OF_EVENT, originals) for piece in found))
 
 
 def _judged(

@@ -48,20 +48,20 @@ def read(this: Batch, closed: Sequence[Closed], rows: DataFrame) -> Few | None:
     return Few(now, pa.concat_tables(earlier))
 
 
-def append_all(this: Batch, closed: Sequence[Closed], few: Few) -> None:
+def append_all(this: Batch, closed: Sequence[Closed], known: Few) -> None:
     """Windows and vectors of all groups."""
     with ThreadPoolExecutor(this.lake.conf.engine.cores) as threads:
-        list(threads.map(partial(_append, this, few), closed))  # a list, so that an error of one is raised
+        list(threads.map(partial(_append, this, known), closed))  # a list, so that an error of one is raised
 
 
-def _append(this: Batch, few: Few, each: Closed) -> None:
+def _append(this: Batch, known: Few, each: Closed) -> None:
     """Windows of a group, then its vectors, which may be filled from earlier windows."""
     aggregates, of_vectors, _ = gold_tables(this.lake, each.group)
-    rows = few.now.filter(pc.field("group") == each.group.name).drop_columns("group")
+    rows = known.now.filter(pc.field("group") == each.group.name).drop_columns("group")
     append_rows(aggregates.path, rows, this.app_id(aggregates), this.number)
     crash.point(crash.Point.AGGREGATES_WRITTEN)
     if each.group.vector is not None:
-        made = few_vectors.vectors(few.of(each.group.name), each.group, each.group.vector, this.lake.conf.metrics)
+        made = few_vectors.vectors(known.of(each.group.name), each.group, each.group.vector, this.lake.conf.metrics)
         of_now = this.stamped_rows(made.filter(_ends_from(each.first_end)))
         append_rows(of_vectors.path, of_now, this.app_id(of_vectors), this.number)
 
