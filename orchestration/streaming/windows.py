@@ -26,9 +26,7 @@ def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, ba
         found = rows.groupBy("group").agg(F.count("*").alias("rows"), F.unix_seconds(F.min("window_end")).alias("first_end")).collect()
         by_name = {group.name: group for group in groups}
         closed = [Closed(by_name[name], count, first_end) for name, count, first_end in found]
-        if few := few_windows.read(this, closed, rows):
-            few_windows.append_all(this, closed, few)
-        else:
+        if not few_windows.append_all(this, closed, rows):
             for each in closed:
                 # One partition saves the vectors two shuffles, and every table small files.
                 _append(this, each, rows.where(F.col("group") == each.group.name).drop("group").coalesce(1))
