@@ -35,8 +35,12 @@ class Batch:
 
 @dataclass(frozen=True)
 class Closed:
-    """Windows of one group that a micro-batch closed. `first_end`: the least end, in seconds since 1970."""
+    """Windows of one group that a micro-batch closed.
+
+    `first_end`: the least end, in seconds since 1970; `name_bytes`: of the names of their devices, which may be of any length.
+    """
 
     group: Group
     count: int
     first_end: int
+    name_bytes: int

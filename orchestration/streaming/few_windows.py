@@ -23,8 +23,10 @@ from orchestration.streaming.closed import Batch, Closed
 from orchestration.streaming.writing import gold_tables
 from orchestration.tables import FEW, PLAIN, append_rows
 
-MOST = 1_000_000
-"""Windows that a batch closed, and as many earlier ones: some 500 bytes each (measured), for a moment."""
+MOST, MOST_NAME_BYTES = 1_000_000, 256 * 1024 * 1024
+"""Windows that a batch closed, and as many earlier ones: some 500 bytes each (measured), for a moment; and what the names of their devices
+may take: of a result larger than 1 GiB Spark makes an error.
+"""
 _LARGE = threading.Lock()
 """Held by the one stream whose windows are many: several side by side would fill the memory."""
 
@@ -49,9 +51,9 @@ def append_all(this: Batch, closed: Sequence[Closed], rows: DataFrame) -> bool:
 
     False, and nothing is written, where there are none, or more than a few, or earlier ones that only Spark can read.
     """
-    count = sum(each.count for each in closed)
+    count, name_bytes = sum(each.count for each in closed), sum(each.name_bytes for each in closed)
     with _LARGE if count > FEW else nullcontext():
-        known = _read(this, closed, rows) if 0 < count <= MOST else None
+        known = _read(this, closed, rows) if 0 < count <= MOST and name_bytes <= MOST_NAME_BYTES else None
         if known is not None:
             with ThreadPoolExecutor(this.lake.conf.engine.cores) as threads:
                 list(threads.map(partial(_append, this, known), closed))  # a list, so that an error of one is raised

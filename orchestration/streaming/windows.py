@@ -23,9 +23,9 @@ def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, ba
     rows = this.stamped(batch.where(F.col("device_id").isNotNull())).persist()
     try:
         # This also runs the query to its end. Most batches close nothing, and then nothing is written.
-        found = rows.groupBy("group").agg(F.count("*").alias("rows"), F.unix_seconds(F.min("window_end")).alias("first_end")).collect()
+        measures = F.count("*"), F.unix_seconds(F.min("window_end")), F.sum(F.octet_length("device_id"))
         by_name = {group.name: group for group in groups}
-        closed = [Closed(by_name[name], count, first_end) for name, count, first_end in found]
+        closed = [Closed(by_name[name], *measured) for name, *measured in rows.groupBy("group").agg(*measures).collect()]
         if not few_windows.append_all(this, closed, rows):
             for each in closed:
                 # One partition saves the vectors two shuffles, and every table small files.

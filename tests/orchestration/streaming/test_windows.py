@@ -47,7 +47,7 @@ def test_windows_written_without_spark_are_those_that_spark_writes_also_where_th
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = content(brought_in(tmp_path / "few", spark))
-    monkeypatch.setattr(few_windows, "MOST", 0)
+    monkeypatch.setattr(few_windows, "MOST_NAME_BYTES", 0)
     monkeypatch.setattr(amendments, "FEW", 0)
     assert few == content(brought_in(tmp_path / "many", spark))
     assert few["counted_vectors"] == []
