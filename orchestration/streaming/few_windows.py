@@ -49,7 +49,7 @@ class Few:
 def append_all(this: Batch, closed: Sequence[Closed], rows: DataFrame) -> bool:
     """Windows and vectors of all groups.
 
-    False, and nothing is written, where there are none, or more than a few, or earlier ones that only Spark can read.
+    False, and nothing is written, where there are none, or more than the bounds above, or earlier ones that only Spark can read.
     """
     count, name_bytes = sum(each.count for each in closed), sum(each.name_bytes for each in closed)
     with _LARGE if count > FEW else nullcontext():
@@ -61,14 +61,19 @@ def append_all(this: Batch, closed: Sequence[Closed], rows: DataFrame) -> bool:
 
 
 def _read(this: Batch, closed: Sequence[Closed], rows: DataFrame) -> Few | None:
-    now, earlier, left = rows.toArrow(), [], MOST
+    """Earlier ones first: where only Spark can read these, it need not hand over the others."""
+    earlier, left = [], MOST
     for each in closed:
-        found = _earlier(this, each, left, now.schema)
+        if each.group.vector is None or not each.group.vector.max_fill_seconds:
+            continue
+        found = _earlier(this, each, each.group.vector.max_fill_seconds, left)
         if found is None or len(found) > left:
             return None
         earlier.append(found)
         left -= len(found)
-    return Few(now, pa.concat_tables(earlier))
+    now = rows.toArrow()
+    alike = (found.select(now.schema.names).cast(now.schema) for found in earlier)
+    return Few(now, pa.concat_tables([now.schema.empty_table(), *alike]))
 
 
 def _append(this: Batch, known: Few, each: Closed) -> None:
@@ -83,18 +88,15 @@ def _append(this: Batch, known: Few, each: Closed) -> None:
         append_rows(of_vectors.path, of_now, this.app_id(of_vectors), this.number)
 
 
-def _earlier(this: Batch, each: Closed, most: int, schema: pa.Schema) -> pa.Table | None:
-    """One more than `most` tells that there are more."""
-    fill_seconds = each.group.vector.max_fill_seconds if each.group.vector else 0
-    if not fill_seconds:
-        return schema.empty_table()
+def _earlier(this: Batch, each: Closed, fill_seconds: int, most: int) -> pa.Table | None:
+    """None where only Spark can read them. One more than `most` tells that there are more."""
     table = DeltaTable(gold_tables(this.lake, each.group)[0].path)
     if table.protocol().min_reader_version > PLAIN:
         return None
     # Without the rows of this batch, which a repeated batch finds in the table already.
     may_fill = _ends_from(each.first_end - fill_seconds) & (pc.field("gold_batch") < this.number)
     found = table.to_pyarrow_dataset().head(most + 1, filter=may_fill)
-    return found.append_column("group", pa.repeat(each.group.name, len(found))).select(schema.names).cast(schema)
+    return found.append_column("group", pa.repeat(each.group.name, len(found)))
 
 
 def _ends_from(seconds: int) -> pc.Expression:
