@@ -1,4 +1,4 @@
-"""Bronze tables, as DDL: what Spark creates, writes and checks against."""
+"""Bronze tables, as Spark's DDL: what they are made of and checked against."""
 
 EVENTS = """
   payload BINARY COMMENT 'the message as it came, byte for byte, without its line end',

@@ -1,4 +1,4 @@
-"""Vectors of a few windows, as gold/vectors.py has them of any number, in Arrow: Spark would plan for nearly all of the time.
+"""Vectors of windows that fit in memory, as gold/vectors.py has them of any number, in Arrow: Spark would plan for nearly all of the time.
 
 Pure. The rows are the same; a test compares them.
 """

@@ -1,4 +1,4 @@
-"""Silver tables, as DDL: what Spark creates, writes and checks against."""
+"""Silver tables, as Spark's DDL: what they are made of and checked against."""
 
 READINGS = """
   device_id STRING COMMENT 'as the source names it',

@@ -30,11 +30,9 @@ SETTINGS = {
     "spark.databricks.delta.delta.log.cacheSize": "100",
     # Folders of claims are listed by the driver: on a disk of this machine a job for it costs more than the listing.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
-    # Small row groups let all cores read a file of one bronze batch (measured: one core did, with the default of 128 MB).
+    # Small row groups let all cores read one file (measured: one core did, with the default of 128 MB).
     "spark.hadoop.parquet.block.size": str(16 * 1024 * 1024),
-    # A batch has a day or two of partitions: with a file open for each, Spark need not sort the rows (and hold a copy of each payload).
-    "spark.sql.maxConcurrentOutputFileWriters": "8",
-    # No two payloads are alike: looking for repeats costs a fifth of writing them.
+    # No two payloads (of quarantine) are alike: looking for repeats costs a fifth of writing them.
     "spark.hadoop.parquet.enable.dictionary#payload": "false",
     # The default, INT96, counts nanoseconds: readers other than Spark break on an instant before 1677 or after 2262.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

@@ -85,7 +85,10 @@ def flows_of(lake: Lake, plan: Plan) -> list[Flow | Job]:
 
 
 def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
-    """The next generation, as far as the newest snapshot, with streams that can go on from there. Returns a lake that works on it."""
+    """The next generation: gold as far as the newest snapshot, silver as far as the ledger has come, and streams that go on from there.
+
+    Returns a lake that works on it.
+    """
     if waiting := generations.proposed(lake.conf.lake):
         raise TidemarkError(f"generation {waiting.generation} waits to serve: let it first, with `tidemark run --once`.")
     snapshot = chosen(lake.conf.lake)
