@@ -1,15 +1,13 @@
 """Tables of a lake: where they are, how they are made, and the one way to append to them."""
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
@@ -23,7 +21,6 @@ from orchestration.generations import Generation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
 FEW = 100_000
-ANY_SIZE = 2**62
 PLAIN = 1
 """The reader version of tables without deletion vectors and renamed columns: their rows are what their files hold."""
 OF_LOG = {"delta.enableExpiredLogCleanup": "false", "delta.checkpointInterval": "10"}
@@ -118,40 +115,11 @@ def append(rows: DataFrame, table: Table, app_id: str, version: int, count: int 
 
 def append_rows(path: Path, rows: pa.Table, app_id: str, version: int) -> None:
     """Append a few rows once, without Spark."""
-    _append_once(path, app_id, version, lambda table, once: write_deltalake(table, rows, mode="append", commit_properties=once))
-
-
-def append_pieces(
-    path: Path, pieces: Iterator[pa.Table], app_id: str, version: int, properties: Callable[[pa.Table], WriterProperties]
-) -> int:
-    """Append rows that need not fit in memory once, as one file, without Spark; `properties`, by the first piece: how it is written.
-
-    Returns how many rows were appended.
-    """
-    count = 0
-
-    def write(table: DeltaTable, once: CommitProperties) -> None:
-        schema = pa.schema(table.schema().to_arrow())
-        first = next(pieces, schema.empty_table())
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            nonlocal count
-            for piece in chain([first], pieces):
-                count += len(piece)
-                yield from piece.select(schema.names).cast(schema).to_batches()
-
-        rows, how = pa.RecordBatchReader.from_batches(schema, batches()), properties(first)
-        write_deltalake(table, rows, mode="append", commit_properties=once, writer_properties=how, target_file_size=ANY_SIZE)
-
-    _append_once(path, app_id, version, write)
-    return count
-
-
-def _append_once(path: Path, app_id: str, version: int, write: Callable[[DeltaTable, CommitProperties], None]) -> None:
     with committing(path) as table:
         written = table.transaction_version(app_id)
         if written is None or written < version:
-            write(table, CommitProperties(app_transactions=[Transaction(app_id, version)]))
+            once = CommitProperties(app_transactions=[Transaction(app_id, version)])
+            write_deltalake(table, rows, mode="append", commit_properties=once)
 
 
 def max_in_log(table: Table, column: str, version: int | None = None) -> Any:

@@ -8,12 +8,11 @@ from typing import BinaryIO
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import ColumnProperties, WriterProperties
 
 from bronze.events import LINE_FEED, File, events, identified, lines
 from orchestration.streaming.offsets import NewFile
 
-PIECE_BYTES = 16 * 1024 * 1024
+PIECE_BYTES, PIECE_ROWS = 16 * 1024 * 1024, 250_000
 LONGEST_HEADER = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SINCE_1970 = datetime(1970, 1, 1, tzinfo=UTC)
@@ -23,16 +22,19 @@ def rows(
     files: Iterable[NewFile], intake: Path, with_header: Sequence[str], ingested_at: datetime, bronze_batch: int
 ) -> Iterator[pa.Table]:
     """Identified events of claims below the folder `intake`; `with_header`: the sources whose files begin with a header."""
-    count = 0
-    for file in files:
-        claim = Path(unquote(file.uri.removeprefix("file:").replace("///", "/")))
-        _, _, *below = claim.relative_to(intake).parts
-        header = first_line(claim) if file.source in with_header else None
-        landed = File(file.source, unquote("/".join(below)), instant(file.modified_ms), header)
-        for piece in pieces(claim):
-            found = identified(events(lines(piece), landed), ingested_at, bronze_batch, count)
-            count += len(found)
-            yield found
+    waiting: list[pa.Table] = []
+    count, fullness = 0, 0.0
+    for found in _landed(files, intake, with_header):
+        piece = identified(found, ingested_at, bronze_batch, count)
+        weight = len(piece) / PIECE_ROWS + piece.nbytes / PIECE_BYTES
+        # Events of small files together: each table that is handed over becomes a row group, and a file has 32,767 at most.
+        if waiting and fullness + weight > 1:
+            yield pa.concat_tables(waiting)
+            waiting, fullness = [], 0.0
+        waiting.append(piece)
+        count, fullness = count + len(piece), fullness + weight
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def pieces(file: Path, length: int = PIECE_BYTES) -> Iterator[bytes]:
@@ -57,20 +59,21 @@ def first_line(file: Path) -> str | None:
     return line.decode("utf-8-sig", errors="replace") or None
 
 
-def properties(first: pa.Table) -> WriterProperties:
-    """How a table that begins with these events is written.
-
-    In small row groups, as both cores read one file (measured: one did, with a default of 1,000,000 rows); and no two payloads are alike,
-    so that looking for repeats is in vain.
-    """
-    a_group = PIECE_BYTES * len(first) // max(1, first["payload"].nbytes)
-    of_payload = ColumnProperties(dictionary_enabled=False)
-    return WriterProperties(compression="SNAPPY", max_row_group_size=max(1, a_group), column_properties={"payload": of_payload})
-
-
 def instant(milliseconds: int) -> datetime:
     """Since 1970, as Hadoop and Spark note times."""
     return SINCE_1970 + timedelta(milliseconds=milliseconds)
+
+
+def _landed(files: Iterable[NewFile], intake: Path, with_header: Sequence[str]) -> Iterator[pa.Table]:
+    for file in files:
+        claim = Path(unquote(file.uri.removeprefix("file:").replace("///", "/")))
+        _, _, *below = claim.relative_to(intake).parts
+        header = first_line(claim) if file.source in with_header else None
+        landed = File(file.source, unquote("/".join(below)), instant(file.modified_ms), header)
+        for piece in pieces(claim):
+            payloads = lines(piece)
+            for first in range(0, len(payloads), PIECE_ROWS):
+                yield events(payloads[first : first + PIECE_ROWS], landed)
 
 
 def _opened(file: Path) -> BinaryIO:

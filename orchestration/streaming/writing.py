@@ -14,13 +14,14 @@ from gold.spec import Group
 from orchestration import crash
 from orchestration.former_sources import shapes
 from orchestration.lake import Lake
+from orchestration.one_file import append_pieces
 from orchestration.streaming import landed
 from orchestration.streaming.amount import is_little_read
 from orchestration.streaming.checkpoints import THE_BEGINNING, first_bronze_batch, start_of
 from orchestration.streaming.intake import INTAKE
 from orchestration.streaming.offsets import files, offsets
 from orchestration.streaming.reach import watermark_ms
-from orchestration.tables import Table, append, append_pieces, append_rows, max_in_log
+from orchestration.tables import Table, append, append_rows, max_in_log
 from silver.retry import without_keys_of
 
 
@@ -31,7 +32,7 @@ def events(lake: Lake, table: Table, _: DataFrame, batch_id: int) -> int:
     checkpoint = lake.checkpoint(table.name)
     begun_at = landed.instant(offsets(checkpoint, batch_id).begun_ms)
     pieces = landed.rows(files(checkpoint, batch_id), lake.conf.lake / INTAKE, with_header, begun_at, bronze_batch)
-    count = append_pieces(table.path, pieces, lake.app_id(table.name, table.name), bronze_batch, landed.properties)
+    count = append_pieces(table, pieces, lake.app_id(table.name, table.name), bronze_batch, unlike="payload")
     crash.point(crash.Point.EVENTS_WRITTEN)
     return count
 

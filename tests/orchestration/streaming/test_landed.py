@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Source
+from orchestration.streaming import landed
 from orchestration.streaming.intake import INTAKE, claim_settled
 from orchestration.streaming.landed import BYTE_ORDER_MARK, first_line, pieces, rows
 from orchestration.streaming.offsets import NewFile
@@ -52,6 +53,21 @@ def test_the_first_line_of_a_file_is_its_header(tmp_path: Path, content: bytes, 
     file = tmp_path / "a.csv"
     file.write_bytes(content)
     assert first_line(file) == header
+
+
+def test_events_of_small_files_come_together_and_long_or_many_ones_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row group each; a header alone, or a long line at the beginning, says nothing of those behind it."""
+    monkeypatch.setattr(landed, "PIECE_BYTES", 50_000)
+    monkeypatch.setattr(landed, "PIECE_ROWS", 100)
+    folder = tmp_path / INTAKE / "plant" / "version"
+    folder.mkdir(parents=True)
+    contents = [b"header\n", *([b"header\n1\n"] * 150), b"header\n" + b"x" * 60_000 + b"\n2\n", b"header\n" + b"\n" * 250]
+    files = [folder / f"{n:03d}.csv" for n in range(len(contents))]
+    for file, content in zip(files, contents, strict=True):
+        file.write_bytes(content)
+    found = list(rows((NewFile("plant", file.as_uri(), 0) for file in files), tmp_path / INTAKE, ["plant"], INGESTED_AT, 0))
+    assert (len(found), max(map(len, found))) == (6, 100)
+    assert [row for piece in found for row in piece["bronze_row"].to_pylist()] == list(range(402))
 
 
 @pytest.mark.parametrize("lake", ["lake", "a lake", "Anlage süd", "a+b & c", "50%"])

@@ -1,0 +1,66 @@
+"""Pieces become one file of a table, each once, as Spark and delta-rs would have written it."""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from bronze.events import INSTANT, File, events, identified, lines
+from orchestration.one_file import append_pieces
+from orchestration.tables import Table, ensure
+
+AT = datetime(2026, 11, 24, 11, 18, 48, 972_426, UTC)
+FILE = File("plant", "a.json", AT)
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> Table:
+    """An empty bronze.events."""
+    from bronze.schema import EVENTS, EVENTS_PARTITION
+
+    made = Table("bronze.events", tmp_path / "events", EVENTS, ("ingested_at", "bronze_batch", "bronze_row"), EVENTS_PARTITION)
+    ensure(made)
+    return made
+
+
+def piece(content: bytes, first_row: int = 0, bronze_batch: int = 7) -> pa.Table:
+    return identified(events(lines(content), FILE), AT, bronze_batch, first_row)
+
+
+def test_rows_and_what_the_log_says_of_them_are_the_same_to_spark_and_to_delta_rs(spark: SparkSession, table: Table) -> None:
+    pieces = [piece(b""), piece(b"a\n\xff\x00"), piece(b""), piece(b"c", first_row=2)]
+    assert append_pieces(table, iter(pieces), "app", 7, unlike="payload") == 3
+    rows = spark.read.format("delta").load(str(table.path)).orderBy("bronze_row").toArrow()
+    assert rows["payload"].to_pylist() == [b"a", b"\xff\x00", b"c"]
+    assert rows["ingested_at"].cast(INSTANT).unique().to_pylist() == [AT]
+    assert rows["ingested_on"].unique().to_pylist() == [date(2026, 11, 24)]
+    (file,) = pa.table(DeltaTable(table.path).get_add_actions(flatten=True)).to_pylist()
+    told = ("num_records", "min.ingested_at", "max.ingested_at", "min.bronze_row", "max.bronze_row", "max.bronze_batch")
+    assert [file[name] for name in told] == [3, AT, AT, 0, 2, 7]
+    assert spark.sql(f"select * from delta.`{table.path}` where bronze_row = 2 and ingested_at = timestamp'{AT.isoformat()}'").count() == 1
+    assert pq.read_metadata(table.path / file["path"]).num_row_groups == 2
+
+
+def test_a_repeat_appends_nothing_and_a_batch_without_rows_counts_as_written(table: Table) -> None:
+    appended = [
+        append_pieces(table, iter([piece(content)]), "app", batch, unlike="payload") for batch, content in ((0, b"a"), (0, b"a"), (1, b""))
+    ]
+    assert appended == [1, 0, 0]
+    known = DeltaTable(table.path)
+    assert (known.transaction_version("app"), len(known.to_pyarrow_table())) == (1, 1)
+
+
+def test_what_cannot_be_finished_leaves_neither_rows_nor_a_file(table: Table) -> None:
+    def breaking() -> Iterator[pa.Table]:
+        yield piece(b"a")
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        append_pieces(table, breaking(), "app", 0, unlike="payload")
+    assert list(table.path.rglob("*.parquet")) == []
+    assert DeltaTable(table.path).transaction_version("app") is None
