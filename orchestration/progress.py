@@ -35,7 +35,7 @@ class Progress:
         self._seen: dict[str, int] = {}
         self._rows: dict[str, int] = dict.fromkeys(flows, 0)
         self._last_rows_at: dict[str, float] = {}
-        self._damaged: set[Path] = set()
+        self._refused: set[Path] = set()
 
     def __enter__(self) -> "Progress":
         self._bars.start()
@@ -78,10 +78,10 @@ class Progress:
         self._bars.update(self._tasks[flow], total=1, completed=1)
 
     def looked(self, look: Look) -> None:
-        """Say once of every damaged file that it is left where it is."""
-        for file in set(look.damaged) - self._damaged:
-            self._damaged.add(file)
-            self._say("file left out", file=str(file), reason="it is not a whole gzip file; it is read once it has been replaced")
+        """Say once of every file that cannot be read that it is left where it is."""
+        for file in look.refused.keys() - self._refused:
+            self._refused.add(file)
+            self._say("file left out", file=str(file), reason=f"{look.refused[file]}; it is read once it has been replaced")
 
     def left_out(self, files: Sequence[Path]) -> None:
         """Files that are still being written."""

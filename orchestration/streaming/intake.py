@@ -1,8 +1,8 @@
 """Intake of landing folders: only whole files are read, and each version of a file once.
 
 A file counts as whole when it has not changed for `settle_seconds` (and, if gzip, unpacks to its end). It is then claimed by a
-hard link below the lake, so that its bytes stay ours when the producer deletes it; links are read, never the landing
-folder. A file that changes after it was claimed is claimed again as a new version and read again from its start: what
+hard link below the lake (on another disk by a copy), so that its bytes stay ours when the producer deletes it; claims are read, never
+the landing folder. A file that changes after it was claimed is claimed again as a new version and read again from its start: what
 was there before arrives a second time, and silver drops duplicates.
 """
 
@@ -10,15 +10,20 @@ import fnmatch
 import gzip
 import os
 import re
+import shutil
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import quote
 
 from orchestration.conf.model import Source
 
 INTAKE = "intake"
+LONGEST_LINE = 1 << 30
+"""In bytes. Arrow, Parquet and Spark hold less than two of these in one value, and no machine of ours in one row."""
 REFUSED_BY_HADOOP = re.compile(r"[:%+\\*?\[\]{}^\x00-\x1f\ud800-\udfff]")
 
 
@@ -29,7 +34,8 @@ class Look:
     claimed: int = 0
     claimed_bytes: int = 0
     unsettled: list[Path] = field(default_factory=list)
-    damaged: list[Path] = field(default_factory=list)
+    refused: dict[Path, str] = field(default_factory=dict)
+    """With the reason."""
 
 
 def claims_folder(lake: Path, source: str) -> Path:
@@ -56,10 +62,9 @@ def claim_settled(source: Source, lake: Path, now: float, former: Sequence[str] 
             continue
         if now - stat.st_mtime < source.settle_seconds:
             look.unsettled.append(file)
-        elif file.suffix == ".gz" and not _unpacks(file):
-            look.damaged.append(file)
-        else:
-            _link(file, claim)
+        elif why := _trouble(file, stat.st_size, stat.st_ctime_ns):
+            look.refused[file] = why
+        elif _claim(file, claim):
             look.claimed += 1
             look.claimed_bytes += stat.st_size
     return look
@@ -83,23 +88,48 @@ def _is(file: Path, claim: Path) -> bool:
     return claim.exists() and claim.samefile(file)
 
 
-def _unpacks(file: Path) -> bool:
-    """A cut gzip file would end the query."""
+@lru_cache(maxsize=1000)
+def _trouble(file: Path, size: int, changed_ns: int) -> str | None:
+    """Why a file in this state would end the query, if it would."""
+    is_packed = file.suffix == ".gz"
+    if not is_packed and size <= LONGEST_LINE:
+        return None
     try:
-        with gzip.open(file) as stream:
-            while stream.read(1 << 20):
-                pass
+        with gzip.open(file) if is_packed else file.open("rb") as stream:
+            return f"it has a line of more than {LONGEST_LINE} bytes" if _has_long_line(stream) else None
     except (EOFError, OSError, zlib.error):
+        return "it is not a whole gzip file" if is_packed else "it cannot be read"
+
+
+def _has_long_line(stream: BinaryIO | gzip.GzipFile) -> bool:
+    length = 0
+    while block := stream.read(1 << 20):
+        first = block.find(b"\n")
+        if length + (len(block) if first < 0 else first) > LONGEST_LINE:
+            return True
+        length = length + len(block) if first < 0 else len(block) - 1 - block.rfind(b"\n")
+    return False
+
+
+def _claim(file: Path, claim: Path) -> bool:
+    """By a hard link; by a copy where the landing folder is on another disk or not ours to link. False where the file is gone."""
+    claim.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(file.resolve(strict=True), claim)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
         return False
+    except OSError:
+        return _copied(file, claim)
     return True
 
 
-def _link(file: Path, claim: Path) -> None:
-    """A hard link; a symbolic one where the landing folder is on another disk or not ours to link."""
-    claim.parent.mkdir(parents=True, exist_ok=True)
+def _copied(file: Path, claim: Path) -> bool:
+    draft = claim.parent / ".draft"  # Spark reads no hidden file
     try:
-        os.link(file, claim)
-    except FileExistsError:
-        return
-    except OSError:
-        claim.symlink_to(file.resolve())
+        shutil.copy2(file, draft)
+    except FileNotFoundError:
+        return False
+    draft.rename(claim)
+    return True

@@ -1,10 +1,14 @@
 """Intake: which files are read, and when."""
 
+import errno
 import gzip
 import os
 from pathlib import Path
 
+import pytest
+
 from orchestration.conf.model import Source
+from orchestration.streaming import intake
 from orchestration.streaming.intake import claim_settled, claims_folder
 from tests.lakes import SHAPE
 
@@ -67,7 +71,7 @@ def test_a_cut_gzip_file_is_left_out_until_it_is_whole(tmp_path: Path) -> None:
     plant = source(tmp_path)
     whole = gzip.compress(b"1\n" * 1000)
     cut = write(plant.path / "a.json.gz", whole[:-9], age=9)
-    assert claim_settled(plant, tmp_path, NOW).damaged == [cut]
+    assert claim_settled(plant, tmp_path, NOW).refused == {cut: "it is not a whole gzip file"}
     write(cut, whole, age=8)
     assert claim_settled(plant, tmp_path, NOW).claimed == 1
 
@@ -82,3 +86,52 @@ def test_a_file_that_a_former_source_claimed_is_not_claimed_again_under_another_
     other_folder = Source("hall", tmp_path / "other", SHAPE)  # the same name, time and length: another file all the same
     write(other_folder.path / "1.json", b"3\n", age=9)
     assert claim_settled(other_folder, tmp_path, NOW, former=["plant", "annex"]).claimed == 1
+
+
+@pytest.mark.parametrize("is_relative", [True, False])
+def test_of_a_link_the_file_that_it_leads_to_is_claimed_and_stays_ours(tmp_path: Path, is_relative: bool) -> None:
+    plant = source(tmp_path)
+    target = write(tmp_path / "data" / "a.json", b"1\n", age=9)
+    plant.path.mkdir()
+    (plant.path / "a.json").symlink_to(Path("../data/a.json") if is_relative else target)
+    (plant.path / "lost.json").symlink_to("nowhere")
+    assert claim_settled(plant, tmp_path, NOW).claimed == 1
+    target.unlink()
+    assert claimed(tmp_path) == [("a.json", b"1\n")]
+
+
+def test_a_file_that_goes_before_it_is_claimed_leaves_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant = source(tmp_path)
+    file = write(plant.path / "a.json", b"1\n", age=9)
+    monkeypatch.setattr(intake, "_trouble", lambda *_: file.unlink())
+    assert claim_settled(plant, tmp_path, NOW).claimed == 0
+    monkeypatch.undo()
+    write(file, b"1\n", age=9)
+    assert claim_settled(plant, tmp_path, NOW).claimed == 1
+
+
+def test_a_file_of_another_disk_which_is_mocked_is_copied_once_with_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "link", refused)
+    plant = source(tmp_path)
+    file = write(plant.path / "a.json", b"1\n", age=9)
+    assert [claim_settled(plant, tmp_path, NOW).claimed for _ in range(2)] == [1, 0]
+    file.unlink()
+    assert claimed(tmp_path) == [("a.json", b"1\n")]
+    (claim,) = claims_folder(tmp_path, "plant").glob("*/*")
+    assert claim.stat().st_mtime == NOW - 9
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+@pytest.mark.parametrize(("length", "refused"), [(3 << 20, []), ((3 << 20) + 1, ["it has a line of more than 3145728 bytes"])])
+def test_a_file_with_a_line_that_no_row_can_hold_is_left_out_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, length: int, refused: list[str]
+) -> None:
+    monkeypatch.setattr(intake, "LONGEST_LINE", 3 << 20)
+    plant = source(tmp_path)
+    content = b"1\n" + b"2" * length + b"\n3\n"
+    write(plant.path / name, gzip.compress(content) if name.endswith("gz") else content, age=9)
+    look = claim_settled(plant, tmp_path, NOW)
+    assert (look.claimed, [*look.refused.values()]) == (1 - len(refused), refused)
