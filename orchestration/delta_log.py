@@ -24,10 +24,16 @@ def commit(table: Path, version: int) -> tuple[list[int], datetime]:
 def added(table: Path, version: int) -> list[dict[str, Any]]:
     """What the log says of the files that a version adds, in its order; nothing where the log is gone."""
     file = log_of(table, version)
-    lines = file.read_text().splitlines() if file.exists() else []
+    # As bytes: text would be cut at U+2028 and its like too, which may stand in a value of the statistics.
+    lines = file.read_bytes().splitlines() if file.exists() else []
     return [action["add"] for line in lines if "add" in (action := json.loads(line))]
 
 
 def log_of(table: Path, version: int) -> Path:
     """The file of the log that tells of a version."""
     return table / LOG / f"{version:020d}.json"
+
+
+def is_draft(file: Path) -> bool:
+    """Whether delta-rs is still writing the file, which then gets its name: `<name>#1`. A kill leaves it for ever."""
+    return "#" in file.name

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
-from orchestration.delta_log import LOG
+from orchestration.delta_log import LOG, is_draft
 from orchestration.integrity.seals import Damage, Seal
 
 KEPT_BATCHES = 100
@@ -28,7 +28,7 @@ def damaged_log(table: Path) -> list[Damage]:
     seal = Seal(table)
     checkpoints = [number(file) for file in (table / LOG).glob("*.checkpoint*.parquet")]
     newest = max(checkpoints, default=-1)
-    log = (name for name in seal.marks if name.startswith(LOG))
+    log = (name for name in seal.marks if name.startswith(LOG) and not is_draft(Path(name)))
     sealed = [damage for damage in seal.damages(log) if damage.file.exists() or number(damage.file) >= newest]
     return [*sealed, *_misleading(table / LOG / "_last_checkpoint", checkpoints)]
 

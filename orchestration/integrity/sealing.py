@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from orchestration import generations, snapshots
-from orchestration.delta_log import LOG, added
+from orchestration.delta_log import LOG, added, is_draft
 from orchestration.integrity.damage import name_of, number, numbers
 from orchestration.integrity.seals import Seal
 from orchestration.jobs import ledger
@@ -75,7 +75,7 @@ def _is_of_state(file: Path, version: int) -> bool:
 
 def _seal_table(seal: Seal) -> None:
     """Log entries, and data files when a sealed entry adds them."""
-    entries = [file for file in (seal.folder / LOG).glob("[0-9]*") if f"{LOG}/{file.name}" not in seal.marks and file.is_file()]
+    entries = [file for file in (seal.folder / LOG).glob("[0-9]*") if f"{LOG}/{file.name}" not in seal.marks and not is_draft(file)]
     versions = {number(file) for file in entries if file.suffix == ".json"}
     files = (unquote(add["path"]) for version in sorted(versions) for add in added(seal.folder, version))
     seal.extend([*files, *(f"{LOG}/{file.name}" for file in entries)])

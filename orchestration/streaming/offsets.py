@@ -55,7 +55,7 @@ def files(checkpoint: Path, batch: int) -> list[NewFile]:
 def _logged(log: Path, number: int) -> Iterator[dict[str, Any]]:
     """Every tenth entry of a log of files holds all those before it too."""
     entry = log / str(number)
-    _, *lines = (entry if entry.exists() else log / f"{number}.compact").read_text().splitlines()
+    _, *lines = (entry if entry.exists() else log / f"{number}.compact").read_bytes().splitlines()
     return map(json.loads, lines)
 
 

@@ -69,7 +69,8 @@ def positions(lake: Path, table: DeltaTable) -> list[Position]:
 
 def removable_files(path: Path, needs: Needs, now: datetime) -> list[Path]:
     """Data files that nobody needs."""
-    on_disk = {str(file.relative_to(path)): file for file in path.rglob("*.parquet") if LOG not in file.relative_to(path).parts}
+    found = (file for file in path.rglob("[!.]*.parquet*") if LOG not in file.relative_to(path).parts)  # delta-rs drafts `*.parquet#1`
+    on_disk = {str(file.relative_to(path)): file for file in found}
     log = _log(path)  # after the listing, so that whatever was committed meanwhile is known
     newest = {unquote(name) for name in pa.table(DeltaTable(path).get_add_actions(flatten=True)).column("path").to_pylist()}
     return [file for name, file in on_disk.items() if name not in newest and not _is_needed(name, file, log, needs, now)]

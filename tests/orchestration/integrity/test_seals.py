@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from orchestration.conf.model import Conf
@@ -125,3 +126,26 @@ def test_of_a_table_log_entries_may_go_before_a_checkpoint_and_files_that_no_ver
     assert [len(damaged_files(path, since)) for since in (date(1970, 1, 1), today)] == [1, 0]
     file.unlink()
     assert damaged_files(path) == [Damage(file, "is gone")]
+
+
+def test_what_delta_rs_is_about_to_rename_is_not_sealed_and_not_missed_where_it_was(tmp_path: Path) -> None:
+    made = conf(tmp_path)
+    path = Lake(made).table_path("ops.ticks")
+    write_deltalake(path, pa.table({"n": [1]}), mode="append")
+    draft = path / "_delta_log" / f"{1:020d}.json#1"
+    draft.write_text("{")
+    Sealing(Lake(made), []).go_on()
+    assert f"_delta_log/{draft.name}" not in Seal(path).marks
+    Seal(path).extend([f"_delta_log/{draft.name}"])  # as versions before did
+    draft.unlink()
+    assert damaged_log(path) == []
+
+
+@pytest.mark.parametrize("name", ["oven\x85", "\u2028", "\u2029"])
+def test_a_name_with_a_line_end_of_unicode_in_the_statistics_is_no_line_end_of_the_log(tmp_path: Path, name: str) -> None:
+    made = conf(tmp_path)
+    path = Lake(made).table_path("ops.ticks")
+    write_deltalake(path, pa.table({"device_id": [name]}), mode="append")
+    Sealing(Lake(made), []).go_on()
+    assert [file for file in Seal(path).marks if file.endswith(".parquet")]
+    assert (damaged_log(path), damaged_files(path)) == ([], [])

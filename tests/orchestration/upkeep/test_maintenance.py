@@ -213,12 +213,13 @@ def test_the_ledger_bounds_its_ranges_in_compacted_files_too(made: Conf, monkeyp
 
 
 def test_a_file_that_no_commit_names_goes_after_a_day(made: Conf) -> None:
-    young, old = (made.lake / "silver/readings" / f"{name}.parquet" for name in ("young", "old"))
-    for file, age in ((young, 3600), (old, 2 * 86_400)):
+    names = ("young.parquet", "old.parquet", "old.parquet#1")
+    young, old, draft = (made.lake / "silver/readings" / name for name in names)
+    for file, age in ((young, 3600), (old, 2 * 86_400), (draft, 2 * 86_400)):
         file.write_bytes(b"half")
         os.utime(file, (NOW.timestamp() - age, NOW.timestamp() - age))
-    assert maintained(made, NOW)["silver.readings"]["removed"] == 1
-    assert (young.exists(), old.exists()) == (True, False)
+    assert maintained(made, NOW)["silver.readings"]["removed"] == 2
+    assert (young.exists(), old.exists(), draft.exists()) == (True, False, False)
 
 
 @pytest.mark.parametrize(("damage", "first"), [("none", 4), ("cut", 2), ("exchanged", 2)])
