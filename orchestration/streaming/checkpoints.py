@@ -49,8 +49,15 @@ def bind(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
         _refuse_older(lake, flow, int(binding["first_bronze_batch"]), written)
         return
     _refuse_missing(lake, flow, written)
-    newest = max_in_log(written[0], "bronze_batch") if flow.startswith("bronze.") else None
-    begin(lake, flow, written, THE_BEGINNING, 0 if newest is None else newest + 1)
+    begin(lake, flow, written, THE_BEGINNING, _next_bronze_batch(lake, flow, written[0]) if flow.startswith("bronze.") else 0)
+
+
+def _next_bronze_batch(lake: Lake, flow: str, events: Table) -> int:
+    """Behind every batch that was written, also one without rows: Delta would take the next of its number for a repeat."""
+    if not DeltaTable.is_deltatable(str(events.path)):
+        return 0
+    numbers = max_in_log(events, "bronze_batch"), DeltaTable(events.path).transaction_version(lake.app_id(flow, events.name))
+    return max((number for number in numbers if number is not None), default=-1) + 1
 
 
 def begin(lake: Lake, flow: str, written: tuple[Table, ...], start: Start, first_bronze_batch: int = 0) -> None:
