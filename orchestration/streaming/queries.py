@@ -35,9 +35,10 @@ class Gate:
     """What a micro-batch passes before it writes. `stop`: no batch begins any more."""
 
     def __init__(self, stop: threading.Event) -> None:
-        """Open. `counted`: rows of the batches of flows that count themselves, until they are told."""
+        """Open. `counted`: rows of batches of flows that count themselves, until they are told. `errors`: by flow, what ended its write."""
         self.stop = stop
         self.counted: dict[tuple[str, int], int] = {}
+        self.errors: dict[str, Exception] = {}
         self._begun: dict[str, tuple[Path, int]] = {}
         self._ahead, self._counting = 0, threading.Lock()
         self._writing = {flow: threading.Lock() for flow in CONTINUOUS}
@@ -55,8 +56,12 @@ class Gate:
                 raise StoppedError
             if flow.layer == "silver":
                 self._count(-1)
-            with self.hold(flow.name):
-                count = flow.write(batch, batch_id)
+            try:
+                with self.hold(flow.name):
+                    count = flow.write(batch, batch_id)
+            except Exception as error:
+                self.errors[flow.name] = error
+                raise
             if count is not None:
                 self.counted[flow.name, batch_id] = count
             if flow.layer == "bronze":
@@ -123,7 +128,7 @@ def report(queries: Queries, progress: Progress, gate: Gate) -> None:
     """Tell of batches that have ended; raise what ended a query."""
     for flow, query in queries.items():
         progress.update(flow.name, query, gate.counted)
-        _raise_if_broken(query, gate)
+        _raise_if_broken(flow, query, gate)
 
 
 def finish(queries: Queries, progress: Progress, gate: Gate) -> None:
@@ -138,7 +143,8 @@ def finish(queries: Queries, progress: Progress, gate: Gate) -> None:
     report(queries, progress, gate)
 
 
-def _raise_if_broken(query: StreamingQuery, gate: Gate) -> None:
+def _raise_if_broken(flow: Flow, query: StreamingQuery, gate: Gate) -> None:
+    """What went wrong in Python, where it did: Spark tells of that by a trace without the error."""
     broken: StreamingQueryException | None = query.exception()
     if broken is not None and not (gate.stop.is_set() and StoppedError.__name__ in str(broken)):
-        raise broken
+        raise gate.errors.get(flow.name, broken) from broken

@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from orchestration.flows import gold
 from orchestration.lake import Lake
+from orchestration.progress import Progress
 from orchestration.streaming.checkpoints import bind, newest_batch
-from orchestration.streaming.queries import AVAILABLE_NOW, Gate, started
+from orchestration.streaming.queries import AVAILABLE_NOW, Gate, finish, started
 from orchestration.tables import ensure
 from tests.lakes import conf, event, land, run
 from tests.rows import at
@@ -35,6 +36,8 @@ def test_a_query_that_repeats_a_batch_has_not_begun_before_it_knows_what_comes_a
     (broken,) = started(lake, [replace(flow, write=die)], AVAILABLE_NOW, gate).values()
     with pytest.raises(StreamingQueryException, match="killed"):
         broken.awaitTermination()
+    with pytest.raises(RuntimeError, match=r"^killed$"):  # what it was, and not Spark's trace of it
+        finish({flow: broken}, Progress([flow.name]), gate)
     assert newest_batch(offsets) == 0
 
     queries = started(lake, [flow], AVAILABLE_NOW, gate)
