@@ -46,12 +46,12 @@ def _check_features(name: str, group: Mapping[str, Any], members: list[str], dec
 
 
 def _problem_of_pair(feature: str, metrics: list[str], members: list[str], declared: Declared) -> str | None:
-    """Devices and metrics may hold dots: the reading counts in which both are known."""
+    """Devices and metrics may hold dots. Gold and verify take the longest metric, so there must be one way to read it alone."""
     pairs = [(feature[:at], feature[at + 1 :]) for at, character in enumerate(feature) if character == "."]
     of_metric = [(device_id, metric) for device_id, metric in pairs if metric in metrics]
+    if len(of_metric) > 1:
+        return "can be read as {} of {} and as {} of {}; rename one of them".format(*of_metric[0][::-1], *of_metric[1][::-1])
     known = [pair for pair in of_metric if not declared.lacks("devices", pair[0])]
-    if len(known) > 1:
-        return "can be read as {} of {} and as {} of {}; rename one of them".format(*known[0][::-1], *known[1][::-1])
     if known:
         is_member = declared.names["devices"] is None or known[0][0] in members
         return None if is_member else f"is of a device outside the group; add the group to {known[0][0]} in devices.yml"

@@ -1,5 +1,6 @@
 """Paths in conf: where the lake and the landing folders are, and that none lies inside another."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,9 @@ from typing import Any
 from orchestration.conf.document import Step
 from orchestration.conf.place import absolute
 from orchestration.conf.structure import Finding, where
+
+UNREADABLE = re.compile(r"[\[\]^|\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
+"""What delta-rs finds no table below: it takes paths for URLs."""
 
 
 def check_paths(folder: Path, lake: str | None, sources: Mapping[str, Any]) -> Iterator[tuple[str, Finding]]:
@@ -22,6 +26,8 @@ def check_paths(folder: Path, lake: str | None, sources: Mapping[str, Any]) -> I
         except ValueError as error:
             yield file, Finding(at, f"{where(at)} {error}")
             continue
+        if label == "the lake" and (found := UNREADABLE.search(str(path))):
+            yield file, Finding(at, f"{where(at)} has {found[0]!r} in its path, below which no table can be read; choose another folder")
         for other, taken in seen.items():
             if path == taken or path in taken.parents or taken in path.parents:
                 relation = "is" if path == taken else "lies inside" if taken in path.parents else "holds"

@@ -87,10 +87,14 @@ def test_neither_spark_nor_pandas_is_imported(arguments: list[str]) -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True).returncode == 0
 
 
-def test_every_mistake_of_a_feature_that_reads_two_ways_names_both(folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
+@pytest.mark.parametrize("other", ["", "  a: {groups: [twice]}\n"])
+def test_every_mistake_of_a_feature_that_reads_two_ways_names_both(
+    folder: Path, other: str, mistakes_after: Callable[..., list[str]]
+) -> None:
+    """Also where only one of the devices is known: gold goes by the names of metrics."""
     lines = mistakes_after(
         ("metrics", "metrics:\n", "metrics:\n  c: {aggregation: sum, step_seconds: 60}\n  b.c: {aggregation: sum, step_seconds: 60}\n"),
-        ("devices", "devices:\n", "devices:\n  a.b: {groups: [twice]}\n  a: {groups: [twice]}\n"),
+        ("devices", "devices:\n", "devices:\n  a.b: {groups: [twice]}\n" + other),
         ("groups", "groups:\n", "groups:\n  twice: {metrics: [c, b.c], vector: {entity: group, features: [a.b.c]}}\n"),
     )
     assert lines == [

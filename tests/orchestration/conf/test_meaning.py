@@ -99,6 +99,13 @@ CASES = [
         id="lake in a landing folder",
     ),
     pytest.param(
+        "pipeline",
+        "lake: ./lake",
+        "lake: ./[lake]",
+        "conf/pipeline.yml:7: lake has '[' in its path, below which no table can be read; choose another folder",
+        id="lake where delta-rs reads nothing",
+    ),
+    pytest.param(
         "sources",
         "path: ./landing",
         "path: lake/in",
