@@ -3,9 +3,9 @@
     landing folders -> bronze.events -> silver.readings -> gold.<group>_aggregates and gold.<group>_vectors
                                      -> silver.ledger: silver.quarantine, silver.late, silver.duplicates
 
-A flow is one streaming query that feeds one layer: `rows` is what the query computes, with functions of the layers
-(of bronze it only keeps account of files: they are read in `write`); `write` is what becomes of each micro-batch, safe to repeat. A job follows flows: each time, it does what they left to do
-since it ran last. Nothing else in the product wires tables to functions.
+A flow is one streaming query that feeds one layer: `rows` is what the query computes, with functions of the layers (of bronze it
+only keeps account of files: they are read in `write`); `write` is what becomes of each micro-batch, safe to repeat. A job follows
+flows: each time, it does what they left to do since it ran last. Nothing else in the product wires tables to functions.
 """
 
 from collections.abc import Callable, Iterable
