@@ -6,15 +6,20 @@ from datetime import UTC, datetime
 from deltalake import DeltaTable
 
 from orchestration import crash
+from orchestration.jobs import retry
 from orchestration.jobs.amendments import is_amended
 from orchestration.lake import Lake
 from orchestration.snapshot import Snapshot
 from orchestration.snapshots import chosen, pin
 from orchestration.streaming.reach import Reach, reach
+from orchestration.streaming.writing import is_half_done
 
 
 def take(lake: Lake, streams: Sequence[str], now: datetime) -> Snapshot | None:
-    """Pin the present cut, unless it is pinned already, or parts of the pipeline are behind others. Nothing may write gold meanwhile."""
+    """Pin the present cut, unless it is pinned already, or parts of the pipeline are half done, or behind others.
+
+    Nothing may write gold meanwhile.
+    """
     reaches = {stream: reached for stream in streams if (reached := reach(lake, stream)) is not None}
     bronze_batch = _prefix(lake, reaches) if len(reaches) == len(streams) else None
     if bronze_batch is None:
@@ -30,7 +35,10 @@ def take(lake: Lake, streams: Sequence[str], now: datetime) -> Snapshot | None:
 
 
 def _prefix(lake: Lake, reaches: Mapping[str, Reach]) -> int | None:
-    """The bronze batch at which everything is; None while something is behind, and before the first."""
+    """The bronze batch at which everything is; None while something is behind or half done, and before the first."""
+    # Versions would pin what a kill left: of gold a part of a batch, of silver rows that are in quarantine as well.
+    if retry.begun(lake) is not None or any(is_half_done(lake, stream) for stream in reaches):
+        return None
     if not all(is_amended(lake, stream, reached) for stream, reached in reaches.items()):
         return None
     prefixes = {reached.bronze_batch for reached in reaches.values()} | {reached.accounted_for for reached in reaches.values()}

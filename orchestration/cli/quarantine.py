@@ -72,7 +72,8 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
     """Judge events in quarantine again by the conf as it is now, and re-admit the measurements that are good, once.
 
     They go to silver.late, from where they are folded into gold under the next revision, or to silver.duplicates where another
-    measurement has their device, metric and event time. It writes the lake: no `tidemark run` may be at work (--dry-run may always).
+    measurement has their device, metric and event time. Where a run was killed, the next one may have to fold them in.
+    It writes the lake: no `tidemark run` may be at work (--dry-run may always).
     The registry counts as it was when the event was ingested: for a device that was unknown then, see the option --since of
     `tidemark devices load`.
 

@@ -26,7 +26,7 @@ from orchestration.jobs import amended_few
 from orchestration.lake import Lake
 from orchestration.streaming.checkpoints import newest_batch, way_out
 from orchestration.streaming.reach import Reach, closed_until_ms, reach, read_by
-from orchestration.streaming.writing import gold_tables, read_latest
+from orchestration.streaming.writing import gold_tables, is_half_done, read_latest
 from orchestration.tables import FEW, Table, append, append_rows, max_in_log
 
 NAME = "gold.amendments"
@@ -44,8 +44,13 @@ class Round:
 
 
 def amend_all(lake: Lake, streams: dict[str, list[Group]]) -> Iterator[int]:
-    """Rounds for each stream until it is where gold and the ledger are; yields the windows amended."""
+    """Rounds for each stream until it is where gold and the ledger are; yields the windows amended.
+
+    None for a stream that has to repeat a micro-batch: a round would take its windows for closed, and write the vectors that it will write.
+    """
     for stream, groups in streams.items():
+        if is_half_done(lake, stream):
+            continue
         # A round that a killed run began reaches as far as things were then.
         while (found := _begun(lake, stream) or _begin(lake, stream)) is not None:
             yield _amend(lake, stream, groups, found)

@@ -6,6 +6,7 @@ Delta itself refuses the second one. Without it, a crash between two tables doub
 
 from collections.abc import Sequence
 
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -17,7 +18,7 @@ from orchestration.lake import Lake
 from orchestration.one_file import append_pieces
 from orchestration.streaming import landed
 from orchestration.streaming.amount import is_little_read
-from orchestration.streaming.checkpoints import THE_BEGINNING, first_bronze_batch, start_of
+from orchestration.streaming.checkpoints import THE_BEGINNING, first_bronze_batch, newest_batch, start_of
 from orchestration.streaming.intake import INTAKE
 from orchestration.streaming.offsets import files, offsets
 from orchestration.streaming.reach import watermark_ms
@@ -56,6 +57,17 @@ def gold_tables(lake: Lake, group: Group) -> tuple[Table, Table, Table]:
     """Aggregates, vectors and late rows of a group."""
     aggregates, of_vectors, late = (lake.tables[f"gold.{group.name}_{kind}"] for kind in ("aggregates", "vectors", "late"))
     return aggregates, of_vectors, late
+
+
+def is_half_done(lake: Lake, stream: str) -> bool:
+    """Whether gold holds rows of a micro-batch that a kill ended; until the stream repeats it, the rest of it may be missing."""
+    flow = f"gold.{stream}"
+    finished, begun = (newest_batch(lake.checkpoint(flow) / log) for log in ("commits", "offsets"))
+    if begun <= finished:  # nearly always, and then no table is looked at
+        return False
+    written = [table for group in lake.conf.groups.values() if group.stream == stream for table in gold_tables(lake, group)[:2]]
+    batches = (DeltaTable(table.path).transaction_version(lake.app_id(flow, table.name)) for table in written)
+    return any(batch is not None and batch > finished for batch in batches)
 
 
 def read_latest(lake: Lake, table: Table, key: Sequence[str]) -> DataFrame:

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from orchestration import cuts
 from orchestration.conf.model import Conf, Source
 from orchestration.flows import flows, quarantine_retry
 from orchestration.generation.replay import REBUILT, build, finish, plan
@@ -26,10 +27,11 @@ from orchestration.progress import Progress
 from orchestration.proof import account
 from orchestration.proof.offences import offences
 from orchestration.runner import retry_quarantine
+from orchestration.snapshots import all_snapshots
 from orchestration.verify.check import verify
 from orchestration.verify.cut import latest_cut
 from silver.spec import Origin, Shape, Time
-from tests.lakes import METRICS, conf, event, land, latest, minutes, multiset, run, table
+from tests.lakes import KITCHEN, METRICS, conf, event, land, latest, minutes, multiset, run, table
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -115,6 +117,14 @@ def temperature(made: Conf, minute: int) -> list[float]:
     return [row["revision"], row["count"], row["sum"]]
 
 
+def replay(made: Conf, spark: SparkSession, group: str | None = None) -> None:
+    """`tidemark replay`."""
+    lake = Lake(made, spark)
+    wanted = plan(lake, group, None)
+    with Progress([*REBUILT, *(flow.name for flow in flows(lake))], Console(file=io.StringIO())) as progress:
+        finish(build(lake, wanted, progress), wanted, progress)
+
+
 def test_only_events_of_the_rule_and_source_that_were_asked_for_are_judged_again(mended: Conf, spark: SparkSession) -> None:
     before, lake = [table(mended, name) for name in CHANGED], Lake(mended, spark).interpreted()
     with quarantine_retry(lake, Chosen("value_is_in_range", "plant")) as foreseen:
@@ -133,7 +143,7 @@ def killed(mended: Conf, spark: SparkSession, tmp_path_factory: pytest.TempPathF
         retry.carry_out(lake, verdict)
     told = {row["source"]: [row[name] for name in retry.COLUMNS[1:]] for row in verdict.told}
     assert told == {"gateway": [3, 2, 1, 1, 0], "plant": [4, 2, 1, 1, 0]}
-    copies = [copied(mended, tmp_path_factory.mktemp("killed")) for _ in range(4)]
+    copies = [copied(mended, tmp_path_factory.mktemp("killed")) for _ in range(5)]
     retry.finish(Lake(copies[0], spark))
     return copies
 
@@ -153,6 +163,21 @@ def test_a_retry_that_is_killed_between_two_tables_is_finished_by_the_next_write
     for name in CHANGED:
         found, expected = table(made, name), table(undisturbed, name)
         assert multiset(found, found.columns.to_list()) == multiset(expected, expected.columns.to_list())
+
+
+def test_a_replay_pins_no_quarantine_that_a_killed_retry_left(killed: list[Conf], spark: SparkSession) -> None:
+    """What is re-admitted is late already; the group that is built anew has folded it in."""
+    made = replace(killed[4], groups={"kitchen": KITCHEN})
+    with killed_before(2):
+        retry.finish(Lake(made, spark))
+    before = all_snapshots(made.lake)
+    replay(made, spark, "kitchen")
+    assert all_snapshots(made.lake) == before
+    retry.finish(Lake(made, spark))
+    pinned = cuts.take(Lake(made), ["kitchen"], START)
+    assert pinned is not None
+    assert pinned.generation == 2
+    assert wrong(made) == []
 
 
 @pytest.fixture(scope="module")
@@ -194,10 +219,7 @@ def test_a_reading_that_comes_later_with_the_key_of_a_readmitted_row_is_its_dupl
 def test_a_replay_makes_readings_of_what_a_retry_readmitted_and_gold_stays(readmitted: Conf, spark: SparkSession) -> None:
     windows = "select device_id, metric, window_start, count, sum from gold.kitchen_aggregates order by all"
     before = Lake(readmitted, spark).sql(windows).collect()
-    lake = Lake(readmitted, spark)
-    everything = plan(lake, None, None)
-    with Progress([*REBUILT, *(flow.name for flow in flows(lake))], Console(file=io.StringIO())) as progress:
-        finish(build(lake, everything, progress), everything, progress)
+    replay(readmitted, spark)
     rebuilt = Lake(readmitted, spark)
     assert rebuilt.sql("select count(*) from silver.late where cause = 'retried'").collect()[0][0] == 0
     assert rebuilt.sql("select count(*) from silver.readings where value in (500, 1000)").collect()[0][0] == 3
