@@ -8,7 +8,10 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Conf
-from tests.lakes import conf, event, land, minutes, multiset, run, table
+from orchestration.lake import Lake
+from orchestration.streaming import amount
+from silver.spec import Shape
+from tests.lakes import SHAPE, conf, event, land, minutes, multiset, run, table
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 OF_THE_RUN = ["ingested_at", "ingested_on"]
@@ -56,6 +59,25 @@ def test_rows_do_not_depend_on_who_wrote_them(lakes: dict[str, Conf]) -> None:
         shared = [column for column in small.columns if column not in {*OF_THE_RUN, "position", "received_at"}]
         assert len(small) > 0, name
         assert multiset(small, shared) == multiset(none, shared), name
+
+
+@pytest.mark.parametrize(
+    ("most", "shape", "is_little"),
+    [
+        (66, SHAPE, True),
+        (62, SHAPE, False),
+        (132, replace(SHAPE, metrics={"temperature": "t", "power": "p"}), True),
+        (125, replace(SHAPE, metrics={"temperature": "t", "power": "p"}), False),
+        (1_000_000, replace(SHAPE, each="list"), True),
+        (800, replace(SHAPE, each="list"), False),  # 63 events of 75 bytes could hold more
+    ],
+)
+def test_a_batch_that_may_hold_many_readings_is_not_small(
+    most: int, shape: Shape, is_little: bool, lakes: dict[str, Conf], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = replace(lakes["small"], sources={"plant": replace(lakes["small"].sources["plant"], shape=shape)})
+    monkeypatch.setattr(amount, "MOST_READINGS", most)
+    assert amount.is_little_read(Lake(made), "silver.readings", "bronze.events", 0) == is_little
 
 
 def _writers(made: Conf, name: str) -> list[str]:
