@@ -67,6 +67,13 @@ def quarantine(broken: pa.Table, events: pa.Table) -> pa.Table:
     return _beside(broken, of_event.select(OF_QUARANTINED_EVENT))
 
 
+def quarantine_bytes(broken: pa.Table, events: pa.Table) -> int:
+    """How long the payloads and headers in it are: an event comes once for each measurement that is broken."""
+    length = pc.add(pc.binary_length(events["payload"]), pc.fill_null(pc.binary_length(events["header"]), 0))
+    of_events = events.select(OF_EVENT).append_column("length", length)
+    return pc.sum(broken.select(OF_EVENT).join(of_events, keys=OF_EVENT)["length"]).as_py() or 0
+
+
 def of_these_keys(kept: Iterable[pa.Table], rows: pa.Table) -> pa.Table:
     """Of `kept`, rows of KEY_AND_IDENTITY in any number of pieces, those that have the key of one of `rows`."""
     return pa.concat_tables([among(piece.select(KEY_AND_IDENTITY), KEYS, rows) for piece in kept])

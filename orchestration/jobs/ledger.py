@@ -95,13 +95,14 @@ def _account_for(lake: Lake, knowledge: Callable[[Lake], Knowledge], batches: Ra
     keys = layer.keys_not_yet_readings(events, accepted)
     if keys.num_rows:
         # What an account that did not end has written is compared by Spark.
-        few = None if is_begun else turned_away_few.read(lake, batches, keys)
+        placed, few = None, None if is_begun else turned_away_few.read(lake, batches, keys)
         if few is not None:
             append_one = partial(_append_few, lake, batches)
-            counts += turned_away_few.placed(lake, knowledge, batches, few, accepted=accepted, append=append_one)
-        else:
+            placed = turned_away_few.placed(lake, knowledge, batches, few, accepted=accepted, append=append_one)
+        if placed is None:
             here = lake.interpreted() if events.num_rows <= FEW else lake
-            counts += _placed(here, knowledge(here), batches, keys, is_begun=is_begun)
+            placed = _placed(here, knowledge(here), batches, keys, is_begun=is_begun)
+        counts += placed
     append_rows(lake.table_path(TABLE), count_rows(counts), lake.app_id(NAME, TABLE), batches.up_to)
     return _total(counts, "events")
 
@@ -125,7 +126,6 @@ def _placed(lake: Lake, knowledge: Knowledge, batches: Range, keys: pa.Table, *,
         turned_away = layer.turned_away(measurements)
         counts = counted({"quarantined": layer.broken(measurements), "turned away": turned_away})
         if _total(counts, "quarantined"):
-            # By Spark, however few: payloads may be long.
             _append(lake, batches, "silver.quarantine", layer.quarantine(measurements, events))
         if _total(counts, "turned away"):
             counts += _sort_out(lake, batches, turned_away)
@@ -146,8 +146,8 @@ def _sort_out(lake: Lake, batches: Range, turned_away: DataFrame) -> Counts:
         kinds = {"late": layer.late(beside), "duplicates": layer.duplicates(beside)}
         counts = counted(kinds)
         for kind, rows in kinds.items():
-            if count := _total(counts, kind):
-                _append(lake, batches, f"silver.{kind}", rows, count)
+            if _total(counts, kind):
+                _append(lake, batches, f"silver.{kind}", rows)
     finally:
         beside.unpersist()
     return counts
@@ -157,8 +157,9 @@ def _total(counts: Counts, kind: str) -> int:
     return sum(count for (counted, _, _), count in counts.items() if counted == kind)
 
 
-def _append(lake: Lake, batches: Range, name: str, rows: DataFrame, count: int | None = None) -> None:
-    append(rows.coalesce(1), lake.tables[name], lake.app_id(NAME, name), batches.up_to, count)
+def _append(lake: Lake, batches: Range, name: str, rows: DataFrame) -> None:
+    """By Spark, however few: payloads and names may be long."""
+    append(rows.coalesce(1), lake.tables[name], lake.app_id(NAME, name), batches.up_to)
     crash.point(crash.Point.LEDGER_TABLE_WRITTEN)
 
 

@@ -13,36 +13,50 @@ from orchestration.engine.session import from_arrow
 from orchestration.former_sources import shapes
 from orchestration.jobs.ranges import Counts, Knowledge, Range, pieces
 from orchestration.lake import Lake
+from orchestration.streaming.amount import MOST_READINGS, most_readings
 from orchestration.tables import FEW
 from silver import few
 from silver import ledger as layer
 from silver.readings import KEYS
 
 TABLES = {"quarantined": "silver.quarantine", "late": "silver.late", "duplicates": "silver.duplicates"}
+MOST_BYTES = 256 * 1024 * 1024
+"""Of originals of copies, and of what comes to quarantine, which has the whole payload beside each measurement that is broken: one of 1 MB
+with 10,000 of these is 10 GB.
+"""
 Append = Callable[[str, pa.Table], None]
 """Of a table of silver by its SQL name, and the rows that come to it."""
 
 
 def read(lake: Lake, batches: Range, keys: pa.Table) -> pa.Table | None:
-    """Events of these keys, rows of OF_EVENT; None where there are more than a few, or their payloads are long."""
+    """Events of these keys, rows of OF_EVENT.
+
+    None where they are more than a few, or their payloads and headers are long, or may hold many measurements.
+    """
     if len(keys) > FEW:
         return None
-    found, left = [], lake.conf.engine.small_batch_bytes
+    most = left = lake.conf.engine.small_batch_bytes
+    found = []
     for piece in pieces(lake, "bronze.events", f"select * from rows where {batches.sql()}"):
         found.append(few.among(piece, layer.OF_EVENT, keys))
-        left -= pc.sum(pc.binary_length(found[-1]["payload"])).as_py() or 0
+        left -= sum(pc.sum(pc.binary_length(found[-1][name])).as_py() or 0 for name in ("payload", "header"))
         if left < 0:
             return None
-    return pa.concat_tables(found)
+    return pa.concat_tables(found) if most_readings(lake, len(keys), most - left) <= MOST_READINGS else None
 
 
 def placed(
     lake: Lake, knowledge: Callable[[Lake], Knowledge], batches: Range, events: pa.Table, *, accepted: pa.Table, append: Append
-) -> Counts:
-    """To each measurement of these events what becomes of it; nothing for a table that gets nothing. `accepted`: readings of the range."""
+) -> Counts | None:
+    """To each measurement of these events what becomes of it; nothing for a table that gets nothing. `accepted`: readings of the range.
+
+    None, and nothing is appended, where that is too long.
+    """
     copies = _copies(lake, batches, events, layer.complete(accepted))
     others = few.among(events, layer.OF_EVENT, copies, "left anti")
     kinds = _judged(lake.interpreted(), knowledge, batches, others, accepted) if len(others) else {}
+    if kinds is None:
+        return None
     duplicates = [kinds["duplicates"]] if "duplicates" in kinds else []
     if len(copies):
         kinds["duplicates"] = pa.concat_tables([*duplicates, _duplicates_of(lake, batches, copies)], promote_options="permissive")
@@ -57,13 +71,18 @@ def placed(
 def _copies(lake: Lake, batches: Range, events: pa.Table, complete: pa.Table) -> pa.Table:
     """Those that came a second time, to the byte, as they do where a sender has heard no answer: nobody need judge them again.
 
-    `complete`: events whose every measurement is a reading.
+    `complete`: events whose every measurement is a reading. Copies of those that have no place in memory are judged.
     """
     by_name = [name for name, shape in shapes(lake.conf).items() if shape.is_read_by_name]
     known, columns = events["payload"].combine_chunks(), ", ".join((*layer.OF_EVENT, *few.CONTENT))
     found = pieces(lake, "bronze.events", f"select {columns} from rows where {batches.sql()}")
-    alike = pa.concat_tables(piece.filter(pc.is_in(piece["payload"], known)) for piece in found)
-    return few.copies(events, few.among(alike, layer.OF_EVENT, complete), by_name)
+    originals, left = [], MOST_BYTES
+    for piece in found:
+        originals.append(few.among(piece.filter(pc.is_in(piece["payload"], known)), layer.OF_EVENT, complete))
+        left -= originals[-1].nbytes
+        if left < 0:
+            break
+    return few.copies(events, pa.concat_tables(originals), by_name)
 
 
 def _duplicates_of(lake: Lake, batches: Range, copies: pa.Table) -> pa.Table:
@@ -75,9 +94,11 @@ def _duplicates_of(lake: Lake, batches: Range, copies: pa.Table) -> pa.Table:
 
 def _judged(
     lake: Lake, knowledge: Callable[[Lake], Knowledge], batches: Range, events: pa.Table, accepted: pa.Table
-) -> dict[str, pa.Table]:
+) -> dict[str, pa.Table] | None:
     judged = layer.judged(from_arrow(lake.spark, events), *knowledge(lake)).toArrow()
     broken, turned_away = few.broken_and_turned_away(few.not_among(judged, accepted))
+    if few.quarantine_bytes(broken, events) > MOST_BYTES:
+        return None
     kinds = {"quarantined": few.quarantine(broken, events)}
     if len(turned_away):
         kept = few.of_these_keys(_kept(lake, batches, turned_away), turned_away)

@@ -8,10 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from orchestration.conf.model import Source
+from orchestration.conf.model import Engine, Source
 from orchestration.jobs import turned_away_few
+from orchestration.jobs.ranges import Range
+from orchestration.lake import Lake
 from silver import few
 from silver.schema import DUPLICATES
 from silver.spec import Origin, Shape, Time
@@ -53,3 +56,30 @@ def test_copies_are_told_as_when_they_are_judged(spark: SparkSession, tmp_path: 
     assert known_by_their_bytes == accounted(spark, tmp_path / "judged")
     assert sum(known_by_their_bytes["duplicates"].values()) == 7
     assert judged == [3, 7]
+
+
+def test_what_is_too_long_for_memory_spark_sorts_out(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = accounted(spark, tmp_path / "short")
+    assert not any("Spark" in writer for writer in writers(tmp_path / "short"))
+    monkeypatch.setattr(turned_away_few, "MOST_BYTES", 0)
+    assert short == accounted(spark, tmp_path / "long")
+    assert any("Spark" in writer for writer in writers(tmp_path / "long"))
+
+
+def writers(folder: Path) -> list[str]:
+    return [
+        commit.get("engineInfo", "") for commit in DeltaTable(folder / "lake/silver/quarantine").history() if commit["operation"] == "WRITE"
+    ]
+
+
+@pytest.mark.parametrize(("most", "readings", "is_read"), [(114, 3, True), (113, 3, False), (114, 2, False)])
+def test_events_are_few_by_payloads_headers_and_what_they_may_hold(
+    most: int, readings: int, is_read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turned_away_few, "MOST_READINGS", readings)
+    lake = Lake(conf(tmp_path, engine=Engine(small_batch_bytes=most)))
+    rows = [{"payload": b"1,2", "header": "when," * 7, "bronze_batch": 0, "bronze_row": n} for n in range(4)]
+    write_deltalake(lake.table_path("bronze.events"), pa.Table.from_pylist(rows))
+    keys = pa.table({"bronze_batch": [0, 0, 0], "bronze_row": [0, 1, 3]})
+    found = turned_away_few.read(lake, Range(-1, 0), keys)
+    assert (found is not None) == is_read
