@@ -3,10 +3,10 @@
 Pure. The rows are the same; a test compares them.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,16 +28,32 @@ def next_revision(rows: pa.Table, history: pa.Table, key: Sequence[str]) -> pa.T
 
 
 def changed(rows: pa.Table, before: pa.Table, key: Sequence[str], content: Sequence[str]) -> pa.Table:
-    """See gold.revisions.changed."""
-    known = set(_as_text(before.select([*key, *content])))
-    return rows.filter(pa.array([row not in known for row in _as_text(rows.select([*key, *content]))], pa.bool_()))
+    """See gold.revisions.changed. `before`: one row of a key; `content`: lists."""
+    places = before.select(key).append_column("place", pa.array(np.arange(len(before))))
+    numbered = rows.select(key).append_column("row", pa.array(np.arange(len(rows))))
+    found = numbered.join(places, keys=list(key), join_type="inner")
+    is_same = np.ones(len(found), bool)
+    for name in content:
+        is_same &= _are_equal(rows[name].take(found["row"]).combine_chunks(), before[name].take(found["place"]).combine_chunks())
+    is_changed = np.ones(len(rows), bool)
+    is_changed[found["row"].to_numpy()[is_same]] = False
+    return rows.filter(pa.array(is_changed))
 
 
-def _as_text(rows: pa.Table) -> Iterator[str]:
-    """NaN equals itself then, as it does in Spark."""
-    return map(repr, zip(*(map(_plain, column.to_pylist()) for column in rows.columns), strict=True))
+def _are_equal(lists: pa.ListArray, others: pa.ListArray) -> npt.NDArray[np.bool_]:
+    """Of each pair whether they are, as in Spark: null equals null, NaN equals NaN, 0 equals -0."""
+    lengths = (pc.fill_null(pc.list_value_length(each), -1).to_numpy() for each in (lists, others))
+    are_equal: npt.NDArray[np.bool_] = np.equal(*lengths)
+    of_one_length = pa.array(np.flatnonzero(are_equal))
+    left, right = (each.take(of_one_length) for each in (lists, others))
+    differing = of_one_length.to_numpy()[pc.list_parent_indices(left).filter(_differ(left.flatten(), right.flatten())).to_numpy()]
+    are_equal[differing] = False
+    return are_equal
 
 
-def _plain(cell: Any) -> Any:
-    """0 for -0, which equal each other in Spark."""
-    return [value + 0.0 if isinstance(value, float) else value for value in cell] if isinstance(cell, list) else cell
+def _differ(values: pa.Array, others: pa.Array) -> pa.Array:
+    are_equal = pc.fill_null(pc.equal(values, others), False)
+    for is_alike in (pc.is_null, pc.is_nan) if pa.types.is_floating(values.type) else (pc.is_null,):
+        both = pc.and_(is_alike(values), is_alike(others))
+        are_equal = pc.or_(are_equal, pc.fill_null(both, False))
+    return pc.invert(are_equal)

@@ -68,3 +68,12 @@ def test_what_has_changed(spark: SparkSession, both: tuple[pa.Table, pa.Table]) 
     known = revisions.latest(spark.createDataFrame(history), VECTOR_KEY)
     expected = revisions.changed(spark.createDataFrame(rows), known, VECTOR_KEY, CONTENT)
     assert sorted_rows(few.changed(rows, before, VECTOR_KEY, CONTENT)) == sorted_rows(expected)
+
+
+def test_lists_are_compared_by_length_and_element() -> None:
+    vectors: list[Any] = [None, [], [1.5], [1.5, None], [None, 1.5], [1.5, math.nan], [1.5, 0.0], [2.5, 0.0]]
+    pairs = [(one, other) for one in vectors for other in vectors]
+    of_side = [[{"entity": str(n), "vector": pair[side], "missing": []} for n, pair in enumerate(pairs)] for side in (0, 1)]
+    rows, before = (pa.Table.from_pylist(side, SCHEMA.remove(1)) for side in of_side)
+    found = few.changed(rows, before, ["entity"], CONTENT)["entity"].to_pylist()
+    assert found == [str(n) for n, (one, other) in enumerate(pairs) if one is not other]
