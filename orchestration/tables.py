@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -128,6 +129,22 @@ def max_in_log(table: Table, column: str, version: int | None = None) -> Any:
         return None
     files = pa.table(DeltaTable(table.path, version).get_add_actions(flatten=True)).to_pydict()
     return max((value for value in files.get(f"max.{column}", []) if value is not None), default=None)
+
+
+def read_few(path: Path, condition: pc.Expression, most: int, most_bytes: int) -> pa.Table | None:
+    """Rows of a table, without Spark; None where they are more, or longer, or what only Spark can read."""
+    table = DeltaTable(path)
+    if table.protocol().min_reader_version > PLAIN:
+        return None
+    rows, found = table.to_pyarrow_dataset(), []
+    # In small steps, as names may be long: by itself Arrow reads millions of rows ahead.
+    for batch in rows.to_batches(filter=condition, batch_size=10_000, batch_readahead=4, fragment_readahead=2):
+        found.append(batch)
+        most -= len(batch)
+        most_bytes -= batch.nbytes
+        if most < 0 or most_bytes < 0:
+            return None
+    return pa.Table.from_batches(found, rows.schema)
 
 
 @cache

@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from gold.few_vectors import size_of_one
 from gold.rebuilt import closed_in_time, closed_windows, late_again
 from gold.spec import Group, Late
 from gold.vectors import vectors
@@ -21,6 +22,7 @@ from orchestration.jobs import ledger
 from orchestration.jobs.ranges import Knowledge, Range, range_after
 from orchestration.lake import Lake
 from orchestration.snapshot import Snapshot
+from orchestration.streaming.few_windows import SMALL
 from orchestration.streaming.reading import TICKS
 from orchestration.streaming.writing import gold_tables
 from orchestration.tables import FEW, append, append_rows
@@ -142,7 +144,9 @@ def _of_group(lake: Lake, recorded: Recorded, group: Group, closed_until: Column
         _append(lake, windows.withColumn("revision", F.lit(0)), aggregates.name, count)
         if group.vector is not None:
             completed = vectors(windows, group, group.vector, metrics)
-            _append(lake, completed.withColumn("revision", F.lit(0)), of_vectors.name, count)
+            # Spark hands over what is few, so that has to be short.
+            is_short = count * size_of_one(group, group.vector) <= SMALL.more_bytes
+            _append(lake, completed.withColumn("revision", F.lit(0)), of_vectors.name, count if is_short else FEW + 1)
         return count
     finally:
         windows.unpersist()

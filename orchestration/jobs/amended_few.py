@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from gold import few, few_vectors
 from gold.schema import VECTOR_KEY, WINDOW_KEY
@@ -16,11 +15,13 @@ from gold.spec import Group
 from orchestration import crash
 from orchestration.lake import Lake
 from orchestration.streaming.writing import gold_tables
-from orchestration.tables import FEW, PLAIN, Table
+from orchestration.tables import FEW, Table, read_few
 
 Append = Callable[[Table, pa.Table], None]
 """Rows without `gold_batch` to a table."""
 CONTENT = ("vector", "missing", "filled")
+MOST_NAME_BYTES, MOST_BYTES = 64 * 1024 * 1024, 512 * 1024 * 1024
+"""Of the names of the devices of windows that change; of what is read beside them, and of the vectors that are made."""
 
 
 @dataclass(frozen=True)
@@ -38,22 +39,40 @@ def read(lake: Lake, groups: Sequence[Group], windows: pa.Table, ends: tuple[int
 
     None where the tables hold too much beside them, or what only Spark can read.
     """
-    found = []
+    found, left = [], MOST_BYTES
     for group in groups:
         of_group = windows.filter(pc.field("group") == group.name).drop_columns("group")
         if not len(of_group):
             continue
-        fill_seconds = group.vector.max_fill_seconds if group.vector else 0
-        devices = of_group["device_id"].unique()
-        is_one_entity = group.vector is not None and group.vector.entity == "group"
-        of_device, of_entity = (pc.scalar(True) if is_one_entity else pc.field(name).isin(devices) for name in ("device_id", "entity"))
-        aggregates, of_vectors, _ = gold_tables(lake, group)
-        known = _rows(aggregates, _ends_between(ends[0] - fill_seconds, ends[1] + fill_seconds) & of_device)
-        vectors = _rows(of_vectors, _ends_between(ends[0], ends[1] + fill_seconds) & of_entity)
-        if known is None or vectors is None:
+        each = _beside(lake, group, of_group, ends, left)
+        left -= _size(each) if each else 0
+        if each is None or left < 0:
             return None
-        found.append(Amended(group, of_group, known, vectors))
+        found.append(each)
     return found
+
+
+def _beside(lake: Lake, group: Group, windows: pa.Table, ends: tuple[int, int], most_bytes: int) -> Amended | None:
+    fill_seconds = group.vector.max_fill_seconds if group.vector else 0
+    devices = windows["device_id"].unique()
+    is_one_entity = group.vector is not None and group.vector.entity == "group"
+    of_device, of_entity = (pc.scalar(True) if is_one_entity else pc.field(name).isin(devices) for name in ("device_id", "entity"))
+    aggregates, of_vectors, _ = gold_tables(lake, group)
+    in_reach = _ends_between(ends[0] - fill_seconds, ends[1] + fill_seconds)
+    known = read_few(aggregates.path, in_reach & of_device, FEW, most_bytes)
+    if known is None:
+        return None
+    may_change = _ends_between(ends[0], ends[1] + fill_seconds)
+    vectors = read_few(of_vectors.path, may_change & of_entity, FEW, most_bytes - known.nbytes)
+    return None if vectors is None else Amended(group, windows, known, vectors)
+
+
+def _size(each: Amended) -> int:
+    read: int = each.aggregates.nbytes + each.vectors.nbytes
+    if each.group.vector is None:
+        return read
+    of_vectors = [rows.select(["device_id", "window_end"]) for rows in (each.windows, each.aggregates)]
+    return read + few_vectors.size(pa.concat_tables(of_vectors, promote_options="permissive"), each.group, each.group.vector)
 
 
 def append_all(lake: Lake, amended: Sequence[Amended], ends: tuple[int, int], append: Append) -> None:
@@ -78,14 +97,6 @@ def _append_vectors(lake: Lake, each: Amended, made: pa.Table, append: Append) -
     changed = few.changed(made, few.latest(each.vectors, VECTOR_KEY), VECTOR_KEY, CONTENT)
     if len(changed):
         append(gold_tables(lake, each.group)[1], few.next_revision(changed, each.vectors, VECTOR_KEY))
-
-
-def _rows(table: Table, condition: pc.Expression) -> pa.Table | None:
-    found = DeltaTable(table.path)
-    if found.protocol().min_reader_version > PLAIN:
-        return None
-    rows = found.to_pyarrow_dataset().head(FEW + 1, filter=condition)
-    return rows if len(rows) <= FEW else None
 
 
 def _ends_between(first: int, last: int) -> pc.Expression:

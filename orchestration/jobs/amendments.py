@@ -106,11 +106,11 @@ def _amend(lake: Lake, stream: str, groups: Sequence[Group], this: Round) -> int
         return 0
     affected = _affected(lake, amended, this).persist()
     try:
-        count, first_end, last_end = affected.agg(
-            F.count("*"), F.unix_seconds(F.min("window_end")), F.unix_seconds(F.max("window_end"))
-        ).collect()[0]
+        measures = F.count("*"), F.sum(F.octet_length("device_id")), *(F.unix_seconds(end("window_end")) for end in (F.min, F.max))
+        count, name_bytes, *ends = affected.agg(*measures).collect()[0]
         if count:
-            _append_windows(lake, amended, this, affected, (first_end, last_end), is_few=count <= FEW)
+            is_few = count <= FEW and name_bytes <= amended_few.MOST_NAME_BYTES
+            _append_windows(lake, amended, this, affected, (ends[0], ends[1]), is_few=is_few)
             crash.point(crash.Point.AMENDMENT_WRITTEN)
         return int(count)
     finally:
@@ -180,27 +180,27 @@ def _append_windows(lake: Lake, groups: Sequence[Group], this: Round, affected: 
             return
         for group in groups:
             of_group = windows.where(F.col("group") == group.name).drop("group")
-            if count := of_group.count():
-                _append_amended(lake, group, this, of_group, count, ends)
+            if of_group.count():
+                _append_amended(lake, group, this, of_group, ends)
     finally:
         windows.unpersist()
 
 
-def _append_amended(lake: Lake, group: Group, this: Round, windows: DataFrame, count: int, ends: tuple[int, int]) -> None:  # noqa: PLR0917
+def _append_amended(lake: Lake, group: Group, this: Round, windows: DataFrame, ends: tuple[int, int]) -> None:
     aggregates, of_vectors, _ = gold_tables(lake, group)
-    _append_revised(lake, this, windows, count, aggregates, WINDOW_KEY)
+    _append_revised(lake, this, windows, aggregates, WINDOW_KEY)
     crash.point(crash.Point.AMENDMENT_HALF_WRITTEN)
     if group.vector is not None:
         last_end = ends[1] + group.vector.max_fill_seconds
         closed = read_latest(lake, aggregates, WINDOW_KEY).where(_ends_between(ends[0] - group.vector.max_fill_seconds, last_end))
         anew = vectors(closed, group, group.vector, lake.conf.metrics).where(_ends_between(ends[0], last_end))
         known = read_latest(lake, of_vectors, VECTOR_KEY).where(_ends_between(ends[0], last_end))
-        _append_revised(lake, this, changed(anew, known, VECTOR_KEY, ("vector", "missing", "filled")), count, of_vectors, VECTOR_KEY)
+        _append_revised(lake, this, changed(anew, known, VECTOR_KEY, ("vector", "missing", "filled")), of_vectors, VECTOR_KEY)
 
 
-def _append_revised(lake: Lake, this: Round, rows: DataFrame, count: int, table: Table, key: Sequence[str]) -> None:  # noqa: PLR0917
+def _append_revised(lake: Lake, this: Round, rows: DataFrame, table: Table, key: Sequence[str]) -> None:
     revised = next_revision(rows, lake.read(table.name), key).withColumn("gold_batch", F.lit(this.up_to.gold_batch).cast("bigint"))
-    append(revised.coalesce(1), table, lake.app_id(NAME, table.name), this.number, count)
+    append(revised.coalesce(1), table, lake.app_id(NAME, table.name), this.number)  # by Spark, however few: they may be long
 
 
 def _append_few(lake: Lake, this: Round, table: Table, rows: pa.Table) -> None:

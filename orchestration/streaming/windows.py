@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from gold import few_vectors
 from gold.schema import WINDOW_KEY
 from gold.spec import Group, Vector
 from gold.vectors import vectors
@@ -37,11 +38,14 @@ def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, ba
 
 def _append(this: Batch, each: Closed, rows: DataFrame) -> None:
     aggregates, of_vectors, _ = gold_tables(this.lake, each.group)
-    append(rows, aggregates, this.app_id(aggregates), this.number, each.count)
+    # Spark hands over what is few, so that has to be short.
+    is_short = each.name_bytes <= few_windows.SMALL.name_bytes
+    append(rows, aggregates, this.app_id(aggregates), this.number, each.count if is_short else None)
     crash.point(crash.Point.AGGREGATES_WRITTEN)
     if each.group.vector is not None:
         completed = _vectors(this, each, each.group.vector, rows)
-        append(this.stamped(completed), of_vectors, this.app_id(of_vectors), this.number, each.count)
+        is_short &= each.count * few_vectors.size_of_one(each.group, each.group.vector) <= few_windows.SMALL.more_bytes
+        append(this.stamped(completed), of_vectors, this.app_id(of_vectors), this.number, each.count if is_short else None)
 
 
 def _vectors(this: Batch, each: Closed, vector: Vector, rows: DataFrame) -> DataFrame:

@@ -44,5 +44,12 @@ def test_vectors(spark: SparkSession, vector: Vector, windows: list[tuple[str, s
     assert told(found) == told(by_spark)
 
 
+def test_the_size_of_vectors_counts_every_feature_of_each() -> None:
+    windows = pa.table({"device_id": ["a", "a", "b"], "window_end": pa.array([ENDS[0], ENDS[0], ENDS[0]], pa.timestamp("us", "UTC"))})
+    of_device, _, of_group = VECTORS
+    assert few_vectors.size(windows, Group("kitchen", tuple(METRICS), 600, "kitchen"), of_device) == 2 * (3 * few_vectors.CELL_BYTES + 3)
+    assert few_vectors.size(windows, Group("kitchen", tuple(METRICS), 600, "kitchen"), of_group) == 4 * few_vectors.CELL_BYTES + 14
+
+
 def told(rows: pa.Table) -> list[Any]:
     return sorted(map(repr, rows.to_pylist()))
