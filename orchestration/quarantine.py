@@ -5,6 +5,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from orchestration.lake import Lake
 from orchestration.proof.account import SETTINGS, Rows
+from orchestration.query.output import values
 
 TABLE = "silver.quarantine"
 COUNTED = ("rule", "source", "rows", "first_ingested_at", "last_ingested_at")
@@ -42,8 +43,9 @@ def shown(lake: Lake, rule: str | None, source: str | None, limit: int) -> Rows:
 def _ask(lake: Lake, sql: str) -> Rows:
     if not is_there(lake):
         return []
-    rows: Rows = pa.table(QueryBuilder(SETTINGS).register("quarantine", DeltaTable(lake.table_path(TABLE))).execute(sql)).to_pylist()
-    return rows
+    found = pa.table(QueryBuilder(SETTINGS).register("quarantine", DeltaTable(lake.table_path(TABLE))).execute(sql))
+    cells = [values(column) for column in found.columns]
+    return [dict(zip(found.column_names, row, strict=True)) for row in zip(*cells, strict=True)]
 
 
 def _literal(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 FEW = 100_000
 PLAIN = 1
 """The reader version of tables without deletion vectors and renamed columns: their rows are what their files hold."""
+FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
+"""Of Python's. Silver took earlier ones for event times once, so lakes may hold some."""
 OF_LOG = {"delta.enableExpiredLogCleanup": "false", "delta.checkpointInterval": "10"}
 """Checkpoints at each tenth commit, whoever makes it. Delta would forget versions by their age alone, 30 days; maintenance knows which ones
 snapshots and streams need."""
@@ -124,11 +127,27 @@ def append_rows(path: Path, rows: pa.Table, app_id: str, version: int) -> None:
 
 
 def max_in_log(table: Table, column: str, version: int | None = None) -> Any:
-    """The greatest value of a column with statistics, from the log alone; None for an empty table."""
+    """The greatest value of a column with statistics, from the log alone; None for an empty table.
+
+    An instant before FIRST_INSTANT is told as that.
+    """
     if not DeltaTable.is_deltatable(str(table.path)):
         return None
-    files = pa.table(DeltaTable(table.path, version).get_add_actions(flatten=True)).to_pydict()
-    return max((value for value in files.get(f"max.{column}", []) if value is not None), default=None)
+    log = in_log(DeltaTable(table.path, version), f"max.{column}")
+    if not log.num_columns:
+        return None
+    greatest = pc.max(log.column(0))
+    is_instant = greatest.is_valid and pa.types.is_timestamp(greatest.type)
+    return FIRST_INSTANT if is_instant and pc.less(greatest, FIRST_INSTANT).as_py() else greatest.as_py()
+
+
+def in_log(table: DeltaTable, *columns: str) -> pa.Table:
+    """One row a file: these columns of what the log tells of it, without those that it knows nothing of.
+
+    Only what is asked for becomes Python's: statistics of event times may hold an instant that it has none for, and looking would fail.
+    """
+    log = pa.table(table.get_add_actions(flatten=True))
+    return log.select([name for name in columns if name in log.column_names])
 
 
 def read_few(path: Path, condition: pc.Expression, most: int, most_bytes: int) -> pa.Table | None:

@@ -9,7 +9,7 @@ from silver.numerals import to_number
 from silver.spec import Time
 
 MICROS_PER = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1}
-YEAR_10000_MICROS = 253_402_300_800_000_000
+YEAR_1_MICROS, YEAR_10000_MICROS = -62_135_596_800_000_000, 253_402_300_800_000_000
 ISO = r"\A\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?(?: ?(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?))?)?\z"
 ISO_WITH_ZONE = r"(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)\z"
 """A day and a minute are required. A cast alone reads '12:30' as today, '2015' as its first of January, and zones by name."""
@@ -26,6 +26,16 @@ def to_instant(text: Column, time: Time) -> Column:
         return _from_iso(text, time.time_zone)
     names_its_zone = re.search("[zZXxVO]", re.sub("'[^']*'", "", time.format)) is not None
     return _from_local(F.try_to_timestamp(text, F.lit(time.format)), F.lit(names_its_zone), time.time_zone)
+
+
+def in_four_digits(instant: Column) -> Column:
+    """Null for an instant outside of the years 1 to 9999, in UTC.
+
+    Spark has such instants, and an offset is enough to get there: 0001-01-01T00:00:00+01:00. Python and others that read the tables have
+    none, and end, not only over the rows: over the log, whose statistics tell of them.
+    """
+    micros = F.unix_micros(instant)
+    return F.when((micros >= F.lit(YEAR_1_MICROS)) & (micros < F.lit(YEAR_10000_MICROS)), instant)
 
 
 def _from_epoch(text: Column, micros_per_unit: int) -> Column:

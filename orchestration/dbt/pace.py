@@ -2,11 +2,11 @@
 
 import os
 
-import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from orchestration.engine.session import INTERPRETED
+from orchestration.tables import in_log
 from orchestration.views import View
 
 SMALL = 2_000_000
@@ -22,7 +22,7 @@ QUICK = {**INTERPRETED, "spark.sql.adaptive.enabled": "false"}
 
 def is_small(readings: View) -> bool:
     """By the log of silver.readings alone."""
-    files = pa.table(DeltaTable(readings.path, readings.version).get_add_actions(flatten=True)).to_pydict()
+    files = in_log(DeltaTable(readings.path, readings.version), "num_records").to_pydict()
     return bool(sum(files["num_records"]) < SMALL)
 
 

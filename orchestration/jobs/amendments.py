@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import partial, reduce
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -27,7 +28,7 @@ from orchestration.lake import Lake
 from orchestration.streaming.checkpoints import newest_batch, way_out
 from orchestration.streaming.reach import Reach, closed_until_ms, reach, read_by
 from orchestration.streaming.writing import gold_tables, is_half_done, read_latest
-from orchestration.tables import FEW, Table, append, append_rows, max_in_log
+from orchestration.tables import FEW, Table, append, append_rows, in_log, max_in_log
 
 NAME = "gold.amendments"
 FILE = "amendments.json"
@@ -124,9 +125,7 @@ def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold
     up_to = read_by(lake, stream, gold_batch)
     if up_to <= after:
         return  # a compaction is a batch too, without rows
-    log = pa.table(DeltaTable(readings.path).get_add_actions(flatten=True)).to_pylist()
-    times = [f["min.event_time"] for f in log if f["num_records"] and f["max.bronze_batch"] > after and f["min.bronze_batch"] <= up_to]
-    if not any(time.timestamp() * 1000 < closed_until for time in times):
+    if not _may_hold_late(readings, after, up_to, closed_until):
         return
     of_batch = lake.read(readings.name).where((F.col("bronze_batch") > after) & (F.col("bronze_batch") <= up_to))
     late = behind(of_batch, groups, lake.conf.metrics, _instant(closed_until)).persist()
@@ -138,6 +137,14 @@ def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold
             crash.point(crash.Point.LATE_FOR_GROUP_WRITTEN)
     finally:
         late.unpersist()
+
+
+def _may_hold_late(readings: Table, after: int, up_to: int, closed_until: int) -> bool:
+    """By the log alone: whether a reading of bronze batches `after` < batch <= `up_to` is before `closed_until`, in ms since 1970."""
+    log = in_log(DeltaTable(readings.path), "num_records", "min.bronze_batch", "max.bronze_batch", "min.event_time")
+    files = log.filter((pc.field("num_records") > 0) & (pc.field("max.bronze_batch") > after) & (pc.field("min.bronze_batch") <= up_to))
+    first = pc.min(files["min.event_time"].cast(pa.int64())).as_py()  # a number, as Python has no instant before the year 1
+    return first is not None and first < closed_until * 1000
 
 
 def _may_be_late(lake: Lake, groups: Sequence[Group], this: Round) -> bool:

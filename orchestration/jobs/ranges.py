@@ -10,6 +10,7 @@ from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame
 
 from orchestration.lake import Lake
+from orchestration.tables import in_log
 from silver.readings import Declared
 
 ROWS_AT_ONCE = 2_000_000
@@ -40,7 +41,7 @@ class Range:
 
 def range_after(lake: Lake, after: int, last: int) -> Range:
     """As many batches up to `last` as hold ROWS_AT_ONCE, at least one."""
-    log = pa.table(DeltaTable(lake.table_path("bronze.events")).get_add_actions(flatten=True)).to_pydict()
+    log = in_log(DeltaTable(lake.table_path("bronze.events")), "min.bronze_batch", "max.bronze_batch", "num_records").to_pydict()
     files = [file for file in zip(log["min.bronze_batch"], log["max.bronze_batch"], log["num_records"], strict=True) if file[2]]
     # A compacted file holds many batches.
     sizes = [(batch, rows / (last - first + 1)) for first, last, rows in files for batch in range(first, last + 1)]

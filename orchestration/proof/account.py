@@ -20,6 +20,7 @@ from orchestration.errors import TidemarkError
 from orchestration.jobs.ledger import TABLE, accounted_for
 from orchestration.jobs.retry import versions_before_retry
 from orchestration.lake import Lake
+from orchestration.tables import in_log
 
 KINDS = {"readings": "readings", "quarantined": "quarantine", "late": "late", "duplicates": "duplicates"}
 """What a measurement became, and the table of silver that then holds it."""
@@ -184,11 +185,11 @@ def slices(tables: Mapping[str, DeltaTable], since: date | None) -> list[Slice]:
     """All batches of the account, cut so that each slice has at most ROWS_AT_ONCE; none where nothing was ingested since."""
     sizes: Counter[int] = Counter()
     for word, table in tables.items():
-        log = pa.table(table.get_add_actions(flatten=True)).to_pydict()
+        log = in_log(table, "max.bronze_batch", "num_records").to_pydict()
         if word != "written" and log.get("max.bronze_batch"):
             for batch, rows in zip(log["max.bronze_batch"], log["num_records"], strict=True):
                 sizes[0 if batch is None else batch] += rows
-    log = pa.table(tables["events"].get_add_actions(flatten=True)).to_pydict()
+    log = in_log(tables["events"], "partition.ingested_on", "min.bronze_batch").to_pydict()
     if since is None:
         return list(_cut(None, sizes))
     days = zip(log.get("partition.ingested_on", []), log.get("min.bronze_batch", []), strict=True)

@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from orchestration.integrity.sealing import sealed_tables
 from orchestration.integrity.seals import Damage
 from orchestration.lake import Lake
 from orchestration.proof.account import COUNTED, EVENTS, KINDS, MEASUREMENTS, WRONG, Account, Books, Rows
+from orchestration.tables import in_log
 from silver.spec import Shape
 
 MOST = 10
 LONGEST_PAYLOAD = 100
+OF_FILE = ("path", "size_bytes", "num_records", "min.bronze_batch", "max.bronze_batch")
 COLUMNS = ("bronze_batch", "bronze_row", "part", "wrong", "payload")
 TABLES = [f"silver.{table}" for table in KINDS.values()]
 
@@ -46,7 +46,7 @@ def damaged(books: Books) -> Rows:
     return [
         {"bronze_batch": file.get("min.bronze_batch"), "bronze_row": None, "part": None, "wrong": _of_file(path, file), "payload": None}
         for word, table in books.tables.items()
-        for file in pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        for file in in_log(table, *OF_FILE).to_pylist()
         if _length(path := books.paths[word] / file["path"]) != file["size_bytes"]
     ][:MOST]
 

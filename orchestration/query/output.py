@@ -44,7 +44,7 @@ def require_place(format: str, output: Path | None) -> None:
 def display(answer: Answer, format: str) -> None:
     """On sys.stdout."""
     columns = distinct(answer.rows.column_names)
-    cells = [_values(column) for column in answer.rows.columns]
+    cells = [values(column) for column in answer.rows.columns]
     show([dict(zip(columns, row, strict=True)) for row in zip(*cells, strict=True)], format, columns)
 
 
@@ -104,12 +104,12 @@ def _write_parquet(answer: Answer, file: IO[bytes]) -> None:
         raise TidemarkError(f"parquet has no place for this answer ({str(error).splitlines()[0]}); cast the column to string.") from None
 
 
-def _values(column: "pa.ChunkedArray") -> list[Any]:
-    """Of Python; instants that it has none for, after the year 9999, as text."""
+def values(column: "pa.ChunkedArray") -> list[Any]:
+    """Of Python; instants that it has none for, outside of the years 1 to 9999, as text."""
     try:
-        values: list[Any] = column.to_pylist(maps_as_pydicts="lossy")
+        found: list[Any] = column.to_pylist(maps_as_pydicts="lossy")
     except (ValueError, OverflowError):
         import pyarrow as pa
 
-        values = column.cast(pa.string()).to_pylist()
-    return values
+        found = column.cast(pa.string()).to_pylist()
+    return found

@@ -42,7 +42,7 @@ class Names:
     def version_and_rows(self, name: str) -> tuple[int, int | None]:
         """The version that is read, and how many rows its files hold, before any are left out; None where the log does not say."""
         table = self._open(name)
-        counts = pa.table(table.get_add_actions(flatten=True)).to_pydict().get("num_records", [])
+        counts = pa.table(table.get_add_actions())["num_records"].to_pylist()
         return table.version(), None if None in counts else sum(counts)
 
     def _open(self, name: str) -> DeltaTable:

@@ -26,6 +26,7 @@ from starlette.routing import Route
 from orchestration.cli.rows import plain
 from orchestration.errors import TidemarkError
 from orchestration.query.answer import Answer, Question
+from orchestration.query.output import values
 from orchestration.query.refusal import RefusedError
 from orchestration.query.spark_engine import SparkEngine
 from orchestration.query.turns import Turns
@@ -149,22 +150,17 @@ def _response(answer: Answer, accepted: str, name: str) -> Response:
         csv.write_csv(_flat(answer.rows), sink)
         return Response(sink.getvalue(), headers=about, media_type=CSV)
     columns = [{"name": each.name, "type": str(each.type)} for each in answer.rows.schema]
-    rows = [list(map(plain, row)) for row in zip(*(_values(column) for column in answer.rows.columns), strict=True)]
+    rows = [list(map(plain, row)) for row in zip(*(values(column) for column in answer.rows.columns), strict=True)]
     return JSONResponse(
         {"snapshot": _snapshot(answer), "columns": columns, "rows": rows, "is_cut_off": answer.is_cut_off, "name": name}, headers=about
     )
-
-
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    values: list[Any] = column.to_pylist(maps_as_pydicts="lossy")
-    return values
 
 
 def _flat(rows: pa.Table) -> pa.Table:
     """CSV has no lists, maps, structs and bytes: they become JSON, as `tidemark sql --format csv` prints them."""
     for at, kind in enumerate(rows.schema.types):
         if pa.types.is_nested(kind) or pa.types.is_binary(kind):
-            texts = [None if value is None else json.dumps(plain(value), ensure_ascii=False) for value in _values(rows.column(at))]
+            texts = [None if value is None else json.dumps(plain(value), ensure_ascii=False) for value in values(rows.column(at))]
             rows = rows.set_column(at, rows.schema.field(at).name, pa.array(texts, pa.string()))
     return rows
 

@@ -16,6 +16,7 @@ PIECE_BYTES, PIECE_ROWS = 16 * 1024 * 1024, 250_000
 LONGEST_HEADER = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SINCE_1970 = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 def rows(
@@ -60,7 +61,9 @@ def first_line(file: Path) -> str | None:
 
 
 def instant(milliseconds: int) -> datetime:
-    """Since 1970, as Hadoop and Spark note times."""
+    """Since 1970, as Hadoop and Spark note times; the first or the last of Python's, where a file bears a time beyond them."""
+    if not FIRST_MS <= milliseconds <= LAST_MS:
+        return datetime.min.replace(tzinfo=UTC) if milliseconds < 0 else datetime.max.replace(tzinfo=UTC)
     return SINCE_1970 + timedelta(milliseconds=milliseconds)
 
 

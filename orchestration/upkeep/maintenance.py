@@ -25,7 +25,7 @@ from orchestration.marts import needed_snapshots
 from orchestration.snapshot import Snapshot
 from orchestration.snapshots import all_snapshots, expired
 from orchestration.streaming.reading import TICKS
-from orchestration.tables import ensure_rows
+from orchestration.tables import ensure_rows, in_log
 from orchestration.upkeep.retention import SILVER, Needs, Position, first_version, positions, removable_files, removable_log, remove
 
 TABLE = "ops.maintenance"
@@ -77,7 +77,7 @@ def _needed_care(lake: Lake, known: Sequence[Snapshot], now: datetime) -> Iterat
         path = lake.table_path(name)
         if DeltaTable.is_deltatable(str(path)):
             needs = _needs(lake, name, known, now)
-            log = pa.table(DeltaTable(path).get_add_actions(flatten=True)).to_pydict()
+            log = in_log(DeltaTable(path), "path", "size_bytes", f"partition.{EVENTS_PARTITION}").to_pydict()
             yield Care(name, path, len(log["path"]), _small(log), removable_files(path, needs, now), removable_log(path, needs))
 
 
@@ -149,7 +149,7 @@ def _of_a_replay(lake: Lake) -> list[Position]:
 
 
 def _small(log: Mapping[str, list[Any]]) -> dict[str | None, int]:
-    days = log.get("partition.ingested_on", [None] * len(log["path"]))
+    days = log.get(f"partition.{EVENTS_PARTITION}", [None] * len(log["path"]))
     found = Counter(day and str(day) for day, size in zip(days, log["size_bytes"], strict=True) if size < FULL_BYTES)
     return {partition: count for partition, count in found.items() if count > 1}
 

@@ -170,10 +170,16 @@ def first_version(path: Path, is_reached: Callable[[Mapping[str, Any]], bool]) -
 
 def _greatest(path: Path, version: int) -> Iterator[dict[str, Any]]:
     """Of each file of a version, instants as text."""
-    for file in pa.table(DeltaTable(path, version=version).get_add_actions(flatten=True)).to_pylist():
-        found = {name.removeprefix("max."): value for name, value in file.items() if name.startswith("max.") and value is not None}
-        if found:
-            yield {name: value.isoformat() if isinstance(value, datetime) else value for name, value in found.items()}
+    log = pa.table(DeltaTable(path, version=version).get_add_actions(flatten=True))
+    # By Arrow: Python has no instant before the year 1.
+    columns = {
+        name.removeprefix("max."): log[name].cast(pa.string()) if pa.types.is_timestamp(log[name].type) else log[name]
+        for name in log.column_names
+        if name.startswith("max.")
+    }
+    for file in pa.table(columns).to_pylist():
+        if found := {name: value for name, value in file.items() if value is not None}:
+            yield found
 
 
 def _actions(entry: Path, kinds: Iterable[str]) -> Iterator[dict[str, Any]]:

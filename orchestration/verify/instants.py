@@ -1,4 +1,7 @@
-"""Event times: texts to microseconds since 1970 in UTC; None where a text is no instant in the declared format. Nothing here raises."""
+"""Event times: texts to microseconds since 1970 in UTC; None where a text is no instant of the years 1 to 9999 in the declared format.
+
+Nothing here raises.
+"""
 
 import re
 from collections.abc import Callable
@@ -15,7 +18,7 @@ from silver.spec import Time
 
 MICROS = 1_000_000
 MICROS_PER = {"epoch_s": MICROS, "epoch_ms": 1_000, "epoch_us": 1}
-YEAR_10000 = 253_402_300_800 * MICROS
+YEAR_1, YEAR_10000 = -62_135_596_800 * MICROS, 253_402_300_800 * MICROS
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 DAYS_IN_400_YEARS = 146_097
 ISO = re.compile(
@@ -96,7 +99,8 @@ def _instant(fields: Fields, declared: ZoneInfo) -> int | None:
         return None
     seconds = (day - EPOCH_DAY) * 86_400 + fields.hour * 3600 + fields.minute * 60 + fields.second
     offset = _offset_at(fields, declared) if fields.zone is None else _named_offset(fields, fields.zone)
-    return None if offset is None else (seconds - offset) * MICROS + fields.micros
+    micros = None if offset is None else (seconds - offset) * MICROS + fields.micros
+    return micros if micros is not None and YEAR_1 <= micros < YEAR_10000 else None
 
 
 def _named_offset(fields: Fields, zone: str) -> int | None:

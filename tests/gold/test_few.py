@@ -77,3 +77,10 @@ def test_lists_are_compared_by_length_and_element() -> None:
     rows, before = (pa.Table.from_pylist(side, SCHEMA.remove(1)) for side in of_side)
     found = few.changed(rows, before, ["entity"], CONTENT)["entity"].to_pylist()
     assert found == [str(n) for n, (one, other) in enumerate(pairs) if one is not other]
+
+
+def test_windows_before_the_year_1_are_compared_too() -> None:
+    ends = pa.array([-62_135_600_400_000_000], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    rows = pa.table([pa.array(["oven"]), ends, pa.array([[1.0]]), pa.array([[]], pa.list_(pa.string()))], schema=SCHEMA)
+    assert few.changed(rows, rows, VECTOR_KEY, CONTENT).num_rows == 0
+    assert few.changed(rows, rows.slice(1), VECTOR_KEY, CONTENT).num_rows == 1

@@ -19,6 +19,11 @@ READING = b'{"device":"oven","metric":"temperature","value":%s,"ts":"2026-01-05T
 UNREADABLE = ["payload_is_readable"]
 HOSTILE: dict[str, tuple[bytes, list[str]]] = {
     "a row dated 2099": (event("oven", "temperature", 1, at("2099-01-01T00:00:00")).encode(), ["event_time_is_not_in_the_future"]),
+    "a row of the year 0": ((READING % b"1").replace(b"2026-01-05", b"0000-01-05"), ["event_time_is_valid"]),
+    "a row of the year 0 in UTC": (
+        (READING % b"1").replace(b"2026-01-05T00:00:00Z", b"0001-01-01T00:00:00+01:00"),
+        ["event_time_is_valid"],
+    ),
     "a broken number": (READING % b'"12..5"', ["value_is_a_number"]),
     "a number that breaks the JSON": (READING % b"12..5", UNREADABLE),
     "an empty line": (b"", UNREADABLE),

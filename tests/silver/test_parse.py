@@ -145,6 +145,43 @@ def test_event_times_are_read_in_the_declared_format_and_zone(
     assert [row.broken_rules for row in quarantined] == ([] if instant else [["event_time_is_valid"]])
 
 
+@pytest.mark.parametrize(
+    ("time_format", "first", "last", "beyond"),
+    [
+        (
+            "iso",
+            "0001-01-01T00:00:00Z",
+            "9999-12-31T23:59:59.999999Z",
+            ["0000-01-01T00:00:00Z", "0000-12-31T23:59:59.999999Z", "0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"],
+        ),
+        (
+            "yyyy-MM-dd HH:mm:ss.SSSSSS XXX",
+            "0001-01-01 00:00:00.000000 Z",
+            "9999-12-31 23:59:59.999999 Z",
+            ["0001-01-01 00:00:00.000000 +01:00", "9999-12-31 23:59:59.000000 -01:00"],
+        ),
+        ("epoch_s", "0", "253402300799", ["-1", "-62135596800", "-62135600400", "253402300800", "253402300799.9999999"]),
+        ("epoch_ms", "0", "253402300799999", ["-1", "-62135600400000", "253402300800000"]),
+        ("epoch_us", "0", "253402300799999968", ["-1", "-62135600400000000", "253402300800000000"]),  # as near as a float comes
+    ],
+)
+@pytest.mark.parametrize("shape_format", ["json", "csv"])
+def test_the_first_and_the_last_instant_are_those_of_others_and_what_is_beyond_is_in_quarantine_with_its_payload(  # noqa: PLR0917
+    spark: SparkSession, shape_format: str, time_format: str, first: str, last: str, beyond: list[str]
+) -> None:
+    time, device, metrics = Time("t", time_format), Origin(constant="oven"), {"humidity": "h"}
+    shape = Shape(shape_format, device, time, metrics=metrics, columns=("t", "h") if shape_format == "csv" else ())
+    texts = [first, last, *beyond]
+    payloads = [json.dumps({"t": text, "h": 1}) if shape_format == "json" else f"{text},1" for text in texts]
+    readings, quarantined = silver(spark, events(spark, payloads), shape)
+    assert [row.event_time.isoformat()[:19] for row in readings] == ["1970-01-01T00:00:00" if first == "0" else "0001-01-01T00:00:00"]
+    assert [(bytes(row.payload).decode(), row.broken_rules) for row in quarantined] == [
+        (payloads[1], ["event_time_is_not_in_the_future"]),
+        *((payload, ["event_time_is_valid"]) for payload in payloads[2:]),
+    ]
+    assert [row.event_time and row.event_time.year for row in quarantined] == [9999, *[None] * len(beyond)]
+
+
 def test_each_hostile_payload_is_in_quarantine_byte_for_byte_with_its_reason_and_its_neighbours_go_through(spark: SparkSession) -> None:
     hostile = {
         GOOD.replace("2026-01-01", "2099-01-01").encode(): ["event_time_is_not_in_the_future"],

@@ -28,6 +28,31 @@ def test_iso_texts_with_an_offset_are_read_as_python_reads_them(time: datetime, 
     assert instant(aware.isoformat(separator)) == aware
 
 
+@given(st.datetimes(), OFFSETS)
+def test_only_instants_of_the_years_1_to_9999_in_utc_are_read(time: datetime, offset: timezone) -> None:
+    aware = time.replace(tzinfo=offset)
+    try:
+        assert instant(aware.isoformat()) == aware.astimezone(UTC)
+    except OverflowError:
+        assert instant(aware.isoformat()) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("0000-01-01T00:00:00Z", None),
+        ("0000-12-31T23:59:59.999999Z", None),
+        ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00"),
+        ("0001-01-01T00:00:00-01:00", "0001-01-01T01:00:00"),
+        ("0001-01-01T00:00:00+01:00", None),
+        ("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999"),
+        ("9999-12-31T23:59:59-01:00", None),
+    ],
+)
+def test_the_first_and_the_last_instant(text: str, utc: str | None) -> None:
+    assert instant(text) == (at(utc) if utc else None)
+
+
 @given(st.sampled_from([*PLAIN, "dd.MM.yyyy HH:mm"]), st.data())
 def test_many_texts_are_read_as_each_is(time_format: str, data: st.DataObject) -> None:
     plain = st.from_regex(rf"\A(?:{PLAIN.get(time_format, '[0-9.: ]{16}')})\Z", alphabet=st.characters(max_codepoint=0x7E))

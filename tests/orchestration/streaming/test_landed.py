@@ -2,6 +2,7 @@
 
 import gzip
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,27 @@ def test_events_of_small_files_come_together_and_long_or_many_ones_apart(tmp_pat
     found = list(rows((NewFile("plant", file.as_uri(), 0) for file in files), tmp_path / INTAKE, ["plant"], INGESTED_AT, 0))
     assert (len(found), max(map(len, found))) == (6, 100)
     assert [row for piece in found for row in piece["bronze_row"].to_pylist()] == list(range(402))
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "received"),
+    [
+        (-62_135_596_800_000, datetime.min),
+        (-62_135_596_800_001, datetime.min),
+        (-(2**63), datetime.min),
+        (253_402_300_799_999, datetime(9999, 12, 31, 23, 59, 59, 999_000)),
+        (253_402_300_800_000, datetime.max),
+        (2**63 - 1, datetime.max),
+    ],
+)
+def test_a_file_whose_time_python_has_not_is_read_all_the_same(tmp_path: Path, milliseconds: int, received: datetime) -> None:
+    claim = tmp_path / INTAKE / "plant" / "version" / "a.json"
+    claim.parent.mkdir(parents=True)
+    claim.write_bytes(b"1\n2\n")
+    (found,) = rows([NewFile("plant", claim.as_uri(), milliseconds)], tmp_path / INTAKE, [], INGESTED_AT, 0)
+    assert found.select(["payload", "received_at"]).to_pylist() == [
+        {"payload": payload, "received_at": received.replace(tzinfo=UTC)} for payload in (b"1", b"2")
+    ]
 
 
 @pytest.mark.parametrize("lake", ["lake", "a lake", "Anlage süd", "a+b & c", "50%"])
