@@ -115,6 +115,8 @@ def _claim(file: Path, claim: Path) -> bool:
     """By a hard link; by a copy where the landing folder is on another disk or not ours to link. False where the file is gone."""
     claim.parent.mkdir(parents=True, exist_ok=True)
     try:
+        if file.stat().st_mtime_ns < 0:
+            return _copied(file, claim)
         os.link(file.resolve(strict=True), claim)
     except FileExistsError:
         pass
@@ -131,5 +133,7 @@ def _copied(file: Path, claim: Path) -> bool:
         shutil.copy2(file, draft)
     except FileNotFoundError:
         return False
+    if draft.stat().st_mtime_ns < 0:  # Spark passes over what is from before 1970, in silence (measured)
+        os.utime(draft, (0, 0))
     draft.rename(claim)
     return True

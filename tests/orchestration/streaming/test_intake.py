@@ -67,6 +67,15 @@ def test_a_claimed_file_survives_its_producer(tmp_path: Path) -> None:
     assert claimed(tmp_path) == [("a.json", b"1\n")]
 
 
+def test_a_file_from_before_1970_is_claimed_once_with_a_time_that_spark_reads_and_left_as_it_is(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    file = write(plant.path / "north/a.json", b"1\n", age=NOW + 5)
+    assert [claim_settled(plant, tmp_path, NOW).claimed for _ in range(2)] == [1, 0]
+    assert claimed(tmp_path) == [("north/a.json", b"1\n")]
+    (claim,) = claims_folder(tmp_path, "plant").rglob("*.json")
+    assert (claim.stat().st_mtime, file.stat().st_mtime) == (0, -5)
+
+
 def test_a_cut_gzip_file_is_left_out_until_it_is_whole(tmp_path: Path) -> None:
     plant = source(tmp_path)
     whole = gzip.compress(b"1\n" * 1000)

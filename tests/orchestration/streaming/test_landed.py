@@ -71,15 +71,18 @@ def test_events_of_small_files_come_together_and_long_or_many_ones_apart(tmp_pat
     assert [row for piece in found for row in piece["bronze_row"].to_pylist()] == list(range(402))
 
 
+EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
 @pytest.mark.parametrize(
     ("milliseconds", "received"),
     [
-        (-62_135_596_800_000, datetime.min),
-        (-62_135_596_800_001, datetime.min),
-        (-(2**63), datetime.min),
-        (253_402_300_799_999, datetime(9999, 12, 31, 23, 59, 59, 999_000)),
-        (253_402_300_800_000, datetime.max),
-        (2**63 - 1, datetime.max),
+        (-62_135_596_800_000, EARLIEST),
+        (-62_135_596_800_001, EARLIEST),
+        (-(2**63), EARLIEST),
+        (253_402_300_799_999, datetime(9999, 12, 31, 23, 59, 59, 999_000, UTC)),
+        (253_402_300_800_000, LATEST),
+        (2**63 - 1, LATEST),
     ],
 )
 def test_a_file_whose_time_python_has_not_is_read_all_the_same(tmp_path: Path, milliseconds: int, received: datetime) -> None:
@@ -88,7 +91,7 @@ def test_a_file_whose_time_python_has_not_is_read_all_the_same(tmp_path: Path, m
     claim.write_bytes(b"1\n2\n")
     (found,) = rows([NewFile("plant", claim.as_uri(), milliseconds)], tmp_path / INTAKE, [], INGESTED_AT, 0)
     assert found.select(["payload", "received_at"]).to_pylist() == [
-        {"payload": payload, "received_at": received.replace(tzinfo=UTC)} for payload in (b"1", b"2")
+        {"payload": payload, "received_at": received} for payload in (b"1", b"2")
     ]
 
 
