@@ -211,11 +211,12 @@ def _gold(following: Lake, recorded: Recorded, stream: str, groups: Sequence[Gro
     """Closed windows of the prefix; then the stream, bound to begin with the first reading of an open one."""
     up_to = recorded.snapshot.bronze_batch
     until_ms = rebuild.closed_until_ms(following, groups, stream, up_to)
+    retried = retry.retried(following)  # asked first: what a retry re-admits meanwhile may not be in the windows, and is folded in then
     _show(rebuild.gold(following, recorded, groups, until_ms), REBUILT[1], progress)
     longest = max(following.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
     written = tuple(table for group in groups for table in gold_tables(following, group)[:2])
     begin(following, f"gold.{stream}", written, Start(_version_with_time(following, until_ms - longest * 1000), up_to, until_ms))
-    amendments.begin_at(following, stream, Reach(-1, until_ms, up_to, up_to, retry.retried(following)))
+    amendments.begin_at(following, stream, Reach(-1, until_ms, up_to, up_to, retried))
 
 
 def _first_batch(lake: Lake, since: date) -> int:
