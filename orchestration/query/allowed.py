@@ -22,7 +22,7 @@ NODES = frozenset(
         " Exists ListQuery ScalarSubquery LateralSubquery LambdaFunction UnresolvedNamedLambdaVariable WindowExpression"
         " UnresolvedWindowExpression WindowSpecDefinition WindowSpecReference SpecifiedWindowFrame Cube Rollup GroupingSets"
         " TimestampDiff TimestampAdd Overlay Substring StringLocate StringTrim StringTrimLeft StringTrimRight"
-        " Extract SemiStructuredExtract GetStructField GetArrayItem PipeExpression MakeInterval Collate UnresolvedCollation"
+        " Extract SemiStructuredExtract GetStructField GetArrayItem PipeExpression PipeOperator MakeInterval Collate UnresolvedCollation"
         " CurrentDate CurrentTimestamp Now LocalTimestamp",
         "expressions.variant": "VariantGet",
         "expressions.aggregate": "AggregateExpression AnyValue First Last Count Sum Average Max Min CollectList CollectSet PercentileCont"
@@ -39,8 +39,7 @@ VALUES = frozenset(
         *("plans.NaturalJoin", "plans.UsingJoin", "plans.logical.SampleMethod$Bernoulli$", "plans.logical.SampleMethod$System$"),
         *(f"expressions.{kind}" for kind in ("Ascending$", "Descending$", "NullsFirst$", "NullsLast$", "UnspecifiedFrame$", "RowFrame$")),
         *(f"expressions.{kind}" for kind in ("RangeFrame$", "CurrentRow$", "UnboundedPreceding$", "UnboundedFollowing$", "ExprId")),
-        *(f"expressions.{kind}" for kind in ("NumericEvalContext", "PipeOperator")),
-        "expressions.aggregate.Complete$",
+        *("expressions.NumericEvalContext", "expressions.aggregate.Complete$"),
     }
 )
 """Classes that are not looked into: they hold names, flags and constants only."""
