@@ -51,7 +51,7 @@ def _file(table: Table, schema: pa.Schema, pieces: Iterator[pa.Table], unlike: s
         file.unlink(missing_ok=True)
         raise
     known = file.stat()
-    stats = json.dumps(_statistics(file, table.statistics))
+    stats = json.dumps(_statistics(file, table.statistics), separators=(",", ":"))
     yield AddAction(place.as_posix(), known.st_size, of_partition, int(known.st_mtime * 1000), True, stats)
 
 

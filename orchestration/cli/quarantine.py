@@ -113,8 +113,11 @@ def _retried(lake: "Lake", chosen: "Chosen") -> "Rows":
     from orchestration.quarantine import is_there
     from orchestration.runner import retry_quarantine
 
-    with sole_writer(lake.conf.lake), Progress([NAME]) as progress:
-        return retry_quarantine(lake, chosen, progress) if is_there(lake) else []
+    if not is_there(lake):
+        return []
+    with sole_writer(lake.conf.lake) as lease, Progress([NAME]) as progress:
+        lease.share(lake.spark)
+        return retry_quarantine(lake, chosen, progress)
 
 
 def _lake(obj: dict[str, Any]) -> "Lake":

@@ -9,6 +9,7 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from deltalake import DeltaTable
@@ -19,6 +20,7 @@ from orchestration.conf.model import Conf
 from orchestration.engine.session import HEAP_STORE
 from orchestration.integrity.sealing import Sealing
 from orchestration.lake import Lake
+from orchestration.streaming import queries
 from tests.lakes import KITCHEN, conf, event, land, minutes, multiset, run, table
 from tests.rows import at
 
@@ -92,6 +94,12 @@ def built(spark: SparkSession, provider: str, folder: Path) -> Damaged:
     plain = conf(folder, groups={"kitchen": KITCHEN})
     made = replace(plain, engine=replace(plain.engine, small_batch_bytes=0))  # Spark's commits have checksums, which can be damaged too
     spark.conf.set(PROVIDER, provider)
+    with patch.dict(queries.SNAPSHOTS, maintenanceInterval="100ms"):  # two short runs would leave none
+        return _built(made, spark)
+
+
+def _built(made: Conf, spark: SparkSession) -> Damaged:
+    folder = made.folder
     land(folder, "1.json", [*readings(0, 45, 1), "{broken", *readings(3, 5, 1)])
     run(made, spark)
     DeltaTable(made.lake / "silver" / "readings").create_checkpoint()
