@@ -94,7 +94,7 @@ def built(spark: SparkSession, provider: str, folder: Path) -> Damaged:
     plain = conf(folder, groups={"kitchen": KITCHEN})
     made = replace(plain, engine=replace(plain.engine, small_batch_bytes=0))  # Spark's commits have checksums, which can be damaged too
     spark.conf.set(PROVIDER, provider)
-    with patch.dict(queries.SNAPSHOTS, maintenanceInterval="100ms"):  # two short runs would leave none
+    with patch.dict(queries.SNAPSHOTS, maintenanceInterval="100ms", minDeltasForSnapshot="1"):  # two short runs would leave none
         return _built(made, spark)
 
 

@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from expectations.rule import Rule
-from orchestration import lock, tables
+from gold import few_vectors
+from orchestration import lock
 from orchestration.conf.model import Conf, Device
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.jobs import amendments
 from orchestration.lake import Lake
 from orchestration.proof import account, offences
-from orchestration.streaming import checkpoints, writing
+from orchestration.streaming import checkpoints, few_windows
 from orchestration.upkeep import maintenance
 from orchestration.upkeep.retention import Needs
 from orchestration.verify import cut
@@ -103,21 +104,20 @@ def ledger_forgets(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_fill_bound(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("gold.vectors._state", lambda n, _: F.when(F.col(f"newest_{n}").isNotNull(), "filled").otherwise("missing"))
+    bounded = few_vectors.vectors
+    boundless = {"max_fill_seconds": 10**9}
+    patch.setattr(few_vectors, "vectors", lambda rows, group, vector, metrics: bounded(rows, group, replace(vector, **boundless), metrics))
 
 
 def without_transaction_ids(patch: pytest.MonkeyPatch) -> None:
-    def plain(rows: DataFrame, table: tables.Table, *_: Any) -> None:
-        rows.write.format("delta").mode("append").save(str(table.path))
-
-    patch.setattr(writing, "append", plain)
+    patch.setattr(few_windows, "append_rows", lambda path, rows, *_: write_deltalake(path, rows, mode="append"))
 
 
 def crash_between_two_tables(day: Day) -> list[str]:
     """The aggregates of a batch are written, its vectors are not; then the batch is repeated."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "_completed", _crash)
-        with pytest.raises(Exception, match="CrashError"):
+        patch.setattr(few_vectors, "vectors", _crash)
+        with pytest.raises(CrashError):
             day.first()
     run(day.made, day.spark)
     return day.wrong()
@@ -163,7 +163,7 @@ def new_device(day: Day) -> list[str]:
 
 
 def without_pins(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("orchestration.lake.chosen", lambda *_: None)
+    patch.setattr("orchestration.marts.chosen", lambda *_: None)
 
 
 def asked_twice(day: Day) -> list[str]:
