@@ -7,7 +7,6 @@ was there before arrives a second time, and silver drops duplicates.
 """
 
 import fnmatch
-import gzip
 import os
 import re
 import shutil
@@ -19,7 +18,9 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
 
+from bronze.events import LINE_FEED
 from orchestration.conf.model import Source
+from orchestration.streaming.landed import opened
 
 INTAKE = "intake"
 LONGEST_LINE = 1 << 30
@@ -95,19 +96,19 @@ def _trouble(file: Path, size: int, changed_ns: int) -> str | None:
     if not is_packed and size <= LONGEST_LINE:
         return None
     try:
-        with gzip.open(file) if is_packed else file.open("rb") as stream:
+        with opened(file) as stream:
             return f"it has a line of more than {LONGEST_LINE} bytes" if _has_long_line(stream) else None
     except (EOFError, OSError, zlib.error):
         return "it is not a whole gzip file" if is_packed else "it cannot be read"
 
 
-def _has_long_line(stream: BinaryIO | gzip.GzipFile) -> bool:
+def _has_long_line(stream: BinaryIO) -> bool:
     length = 0
     while block := stream.read(1 << 20):
-        first = block.find(b"\n")
+        first = block.find(LINE_FEED)
         if length + (len(block) if first < 0 else first) > LONGEST_LINE:
             return True
-        length = length + len(block) if first < 0 else len(block) - 1 - block.rfind(b"\n")
+        length = length + len(block) if first < 0 else len(block) - 1 - block.rfind(LINE_FEED)
     return False
 
 

@@ -40,7 +40,7 @@ def rows(
 
 def pieces(file: Path, length: int = PIECE_BYTES) -> Iterator[bytes]:
     """Whole lines of a file, unpacked where its name ends in `.gz`, without the byte order mark; about so many bytes at a time."""
-    with _opened(file) as stream:
+    with opened(file) as stream:
         rest = stream.read(max(length, len(BYTE_ORDER_MARK))).removeprefix(BYTE_ORDER_MARK)
         while block := stream.read(length):
             whole, feed, begun = block.rpartition(LINE_FEED)
@@ -55,7 +55,7 @@ def pieces(file: Path, length: int = PIECE_BYTES) -> Iterator[bytes]:
 
 def first_line(file: Path) -> str | None:
     """The first line of a file; None for one that is empty or starts with no text."""
-    with _opened(file) as stream:
+    with opened(file) as stream:
         line = stream.readline(LONGEST_HEADER).removesuffix(LINE_FEED)
     return line.decode("utf-8-sig", errors="replace") or None
 
@@ -79,5 +79,6 @@ def _landed(files: Iterable[NewFile], intake: Path, with_header: Sequence[str]) 
                 yield events(payloads[first : first + PIECE_ROWS], landed)
 
 
-def _opened(file: Path) -> BinaryIO:
+def opened(file: Path) -> BinaryIO:
+    """Its bytes, unpacked where its name ends in `.gz`."""
     return gzip.open(file) if file.suffix == ".gz" else file.open("rb")  # type: ignore[return-value]
