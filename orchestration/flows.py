@@ -19,13 +19,14 @@ from pyspark.sql import functions as F
 from gold.aggregates import aggregates
 from gold.spec import Group
 from gold.windows import COUNTED, of_groups
+from orchestration.engine import reading, writing
+from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
-from orchestration.former_sources import shapes
 from orchestration.jobs import amendments, ledger, retry
-from orchestration.lake import Lake
-from orchestration.streaming import reading, windows, writing
-from orchestration.streaming.checkpoints import THE_BEGINNING, start_of
-from orchestration.tables import Table
+from orchestration.storage.bindings import THE_BEGINNING, start_of
+from orchestration.storage.retired_sources import shapes
+from orchestration.storage.tables import Table
+from orchestration.streaming import windows
 from silver.enrich import catalogue
 from silver.readings import Declared, readings
 

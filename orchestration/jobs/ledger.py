@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from orchestration import crash
+from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.jobs import turned_away_few
 from orchestration.jobs.ranges import Counts, Knowledge, Range, pieces, range_after
-from orchestration.lake import Lake
-from orchestration.status import Batch, last_batch, read_up_to
-from orchestration.tables import FEW, append, append_rows, max_in_log
+from orchestration.storage.tables import FEW, append, append_rows, max_in_log
+from orchestration.supervisor.status import Batch, last_batch, read_up_to
 from silver import ledger as layer
 from silver.readings import KEYS
 

@@ -20,11 +20,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from orchestration import crash
-from orchestration.durably import read_durably, write_durably
+from orchestration.engine.lake import Lake
 from orchestration.jobs.ledger import MEASUREMENTS, SCHEMA, TABLE, accounted_for, count_rows, counted
 from orchestration.jobs.ranges import Counts, Knowledge
-from orchestration.lake import Lake
-from orchestration.tables import FEW, append, append_rows, max_in_log
+from orchestration.storage.atomic_json import read_durably, write_durably
+from orchestration.storage.tables import FEW, append, append_rows, max_in_log
 from silver import ledger as layer
 from silver.readings import KEYS
 from silver.retry import COMPARED, PLACED, judged_otherwise, moved

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from orchestration.engine.lake import Lake
+from orchestration.jobs import idle_groups as idle
 from orchestration.jobs import ledger
-from orchestration.lake import Lake
-from orchestration.streaming import idle
-from orchestration.tables import ensure, ensure_rows
+from orchestration.storage.tables import ensure, ensure_rows
 from tests.lakes import conf, table
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration import runner
 from orchestration.conf.model import Conf
-from orchestration.snapshots import all_snapshots
-from orchestration.streaming import writing
-from orchestration.streaming.checkpoints import newest_batch
+from orchestration.engine import writing
+from orchestration.storage.bindings import newest_batch
+from orchestration.storage.snapshots import all_snapshots
+from orchestration.supervisor import run as runner
 from tests.lakes import conf, event, land, run_until
 from tests.rows import at
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from orchestration.audit.reconciliation.account import COLUMNS, KINDS
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
+from orchestration.engine.lake import Lake
 from orchestration.jobs import ledger
-from orchestration.lake import Lake
-from orchestration.proof.account import COLUMNS, KINDS
-from orchestration.proof.account_plot import MOST_BARS, bars_of, draw
+from orchestration.serving.plots.account import MOST_BARS, bars_of, draw
 from tests.lakes import conf
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

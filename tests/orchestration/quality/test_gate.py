@@ -10,21 +10,21 @@ from deltalake import DeltaTable, write_deltalake
 
 from expectations.suite import suite
 from gold.spec import Group
-from orchestration import lake as lakes
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf, Engine, GateMode, Quality
+from orchestration.engine import lake as lakes
+from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.generation.replay import refuse_unless_passed
 from orchestration.jobs import ledger
-from orchestration.lake import Lake
-from orchestration.lock import sole_writer
 from orchestration.quality import suites
-from orchestration.quality.gate import GateClosedError, Handover
 from orchestration.quality.judged import declare
-from orchestration.quality.passage import passage, releases
 from orchestration.quality.store import opened
-from orchestration.streaming.reach import late_rows_known
-from orchestration.tables import append_rows, ensure_rows
+from orchestration.storage.gate_state import passage, releases
+from orchestration.storage.lease import sole_writer
+from orchestration.storage.positions import late_rows_known
+from orchestration.storage.tables import append_rows, ensure_rows
+from orchestration.supervisor.quality_gate import GateClosedError, Handover
+from orchestration.supervisor.replay import refuse_unless_passed
 from silver.spec import Policy
 from tests.orchestration.quality.test_quality import DEVICE, kept
 from tests.orchestration.quality.test_webhook import Server, serving

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Source
-from orchestration.streaming import landed
-from orchestration.streaming.intake import INTAKE, claim_settled
-from orchestration.streaming.landed import BYTE_ORDER_MARK, first_line, pieces, rows
-from orchestration.streaming.offsets import NewFile
+from orchestration.connectors.sources import file_reader as landed
+from orchestration.connectors.sources.file_reader import BYTE_ORDER_MARK, first_line, pieces, rows
+from orchestration.connectors.sources.intake import INTAKE, claim_settled
+from orchestration.storage.offsets import NewFile
 from tests.lakes import SHAPE
 from tests.rows import INGESTED_AT
 

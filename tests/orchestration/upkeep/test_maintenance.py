@@ -14,17 +14,17 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from orchestration import runner, snapshots
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf, Maintenance
+from orchestration.engine.background import Work
+from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.jobs import ranges
-from orchestration.lake import Lake
-from orchestration.lock import sole_writer
-from orchestration.snapshot import Snapshot
-from orchestration.upkeep import maintenance
-from orchestration.upkeep.retention import first_version, is_whole
-from orchestration.work import Work
+from orchestration.jobs import maintenance, ranges
+from orchestration.storage import snapshots
+from orchestration.storage.lease import sole_writer
+from orchestration.storage.retention import first_version, is_whole
+from orchestration.storage.snapshot import Snapshot
+from orchestration.supervisor import run as runner
 from tests.lakes import conf
 from tests.orchestration.upkeep.by_hand import batch, measured_at, pinned, read_up_to
 
