@@ -9,7 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from orchestration.engine.lake import Lake
-    from orchestration.flows import Flow, Job
+    from orchestration.flow import Flow, Job
     from orchestration.storage.lease import Lease
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from orchestration.engine.progress import Progress
-from orchestration.flows import Job
+from orchestration.flow import Job
 
 
 class Work:

@@ -14,8 +14,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.flows import Flow
-from orchestration.storage.bindings import newest_batch, shuffle_partitions
+from orchestration.flow import Flow
+from orchestration.storage.bindings import shuffle_partitions
+from orchestration.storage.checkpoints import newest_batch
 
 POLL_SECONDS = 0.2
 AVAILABLE_NOW = {"availableNow": True}

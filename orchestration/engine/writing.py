@@ -14,12 +14,11 @@ from gold.revisions import latest
 from gold.spec import Group
 from orchestration import crash
 from orchestration.connectors.sources import file_reader as landed
-from orchestration.connectors.sources.intake import INTAKE
 from orchestration.engine.lake import Lake
-from orchestration.storage.bindings import THE_BEGINNING, first_bronze_batch, newest_batch, start_of
-from orchestration.storage.offsets import files, offsets
+from orchestration.storage.bindings import THE_BEGINNING, first_bronze_batch, start_of
+from orchestration.storage.checkpoints import files, newest_batch, offsets
 from orchestration.storage.positions import watermark_ms
-from orchestration.storage.retired_sources import shapes
+from orchestration.storage.retired_sources import INTAKE, shapes
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import Table, append, append_rows, max_in_log
 from orchestration.streaming.amount import is_little_read

@@ -26,7 +26,8 @@ from orchestration.engine.writing import gold_tables, is_half_done, read_latest
 from orchestration.errors import TidemarkError
 from orchestration.jobs import amended_few
 from orchestration.storage.atomic_json import read_durably, write_durably
-from orchestration.storage.bindings import newest_batch, way_out
+from orchestration.storage.bindings import way_out
+from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.positions import Reach, closed_until_ms, reach, read_by
 from orchestration.storage.tables import FEW, Table, append, append_rows, in_log, max_in_log
 

@@ -15,11 +15,8 @@ from pyspark.sql import functions as F
 from gold.spec import Group
 from gold.windows import of_groups
 from orchestration.engine.lake import Lake
-from orchestration.engine.reading import TICKS
 from orchestration.storage.commits import committing
-
-SCHEMA = pa.schema([("stream", pa.string()), ("event_time", pa.timestamp("us", "UTC")), ("ticked_at", pa.timestamp("us", "UTC"))])
-"""Grain: one tick of one stream. `event_time` is the instant up to which the stream is told that time has passed, plus its lateness."""
+from orchestration.storage.ops_tables import TICKS, TICKS_SCHEMA
 
 
 def patience_seconds(groups: Sequence[Group]) -> float:
@@ -51,5 +48,5 @@ def _tick(path: Path, stream: str, event_time: datetime, now: datetime) -> bool:
         return False
     row = {"stream": stream, "event_time": event_time, "ticked_at": now}
     with committing(path) as ticks:
-        write_deltalake(ticks, pa.Table.from_pylist([row], SCHEMA), mode="append")
+        write_deltalake(ticks, pa.Table.from_pylist([row], TICKS_SCHEMA), mode="append")
     return True

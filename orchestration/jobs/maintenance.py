@@ -19,11 +19,10 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from bronze.schema import EVENTS_PARTITION
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.engine.reading import TICKS
-from orchestration.jobs import ledger
 from orchestration.storage import generations, snapshots
 from orchestration.storage.commits import committing
 from orchestration.storage.marts import needed_snapshots
+from orchestration.storage.ops_tables import LEDGER, TICKS
 from orchestration.storage.retention import SILVER, Needs, Position, first_version, positions, removable_files, removable_log, remove
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, expired
@@ -41,7 +40,7 @@ ones; `removed`: files that were removed from the disk, and `freed_bytes` theirs
 COLUMNS = ("table", "files", "compacted", "removed", "freed_bytes", "log_entries")
 FULL_BYTES = 100 * 1024 * 1024
 """A file of this size is left as it is."""
-OF_NO_FLOW = (TICKS, ledger.TABLE, snapshots.TABLE, generations.TABLE, TABLE)
+OF_NO_FLOW = (TICKS, LEDGER, snapshots.TABLE, generations.TABLE, TABLE)
 
 NOT_LATE = """
   select min(bronze_batch) as first from readings where event_time >= (select max(event_time) from readings) - interval '{} seconds'

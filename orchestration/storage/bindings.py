@@ -7,10 +7,10 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.storage.atomic_json import read_durably, write_durably
-from orchestration.storage.offsets import knows_sources_by_name
+from orchestration.storage.checkpoints import knows_sources_by_name, newest_batch
+from orchestration.storage.lake_store import LakeStore
 from orchestration.storage.plans import Plan, differences, plan_of
 from orchestration.storage.seals import Seal
 from orchestration.storage.tables import Table, max_in_log
@@ -34,7 +34,7 @@ class Start:
 THE_BEGINNING = Start()
 
 
-def bind(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
+def bind(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
     """Bind a new checkpoint to its tables, or refuse.
 
     A flow that starts anew on tables that hold rows would append all of them a second time; bronze may, because its
@@ -52,7 +52,7 @@ def bind(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
     begin(lake, flow, written, THE_BEGINNING, _next_bronze_batch(lake, flow, written[0]) if flow.startswith("bronze.") else 0)
 
 
-def _next_bronze_batch(lake: Lake, flow: str, events: Table) -> int:
+def _next_bronze_batch(lake: LakeStore, flow: str, events: Table) -> int:
     """Behind every batch that was written, also one without rows: Delta would take the next of its number for a repeat."""
     if not DeltaTable.is_deltatable(str(events.path)):
         return 0
@@ -60,7 +60,7 @@ def _next_bronze_batch(lake: Lake, flow: str, events: Table) -> int:
     return max((number for number in numbers if number is not None), default=-1) + 1
 
 
-def begin(lake: Lake, flow: str, written: tuple[Table, ...], start: Start, first_bronze_batch: int = 0) -> None:
+def begin(lake: LakeStore, flow: str, written: tuple[Table, ...], start: Start, first_bronze_batch: int = 0) -> None:
     """Bind a checkpoint that is not there yet to the tables that the flow writes."""
     Seal(lake.checkpoint(flow)).break_off()
     binding = _owner(lake, flow) | {"tables": _ids(written), "first_bronze_batch": first_bronze_batch}
@@ -68,23 +68,23 @@ def begin(lake: Lake, flow: str, written: tuple[Table, ...], start: Start, first
     write_durably(lake.checkpoint(flow) / BINDING, binding | {"start": asdict(start), "plan": plan_of(lake.conf, flow)})
 
 
-def start_of(lake: Lake, flow: str) -> Start:
+def start_of(lake: LakeStore, flow: str) -> Start:
     """Of a flow that is bound; the beginning, of one that is not."""
     file = lake.checkpoint(flow) / BINDING
     return Start(**read_durably(file, way_out(lake, flow))["start"]) if file.exists() else THE_BEGINNING
 
 
-def shuffle_partitions(lake: Lake, flow: str) -> int:
+def shuffle_partitions(lake: LakeStore, flow: str) -> int:
     """With which the flow's state was begun: a key of the state is in the partition that the number gives, and Spark does not keep it."""
     return int(read_durably(lake.checkpoint(flow) / BINDING, way_out(lake, flow))["shuffle_partitions"])
 
 
-def first_bronze_batch(lake: Lake, table: Table) -> int:
+def first_bronze_batch(lake: LakeStore, table: Table) -> int:
     """What the checkpoint's batch 0 is called in bronze; batches never share a number, also when a checkpoint is replaced."""
     return int(read_durably(lake.checkpoint(table.name) / BINDING, way_out(lake, table.name))["first_bronze_batch"])
 
 
-def way_out(lake: Lake, flow: str) -> str:
+def way_out(lake: LakeStore, flow: str) -> str:
     """What mends the checkpoint of a flow."""
     if flow.startswith("bronze."):
         return (
@@ -94,7 +94,7 @@ def way_out(lake: Lake, flow: str) -> str:
     return "Restore the checkpoint, or run `tidemark replay` to build silver and gold anew from bronze, beside the old ones."
 
 
-def _owner(lake: Lake, flow: str) -> dict[str, object]:
+def _owner(lake: LakeStore, flow: str) -> dict[str, object]:
     return {"pipeline": lake.conf.pipeline, "flow": flow, "generation": lake.generation.holder(flow)}
 
 
@@ -103,7 +103,7 @@ def _ids(written: tuple[Table, ...]) -> dict[str, str]:
     return {table.name: str(DeltaTable(table.path).metadata().id) for table in written if DeltaTable.is_deltatable(str(table.path))}
 
 
-def _refuse_foreign(lake: Lake, flow: str, binding: Mapping[str, Any], written: tuple[Table, ...]) -> None:
+def _refuse_foreign(lake: LakeStore, flow: str, binding: Mapping[str, Any], written: tuple[Table, ...]) -> None:
     about = f"the checkpoint of {flow} at {lake.checkpoint(flow)}"
     for word, ours in _owner(lake, flow).items():
         if binding[word] != ours:
@@ -133,7 +133,7 @@ def _refuse_another_plan(flow: str, began_with: Plan, plan: Plan) -> None:
         )
 
 
-def _refuse_older(lake: Lake, flow: str, first_bronze_batch: int, written: tuple[Table, ...]) -> None:
+def _refuse_older(lake: LakeStore, flow: str, first_bronze_batch: int, written: tuple[Table, ...]) -> None:
     """What a checkpoint that was restored alone appends, Delta would take for a repeat: rows would vanish."""
     begun = newest_batch(lake.checkpoint(flow) / "offsets")
     for table in written:
@@ -146,12 +146,7 @@ def _refuse_older(lake: Lake, flow: str, first_bronze_batch: int, written: tuple
             )
 
 
-def newest_batch(log: Path) -> int:
-    """The greatest number in one of a checkpoint's logs; -1 in an empty one."""
-    return max((int(file.name) for file in log.glob("*") if file.name.isdecimal()), default=-1)
-
-
-def _refuse_missing(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
+def _refuse_missing(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
     if newest_batch(lake.checkpoint(flow) / "offsets") >= 0:
         raise TidemarkError(f"{lake.checkpoint(flow) / BINDING} is gone.\n  {way_out(lake, flow)}")
     if flow.startswith("bronze."):

@@ -20,10 +20,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from orchestration.storage.checkpoints import last_batch, offsets
 from orchestration.storage.delta_log import LOG, added, log_of
 from orchestration.storage.generations import FOLDER
-from orchestration.storage.offsets import offsets
-from orchestration.supervisor.status import last_batch
 
 SILVER = "silver.readings"
 """The flow that reads its table from the first version on, commit by commit."""

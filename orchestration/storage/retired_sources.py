@@ -11,13 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from orchestration.conf.model import Conf
-from orchestration.connectors.sources.intake import INTAKE
 from orchestration.errors import TidemarkError
 from orchestration.storage.atomic_json import read_durably, write_durably
 from silver.spec import Origin, Shape, Time
 
 FILE = "sources.json"
+INTAKE = "intake"
+"""The folder of claimed files in a lake."""
 ORIGINS = ("device", "zone", "metric", "unit")
+
+
+def claims_folder(lake: Path, source: str) -> Path:
+    """Where the links of a source are: `<version>/<path below the landing folder>`."""
+    return lake / INTAKE / source
 
 
 def shapes(conf: Conf) -> dict[str, Shape]:

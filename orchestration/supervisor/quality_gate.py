@@ -18,8 +18,6 @@ from orchestration import crash
 from orchestration.conf.model import Conf, GateMode
 from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError, TidemarkError
-from orchestration.jobs.ledger import accounted_for
-from orchestration.jobs.retry import retried
 from orchestration.quality import suites
 from orchestration.quality.outcome import Cause, Run, TableResult, run_id
 from orchestration.storage.gate_state import (
@@ -36,6 +34,7 @@ from orchestration.storage.gate_state import (
     passage,
 )
 from orchestration.storage.lease import sole_writer
+from orchestration.storage.positions import accounted_for, retried
 
 PAUSE_SECONDS = 1.0
 

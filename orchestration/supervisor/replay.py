@@ -26,8 +26,9 @@ from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, Gate, run_out, started
 from orchestration.engine.writing import gold_tables
 from orchestration.errors import HeldError, TidemarkError
-from orchestration.flows import Flow, Job, flows, silver_knowledge, streams
-from orchestration.jobs import amendments, ledger, retry
+from orchestration.flow import Flow, Job
+from orchestration.flows import flows, silver_knowledge, streams
+from orchestration.jobs import amendments, retry
 from orchestration.jobs import replay as rebuild
 from orchestration.jobs import snapshots as cuts
 from orchestration.jobs.replay import OF_SILVER, Recorded
@@ -36,7 +37,8 @@ from orchestration.storage.bindings import Start, begin
 from orchestration.storage.gate_state import closed_gates, is_holding
 from orchestration.storage.generations import Generation
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.positions import Reach
+from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
+from orchestration.storage.positions import Reach, retried
 from orchestration.storage.retention import first_version
 from orchestration.storage.snapshots import chosen
 from orchestration.storage.tables import ensure, ensure_rows
@@ -64,8 +66,8 @@ class Plan:
     def places(self) -> Iterable[str]:
         """Folders below the lake that get a place in the new generation."""
         if self.is_silver:
-            yield from (name.replace(".", "/", 1) for name in (*OF_SILVER, ledger.TABLE))
-            yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], ledger.NAME, retry.NAME))
+            yield from (name.replace(".", "/", 1) for name in (*OF_SILVER, LEDGER))
+            yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], LEDGER_FLOW, retry.NAME))
         for stream, groups in self.streams.items():
             yield f"checkpoints/gold.{stream}"
             yield from (f"gold/{group.name}_{kind}" for group in groups for kind in ("aggregates", "vectors", "late"))
@@ -82,7 +84,7 @@ def plan(lake: Lake, group: str | None, since: date | None) -> Plan:
 
 def flows_of(lake: Lake, plan: Plan) -> list[Flow | Job]:
     """Those that go on with what the replay builds."""
-    names = {f"gold.{stream}" for stream in plan.streams} | ({OF_SILVER[0], ledger.NAME} if plan.is_silver else set())
+    names = {f"gold.{stream}" for stream in plan.streams} | ({OF_SILVER[0], LEDGER_FLOW} if plan.is_silver else set())
     return [flow for flow in flows(lake) if flow.name in names]
 
 
@@ -183,7 +185,7 @@ def _make_room(following: Lake, plan: Plan) -> None:
         if folder in table.path.parents:
             ensure(table)
     if plan.is_silver:
-        ensure_rows(following.table_path(ledger.TABLE), ledger.SCHEMA)
+        ensure_rows(following.table_path(LEDGER), LEDGER_SCHEMA)
 
 
 def _silver(following: Lake, recorded: Recorded, plan: Plan, progress: Progress) -> int:
@@ -213,12 +215,12 @@ def _gold(following: Lake, recorded: Recorded, stream: str, groups: Sequence[Gro
     """Closed windows of the prefix; then the stream, bound to begin with the first reading of an open one."""
     up_to = recorded.snapshot.bronze_batch
     until_ms = rebuild.closed_until_ms(following, groups, stream, up_to)
-    retried = retry.retried(following)  # asked first: what a retry re-admits meanwhile may not be in the windows, and is folded in then
+    retries = retried(following)  # asked first: what a retry re-admits meanwhile may not be in the windows, and is folded in then
     _show(rebuild.gold(following, recorded, groups, until_ms), REBUILT[1], progress)
     longest = max(following.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
     written = tuple(table for group in groups for table in gold_tables(following, group)[:2])
     begin(following, f"gold.{stream}", written, Start(_version_with_time(following, until_ms - longest * 1000), up_to, until_ms))
-    amendments.begin_at(following, stream, Reach(-1, until_ms, up_to, up_to, retried))
+    amendments.begin_at(following, stream, Reach(-1, until_ms, up_to, up_to, retries))
 
 
 def _first_batch(lake: Lake, since: date) -> int:

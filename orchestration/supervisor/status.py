@@ -7,7 +7,7 @@ is a version and the index of the last file read of it; a negative index means t
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,12 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
+from orchestration.storage.checkpoints import Batch, last_batch, read_up_to
 from orchestration.storage.delta_log import added, commit
 from orchestration.storage.generations import serving
-from orchestration.storage.offsets import offsets
 
 LEDGER = "silver.ledger"
 COLUMNS = ("flow", "table", "rows", "last_batch", "last_batch_at", "watermark_at", "lag_seconds", "behind")
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The last micro-batch that a flow finished. `watermark_at` None: the flow has none, or has seen no event time yet."""
-
-    last_batch: int | None = None
-    last_batch_at: datetime | None = None
-    watermark_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -76,17 +67,6 @@ def path_of(conf: Conf, table: str) -> Path:
 def rows(table: Path) -> int:
     """Rows of a table as its log counts them; 0 where there is no table."""
     return DeltaTable(table).count() if DeltaTable.is_deltatable(str(table)) else 0
-
-
-def last_batch(checkpoint: Path) -> Batch:
-    """The newest finished batch of a checkpoint."""
-    finished = [int(file.name) for file in (checkpoint / "commits").glob("*") if file.name.isdecimal()]
-    if not finished:
-        return Batch()
-    file = checkpoint / "commits" / str(max(finished))
-    at = datetime.fromtimestamp(int(file.stat().st_mtime), UTC)
-    watermark = json.loads(file.read_text().splitlines()[1]).get("nextBatchWatermarkMs") or 0
-    return Batch(max(finished), at, datetime.fromtimestamp(watermark / 1000, UTC) if watermark > 0 else None)
 
 
 def arrears_of(checkpoint: Path, batch: Batch, source: Path, now: datetime) -> Arrears:
@@ -137,13 +117,3 @@ def arrears_after(bronze_batch: int, events: Path, now: datetime) -> Arrears:
         if sum(counts):
             oldest, unread = committed_at, unread + sum(counts)
     return Arrears(round(max((now - oldest).total_seconds(), 0.0), 1), unread)
-
-
-def read_up_to(checkpoint: Path, batch: Batch, table_id: str) -> tuple[int, int]:
-    """Version and index of the source's file that the batch read last; (0, -1) before the first batch."""
-    if batch.last_batch is None:
-        return 0, -1
-    for offset in offsets(checkpoint, batch.last_batch).read.values():
-        if offset.get("reservoirId") == table_id:
-            return int(offset["reservoirVersion"]), int(offset["index"])
-    return 0, -1

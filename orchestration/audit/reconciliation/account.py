@@ -18,8 +18,9 @@ from deltalake import DeltaTable, QueryBuilder
 
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.jobs.ledger import TABLE, accounted_for
 from orchestration.jobs.retry import versions_before_retry
+from orchestration.storage.ops_tables import LEDGER
+from orchestration.storage.positions import accounted_for
 from orchestration.storage.tables import in_log
 
 KINDS = {"readings": "readings", "quarantined": "quarantine", "late": "late", "duplicates": "duplicates"}
@@ -139,7 +140,7 @@ class Account:
 
 def opened(lake: Lake) -> Books:
     """The newest versions, in the order that makes them fit together; TidemarkError where there is nothing to account for."""
-    places = {"written": TABLE} | {table: f"silver.{table}" for table in KINDS.values()} | {"events": "bronze.events"}
+    places = {"written": LEDGER} | {table: f"silver.{table}" for table in KINDS.values()} | {"events": "bronze.events"}
     missing = [name for name in places.values() if not DeltaTable.is_deltatable(str(lake.table_path(name)))]
     if missing:
         raise TidemarkError(f"there is no {missing[-1]} in the lake at {lake.conf.lake}: bring it up to date with `tidemark run --once`.")

@@ -21,8 +21,8 @@ from urllib.parse import quote
 from bronze.events import LINE_FEED
 from orchestration.conf.model import Source
 from orchestration.connectors.sources.file_reader import opened
+from orchestration.storage.retired_sources import claims_folder
 
-INTAKE = "intake"
 LONGEST_LINE = 1 << 30
 """In bytes. Arrow, Parquet and Spark hold less than two of these in one value, and no machine of ours in one row."""
 REFUSED_BY_HADOOP = re.compile(r"[:%+\\*?\[\]{}^\x00-\x1f\ud800-\udfff]")
@@ -37,11 +37,6 @@ class Look:
     unsettled: list[Path] = field(default_factory=list)
     refused: dict[Path, str] = field(default_factory=dict)
     """With the reason."""
-
-
-def claims_folder(lake: Path, source: str) -> Path:
-    """Where the links of a source are: `<version>/<path below the landing folder>`."""
-    return lake / INTAKE / source
 
 
 def claim_settled(source: Source, lake: Path, now: float, former: Sequence[str] = ()) -> Look:

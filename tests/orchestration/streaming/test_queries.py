@@ -12,7 +12,8 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, Gate, finish, started
 from orchestration.flows import gold
-from orchestration.storage.bindings import bind, newest_batch
+from orchestration.storage.bindings import bind
+from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.tables import ensure
 from tests.lakes import conf, event, land, run
 from tests.rows import at
