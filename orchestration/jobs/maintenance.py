@@ -14,19 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from bronze.schema import EVENTS_PARTITION
 from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.storage import generations, snapshots
-from orchestration.storage.commits import committing
+from orchestration.storage.delta import append, ask, compact, delete, is_table, open_table, rows_of
 from orchestration.storage.marts import needed_snapshots
 from orchestration.storage.ops_tables import LEDGER, TICKS
 from orchestration.storage.retention import SILVER, Needs, Position, first_version, positions, removable_files, removable_log, remove
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, expired
-from orchestration.storage.tables import ensure_rows, in_log
+from orchestration.storage.tables import in_log
 
 TABLE = "ops.maintenance"
 SCHEMA = pa.schema(
@@ -75,9 +74,9 @@ def needed_care(lake: Lake, now: datetime) -> Iterator[Care]:
 def _needed_care(lake: Lake, known: Sequence[Snapshot], now: datetime) -> Iterator[Care]:
     for name in (*lake.tables, *OF_NO_FLOW):
         path = lake.table_path(name)
-        if DeltaTable.is_deltatable(str(path)):
+        if is_table(path):
             needs = _needs(lake, name, known, now)
-            log = in_log(DeltaTable(path), "path", "size_bytes", f"partition.{EVENTS_PARTITION}").to_pydict()
+            log = in_log(open_table(path), "path", "size_bytes", f"partition.{EVENTS_PARTITION}").to_pydict()
             yield Care(name, path, len(log["path"]), _small(log), removable_files(path, needs, now), removable_log(path, needs))
 
 
@@ -88,7 +87,7 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
         row = care.as_row()
         for partition in care.small:
             with hold(care.name):
-                _compact(care.path, partition)
+                compact(care.path, FULL_BYTES, (EVENTS_PARTITION, partition) if partition else None)
             crash.point(crash.Point.COMPACTED)
         for file in (*care.removable, *care.log):
             remove(file)
@@ -97,9 +96,8 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
         yield row
     if gone := past(lake, known, now):
         ids = ", ".join(str(each.snapshot_id) for each in gone)
-        DeltaTable(lake.table_path(snapshots.TABLE)).delete(f"snapshot_id in ({ids})")
-    ensure_rows(lake.table_path(TABLE), SCHEMA)
-    write_deltalake(lake.table_path(TABLE), pa.Table.from_pylist(done, SCHEMA), mode="append")
+        delete(lake.table_path(snapshots.TABLE), f"snapshot_id in ({ids})")
+    append(lake.table_path(TABLE), pa.Table.from_pylist(done, SCHEMA))
 
 
 def past(lake: Lake, known: Sequence[Snapshot], now: datetime) -> list[Snapshot]:
@@ -112,9 +110,9 @@ def next_at(lake: Lake, now: datetime) -> datetime | None:
     every = timedelta(seconds=lake.conf.maintenance.every_seconds)
     if not every:
         return None
-    path = lake.table_path(TABLE)
-    rows = pa.table(DeltaTable(path).to_pyarrow_table(columns=["at"])).to_pylist() if DeltaTable.is_deltatable(str(path)) else []
-    begun = [row["at"] for row in rows] or [each.at for each in all_snapshots(lake.conf.lake)[:1]]
+    begun = [row["at"] for row in rows_of(lake.table_path(TABLE), columns=["at"])] or [
+        each.at for each in all_snapshots(lake.conf.lake)[:1]
+    ]
     return max(begun, default=now) + every
 
 
@@ -127,7 +125,7 @@ def _needs(lake: Lake, name: str, known: Sequence[Snapshot], now: datetime) -> N
     path, root = lake.table_path(name), lake.conf.lake
     places = {swap.generation: swap.table(root, name) for swap in generations.swaps(root)}
     pinned = {each.versions[name] for each in known if name in each.versions and places.get(each.generation, path) == path}
-    readers = positions(root, DeltaTable(path))
+    readers = positions(root, open_table(path))
     if name == "bronze.events" and not (lake.checkpoint(SILVER) / "offsets" / "0").exists():
         readers.append(Position(0))  # silver will read bronze from its first version on
     if name == "bronze.events":
@@ -140,10 +138,10 @@ def _needs(lake: Lake, name: str, known: Sequence[Snapshot], now: datetime) -> N
 def _of_a_replay(lake: Lake) -> list[Position]:
     """A replay reads bronze, commit by commit, from the first event that is not behind the watermark, weeks old if nothing came."""
     path = lake.table_path(SILVER)
-    if not DeltaTable.is_deltatable(str(path)):
+    if not is_table(path):
         return []
-    query = QueryBuilder().register("readings", DeltaTable(path))
-    first = pa.table(query.execute(NOT_LATE.format(lake.conf.policy.lateness_seconds)))["first"][0].as_py()
+    answer = ask(NOT_LATE.format(lake.conf.policy.lateness_seconds), {"readings": open_table(path)}).read_all()
+    first = answer["first"][0].as_py()
     bronze = lake.table_path("bronze.events")
     return [] if first is None else [Position(first_version(bronze, lambda greatest: greatest["bronze_batch"] >= first))]
 
@@ -152,14 +150,6 @@ def _small(log: Mapping[str, list[Any]]) -> dict[str | None, int]:
     days = log.get(f"partition.{EVENTS_PARTITION}", [None] * len(log["path"]))
     found = Counter(day and str(day) for day, size in zip(days, log["size_bytes"], strict=True) if size < FULL_BYTES)
     return {partition: count for partition, count in found.items() if count > 1}
-
-
-def _compact(path: Path, partition: str | None) -> None:
-    filters = [(EVENTS_PARTITION, "=", partition)] if partition else None
-    with committing(path) as table:
-        found = table.optimize.compact(partition_filters=filters, target_size=FULL_BYTES, max_concurrent_tasks=1)
-        if found["numFilesRemoved"]:
-            table.create_checkpoint()  # a reader then needs none of the entries that added the small files
 
 
 def _bytes(file: Path) -> int:

@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from deltalake import DeltaTable
-
 from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.engine.writing import is_half_done
 from orchestration.jobs import retry
 from orchestration.jobs.amendments import is_amended
+from orchestration.storage.delta import version_of
 from orchestration.storage.positions import Reach, reach
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import chosen, pin
@@ -24,7 +23,7 @@ def take(lake: Lake, streams: Sequence[str], now: datetime) -> Snapshot | None:
     bronze_batch = _prefix(lake, reaches) if len(reaches) == len(streams) else None
     if bronze_batch is None:
         return None
-    versions = {name: DeltaTable(table.path).version() for name, table in lake.tables.items()}
+    versions = {name: version_of(table.path) for name, table in lake.tables.items()}
     closed = {stream: datetime.fromtimestamp(reached.closed_until_ms / 1000, UTC) for stream, reached in reaches.items()}
     newest = chosen(lake.conf.lake)
     number = lake.generation.generation

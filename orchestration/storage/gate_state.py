@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
 from orchestration.conf.model import Conf, GateMode
 from orchestration.storage.atomic_json import read_durably, write_durably
-from orchestration.storage.tables import OF_LOG
+from orchestration.storage.delta import OF_LOG, is_table, rows_of, table_id, version_of
 
 GATED, LATE = "silver.readings", "silver.late"
 READ_BY_GOLD = (GATED, LATE)
@@ -77,7 +77,7 @@ def is_holding(conf: Conf) -> bool:
 def closed_gates(conf: Conf, places: Callable[[str], Path]) -> Iterator[Passage]:
     """Those that hold something back now; `places` says where a table is."""
     for name in READ_BY_GOLD if is_holding(conf) else ():
-        if DeltaTable.is_deltatable(str(places(name))) and (found := passage(conf.lake, name, places(name))).is_closed:
+        if is_table(places(name)) and (found := passage(conf.lake, name, places(name))).is_closed:
             yield found
 
 
@@ -86,7 +86,7 @@ def told(conf: Conf, places: Callable[[str], Path]) -> Iterator[str]:
     for found in closed_gates(conf, places):
         yield from closed(found).splitlines()
     for name, mode in conf.quality.gates.items():
-        if mode is GateMode.WARN and DeltaTable.is_deltatable(str(places(name))):
+        if mode is GateMode.WARN and is_table(places(name)):
             failure = passage(conf.lake, name, places(name)).failure
             if failure is not None:
                 yield f"{name}: {failure}"
@@ -104,15 +104,15 @@ def closed(found: Passage) -> str:
 
 def passage(lake: Path, table: str, path: Path) -> Passage:
     """Of the table that is at `path` now, releases included."""
-    table_id = str(DeltaTable(path).metadata().id)
-    file = _file(lake, table_id)
-    found = Passage(table, table_id)
+    this_table = table_id(path)
+    file = _file(lake, this_table)
+    found = Passage(table, this_table)
     if file.exists():
         read = read_durably(file, "Remove it: what came is then judged anew.")
         found = Passage(**read | {"failure": _failure(read["failure"])})
-    released = max((row["version"] for row in releases(lake) if row["table_id"] == table_id), default=-1)
+    released = max((row["version"] for row in releases(lake) if row["table_id"] == this_table), default=-1)
     # What lies beyond a release is looked at anew.
-    return Passage(table, table_id, released, None, found.marks) if released > found.version else found
+    return Passage(table, this_table, released, None, found.marks) if released > found.version else found
 
 
 def keep(lake: Path, found: Passage) -> None:
@@ -122,15 +122,12 @@ def keep(lake: Path, found: Passage) -> None:
 
 def releases(lake: Path) -> list[dict[str, Any]]:
     """Every release of the lake."""
-    path = _releases(lake)
-    rows: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist() if DeltaTable.is_deltatable(str(path)) else []
-    return rows
+    return rows_of(_releases(lake))
 
 
 def count_releases(lake: Path) -> int:
     """It grows with each."""
-    path = _releases(lake)
-    return DeltaTable(path).version() + 1 if DeltaTable.is_deltatable(str(path)) else 0
+    return version_of(_releases(lake)) + 1
 
 
 def record_release(lake: Path, held: Passage, version: int, reason: str, by: str, at: datetime) -> None:  # noqa: PLR0917

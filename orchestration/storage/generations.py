@@ -10,11 +10,11 @@ from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
 
 from orchestration.errors import TidemarkError
 from orchestration.storage.atomic_json import read_durably, write_durably
 from orchestration.storage.damage import damaged_log
+from orchestration.storage.delta import append, rows_of
 from orchestration.storage.seals import listed
 
 TABLE = "ops.generations"
@@ -63,12 +63,9 @@ class Generation:
 def swaps(lake: Path) -> list[Generation]:
     """Every generation that ever came to serve, in that order, a rollback included; the first is always there."""
     path = Generation().table(lake, TABLE)
-    if not DeltaTable.is_deltatable(str(path)):
-        return [Generation()]
     if damages := damaged_log(path):
         raise TidemarkError(f"the log of {TABLE} is not as it was written: {listed(damages)}.\n  Restore it from a backup.")
-    rows = pa.table(DeltaTable(path).to_pyarrow_table()).to_pylist(maps_as_pydicts="strict")
-    return [Generation(), *sorted((Generation(**row) for row in rows), key=lambda each: each.swap)]
+    return [Generation(), *sorted((Generation(**row) for row in rows_of(path)), key=lambda generation: generation.swap)]
 
 
 def serving(lake: Path) -> Generation:
@@ -101,7 +98,7 @@ def swap(lake: Path, now: datetime) -> Generation | None:
     if generation is None:
         return None
     row = {**vars(generation), "at": now, "places": list(generation.places.items())}
-    write_deltalake(Generation().table(lake, TABLE), pa.Table.from_pylist([row], SCHEMA), mode="append")
+    append(Generation().table(lake, TABLE), pa.Table.from_pylist([row], SCHEMA))
     return generation
 
 

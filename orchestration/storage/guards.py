@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 
-from deltalake import DeltaTable
-
 from orchestration.errors import TidemarkError
 from orchestration.storage.bindings import way_out
 from orchestration.storage.damage import damaged_checkpoint, damaged_files, damaged_log
+from orchestration.storage.delta import version_of
 from orchestration.storage.lake_store import LakeStore
 from orchestration.storage.sealing import sealed_tables
 from orchestration.storage.seals import listed
@@ -40,16 +39,11 @@ def refuse_older_tables(lake: LakeStore) -> None:
     if newest is None or newest.generation != lake.generation.generation:
         return
     for name, version in newest.versions.items():
-        if name in lake.tables and (found := _version(lake, name)) < version:
+        if name in lake.tables and (found := version_of(lake.table_path(name))) < version:
             raise TidemarkError(
                 f"{name} at {lake.table_path(name)} is at version {found}, but snapshot {newest.snapshot_id} pins its version {version}:"
                 f" it is older than the rest of the lake.\n  {_way_out_of_table(lake, name)}"
             )
-
-
-def _version(lake: LakeStore, name: str) -> int:
-    path = lake.table_path(name)
-    return DeltaTable(path).version() if DeltaTable.is_deltatable(str(path)) else -1
 
 
 def _way_out_of_table(lake: LakeStore, name: str) -> str:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
 from orchestration.errors import TidemarkError
+from orchestration.storage.delta import delete, is_table, open_table, rows_of
 from orchestration.storage.generations import serving
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import INSTANT, chosen
@@ -47,7 +48,7 @@ class Build:
 def record(lake: Path, build: Build) -> None:
     """Append it: from then on it is what readers see."""
     _write(lake, [build], "append")
-    table = DeltaTable(_path(lake))
+    table = open_table(_path(lake))
     if len(table.file_uris()) > MANY_FILES:
         table.optimize.compact()
         table.vacuum(dry_run=False)
@@ -55,9 +56,9 @@ def record(lake: Path, build: Build) -> None:
 
 def builds(lake: Path) -> list[Build]:
     """Every build, oldest first."""
-    if not DeltaTable.is_deltatable(str(_path(lake))):
+    if not is_table(_path(lake)):
         return []
-    rows: list[dict[str, Any]] = pa.table(DeltaTable(_path(lake)).to_pyarrow_table()).to_pylist(maps_as_pydicts="strict")
+    rows: list[dict[str, Any]] = rows_of(_path(lake))
     return sorted((Build(**row) for row in rows), key=lambda each: each.build)
 
 
@@ -101,7 +102,7 @@ def cut_for(lake: Path, query: str, snapshot_id: int | None = None, at: datetime
 def forget_builds(lake: Path, snapshot_ids: Collection[int]) -> None:
     """Those that nobody can ask any more."""
     if snapshot_ids:
-        DeltaTable(_path(lake)).delete(f"snapshot_id in ({', '.join(map(str, snapshot_ids))})")
+        delete(_path(lake), f"snapshot_id in ({', '.join(map(str, snapshot_ids))})")
 
 
 def _path(lake: Path) -> Path:

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from deltalake import DeltaTable
-
 from orchestration.storage.bindings import start_of
 from orchestration.storage.checkpoints import Batch, last_batch, offsets, read_up_to
+from orchestration.storage.delta import table_id, written_by
 from orchestration.storage.gate_state import LATE, is_holding, passage
 from orchestration.storage.lake_store import LakeStore
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW
@@ -75,15 +74,14 @@ def passed_by_silver(lake: LakeStore) -> int | None:
 def newest_read(lake: LakeStore, flow: str, batch: Batch, source: str) -> int | None:
     """The newest bronze batch in what a micro-batch of the flow, and those before it, have read of a table; None for none."""
     table = lake.tables[source]
-    version, index = read_up_to(lake.checkpoint(flow), batch, str(DeltaTable(table.path).metadata().id))
+    version, index = read_up_to(lake.checkpoint(flow), batch, table_id(table.path))
     newest: int | None = max_in_log(table, "bronze_batch", version if index >= 0 else version - 1)
     return newest
 
 
 def accounted_for(lake: LakeStore) -> int:
     """The newest bronze batch that the ledger has passed; -1 before the first."""
-    batch = DeltaTable(lake.table_path(LEDGER)).transaction_version(lake.app_id(LEDGER_FLOW, LEDGER))
-    return -1 if batch is None else batch
+    return written_by(lake.table_path(LEDGER), lake.app_id(LEDGER_FLOW, LEDGER))
 
 
 def retried(lake: LakeStore) -> int:

@@ -6,8 +6,6 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from deltalake import DeltaTable
-
 from orchestration.connectors.sources.intake import Look, claim_settled
 from orchestration.engine.background import do
 from orchestration.engine.lake import Lake
@@ -20,6 +18,7 @@ from orchestration.jobs import idle_groups as idle
 from orchestration.jobs import snapshots as cuts
 from orchestration.quality import suites
 from orchestration.storage.bindings import bind
+from orchestration.storage.delta import version_of
 from orchestration.storage.guards import refuse_damage, refuse_older_tables
 from orchestration.storage.ops_tables import LEDGER, TICKS
 from orchestration.storage.registry import sync
@@ -153,7 +152,7 @@ class PipelineRun:
         self.handover.warn()
 
     def _versions(self, *names: str) -> list[int]:
-        return [DeltaTable(self._lake.table_path(name)).version() for name in names]
+        return [version_of(self._lake.table_path(name)) for name in names]
 
     def _is_handed_over(self) -> bool:
         return not self.flows["gold"] or self.handover.is_open()

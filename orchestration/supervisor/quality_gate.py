@@ -11,8 +11,6 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from deltalake import DeltaTable
-
 from expectations.suite import Severity, Suite
 from orchestration import crash
 from orchestration.conf.model import Conf, GateMode
@@ -20,6 +18,7 @@ from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.quality import suites
 from orchestration.quality.outcome import Cause, Run, TableResult, run_id
+from orchestration.storage.delta import version_of
 from orchestration.storage.gate_state import (
     GATED,
     LATE,
@@ -99,7 +98,7 @@ def look(lake: Lake, name: str, stop: threading.Event) -> Passage | None:
     """Judge what came to a table since its gate last did, and write down how far it has passed. Only who writes the lake may."""
     marks = {"accounted_for": accounted_for(lake), "retried": retried(lake)} if name == LATE else {}
     known, holds = passage(lake.conf.lake, name, lake.table_path(name)), is_holding(lake.conf) and name in READ_BY_GOLD
-    newest = DeltaTable(lake.table_path(name)).version()
+    newest = version_of(lake.table_path(name))
     if (holds and known.is_closed) or (newest, marks) == (known.version, known.marks):
         return known
     found = replace(known, version=newest, marks=marks)

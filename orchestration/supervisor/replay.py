@@ -15,7 +15,6 @@ from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
 from gold.spec import Group
@@ -34,6 +33,7 @@ from orchestration.jobs import snapshots as cuts
 from orchestration.jobs.replay import OF_SILVER, Recorded
 from orchestration.storage import generations
 from orchestration.storage.bindings import Start, begin
+from orchestration.storage.delta import open_table
 from orchestration.storage.gate_state import closed_gates, is_holding
 from orchestration.storage.generations import Generation
 from orchestration.storage.lease import sole_writer
@@ -225,7 +225,7 @@ def _gold(following: Lake, recorded: Recorded, stream: str, groups: Sequence[Gro
 
 def _first_batch(lake: Lake, since: date) -> int:
     """The first bronze batch that was ingested on a day or later; past all of them where there is none."""
-    log = pa.table(DeltaTable(lake.table_path("bronze.events")).get_add_actions(flatten=True))
+    log = pa.table(open_table(lake.table_path("bronze.events")).get_add_actions(flatten=True))
     later = log.filter(pc.greater_equal(log["partition.ingested_on"], pa.scalar(since)))
     first, newest = pc.min(later["min.bronze_batch"]).as_py(), pc.max(log["max.bronze_batch"]).as_py()
     return int(newest) + 1 if first is None else int(first)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 from cronsim import CronSim
-from deltalake import DeltaTable
 
 from expectations.suite import Suite
 from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError
 from orchestration.quality.outcome import Cause, Run
+from orchestration.storage.delta import is_table, open_table
 from orchestration.storage.lease import sole_writer
 
 LOOKS = (Cause.ASKED.value, Cause.SCHEDULED.value)
@@ -49,9 +49,9 @@ def last_checked(lake: Path) -> dict[str, datetime]:
     from orchestration.quality.history import results_path
 
     path = results_path(lake)
-    if not DeltaTable.is_deltatable(str(path)):
+    if not is_table(path):
         return {}
-    found = pa.table(DeltaTable(path).to_pyarrow_table(columns=["suite", "run_at"], filters=[("cause", "in", list(LOOKS))]))
+    found = pa.table(open_table(path).to_pyarrow_table(columns=["suite", "run_at"], filters=[("cause", "in", list(LOOKS))]))
     newest = found.group_by("suite").aggregate([("run_at", "max")]).to_pylist()
     return {each["suite"]: each["run_at_max"] for each in newest}
 

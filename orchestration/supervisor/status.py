@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
 from orchestration.storage.checkpoints import Batch, last_batch, read_up_to
+from orchestration.storage.delta import is_table, open_table, version_of
 from orchestration.storage.delta_log import added, commit
 from orchestration.storage.generations import serving
 
@@ -66,14 +66,14 @@ def path_of(conf: Conf, table: str) -> Path:
 
 def rows(table: Path) -> int:
     """Rows of a table as its log counts them; 0 where there is no table."""
-    return DeltaTable(table).count() if DeltaTable.is_deltatable(str(table)) else 0
+    return open_table(table).count() if is_table(table) else 0
 
 
 def arrears_of(checkpoint: Path, batch: Batch, source: Path, now: datetime) -> Arrears:
     """What the source holds beyond the last finished batch."""
-    if not DeltaTable.is_deltatable(str(source)):
+    if not is_table(source):
         return Arrears()
-    table = DeltaTable(source)
+    table = open_table(source)
     version, index = read_up_to(checkpoint, batch, str(table.metadata().id))
     waiting = []
     for number in range(version, table.version() + 1):
@@ -90,9 +90,9 @@ def arrears_of(checkpoint: Path, batch: Batch, source: Path, now: datetime) -> A
 def of_ledger(conf: Conf, now: datetime) -> tuple[Batch, Arrears]:
     """The newest bronze batch that the ledger has passed, when, and what bronze holds after it."""
     passed, events = path_of(conf, "ops.ledger"), path_of(conf, "bronze.events")
-    if not DeltaTable.is_deltatable(str(passed)):
+    if not is_table(passed):
         return Batch(), Arrears()
-    table = DeltaTable(passed)
+    table = open_table(passed)
     newest = max(pa.table(table.get_add_actions(flatten=True)).to_pydict().get("max.bronze_batch", []), default=None)
     batch = Batch() if newest is None else Batch(newest, _last_written_at(passed, table.version()))
     return batch, arrears_after(-1 if newest is None else newest, events, now)
@@ -106,10 +106,10 @@ def _last_written_at(table: Path, version: int) -> datetime:
 
 def arrears_after(bronze_batch: int, events: Path, now: datetime) -> Arrears:
     """What bronze holds of later batches; they increase from version to version, so only the newest are looked at."""
-    if not DeltaTable.is_deltatable(str(events)):
+    if not is_table(events):
         return Arrears()
     oldest, unread = now, 0
-    for number in range(DeltaTable(events).version(), -1, -1):
+    for number in range(version_of(events), -1, -1):
         batches = [json.loads(add["stats"])["maxValues"]["bronze_batch"] for add in added(events, number) if add["dataChange"]]
         if batches and max(batches) <= bronze_batch:
             break

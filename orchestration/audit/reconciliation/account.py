@@ -13,12 +13,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
-
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.jobs.retry import versions_before_retry
+from orchestration.storage.delta import OpenTable, ask, is_table, open_table
 from orchestration.storage.ops_tables import LEDGER
 from orchestration.storage.positions import accounted_for
 from orchestration.storage.tables import in_log
@@ -120,13 +118,12 @@ class Books:
     """The tables of one moment. `accounted`: the newest bronze batch that the ledger has passed, -1 before the first."""
 
     accounted: int
-    query: QueryBuilder
-    tables: Mapping[str, DeltaTable]
+    tables: Mapping[str, OpenTable]
     paths: Mapping[str, Path]
 
     def ask(self, sql: str, **words: object) -> Rows:
         """Rows of a query over events, written and the tables of KINDS."""
-        rows: Rows = pa.table(self.query.execute(sql.format(accounted=self.accounted, **words))).to_pylist()
+        rows: Rows = ask(sql.format(accounted=self.accounted, **words), self.tables, SETTINGS).read_all().to_pylist()
         return rows
 
 
@@ -141,18 +138,15 @@ class Account:
 def opened(lake: Lake) -> Books:
     """The newest versions, in the order that makes them fit together; TidemarkError where there is nothing to account for."""
     places = {"written": LEDGER} | {table: f"silver.{table}" for table in KINDS.values()} | {"events": "bronze.events"}
-    missing = [name for name in places.values() if not DeltaTable.is_deltatable(str(lake.table_path(name)))]
+    missing = [name for name in places.values() if not is_table(lake.table_path(name))]
     if missing:
         raise TidemarkError(f"there is no {missing[-1]} in the lake at {lake.conf.lake}: bring it up to date with `tidemark run --once`.")
     accounted, paths = accounted_for(lake), {word: lake.table_path(name) for word, name in places.items()}
     pinned = versions_before_retry(lake)
-    tables = {word: DeltaTable(paths[word], version=pinned.get(name)) for word, name in places.items()}
+    tables = {word: open_table(paths[word], pinned.get(name)) for word, name in places.items()}
     if versions_before_retry(lake) != pinned:
         return opened(lake)  # a retry began or ended meanwhile
-    query = QueryBuilder(SETTINGS)
-    for word, table in tables.items():
-        query.register(word, table)
-    return Books(accounted, query, tables, paths)
+    return Books(accounted, tables, paths)
 
 
 def account(books: Books, since: date | None = None) -> Account:
@@ -182,7 +176,7 @@ def by_day(batches: Iterable[Mapping[str, Any]]) -> Rows:
     return [{name: days[key][name] for name in COLUMNS} for key in sorted(days)]
 
 
-def slices(tables: Mapping[str, DeltaTable], since: date | None) -> list[Slice]:
+def slices(tables: Mapping[str, OpenTable], since: date | None) -> list[Slice]:
     """All batches of the account, cut so that each slice has at most ROWS_AT_ONCE; none where nothing was ingested since."""
     sizes: Counter[int] = Counter()
     for word, table in tables.items():

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
-
 from gold.spec import Group, Late
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
+from orchestration.storage.delta import OpenTable, ask, open_table
 from orchestration.storage.generations import numbered
 from orchestration.storage.snapshot import Snapshot
 
@@ -96,12 +94,12 @@ LATEST = "(select *, max(revision) over (partition by device_id, metric, window_
 class GoldBooks:
     """The tables of a snapshot, and the words that the queries leave open."""
 
-    query: QueryBuilder
+    tables: Mapping[str, OpenTable]
     words: dict[str, str]
 
     def ask(self, sql: str) -> Rows:
         """Rows of a query."""
-        rows: Rows = pa.table(self.query.execute(sql.format(**self.words))).to_pylist()
+        rows: Rows = ask(sql.format(**self.words), self.tables, SETTINGS).read_all().to_pylist()
         return rows
 
 
@@ -110,13 +108,12 @@ def opened_at(lake: Lake, snapshot: Snapshot, since: date | None = None) -> Gold
     groups = [group for group in lake.conf.groups.values() if _has(snapshot, group)]
     if not groups:
         return None
-    query, of_snapshot = QueryBuilder(SETTINGS), numbered(lake.conf.lake, snapshot.generation)
+    of_snapshot = numbered(lake.conf.lake, snapshot.generation)
     names = {"readings": "silver.readings", "late": "silver.late"}
     for number, group in enumerate(groups):
         names |= {f"{kind}_{number}": f"gold.{group.name}_{kind}" for kind in ("aggregates", "late")}
-    for word, name in names.items():
-        query.register(word, DeltaTable(of_snapshot.table(lake.conf.lake, name), version=snapshot.versions[name]))
-    return GoldBooks(query, _words(lake, snapshot, groups, since))
+    tables = {word: open_table(of_snapshot.table(lake.conf.lake, name), snapshot.versions[name]) for word, name in names.items()}
+    return GoldBooks(tables, _words(lake, snapshot, groups, since))
 
 
 def gold_account(lake: Lake, books: GoldBooks) -> Rows:
