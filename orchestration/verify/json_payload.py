@@ -6,9 +6,8 @@ Of a name that an object repeats, the last value counts.
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from orchestration.verify.numerals import as_java_writes
@@ -43,18 +42,6 @@ class Repeating(dict[str, Any]):
         return self.members
 
 
-@dataclass(frozen=True)
-class Branch:
-    """An object, or a list of objects, below which a shape reads something."""
-
-    is_list: bool
-    inner: "Tree"
-
-
-Tree = dict[str, Branch]
-"""By name of the member; what is read as it stands is not in it."""
-
-
 def read_object(text: str) -> dict[str, Any]:
     """The object that the text is, whole; UnreadableError otherwise."""
     if text.count("[") + text.count("{") <= SHALLOW:
@@ -65,21 +52,11 @@ def read_object(text: str) -> dict[str, Any]:
         return _read(text)
 
 
-def is_as_declared(members: dict[str, Any], tree: Tree) -> bool:
-    """Whether all that the shape declares as an object, or as a list of objects, is that, or null."""
-    return all(value is None or _fits(value, branch) for name, branch in tree.items() for value in _values(members, name))
-
-
-def _fits(value: Any, branch: Branch) -> bool:
-    if not branch.is_list:
-        return isinstance(value, dict) and is_as_declared(value, branch.inner)
-    return isinstance(value, list) and all(
-        element is None or (isinstance(element, dict) and is_as_declared(element, branch.inner)) for element in value
-    )
-
-
-def _values(members: dict[str, Any], name: str) -> list[Any]:
-    return [value for key, value in members.items() if key == name] if isinstance(members, Repeating) else [members.get(name)]
+def values_of(members: Mapping[str, Any], name: str) -> list[Any]:
+    """Of a member: None where it is absent, several where the object repeats its name."""
+    if isinstance(members, Repeating):
+        return [value for key, value in members.items() if key == name] or [None]
+    return [members.get(name)]
 
 
 def as_text(value: Any) -> str | None:
@@ -88,6 +65,8 @@ def as_text(value: Any) -> str | None:
         return None
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if type(value) is int:
+        return str(value)
     with _room():
         return WRITTEN_OTHERWISE.sub(_as_java_writes, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
