@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from orchestration.cli.rows import format_option, show
+from orchestration.rendering import format_option, show
 
 COLUMNS = ("generation", "is_serving", "swapped_at", "cause", "bronze_batch", "tables")
 
@@ -25,7 +25,7 @@ def command(obj: dict[str, Any], format: str) -> None:
       tidemark generations --format json
     """
     from orchestration.conf.load import load
-    from orchestration.generations import proposed, swaps
+    from orchestration.storage.generations import proposed, swaps
 
     lake = load(obj["conf"]).lake
     known = swaps(lake)

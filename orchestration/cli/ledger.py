@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestration.cli.rows import format_option, show
+from orchestration.rendering import format_option, show
 
 if TYPE_CHECKING:
-    from orchestration.proof.account import Rows
+    from orchestration.audit.reconciliation.account import Rows
 
 
 GOLD = """\b
@@ -54,8 +54,8 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
     Example:
       tidemark ledger --since 2026-01-05 --plot artifacts/ledger.png
     """
-    from orchestration.proof.account import COLUMNS, by_day
-    from orchestration.proof.gold_account import COLUMNS as OF_GOLD
+    from orchestration.audit.reconciliation.account import COLUMNS, by_day
+    from orchestration.audit.reconciliation.gold_account import COLUMNS as OF_GOLD
 
     if gold and picture is not None:
         raise click.UsageError("--plot draws the account of events; leave --gold out")
@@ -69,7 +69,7 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
         show(of_gold, format, OF_GOLD)
     told_of_gold(wrong_windows, format)
     if picture is not None and (batches or not wrong):
-        from orchestration.proof.account_plot import plot
+        from orchestration.serving.plots.account import plot
 
         click.echo(plot(batches, picture), err=True)
     return 1 if wrong or wrong_windows else 0
@@ -79,11 +79,11 @@ def taken(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     """The account by batch, and what is wrong."""
     from rich.console import Console
 
-    from orchestration.former_sources import shapes
-    from orchestration.integrity.damage import damaged_files, damaged_log
-    from orchestration.lake import Lake
-    from orchestration.proof.account import account, opened
-    from orchestration.proof.offences import damaged, offences, unlike_their_seal
+    from orchestration.audit.reconciliation.account import account, opened
+    from orchestration.audit.reconciliation.discrepancies import damaged, offences, unlike_their_seal
+    from orchestration.engine.lake import Lake
+    from orchestration.storage.damage import damaged_files, damaged_log
+    from orchestration.storage.retired_sources import shapes
 
     lake = Lake.open(conf)
     with Console(stderr=True).status("accounting"):
@@ -98,9 +98,9 @@ def taken(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
 
 def taken_of_gold(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     """The account by group and metric, and the windows that are wrong; neither where no snapshot has gold yet."""
-    from orchestration.lake import Lake
-    from orchestration.proof.gold_account import gold_account, gold_offences, opened_at
-    from orchestration.snapshots import chosen
+    from orchestration.audit.reconciliation.gold_account import gold_account, gold_offences, opened_at
+    from orchestration.engine.lake import Lake
+    from orchestration.storage.snapshots import chosen
 
     lake = Lake.open(conf)
     snapshot = chosen(lake.conf.lake)
@@ -110,8 +110,8 @@ def taken_of_gold(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
 
 def told_of_gold(wrong: "Rows", format: str) -> None:
     """The same for windows."""
-    from orchestration.cli.rows import plain, visible
-    from orchestration.proof.gold_account import WRONG_WINDOW
+    from orchestration.audit.reconciliation.gold_account import WRONG_WINDOW
+    from orchestration.rendering import plain, visible
 
     if wrong and format == "table":
         show(wrong, format, WRONG_WINDOW)
@@ -122,8 +122,8 @@ def told_of_gold(wrong: "Rows", format: str) -> None:
 
 def told(wrong: "Rows", format: str) -> None:
     """Beside the table for people, and to stderr where stdout is for programs."""
-    from orchestration.cli.rows import plain, visible
-    from orchestration.proof.offences import COLUMNS
+    from orchestration.audit.reconciliation.discrepancies import COLUMNS
+    from orchestration.rendering import plain, visible
 
     if wrong and format == "table":
         show(wrong, format, COLUMNS)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from orchestration.cli.rows import format_option, show
+from orchestration.rendering import format_option, show
 
 
 @click.command()
@@ -30,13 +30,13 @@ def command(obj: dict[str, Any], dry_run: bool, format: str) -> int | None:
     Example:
       tidemark maintain --dry-run
     """
-    from orchestration.cuts import take
+    from orchestration.engine.lake import Lake
+    from orchestration.engine.queries import Gate
     from orchestration.flows import streams
-    from orchestration.lake import Lake
-    from orchestration.lock import sole_writer
-    from orchestration.snapshots import all_snapshots
-    from orchestration.streaming.queries import Gate
-    from orchestration.upkeep.maintenance import COLUMNS, maintain, needed_care, past
+    from orchestration.jobs.maintenance import COLUMNS, maintain, needed_care, past
+    from orchestration.jobs.snapshots import take
+    from orchestration.storage.lease import sole_writer
+    from orchestration.storage.snapshots import all_snapshots
 
     lake, now = Lake.open(obj["conf"]), datetime.now(UTC)
     click.echo(f"{len(past(lake, all_snapshots(lake.conf.lake), now))} snapshots have expired", err=True)

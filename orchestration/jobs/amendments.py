@@ -21,14 +21,15 @@ from gold.schema import VECTOR_KEY, WINDOW_KEY
 from gold.spec import Group, Late
 from gold.vectors import vectors
 from orchestration import crash
-from orchestration.durably import read_durably, write_durably
+from orchestration.engine.lake import Lake
+from orchestration.engine.writing import gold_tables, is_half_done, read_latest
 from orchestration.errors import TidemarkError
 from orchestration.jobs import amended_few
-from orchestration.lake import Lake
-from orchestration.streaming.checkpoints import newest_batch, way_out
-from orchestration.streaming.reach import Reach, closed_until_ms, reach, read_by
-from orchestration.streaming.writing import gold_tables, is_half_done, read_latest
-from orchestration.tables import FEW, Table, append, append_rows, in_log, max_in_log
+from orchestration.storage.atomic_json import read_durably, write_durably
+from orchestration.storage.bindings import way_out
+from orchestration.storage.checkpoints import newest_batch
+from orchestration.storage.positions import Reach, closed_until_ms, reach, read_by
+from orchestration.storage.tables import FEW, Table, append, append_rows, in_log, max_in_log
 
 NAME = "gold.amendments"
 FILE = "amendments.json"

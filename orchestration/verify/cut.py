@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.generations import Generation, numbered, serving
-from orchestration.snapshot import Snapshot
+from orchestration.storage.generations import Generation, numbered, serving
+from orchestration.storage.snapshot import Snapshot
 
 GOLD_KINDS = ("aggregates", "vectors", "late")
 

@@ -19,8 +19,8 @@ from deltalake import DeltaTable
 from rich.console import Console
 
 from orchestration.conf.load import load
-from orchestration.generations import serving, swaps
-from orchestration.snapshots import all_snapshots
+from orchestration.storage.generations import serving, swaps
+from orchestration.storage.snapshots import all_snapshots
 from tests.bench.factory import GROUPS, write_conf, write_events
 from tests.bench.feed import arrivals, fed_run, spread
 from tests.bench.processes import timed

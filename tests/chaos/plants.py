@@ -12,10 +12,10 @@ from pathlib import Path
 
 from orchestration.conf.model import Engine
 from orchestration.conf.starter import write_starter
-from orchestration.lake import Lake
-from orchestration.simulate.feed import in_order
-from orchestration.simulate.landing import Landing
-from orchestration.simulate.plan import DEFAULT_START, Odds, plan
+from orchestration.connectors.simulator.feed import in_order
+from orchestration.connectors.simulator.landing import Landing
+from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
+from orchestration.engine.lake import Lake
 
 SHOWS_ITS_THREADS = "import faulthandler, os, signal; faulthandler.register(signal.SIGUSR1, os.dup(2))"
 TIDEMARK = [sys.executable, "-c", f"{SHOWS_ITS_THREADS}; from orchestration.cli.app import main; main()", "--conf"]

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from orchestration.cli.app import exit_code
 from orchestration.crash import VARIABLE, Point
 from orchestration.quality import suites
-from orchestration.quality.gate import GateClosedError
-from orchestration.quality.passage import closed_gates
-from orchestration.snapshots import all_snapshots
-from orchestration.streaming.reach import reach
+from orchestration.storage.gate_state import closed_gates
+from orchestration.storage.positions import reach
+from orchestration.storage.snapshots import all_snapshots
+from orchestration.supervisor.quality_gate import GateClosedError
 from tests.chaos.account import GOLD, assert_as_undisturbed, tables
 from tests.chaos.plants import SECONDS, Plant, events
 from tests.chaos.strict import UNWANTED, with_strict

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.engine.session import HEAP_STORE, ROCKSDB_STORE
 from orchestration.errors import TidemarkError
-from orchestration.generations import serving
+from orchestration.storage.generations import serving
 from tests.damage.cells import PARTS, WAYS, inflict
 from tests.damage.damaged import PROVIDER, Damaged, built
 

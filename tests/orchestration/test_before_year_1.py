@@ -10,14 +10,14 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from orchestration.audit.quarantine import shown
+from orchestration.audit.reconciliation import account
+from orchestration.audit.reconciliation.discrepancies import damaged
 from orchestration.conf.model import Conf
-from orchestration.lake import Lake
-from orchestration.proof import account
-from orchestration.proof.offences import damaged
-from orchestration.quarantine import shown
-from orchestration.tables import FIRST_INSTANT, Table, append_rows, ensure_rows, max_in_log
-from orchestration.upkeep import maintenance
-from orchestration.upkeep.retention import first_version
+from orchestration.engine.lake import Lake
+from orchestration.jobs import maintenance
+from orchestration.storage.retention import first_version
+from orchestration.storage.tables import FIRST_INSTANT, Table, append_rows, ensure_rows, max_in_log
 from tests.lakes import KITCHEN, conf, event, land, minutes, run
 from tests.rows import at
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from orchestration.audit.reconciliation.account import ALARMS, account, by_day, opened
 from orchestration.conf.model import Conf, Source
+from orchestration.engine import writing
+from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.former_sources import FILE, former, remember, shapes
-from orchestration.lake import Lake
-from orchestration.proof.account import ALARMS, account, by_day, opened
-from orchestration.streaming import writing
+from orchestration.storage.retired_sources import FILE, former, remember, shapes
 from orchestration.verify.check import verify
 from orchestration.verify.cut import latest_cut
 from silver.spec import Origin, Shape, Time

@@ -17,14 +17,14 @@ from rich.console import Console
 from orchestration import crash
 from orchestration.conf.model import Conf
 from orchestration.crash import Point
+from orchestration.engine.lake import Lake
+from orchestration.engine.progress import Progress
 from orchestration.jobs import amendments
 from orchestration.jobs.retry import Chosen
-from orchestration.lake import Lake
-from orchestration.progress import Progress
-from orchestration.runner import retry_quarantine
-from orchestration.snapshots import all_snapshots
-from orchestration.streaming.reach import reach
-from orchestration.tables import FEW
+from orchestration.storage.positions import reach
+from orchestration.storage.snapshots import all_snapshots
+from orchestration.storage.tables import FEW
+from orchestration.supervisor.run import retry_quarantine
 from orchestration.verify.check import verify
 from orchestration.verify.cut import latest_cut
 from tests.lakes import KITCHEN, conf, event, land, minutes, run

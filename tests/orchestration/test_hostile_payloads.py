@@ -13,10 +13,10 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from orchestration.audit.reconciliation import account
+from orchestration.audit.reconciliation.discrepancies import offences
 from orchestration.conf.model import Conf, Source
-from orchestration.lake import Lake
-from orchestration.proof import account
-from orchestration.proof.offences import offences
+from orchestration.engine.lake import Lake
 from silver.spec import Origin, Shape, Time
 from tests.lakes import KITCHEN, conf, event, land, minutes, run, table
 from tests.orchestration.test_hostile_files import HOSTILE

@@ -15,10 +15,10 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
+from orchestration.audit.reconciliation.account import ALARMS, account, by_day, opened
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf, Device
-from orchestration.lake import Lake
-from orchestration.proof.account import ALARMS, account, by_day, opened
+from orchestration.engine.lake import Lake
 from orchestration.quality.check import Scope, check
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.suites import suites

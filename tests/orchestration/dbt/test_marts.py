@@ -11,13 +11,13 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from orchestration import registry
 from orchestration.conf.model import Conf
-from orchestration.dbt.project import shipped
-from orchestration.lake import Lake
-from orchestration.marts import Build, builds
-from orchestration.snapshot import Snapshot
-from orchestration.snapshots import all_snapshots, chosen
+from orchestration.engine.lake import Lake
+from orchestration.serving.dbt.project import shipped
+from orchestration.storage import registry
+from orchestration.storage.marts import Build, builds
+from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.snapshots import all_snapshots, chosen
 from tests.chaos.plants import Plant
 from tests.lakes import assert_same, run
 from tests.orchestration.dbt import expected

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from orchestration import generations, snapshots
 from orchestration.conf.model import Conf
-from orchestration.dbt import upkeep
+from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.generations import Generation
-from orchestration.lake import Lake
-from orchestration.marts import Build, builds, cut_for, needed_snapshots, record
-from orchestration.upkeep import maintenance
+from orchestration.jobs import maintenance
+from orchestration.serving.dbt import maintenance as upkeep
+from orchestration.storage import generations, snapshots
+from orchestration.storage.generations import Generation
+from orchestration.storage.marts import Build, builds, cut_for, needed_snapshots, record
 from tests.lakes import conf
 from tests.orchestration.upkeep.by_hand import batch, pinned
 

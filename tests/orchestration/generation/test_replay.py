@@ -13,14 +13,14 @@ from rich.console import Console
 
 from gold.spec import Late
 from orchestration.conf.model import Conf
+from orchestration.engine.lake import Lake
+from orchestration.engine.progress import Progress
 from orchestration.errors import TidemarkError
 from orchestration.flows import flows
-from orchestration.generation.replay import REBUILT, build, finish, plan
-from orchestration.generation.rollback import roll_back
-from orchestration.generations import serving
-from orchestration.lake import Lake
-from orchestration.progress import Progress
-from orchestration.snapshots import all_snapshots
+from orchestration.storage.generations import serving
+from orchestration.storage.snapshots import all_snapshots
+from orchestration.supervisor.replay import REBUILT, build, finish, plan
+from orchestration.supervisor.rollback import roll_back
 from orchestration.verify.check import verify
 from orchestration.verify.cut import latest_cut
 from tests.lakes import KITCHEN, PRESSES, conf, event, land, minutes, run

@@ -14,10 +14,10 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyspark.sql import SparkSession
 
+from orchestration.audit.reconciliation import account
+from orchestration.audit.reconciliation.discrepancies import damaged, offences
 from orchestration.conf.model import Conf, Source
-from orchestration.lake import Lake
-from orchestration.proof import account
-from orchestration.proof.offences import damaged, offences
+from orchestration.engine.lake import Lake
 from silver.spec import Origin, Shape, Time
 from tests.lakes import conf, event, land, minutes, run
 from tests.rows import at

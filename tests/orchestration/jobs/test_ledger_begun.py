@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from orchestration import crash
+from orchestration.audit.reconciliation import account
+from orchestration.audit.reconciliation.discrepancies import offences
 from orchestration.conf.model import Conf
-from orchestration.lake import Lake
-from orchestration.proof import account
-from orchestration.proof.offences import offences
+from orchestration.engine.lake import Lake
 from tests.lakes import METRICS, conf, event, land, minutes, run, table
 from tests.rows import at
 

@@ -15,19 +15,19 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from orchestration import cuts
+from orchestration.audit.reconciliation import account
+from orchestration.audit.reconciliation.discrepancies import offences
 from orchestration.conf.model import Conf, Source
+from orchestration.engine.lake import Lake
+from orchestration.engine.progress import Progress
 from orchestration.flows import flows, quarantine_retry
-from orchestration.generation.replay import REBUILT, build, finish, plan
 from orchestration.jobs import retry
+from orchestration.jobs import snapshots as cuts
 from orchestration.jobs.amendments import NAME as AMENDMENTS
 from orchestration.jobs.retry import Chosen
-from orchestration.lake import Lake
-from orchestration.progress import Progress
-from orchestration.proof import account
-from orchestration.proof.offences import offences
-from orchestration.runner import retry_quarantine
-from orchestration.snapshots import all_snapshots
+from orchestration.storage.snapshots import all_snapshots
+from orchestration.supervisor.replay import REBUILT, build, finish, plan
+from orchestration.supervisor.run import retry_quarantine
 from orchestration.verify.check import verify
 from orchestration.verify.cut import latest_cut
 from silver.spec import Origin, Shape, Time

@@ -12,12 +12,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from gold.spec import Late
-from orchestration import snapshots
+from orchestration.audit.reconciliation.gold_account import gold_account, gold_offences, opened_at
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
-from orchestration.lake import Lake
-from orchestration.proof.gold_account import gold_account, gold_offences, opened_at
-from orchestration.snapshot import Snapshot
+from orchestration.engine.lake import Lake
+from orchestration.storage import snapshots
+from orchestration.storage.snapshot import Snapshot
 from tests.lakes import KITCHEN, PRESSES, conf
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.conf.model import GateMode, Quality
 from orchestration.quality.history import results_path
-from orchestration.snapshots import chosen
+from orchestration.storage.snapshots import chosen
 from tests.lakes import conf, event, land, minutes, run_until, table
 from tests.rows import at
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from orchestration.conf.model import Source
-from orchestration.streaming import intake
-from orchestration.streaming.intake import claim_settled, claims_folder
+from orchestration.connectors.sources import intake
+from orchestration.connectors.sources.intake import claim_settled
+from orchestration.storage.retired_sources import claims_folder
 from tests.lakes import SHAPE
 
 NOW = 1_700_000_000.0

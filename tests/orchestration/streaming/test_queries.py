@@ -8,12 +8,13 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from orchestration.engine.lake import Lake
+from orchestration.engine.progress import Progress
+from orchestration.engine.queries import AVAILABLE_NOW, Gate, finish, started
 from orchestration.flows import gold
-from orchestration.lake import Lake
-from orchestration.progress import Progress
-from orchestration.streaming.checkpoints import bind, newest_batch
-from orchestration.streaming.queries import AVAILABLE_NOW, Gate, finish, started
-from orchestration.tables import ensure
+from orchestration.storage.bindings import bind
+from orchestration.storage.checkpoints import newest_batch
+from orchestration.storage.tables import ensure
 from tests.lakes import conf, event, land, run
 from tests.rows import at
 

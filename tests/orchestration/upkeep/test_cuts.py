@@ -17,13 +17,13 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from orchestration.audit.reconciliation.account import WRONG, account, opened
+from orchestration.audit.reconciliation.gold_account import gold_account, gold_offences, opened_at
 from orchestration.conf.model import Conf, Device, Maintenance
-from orchestration.lake import Lake
-from orchestration.proof.account import WRONG, account, opened
-from orchestration.proof.gold_account import gold_account, gold_offences, opened_at
-from orchestration.snapshot import Snapshot
-from orchestration.snapshots import all_snapshots, chosen
-from orchestration.status import status
+from orchestration.engine.lake import Lake
+from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.snapshots import all_snapshots, chosen
+from orchestration.supervisor.status import status
 from orchestration.verify.check import verify
 from orchestration.verify.cut import latest_cut
 from tests.lakes import DEVICES, KITCHEN, conf, event, land, run, run_until, table

@@ -14,17 +14,18 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from orchestration import runner, snapshots
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf, Maintenance
+from orchestration.engine.background import Work
+from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.jobs import ranges
-from orchestration.lake import Lake
-from orchestration.lock import sole_writer
-from orchestration.snapshot import Snapshot
-from orchestration.upkeep import maintenance
-from orchestration.upkeep.retention import first_version, is_whole
-from orchestration.work import Work
+from orchestration.jobs import maintenance, ranges
+from orchestration.storage import snapshots
+from orchestration.storage.lease import sole_writer
+from orchestration.storage.retention import first_version, is_whole
+from orchestration.storage.snapshot import Snapshot
+from orchestration.supervisor import pipeline_run
+from orchestration.supervisor import run as runner
 from tests.lakes import conf
 from tests.orchestration.upkeep.by_hand import batch, measured_at, pinned, read_up_to
 
@@ -262,7 +263,7 @@ def test_maintenance_that_is_always_due_leaves_every_other_turn_to_the_rest() ->
 
     behind: dict[str, Work] = {}
     for _ in range(6):
-        runner._go_on_behind(cast(runner.Run, AlwaysDue()), behind)
+        runner._go_on_behind(cast(pipeline_run.PipelineRun, AlwaysDue()), behind)
         for work in behind.values():
             work.finish()
     assert [turns[0], *sorted(turns[1:3]), turns[3], *sorted(turns[4:6])] == ["maintenance", "round", "seals"] * 2
