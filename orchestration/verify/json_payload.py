@@ -33,7 +33,7 @@ class Repeating(dict[str, Any]):
     """An object that repeats a name; `members` are all of them in order."""
 
     def __init__(self, members: list[tuple[str, Any]]) -> None:
-        """The last of each name is found by it."""
+        """A name leads to its last member."""
         super().__init__(members)
         self.members = members
 
@@ -74,22 +74,22 @@ def as_text(value: Any) -> str | None:
 def _read(text: str) -> dict[str, Any]:
     decoder = QUICK if len(text) <= MOST_DIGITS else CAREFUL
     try:
-        found = _whole(decoder, text)
+        payload = _whole(decoder, text)
     except ValueError as error:
         if "INF" not in text and "+Inf" not in text:
             raise UnreadableError from error
-        found = _with_signed_infinities(decoder, text)
-    if not isinstance(found, dict):
+        payload = _with_signed_infinities(decoder, text)
+    if not isinstance(payload, dict):
         raise UnreadableError
-    return found
+    return payload
 
 
 def _whole(decoder: json.JSONDecoder, text: str) -> Any:
     stripped = text.strip(BLANKS)
-    found, end = decoder.raw_decode(stripped)
+    value, end = decoder.raw_decode(stripped)
     if end != len(stripped):
         raise UnreadableError
-    return found
+    return value
 
 
 def _with_signed_infinities(decoder: json.JSONDecoder, text: str) -> Any:
@@ -110,13 +110,13 @@ def _as_java_writes(word: re.Match[str]) -> str:
     return word[0] if word[1].removeprefix("-").isdecimal() else as_java_writes(float(word[1]))
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{found[0][2:].upper()}" if found[0].startswith("\\") else f"\\u{ord(found[0]):04X}"
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{match[0][2:].upper()}" if match[0].startswith("\\") else f"\\u{ord(match[0]):04X}"
 
 
 def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    return found if len(found) == len(members) else Repeating(members)
+    by_name = dict(members)
+    return by_name if len(by_name) == len(members) else Repeating(members)
 
 
 def _checked_members(members: list[tuple[str, Any]]) -> dict[str, Any]:

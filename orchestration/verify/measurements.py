@@ -239,6 +239,6 @@ def _as_float(value: int) -> float:
 
 
 def _distinct(texts: pa.Array, read: Callable[[str], Any], of: pa.DataType) -> pa.Array:
-    """What each text is read as; a text that comes again is read once."""
+    """The result for every text; a text that comes again is read once."""
     encoded = texts.dictionary_encode()
     return pa.array(map(read, encoded.dictionary.to_pylist()), of).take(encoded.indices)

@@ -23,7 +23,7 @@ from orchestration.quality.check import Scope, check
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.suites import suites
 from orchestration.verify.check import verify
-from orchestration.verify.cut import latest_cut
+from orchestration.verify.lake_snapshot import latest_snapshot
 from silver.spec import Origin
 from tests import twin
 from tests.lakes import assert_same, latest, run, table
@@ -117,7 +117,7 @@ def test_ledger_and_verify_are_clean(room: Room) -> None:
     (day,) = by_day(account(opened(Lake(room.made))).batches)
     assert {alarm: day[alarm] for alarm in ALARMS} == dict.fromkeys(ALARMS, 0)
     assert day["readings"] + day["late"] == len(room.readings) == len(METRICS) * day["events"]
-    report = verify(latest_cut(room.made), room.made)
+    report = verify(latest_snapshot(room.made), room.made)
     assert [difference for outcome in report.outcomes for difference in outcome.first] == []
     assert {outcome.table: outcome.rows for outcome in report.outcomes}["bronze.events"] == len(room.readings)
 

@@ -18,7 +18,7 @@ GOLD_KINDS = ("aggregates", "vectors", "late")
 
 
 @dataclass(frozen=True)
-class Cut:
+class LakeSnapshot:
     """`tables`: where each is, by its SQL name; `versions`: of those that exist. `bronze_batch`: the newest of the prefix.
 
     `closed_until`: by gold stream; windows that end there or before are emitted. A stream that emitted nothing yet is not in it.
@@ -30,18 +30,18 @@ class Cut:
     closed_until: Mapping[str, datetime]
 
 
-def latest_cut(conf: Conf) -> Cut:
+def latest_snapshot(conf: Conf) -> LakeSnapshot:
     """The newest version of everything, which is consistent only while the lake is at rest."""
     return _latest(conf, serving(conf.lake))
 
 
-def pinned_cut(conf: Conf, snapshot: Snapshot) -> Cut:
+def pinned_snapshot(conf: Conf, snapshot: Snapshot) -> LakeSnapshot:
     """What a snapshot pins; the registry, which it does not pin, in its newest version: it only ever grows."""
     latest = _latest(conf, numbered(conf.lake, snapshot.generation))
-    return Cut(latest.tables, {**latest.versions, **snapshot.versions}, snapshot.bronze_batch, snapshot.closed_until)
+    return LakeSnapshot(latest.tables, {**latest.versions, **snapshot.versions}, snapshot.bronze_batch, snapshot.closed_until)
 
 
-def _latest(conf: Conf, generation: Generation) -> Cut:
+def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
     tables = {name: generation.table(conf.lake, name) for name in _names(conf)}
     versions = {name: DeltaTable(path).version() for name, path in tables.items() if DeltaTable.is_deltatable(str(path))}
     if "bronze.events" not in versions:
@@ -49,7 +49,7 @@ def _latest(conf: Conf, generation: Generation) -> Cut:
     streams = {group.stream for group in conf.groups.values()}
     closed = {stream: _watermark(generation.checkpoint(conf.lake, f"gold.{stream}")) for stream in streams}
     passed = _passed(generation.checkpoint(conf.lake, "silver.readings"), tables)
-    return Cut(tables, versions, passed, {stream: at for stream, at in closed.items() if at is not None})
+    return LakeSnapshot(tables, versions, passed, {stream: at for stream, at in closed.items() if at is not None})
 
 
 def _names(conf: Conf) -> list[str]:
@@ -65,9 +65,11 @@ def _passed(checkpoint: Path, tables: Mapping[str, Path]) -> int:
     bronze = DeltaTable(tables["bronze.events"])
     lines = (newest[0] / "offsets" / newest[1]).read_text().splitlines()[2:]
     # A line is `source:offset`.
-    offset = next(found for line in lines if (found := json.loads(line.partition(":")[2])).get("reservoirId") == str(bronze.metadata().id))
+    newest_offset = next(
+        offset for line in lines if (offset := json.loads(line.partition(":")[2])).get("reservoirId") == str(bronze.metadata().id)
+    )
     # A negative index: nothing of that version is read yet.
-    bronze.load_as_version(int(offset["reservoirVersion"]) - (int(offset["index"]) < 0))
+    bronze.load_as_version(int(newest_offset["reservoirVersion"]) - (int(newest_offset["index"]) < 0))
     files = pa.table(bronze.get_add_actions(flatten=True)).to_pydict()
     return max((batch for batch in files.get("max.bronze_batch", []) if batch is not None), default=-1)
 
