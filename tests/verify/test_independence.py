@@ -32,7 +32,10 @@ def _modules(root: Path, package: str) -> Iterator[str]:
 
 
 def _imports(root: Path, module: str) -> Iterator[str]:
-    """Modules that a module of this tree imports anywhere in it. A package on the way to them runs as `package.__init__`, without its functions."""
+    """Modules that a module of this tree imports anywhere in it.
+
+    A package on the way to one of them is `package.__init__`: of that only the statements count, because its functions are not called.
+    """
     file = _file(root, module)
     tree = ast.parse(file.read_text(encoding="utf-8") if file else "")
     for node in tree.body if module.endswith(".__init__") else ast.walk(tree):
