@@ -109,10 +109,10 @@ def _looked(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) ->
     from orchestration.quality.publish import Places, keep, publish
     from orchestration.quality.suites import suites as of_conf
     from orchestration.storage.lease import sole_writer
-    from orchestration.storage.snapshots import chosen
+    from orchestration.storage.snapshots import find_snapshot
     from orchestration.supervisor.schedules import due
 
-    pins, now = None if asked["snapshot"] is None else chosen(lake.conf.lake, asked["snapshot"]), datetime.now(UTC)
+    pins, now = None if asked["snapshot"] is None else find_snapshot(lake.conf.lake, asked["snapshot"]), datetime.now(UTC)
     with sole_writer(lake.conf.lake / "quality"):
         suites = of_conf(lake.conf)
         suites = due(lake, suites, now) if asked["scheduled"] else suites

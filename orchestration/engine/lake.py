@@ -14,7 +14,7 @@ from orchestration.engine.java import require_java
 from orchestration.engine.session import INTERPRETED, spark_session
 from orchestration.storage.generations import Generation
 from orchestration.storage.lake_store import LakeStore
-from orchestration.storage.marts import cut_for
+from orchestration.storage.marts import snapshot_for
 from orchestration.storage.views import View, views
 
 
@@ -61,7 +61,7 @@ class Lake(LakeStore):
         Tables that no snapshot pins (ops, quality, the registry) are read in their latest version, and so is everything in a lake
         without snapshots.
         """
-        self.show(view for view in views(self.conf, cut_for(self.conf.lake, query, snapshot, at)).values() if view.is_meant(query))
+        self.show(view for view in views(self.conf, snapshot_for(self.conf.lake, query, snapshot, at)).values() if view.is_meant(query))
         return self.spark.sql(query)
 
     def show(self, views: Iterable[View]) -> None:

@@ -22,7 +22,16 @@ from orchestration.storage import generations, snapshots
 from orchestration.storage.delta import append, ask, compact, delete, is_table, open_table, rows_of
 from orchestration.storage.marts import needed_snapshots
 from orchestration.storage.ops_tables import LEDGER, TICKS
-from orchestration.storage.retention import SILVER, Needs, Position, first_version, positions, removable_files, removable_log, remove
+from orchestration.storage.retention import (
+    SILVER,
+    Position,
+    RetentionNeeds,
+    first_version,
+    positions,
+    removable_files,
+    removable_log,
+    remove,
+)
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, expired
 from orchestration.storage.tables import in_log
@@ -50,7 +59,7 @@ Hold = Callable[[str], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True)
-class Care:
+class MaintenanceTask:
     """What there is to do for a table. `small`: files that compaction makes fewer, by the partition that they are in."""
 
     name: str
@@ -66,24 +75,24 @@ class Care:
         return dict(zip(COLUMNS, (self.name, *counts), strict=True))
 
 
-def needed_care(lake: Lake, now: datetime) -> Iterator[Care]:
+def maintenance_tasks(lake: Lake, now: datetime) -> Iterator[MaintenanceTask]:
     """Table by table; each is looked at when it is asked for."""
-    return _needed_care(lake, all_snapshots(lake.conf.lake), now)
+    return _maintenance_tasks(lake, all_snapshots(lake.conf.lake), now)
 
 
-def _needed_care(lake: Lake, known: Sequence[Snapshot], now: datetime) -> Iterator[Care]:
+def _maintenance_tasks(lake: Lake, known: Sequence[Snapshot], now: datetime) -> Iterator[MaintenanceTask]:
     for name in (*lake.tables, *OF_NO_FLOW):
         path = lake.table_path(name)
         if is_table(path):
             needs = _needs(lake, name, known, now)
             log = in_log(open_table(path), "path", "size_bytes", f"partition.{EVENTS_PARTITION}").to_pydict()
-            yield Care(name, path, len(log["path"]), _small(log), removable_files(path, needs, now), removable_log(path, needs))
+            yield MaintenanceTask(name, path, len(log["path"]), _small(log), removable_files(path, needs, now), removable_log(path, needs))
 
 
 def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
     """Yields what was done for each table (COLUMNS); a caller may stop between two. Meanwhile only what `hold` can hold may be written."""
     done, known = [], all_snapshots(lake.conf.lake)
-    for care in _needed_care(lake, known, now):
+    for care in _maintenance_tasks(lake, known, now):
         row = care.as_row()
         for partition in care.small:
             with hold(care.name):
@@ -94,13 +103,13 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
             crash.point(crash.Point.FILE_REMOVED)
         done.append({"at": now} | row)
         yield row
-    if gone := past(lake, known, now):
+    if gone := expired_snapshots(lake, known, now):
         ids = ", ".join(str(each.snapshot_id) for each in gone)
         delete(lake.table_path(snapshots.TABLE), f"snapshot_id in ({ids})")
     append(lake.table_path(TABLE), pa.Table.from_pylist(done, SCHEMA))
 
 
-def past(lake: Lake, known: Sequence[Snapshot], now: datetime) -> list[Snapshot]:
+def expired_snapshots(lake: Lake, known: Sequence[Snapshot], now: datetime) -> list[Snapshot]:
     """Of the known ones those that have expired, by the conf; what marts were built of stays."""
     return expired(known, _retain(lake), now, needed_snapshots(lake.conf.lake))
 
@@ -120,10 +129,10 @@ def _retain(lake: Lake) -> timedelta:
     return timedelta(seconds=lake.conf.maintenance.retain_seconds)
 
 
-def _needs(lake: Lake, name: str, known: Sequence[Snapshot], now: datetime) -> Needs:
+def _needs(lake: Lake, name: str, known: Sequence[Snapshot], now: datetime) -> RetentionNeeds:
     """Snapshots of other generations pin tables of theirs; bronze is one of them all."""
     path, root = lake.table_path(name), lake.conf.lake
-    places = {swap.generation: swap.table(root, name) for swap in generations.swaps(root)}
+    places = {swap.generation: swap.table(root, name) for swap in generations.switches(root)}
     pinned = {each.versions[name] for each in known if name in each.versions and places.get(each.generation, path) == path}
     readers = positions(root, open_table(path))
     if name == "bronze.events" and not (lake.checkpoint(SILVER) / "offsets" / "0").exists():
@@ -132,7 +141,7 @@ def _needs(lake: Lake, name: str, known: Sequence[Snapshot], now: datetime) -> N
         readers += _of_a_replay(lake)
     pinned |= {reader.version for reader in readers if reader.is_state}
     unread = [reader.version + reader.is_state for reader in readers]
-    return Needs(sorted(pinned), min(unread, default=None), now - _retain(lake))
+    return RetentionNeeds(sorted(pinned), min(unread, default=None), now - _retain(lake))
 
 
 def _of_a_replay(lake: Lake) -> list[Position]:

@@ -23,7 +23,7 @@ from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.jobs.ledger import count_rows, counted
 from orchestration.jobs.ranges import Counts, Knowledge
-from orchestration.storage.atomic_json import read_durably, write_durably
+from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA, MEASUREMENTS
 from orchestration.storage.positions import accounted_for, retried
 from orchestration.storage.tables import FEW, append, append_rows
@@ -84,7 +84,7 @@ def begun(lake: Lake) -> Begun | None:
     file = _folder(lake) / "retry.json"
     if not file.exists():
         return None
-    found = Begun(**read_durably(file, "Restore it from a backup: it says how far a retry of the quarantine had come."))
+    found = Begun(**read_atomic(file, "Restore it from a backup: it says how far a retry of the quarantine had come."))
     return found if found.number > _done(lake) else None
 
 
@@ -130,7 +130,7 @@ def carry_out(lake: Lake, verdict: Verdict) -> None:
     versions = {name: DeltaTable(lake.table_path(name)).version() for name in CHANGED}
     corrections = count_rows(Counter({key: count for key, count in verdict.counts.items() if key[0] in MEASUREMENTS}))
     found = Begun(number, corrections.to_pylist(), versions)
-    write_durably(_folder(lake) / "retry.json", vars(found))
+    write_atomic(_folder(lake) / "retry.json", vars(found))
     crash.point(crash.Point.RETRY_NOTED)
     _carry_out(lake, found)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestration.errors import TidemarkError
-from orchestration.storage.atomic_json import read_durably, write_durably
+from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.checkpoints import knows_sources_by_name, newest_batch
 from orchestration.storage.delta import is_table, table_id, written_by
 from orchestration.storage.lake_store import LakeStore
@@ -42,7 +42,7 @@ def bind(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
     checkpoint, plan = lake.checkpoint(flow), plan_of(lake.conf, flow)
     if (checkpoint / BINDING).exists():
         _refuse_places(checkpoint, flow)
-        binding = read_durably(checkpoint / BINDING, way_out(lake, flow))
+        binding = read_atomic(checkpoint / BINDING, repair_hint(lake, flow))
         _refuse_foreign(lake, flow, binding, written)
         _refuse_another_plan(flow, binding["plan"], plan)
         _refuse_older(lake, flow, int(binding["first_bronze_batch"]), written)
@@ -64,26 +64,26 @@ def begin(lake: LakeStore, flow: str, written: tuple[Table, ...], start: Start, 
     Seal(lake.checkpoint(flow)).break_off()
     binding = _owner(lake, flow) | {"tables": _ids(written), "first_bronze_batch": first_bronze_batch}
     binding["shuffle_partitions"] = lake.conf.engine.shuffle_partitions
-    write_durably(lake.checkpoint(flow) / BINDING, binding | {"start": asdict(start), "plan": plan_of(lake.conf, flow)})
+    write_atomic(lake.checkpoint(flow) / BINDING, binding | {"start": asdict(start), "plan": plan_of(lake.conf, flow)})
 
 
 def start_of(lake: LakeStore, flow: str) -> Start:
     """Of a flow that is bound; the beginning, of one that is not."""
     file = lake.checkpoint(flow) / BINDING
-    return Start(**read_durably(file, way_out(lake, flow))["start"]) if file.exists() else THE_BEGINNING
+    return Start(**read_atomic(file, repair_hint(lake, flow))["start"]) if file.exists() else THE_BEGINNING
 
 
 def shuffle_partitions(lake: LakeStore, flow: str) -> int:
     """With which the flow's state was begun: a key of the state is in the partition that the number gives, and Spark does not keep it."""
-    return int(read_durably(lake.checkpoint(flow) / BINDING, way_out(lake, flow))["shuffle_partitions"])
+    return int(read_atomic(lake.checkpoint(flow) / BINDING, repair_hint(lake, flow))["shuffle_partitions"])
 
 
 def first_bronze_batch(lake: LakeStore, table: Table) -> int:
     """What the checkpoint's batch 0 is called in bronze; batches never share a number, also when a checkpoint is replaced."""
-    return int(read_durably(lake.checkpoint(table.name) / BINDING, way_out(lake, table.name))["first_bronze_batch"])
+    return int(read_atomic(lake.checkpoint(table.name) / BINDING, repair_hint(lake, table.name))["first_bronze_batch"])
 
 
-def way_out(lake: LakeStore, flow: str) -> str:
+def repair_hint(lake: LakeStore, flow: str) -> str:
     """What mends the checkpoint of a flow."""
     if flow.startswith("bronze."):
         return (
@@ -106,12 +106,12 @@ def _refuse_foreign(lake: LakeStore, flow: str, binding: Mapping[str, Any], writ
     about = f"the checkpoint of {flow} at {lake.checkpoint(flow)}"
     for word, ours in _owner(lake, flow).items():
         if binding[word] != ours:
-            raise TidemarkError(f"{about} is of {word} {binding[word]}, and not of {ours}.\n  {way_out(lake, flow)}")
+            raise TidemarkError(f"{about} is of {word} {binding[word]}, and not of {ours}.\n  {repair_hint(lake, flow)}")
     for name, ours in _ids(written).items():
         if binding["tables"].get(name, ours) != ours:
             raise TidemarkError(
                 f"{about} belongs to another {name} than the one at {lake.table_path(name)}: one of them is of another lake, or was made"
-                f" anew.\n  {way_out(lake, flow)}"
+                f" anew.\n  {repair_hint(lake, flow)}"
             )
 
 
@@ -140,17 +140,17 @@ def _refuse_older(lake: LakeStore, flow: str, first_bronze_batch: int, written: 
         if batch > begun:
             raise TidemarkError(
                 f"the checkpoint of {flow} at {lake.checkpoint(flow)} is older than {table.name}: it has come to batch {begun}, and the"
-                f" table holds batch {batch}.\n  {way_out(lake, flow)}"
+                f" table holds batch {batch}.\n  {repair_hint(lake, flow)}"
             )
 
 
 def _refuse_missing(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
     if newest_batch(lake.checkpoint(flow) / "offsets") >= 0:
-        raise TidemarkError(f"{lake.checkpoint(flow) / BINDING} is gone.\n  {way_out(lake, flow)}")
+        raise TidemarkError(f"{lake.checkpoint(flow) / BINDING} is gone.\n  {repair_hint(lake, flow)}")
     if flow.startswith("bronze."):
         return
     for table in written:
         if max_in_log(table, "bronze_batch" if flow.startswith("silver.") else "gold_batch") is not None:
             raise TidemarkError(
-                f"{table.name} holds rows, but the checkpoint of {flow} at {lake.checkpoint(flow)} is missing.\n  {way_out(lake, flow)}"
+                f"{table.name} holds rows, but the checkpoint of {flow} at {lake.checkpoint(flow)} is missing.\n  {repair_hint(lake, flow)}"
             )

@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from orchestration.conf.model import Conf, GateMode
-from orchestration.storage.atomic_json import read_durably, write_durably
+from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.delta import OF_LOG, is_table, rows_of, table_id, version_of
 
 GATED, LATE = "silver.readings", "silver.late"
@@ -108,7 +108,7 @@ def passage(lake: Path, table: str, path: Path) -> Passage:
     file = _file(lake, this_table)
     found = Passage(table, this_table)
     if file.exists():
-        read = read_durably(file, "Remove it: what came is then judged anew.")
+        read = read_atomic(file, "Remove it: what came is then judged anew.")
         found = Passage(**read | {"failure": _failure(read["failure"])})
     released = max((row["version"] for row in releases(lake) if row["table_id"] == this_table), default=-1)
     # What lies beyond a release is looked at anew.
@@ -117,7 +117,7 @@ def passage(lake: Path, table: str, path: Path) -> Passage:
 
 def keep(lake: Path, found: Passage) -> None:
     """Write it down; it counts from now on, whatever dies."""
-    write_durably(_file(lake, found.table_id), asdict(found))
+    write_atomic(_file(lake, found.table_id), asdict(found))
 
 
 def releases(lake: Path) -> list[dict[str, Any]]:

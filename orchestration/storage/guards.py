@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 
 from orchestration.errors import TidemarkError
-from orchestration.storage.bindings import way_out
+from orchestration.storage.bindings import repair_hint
 from orchestration.storage.damage import damaged_checkpoint, damaged_files, damaged_log
 from orchestration.storage.delta import version_of
 from orchestration.storage.lake_store import LakeStore
 from orchestration.storage.sealing import sealed_tables
 from orchestration.storage.seals import listed
-from orchestration.storage.snapshots import TABLE, chosen
+from orchestration.storage.snapshots import TABLE, find_snapshot
 
 REBUILT = ("silver.readings", "silver.quarantine", "ops.ledger")
 
@@ -21,7 +21,7 @@ def refuse_damage(lake: LakeStore, flows: Iterable[str]) -> None:
             raise TidemarkError(f"the log of {name} is not as it was written: {listed(damages)}.\n  {_way_out_of_table(lake, name)}")
     for flow in flows:
         if lake.checkpoint(flow).exists() and (damages := damaged_checkpoint(lake.checkpoint(flow))):
-            raise TidemarkError(f"the checkpoint of {flow} is not as it was written: {listed(damages)}.\n  {way_out(lake, flow)}")
+            raise TidemarkError(f"the checkpoint of {flow} is not as it was written: {listed(damages)}.\n  {repair_hint(lake, flow)}")
 
 
 def refuse_damaged_records(lake: LakeStore, *, is_everything: bool) -> None:
@@ -35,7 +35,7 @@ def refuse_damaged_records(lake: LakeStore, *, is_everything: bool) -> None:
 
 def refuse_older_tables(lake: LakeStore) -> None:
     """A table that was restored without its checkpoint lacks rows that nothing would write again."""
-    newest = chosen(lake.conf.lake)
+    newest = find_snapshot(lake.conf.lake)
     if newest is None or newest.generation != lake.generation.generation:
         return
     for name, version in newest.versions.items():

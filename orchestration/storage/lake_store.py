@@ -4,7 +4,7 @@ from functools import cached_property
 from pathlib import Path
 
 from orchestration.conf.model import Conf
-from orchestration.storage.generations import Generation, serving
+from orchestration.storage.generations import Generation, active_generation
 from orchestration.storage.tables import Table, tables
 
 
@@ -14,7 +14,7 @@ class LakeStore:
     def __init__(self, conf: Conf, generation: Generation | None = None) -> None:
         """`generation`: work on this one, instead of the active one."""
         self.conf = conf
-        self.generation = generation or serving(conf.lake)
+        self.generation = generation or active_generation(conf.lake)
 
     @cached_property
     def tables(self) -> dict[str, Table]:

@@ -15,9 +15,9 @@ from deltalake import write_deltalake
 
 from orchestration.errors import TidemarkError
 from orchestration.storage.delta import delete, is_table, open_table, rows_of
-from orchestration.storage.generations import serving
+from orchestration.storage.generations import active_generation
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import INSTANT, chosen
+from orchestration.storage.snapshots import INSTANT, find_snapshot
 
 TABLE = "ops.marts"
 SCHEMA = pa.schema(
@@ -64,7 +64,7 @@ def builds(lake: Path) -> list[Build]:
 
 def newest(lake: Path, known: list[Build]) -> Build:
     """What readers see: the newest one of the generation that serves; until there is one, the newest of all."""
-    generation = serving(lake).generation
+    generation = active_generation(lake).generation
     return ([each for each in known if each.generation == generation] or known)[-1]
 
 
@@ -81,18 +81,18 @@ def forget(lake: Path, names: Collection[str]) -> None:
         _write(lake, kept, "overwrite")
 
 
-def cut_for(lake: Path, query: str, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
+def snapshot_for(lake: Path, query: str, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
     """The snapshot that a query is over, with the marts that were built of it. None where there is no snapshot yet.
 
     It is the one of that id, or the newest at that instant; else the newest, and for a query that names marts the newest that has some,
     so that marts and gold are of one cut.
     """
     if not MEANS_MARTS.search(query):
-        return chosen(lake, snapshot_id, at)
+        return find_snapshot(lake, snapshot_id, at)
     known = builds(lake)
     if (snapshot_id, at) == (None, None) and known:
         snapshot_id = newest(lake, known).snapshot_id
-    snapshot = chosen(lake, snapshot_id, at)
+    snapshot = find_snapshot(lake, snapshot_id, at)
     of_snapshot = [each for each in known if snapshot is not None and each.snapshot_id == snapshot.snapshot_id]
     if snapshot is None or not of_snapshot:
         raise TidemarkError(_absent(known, snapshot))

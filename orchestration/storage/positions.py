@@ -12,7 +12,7 @@ from orchestration.storage.tables import max_in_log
 
 
 @dataclass(frozen=True)
-class Reach:
+class GoldPosition:
     """After the micro-batch `gold_batch`: windows that end at `closed_until_ms` (since 1970) or before are emitted.
 
     `bronze_batch`: the newest whose readings gold has read. `accounted_for`: the newest at or before it whose late rows are known.
@@ -26,7 +26,7 @@ class Reach:
     retried: int = -1
 
 
-def reach(lake: LakeStore, stream: str) -> Reach | None:
+def gold_position(lake: LakeStore, stream: str) -> GoldPosition | None:
     """After the newest finished micro-batch; None where there is none yet."""
     batch = last_batch(lake.checkpoint(f"gold.{stream}")).last_batch
     if batch is None:
@@ -37,7 +37,7 @@ def reach(lake: LakeStore, stream: str) -> Reach | None:
     if passed is not None and bronze_batch == (-1 if newest is None else newest):
         bronze_batch = max(bronze_batch, passed)  # batches after it have no readings
     accounted, retries = late_rows_known(lake)
-    return Reach(batch, closed_until_ms(lake, stream, batch), bronze_batch, min(bronze_batch, accounted), retries)
+    return GoldPosition(batch, closed_until_ms(lake, stream, batch), bronze_batch, min(bronze_batch, accounted), retries)
 
 
 def late_rows_known(lake: LakeStore) -> tuple[int, int]:

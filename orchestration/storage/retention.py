@@ -33,7 +33,7 @@ CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
 
 @dataclass(frozen=True)
-class Needs:
+class RetentionNeeds:
     """`pinned`: versions that snapshots pin, ascending. `unread_since`: the oldest version that a stream has yet to read in full, None
     where no stream reads the table. `before`: what was superseded after that instant is needed in any case.
     """
@@ -66,7 +66,7 @@ def positions(lake: Path, table: OpenTable) -> list[Position]:
     return [position for checkpoint in checkpoints for position in _positions(checkpoint, table_id)]
 
 
-def removable_files(path: Path, needs: Needs, now: datetime) -> list[Path]:
+def removable_files(path: Path, needs: RetentionNeeds, now: datetime) -> list[Path]:
     """Data files that nobody needs."""
     found = (file for file in path.rglob("[!.]*.parquet*") if LOG not in file.relative_to(path).parts)  # delta-rs drafts `*.parquet#1`
     on_disk = {str(file.relative_to(path)): file for file in found}
@@ -81,7 +81,7 @@ def remove(file: Path) -> None:
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
-def removable_log(path: Path, needs: Needs) -> list[Path]:
+def removable_log(path: Path, needs: RetentionNeeds) -> list[Path]:
     """Entries of the log before the newest checkpoint from which every needed version can be read; in ascending order."""
     log = path / LOG
     entries = sorted((int(found[1]), file) for file in log.iterdir() if (found := LOG_ENTRY.match(file.name)))
@@ -121,7 +121,7 @@ def _position(checkpoint: Path, offset: Mapping[str, Any], *, is_done: bool) -> 
     return Position(0) if checkpoint.name == SILVER else Position(version - 1, is_state=True)
 
 
-def _is_needed(name: str, file: Path, log: Log, needs: Needs, now: datetime) -> bool:
+def _is_needed(name: str, file: Path, log: Log, needs: RetentionNeeds, now: datetime) -> bool:
     """Of a file that the newest version does not have."""
     added, brought_rows = log.added.get(name, (-1, False))
     if name not in log.removed:

@@ -49,7 +49,7 @@ def all_snapshots(lake: Path) -> list[Snapshot]:
     return sorted((Snapshot(**row) for row in _rows(lake)), key=lambda each: each.snapshot_id)
 
 
-def chosen(lake: Path, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
+def find_snapshot(lake: Path, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
     """The snapshot of that id, or the newest at that instant, or the newest; None where there is none yet."""
     wanted = _newest(lake, at) if snapshot_id is None else snapshot_id
     # One of them, not all: there may be a week of them.

@@ -19,18 +19,18 @@ from pyspark.sql import functions as F
 
 from gold.spec import Group
 from orchestration import crash
-from orchestration.engine.background import do
+from orchestration.engine.background import run_job
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.engine.queries import AVAILABLE_NOW, Gate, run_out, started
+from orchestration.engine.queries import AVAILABLE_NOW, WriteBarrier, run_to_end, start_queries
 from orchestration.engine.writing import gold_tables
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.flow import Flow, Job
 from orchestration.flows import flows, silver_knowledge, streams
 from orchestration.jobs import amendments, retry
 from orchestration.jobs import replay as rebuild
-from orchestration.jobs import snapshots as cuts
 from orchestration.jobs.replay import OF_SILVER, Recorded
+from orchestration.jobs.snapshots import take_snapshot
 from orchestration.storage import generations
 from orchestration.storage.bindings import Start, begin
 from orchestration.storage.delta import open_table
@@ -38,9 +38,9 @@ from orchestration.storage.gate_state import closed_gates, is_holding
 from orchestration.storage.generations import Generation
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
-from orchestration.storage.positions import Reach, retried
+from orchestration.storage.positions import GoldPosition, retried
 from orchestration.storage.retention import first_version
-from orchestration.storage.snapshots import chosen
+from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import ensure, ensure_rows
 from orchestration.supervisor.quality_gate import Handover
 
@@ -93,25 +93,25 @@ def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
 
     Returns a lake that works on it.
     """
-    if waiting := generations.proposed(lake.conf.lake):
+    if waiting := generations.requested_switch(lake.conf.lake):
         raise TidemarkError(f"generation {waiting.generation} waits to serve: let it first, with `tidemark run --once`.")
-    snapshot = chosen(lake.conf.lake)
+    snapshot = find_snapshot(lake.conf.lake)
     if snapshot is None:
         raise TidemarkError(f"the lake at {lake.conf.lake} has no snapshot to start from: bring it up to date with `tidemark run --once`.")
     recorded = Recorded(Lake(lake.conf, lake.spark, generations.numbered(lake.conf.lake, snapshot.generation)), snapshot)
     up_to = snapshot.bronze_batch
     following = Lake(lake.conf, lake.spark, _next(lake, plan))
     _make_room(following, plan)
-    gate = Gate(threading.Event())
+    barrier = WriteBarrier(threading.Event())
     if plan.is_silver:
         up_to = _silver(following, recorded, plan, progress)
         crash.point(crash.Point.SILVER_REBUILT)
         for flow in flows_of(following, plan):
             if isinstance(flow, Job):
-                do(flow, progress, gate.stop)
+                run_job(flow, progress, barrier.stop)
             elif flow.layer == "silver":
-                run_out(started(following, [flow], AVAILABLE_NOW, gate), progress, gate)
-        refuse_unless_passed(following, gate.stop)
+                run_to_end(start_queries(following, [flow], AVAILABLE_NOW, barrier), progress, barrier)
+        refuse_unless_passed(following, barrier.stop)
     for stream, groups in plan.streams.items():
         _gold(following, recorded, stream, groups, progress)
     return Lake(lake.conf, lake.spark, replace(following.generation, bronze_batch=up_to))
@@ -119,19 +119,19 @@ def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
 
 def catch_up(following: Lake, plan: Plan, progress: Progress) -> None:
     """Everything that came since, through the streams of the new generation; what has not passed its gate waits for the run after it."""
-    gate = Gate(threading.Event())
+    barrier = WriteBarrier(threading.Event())
     gold: list[Flow] = []
     for flow in flows_of(following, plan):
         if isinstance(flow, Job):
-            do(flow, progress, gate.stop)
+            run_job(flow, progress, barrier.stop)
         elif flow.layer == "silver":
-            run_out(started(following, [flow], AVAILABLE_NOW, gate), progress, gate)
+            run_to_end(start_queries(following, [flow], AVAILABLE_NOW, barrier), progress, barrier)
         else:
             gold.append(flow)
     # Silver that the replay of a group reads is written by another process: what has passed of it may have grown when a query starts.
-    if is_holding(following.conf) and not (plan.is_silver and _has_passed(following, gate.stop)):
+    if is_holding(following.conf) and not (plan.is_silver and _has_passed(following, barrier.stop)):
         return
-    run_out(started(following, gold, AVAILABLE_NOW, gate), progress, gate)
+    run_to_end(start_queries(following, gold, AVAILABLE_NOW, barrier), progress, barrier)
     for _ in amendments.amend_all(following.interpreted(), {stream: list(groups) for stream, groups in plan.streams.items()}):
         pass
 
@@ -141,16 +141,16 @@ def finish(following: Lake, plan: Plan, progress: Progress) -> None:
     lake = following.conf.lake
     catch_up(following, plan, progress)
     crash.point(crash.Point.GENERATION_BUILT)
-    generations.propose(lake, following.generation)
+    generations.request_switch(lake, following.generation)
     crash.point(crash.Point.GENERATION_PROPOSED)
-    while generations.proposed(lake) is not None:
+    while generations.requested_switch(lake) is not None:
         try:
             with sole_writer(lake):
-                if generations.proposed(lake) is not None:
+                if generations.requested_switch(lake) is not None:
                     catch_up(following, plan, progress)
-                    generations.swap(lake, datetime.now(UTC))
+                    generations.switch(lake, datetime.now(UTC))
                     crash.point(crash.Point.SWAPPED)
-                    cuts.take(following, [*streams(following)], datetime.now(UTC))
+                    take_snapshot(following, [*streams(following)], datetime.now(UTC))
         except HeldError:
             time.sleep(POLL_SECONDS)
 
@@ -172,8 +172,8 @@ def refuse_unless_passed(following: Lake, stop: threading.Event) -> None:
 
 
 def _next(lake: Lake, plan: Plan) -> Generation:
-    serving = generations.serving(lake.conf.lake)
-    number = max(each.generation for each in generations.swaps(lake.conf.lake)) + 1
+    serving = generations.active_generation(lake.conf.lake)
+    number = max(each.generation for each in generations.switches(lake.conf.lake)) + 1
     places = {**serving.places, **dict.fromkeys(plan.places(), number)}
     return Generation(serving.swap + 1, number, None, str(plan), None, places)
 
@@ -220,7 +220,7 @@ def _gold(following: Lake, recorded: Recorded, stream: str, groups: Sequence[Gro
     longest = max(following.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
     written = tuple(table for group in groups for table in gold_tables(following, group)[:2])
     begin(following, f"gold.{stream}", written, Start(_version_with_time(following, until_ms - longest * 1000), up_to, until_ms))
-    amendments.begin_at(following, stream, Reach(-1, until_ms, up_to, up_to, retries))
+    amendments.begin_at(following, stream, GoldPosition(-1, until_ms, up_to, up_to, retries))
 
 
 def _first_batch(lake: Lake, since: date) -> int:

@@ -9,10 +9,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from orchestration.engine.background import Work
+from orchestration.engine.background import BackgroundTask
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.engine.queries import POLL_SECONDS, every, finish, report, started
+from orchestration.engine.queries import POLL_SECONDS, every, report_batches, start_queries, stop_queries
 from orchestration.flow import Flow, Job
 from orchestration.flows import gold_amendments, quarantine_retry
 from orchestration.jobs import retry
@@ -28,7 +28,7 @@ def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop:
     if run.flows["bronze"]:
         claim_patiently(lake, progress)
     run.take_in()
-    account = Work(LEDGER_FLOW, run.account)
+    account = BackgroundTask(LEDGER_FLOW, run.account)
     try:
         run.close_windows()
     finally:
@@ -53,19 +53,19 @@ def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progres
     leave = threading.Event()
     run = PipelineRun(lake, chosen, progress, leave)
     run.prepare()
-    queries = started(lake, run.flows["bronze"], every(lake.conf.engine.trigger_seconds), run.gate)
-    queries |= started(lake, run.flows["silver"], every(POLL_SECONDS), run.gate)  # it only asks a log whether bronze has a batch
-    behind: dict[str, Work] = {}
+    queries = start_queries(lake, run.flows["bronze"], every(lake.conf.engine.trigger_seconds), run.barrier)
+    queries |= start_queries(lake, run.flows["silver"], every(POLL_SECONDS), run.barrier)  # it only asks a log whether bronze has a batch
+    behind: dict[str, BackgroundTask] = {}
     next_look = 0.0
-    while not stop.wait(POLL_SECONDS) and generations.proposed(lake.conf.lake) is None:
-        report(queries, progress, run.gate)
+    while not stop.wait(POLL_SECONDS) and generations.requested_switch(lake.conf.lake) is None:
+        report_batches(queries, progress, run.barrier)
         run.claim(queries)
         if time.monotonic() >= next_look:
             next_look = time.monotonic() + lake.conf.engine.trigger_seconds
             _go_on_behind(run, behind)
     leave.set()
     try:
-        finish(queries, progress, run.gate)
+        stop_queries(queries, progress, run.barrier)
     finally:
         for work in behind.values():
             work.finish()
@@ -84,7 +84,7 @@ def retry_quarantine(lake: Lake, chosen: retry.Chosen, progress: Progress) -> li
     return verdict.told
 
 
-def _go_on_behind(run: PipelineRun, behind: dict[str, Work]) -> None:
+def _go_on_behind(run: PipelineRun, behind: dict[str, BackgroundTask]) -> None:
     """Rounds, each when the one before has ended; maintenance between two, as they write what it compacts. Suites, when due.
 
     After it comes a turn of theirs, also where it takes longer than the time from one to the next.
@@ -93,11 +93,11 @@ def _go_on_behind(run: PipelineRun, behind: dict[str, Work]) -> None:
     for name in ended:
         behind.pop(name).finish()
     if run.is_check_due() and "quality" not in behind:
-        behind["quality"] = Work("quality", run.check)
+        behind["quality"] = BackgroundTask("quality", run.check)
     if run.is_maintenance_due() and "maintenance" not in ended:
         if not behind.keys() - {"quality"}:
-            behind["maintenance"] = Work("maintenance", run.maintain)
+            behind["maintenance"] = BackgroundTask("maintenance", run.maintain)
     elif "maintenance" not in behind:
-        for name, todo in (("round", run.round), ("seals", run.seal)):
+        for name, todo in (("gold", run.gold_cycle), ("seals", run.seal)):
             if name not in behind:
-                behind[name] = Work(name, todo)
+                behind[name] = BackgroundTask(name, todo)

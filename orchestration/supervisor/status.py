@@ -17,7 +17,7 @@ from orchestration.conf.model import Conf
 from orchestration.storage.checkpoints import Batch, last_batch, read_up_to
 from orchestration.storage.delta import is_table, open_table, version_of
 from orchestration.storage.delta_log import added, commit
-from orchestration.storage.generations import serving
+from orchestration.storage.generations import active_generation
 
 LEDGER = "silver.ledger"
 COLUMNS = ("flow", "table", "rows", "last_batch", "last_batch_at", "watermark_at", "lag_seconds", "behind")
@@ -41,7 +41,7 @@ def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
         if flow == LEDGER:
             batch, arrears = of_ledger(conf, now)
         else:
-            checkpoint = serving(conf.lake).checkpoint(conf.lake, flow)
+            checkpoint = active_generation(conf.lake).checkpoint(conf.lake, flow)
             batch = last_batch(checkpoint)
             arrears = arrears_of(checkpoint, batch, path_of(conf, source), now) if source else Arrears()
         lines += [{"flow": flow, "table": table, "rows": rows(path_of(conf, table))} | asdict(batch) | asdict(arrears) for table in tables]
@@ -61,7 +61,7 @@ def flows(conf: Conf) -> Iterator[tuple[str, str | None, list[str]]]:
 
 def path_of(conf: Conf, table: str) -> Path:
     """Where a table of the generation that serves is."""
-    return serving(conf.lake).table(conf.lake, table)
+    return active_generation(conf.lake).table(conf.lake, table)
 
 
 def rows(table: Path) -> int:

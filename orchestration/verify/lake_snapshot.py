@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.storage.generations import Generation, numbered, serving
+from orchestration.storage.delta import is_table, open_table, version_of
+from orchestration.storage.generations import Generation, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
 
 GOLD_KINDS = ("aggregates", "vectors", "late")
@@ -32,7 +32,7 @@ class LakeSnapshot:
 
 def latest_snapshot(conf: Conf) -> LakeSnapshot:
     """The newest version of everything, which is consistent only while the lake is at rest."""
-    return _latest(conf, serving(conf.lake))
+    return _latest(conf, active_generation(conf.lake))
 
 
 def pinned_snapshot(conf: Conf, snapshot: Snapshot) -> LakeSnapshot:
@@ -43,7 +43,7 @@ def pinned_snapshot(conf: Conf, snapshot: Snapshot) -> LakeSnapshot:
 
 def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
     tables = {name: generation.table(conf.lake, name) for name in _names(conf)}
-    versions = {name: DeltaTable(path).version() for name, path in tables.items() if DeltaTable.is_deltatable(str(path))}
+    versions = {name: version_of(path) for name, path in tables.items() if is_table(path)}
     if "bronze.events" not in versions:
         raise TidemarkError(f"{conf.lake} holds no bronze.events, so there is nothing to verify; run `tidemark run --once` first")
     streams = {group.stream for group in conf.groups.values()}
@@ -62,7 +62,7 @@ def _passed(checkpoint: Path, tables: Mapping[str, Path]) -> int:
     newest = _newest(checkpoint)
     if newest is None:
         return -1
-    bronze = DeltaTable(tables["bronze.events"])
+    bronze = open_table(tables["bronze.events"])
     lines = (newest[0] / "offsets" / newest[1]).read_text().splitlines()[2:]
     # A line is `source:offset`.
     newest_offset = next(

@@ -37,7 +37,7 @@ def test_a_file_is_claimed_once_it_has_not_changed_for_settle_seconds(tmp_path: 
     write(plant.path / "old.json", b"1\n", age=3)
     fresh = write(plant.path / "fresh.json", b"2", age=1)
     look = claim_settled(plant, tmp_path, NOW)
-    assert (claimed(tmp_path), look.unsettled) == ([("old.json", b"1\n")], [fresh])
+    assert (claimed(tmp_path), look.still_growing) == ([("old.json", b"1\n")], [fresh])
     assert claim_settled(plant, tmp_path, NOW + 5).claimed == 1
     assert claim_settled(plant, tmp_path, NOW + 5).claimed == 0
 
