@@ -77,7 +77,7 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
     from orchestration.storage.lease import is_held
     from orchestration.storage.snapshots import find_snapshot
     from orchestration.verify.check import Report, verify
-    from orchestration.verify.cut import latest_cut, pinned_cut
+    from orchestration.verify.lake_snapshot import latest_snapshot, pinned_snapshot
 
     with Console(stderr=True).status("looking at the files") as status:
         if logs := _damaged(conf, damaged_log):
@@ -85,8 +85,8 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
         files = _damaged(conf, partial(damaged_files, since=since))
         try:
             pinned = find_snapshot(conf.lake, snapshot) if snapshot is not None or is_held(conf.lake) or begun(Lake(conf)) else None
-            cut = pinned_cut(conf, pinned) if pinned else latest_cut(conf)
-            found = verify(cut, conf, groups or None, since, lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"))
+            state = pinned_snapshot(conf, pinned) if pinned else latest_snapshot(conf)
+            found = verify(state, conf, groups or None, since, lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"))
         except Exception:
             if not files:
                 raise

@@ -22,7 +22,7 @@ from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.replay import REBUILT, build, finish, plan
 from orchestration.supervisor.rollback import roll_back
 from orchestration.verify.check import verify
-from orchestration.verify.cut import latest_cut
+from orchestration.verify.lake_snapshot import latest_snapshot
 from tests.lakes import KITCHEN, PRESSES, conf, event, land, minutes, run
 from tests.rows import at
 
@@ -75,7 +75,7 @@ def replay(
 
 
 def differences(made: Conf) -> list[Any]:
-    return [difference for outcome in verify(latest_cut(made), made).outcomes for difference in outcome.first]
+    return [difference for outcome in verify(latest_snapshot(made), made).outcomes for difference in outcome.first]
 
 
 def kitchen_and_press(start: datetime, count: int, value: float = 1.0) -> list[str]:

@@ -29,7 +29,7 @@ from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.replay import REBUILT, build, finish, plan
 from orchestration.supervisor.run import retry_quarantine
 from orchestration.verify.check import verify
-from orchestration.verify.cut import latest_cut
+from orchestration.verify.lake_snapshot import latest_snapshot
 from silver.spec import Origin, Shape, Time
 from tests.lakes import KITCHEN, METRICS, conf, event, land, latest, minutes, multiset, run, table
 from tests.rows import at
@@ -107,7 +107,7 @@ def accounted(made: Conf) -> tuple[list[Any], list[Any]]:
 
 def wrong(made: Conf) -> list[Any]:
     """What `tidemark ledger` and `tidemark verify` find."""
-    return [*accounted(made)[1], *(difference for outcome in verify(latest_cut(made), made).outcomes for difference in outcome.first)]
+    return [*accounted(made)[1], *(difference for outcome in verify(latest_snapshot(made), made).outcomes for difference in outcome.first)]
 
 
 def temperature(made: Conf, minute: int) -> list[float]:
