@@ -12,12 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gold.spec import Group, Vector
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Device
 from orchestration.connectors.simulator.feed import in_order
 from orchestration.connectors.simulator.landing import Landing, truth_folder
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
-from orchestration.verify.check import verify
-from orchestration.verify.lake_snapshot import latest_snapshot
 from silver.spec import Aggregation, Metric, Policy
 from tests.lakes import assert_same, conf, run, table
 

@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from orchestration import crash
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf
 from orchestration.crash import Point
 from orchestration.engine.lake import Lake
@@ -25,8 +27,6 @@ from orchestration.storage.positions import gold_position
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.storage.tables import FEW
 from orchestration.supervisor.run import retry_quarantine
-from orchestration.verify.check import verify
-from orchestration.verify.lake_snapshot import latest_snapshot
 from tests.lakes import KITCHEN, conf, event, land, minutes, run
 from tests.rows import at
 

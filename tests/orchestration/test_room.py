@@ -15,14 +15,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from orchestration.audit.reconciliation.account import ALARMS, account, by_day, open_tables
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf, Device
 from orchestration.engine.lake import Lake
 from orchestration.quality.check import Scope, check
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.suites import suites
-from orchestration.verify.check import verify
-from orchestration.verify.lake_snapshot import latest_snapshot
 from silver.spec import Origin
 from tests.lakes import assert_same, latest, run, table
 from tests.test_readme import walk_through

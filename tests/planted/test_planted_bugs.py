@@ -19,6 +19,8 @@ from expectations.rule import Rule
 from gold import few_vectors
 from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation import discrepancies as offences
+from orchestration.audit.verify import lake_snapshot
+from orchestration.audit.verify.check import verify
 from orchestration.conf.model import Conf, Device
 from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError, TidemarkError
@@ -27,8 +29,6 @@ from orchestration.storage import bindings as checkpoints
 from orchestration.storage import lease as lock
 from orchestration.storage.retention import RetentionNeeds
 from orchestration.streaming import few_windows
-from orchestration.verify import lake_snapshot
-from orchestration.verify.check import verify
 from silver import few, ledger, readings, rules
 from tests.lakes import DEVICES, conf, event, land, minutes, run
 from tests.rows import at

@@ -14,8 +14,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from gold.spec import Group, Vector
-from orchestration.verify.gold_windows import vectors, windows
-from orchestration.verify.store import opened
+from orchestration.audit.verify.gold_windows import vectors, windows
+from orchestration.audit.verify.store import opened
 from silver.spec import Aggregation, Metric
 from tests.rows import at
 

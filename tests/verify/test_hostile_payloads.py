@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bronze.schema import EVENTS
 from expectations.rule import Rule
+from orchestration.audit.verify.silver_evaluator import SilverEvaluator
 from orchestration.conf.model import Source
-from orchestration.verify.silver_evaluator import SilverEvaluator
 from silver import ledger as first
 from silver.enrich import catalogue
 from silver.readings import READING_COLUMNS, Declared

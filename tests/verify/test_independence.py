@@ -4,10 +4,10 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import orchestration.verify
+import orchestration.audit.verify
 
-PACKAGE = orchestration.verify.__name__
-ROOT = Path(orchestration.verify.__file__).parents[PACKAGE.count(".") + 1]
+PACKAGE = orchestration.audit.verify.__name__
+ROOT = Path(orchestration.audit.verify.__file__).parents[PACKAGE.count(".") + 1]
 LAYERS = {"bronze", "silver", "gold", "expectations"}
 DECLARATIONS = {"silver.spec", "gold.spec", "expectations.rule"}
 """Frozen data classes of what the user declared; they hold no rule."""
@@ -77,7 +77,7 @@ def test_the_declarations_have_no_code_but_data_classes() -> None:
 def test_a_layer_is_found_behind_other_modules_and_inside_functions(tmp_path: Path) -> None:
     sources = {
         "verify/__init__.py": "",
-        "verify/check.py": "from shared import retired",
+        "audit/verify/check.py": "from shared import retired",
         "shared/__init__.py": "def lazy():\n    import silver.rules",
         "shared/retired.py": "def shapes():\n    from intake import INTAKE\n    return INTAKE",
         "intake.py": "import bronze.events as events",

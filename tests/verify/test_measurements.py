@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestration.verify import records
-from orchestration.verify.json_payload import read_object
-from orchestration.verify.measurements import MEASUREMENTS, measurements
+from orchestration.audit.verify import records
+from orchestration.audit.verify.json_payload import read_object
+from orchestration.audit.verify.measurements import MEASUREMENTS, measurements
 from silver.spec import Origin, Shape, Time
 from tests.verify.hostile import payloads
 from tests.verify.hostile_shapes import LONG, SHAPES

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestration.verify.csv_payload import row_reader
-from orchestration.verify.json_payload import UnreadableError, as_text, read_object
-from orchestration.verify.records import Level
+from orchestration.audit.verify.csv_payload import row_reader
+from orchestration.audit.verify.json_payload import UnreadableError, as_text, read_object
+from orchestration.audit.verify.records import Level
 from silver.spec import Origin, Shape, Time
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

@@ -11,10 +11,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from orchestration.audit.verify.check import Report, verify
+from orchestration.audit.verify.compare import Difference
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Device
-from orchestration.verify.check import Report, verify
-from orchestration.verify.compare import Difference
-from orchestration.verify.lake_snapshot import latest_snapshot
 from silver.spec import Unknown
 from tests.lakes import DEVICES, conf, event, land, minutes, run
 from tests.rows import at

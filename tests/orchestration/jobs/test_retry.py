@@ -17,6 +17,8 @@ from rich.console import Console
 
 from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation.discrepancies import discrepancies
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Source
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
@@ -28,8 +30,6 @@ from orchestration.jobs.retry import Chosen
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.replay import REBUILT, build, finish, plan
 from orchestration.supervisor.run import retry_quarantine
-from orchestration.verify.check import verify
-from orchestration.verify.lake_snapshot import latest_snapshot
 from silver.spec import Origin, Shape, Time
 from tests.lakes import KITCHEN, METRICS, conf, event, land, latest, minutes, multiset, run, table
 from tests.rows import at

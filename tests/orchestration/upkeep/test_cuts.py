@@ -19,13 +19,13 @@ from pyspark.sql import SparkSession
 
 from orchestration.audit.reconciliation.account import WRONG, account, open_tables
 from orchestration.audit.reconciliation.gold_account import gold_account, gold_discrepancies, open_gold_tables
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Device, Maintenance
 from orchestration.engine.lake import Lake
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, find_snapshot
 from orchestration.supervisor.status import status
-from orchestration.verify.check import verify
-from orchestration.verify.lake_snapshot import latest_snapshot
 from tests.lakes import DEVICES, KITCHEN, conf, event, land, run, run_until, table
 from tests.rows import at
 

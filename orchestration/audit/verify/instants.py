@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from orchestration.verify.numerals import number, rounded
-from orchestration.verify.time_patterns import Fields, fields_reader
+from orchestration.audit.verify.numerals import number, rounded
+from orchestration.audit.verify.time_patterns import Fields, fields_reader
 from silver.spec import Time
 
 MICROS = 1_000_000

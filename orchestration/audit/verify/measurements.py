@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from orchestration.verify.instants import instants_of
-from orchestration.verify.json_payload import as_text
-from orchestration.verify.numerals import number_or_switch
-from orchestration.verify.records import Level, Record, levels_of, path_of, reader
+from orchestration.audit.verify.instants import instants_of
+from orchestration.audit.verify.json_payload import as_text
+from orchestration.audit.verify.numerals import number_or_switch
+from orchestration.audit.verify.records import Level, Record, levels_of, path_of, reader
 from silver.spec import Origin, Shape, Time
 
 # Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three.

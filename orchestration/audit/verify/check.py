@@ -10,13 +10,12 @@ from pathlib import Path
 import duckdb
 
 from gold.spec import Group, Late
-from orchestration.conf.model import Conf
-from orchestration.verify.compare import Comparison, Outcome, compared, timed
-from orchestration.verify.evaluation import CHUNK_ROWS, evaluate_into
-from orchestration.verify.gold_windows import EVER, vectors, windows
-from orchestration.verify.lake_snapshot import LakeSnapshot
-from orchestration.verify.silver_account import prepare, silver_outcomes
-from orchestration.verify.store import (
+from orchestration.audit.verify.compare import Comparison, Outcome, compared, timed
+from orchestration.audit.verify.evaluation import CHUNK_ROWS, evaluate_into
+from orchestration.audit.verify.gold_windows import EVER, vectors, windows
+from orchestration.audit.verify.lake_snapshot import LakeSnapshot
+from orchestration.audit.verify.silver_account import prepare, silver_outcomes
+from orchestration.audit.verify.store import (
     AGGREGATES,
     DEVICES,
     DUPLICATES,
@@ -28,7 +27,8 @@ from orchestration.verify.store import (
     opened,
     record,
 )
-from orchestration.verify.tables import batches, chunks
+from orchestration.audit.verify.tables import batches, chunks
+from orchestration.conf.model import Conf
 
 EVENTS = ("payload", "header", "source", "position", "received_at", "ingested_at", "bronze_batch", "bronze_row")
 NUMBERS = ("value", "min", "max", "sum", "latest")

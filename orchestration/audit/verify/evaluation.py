@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from orchestration.audit.verify.silver_evaluator import SilverEvaluator
 from orchestration.conf.model import Conf
-from orchestration.verify.silver_evaluator import SilverEvaluator
 
 CHUNK_ROWS = 50_000
 WORTH_PROCESSES = 2 * CHUNK_ROWS

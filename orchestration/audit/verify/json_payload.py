@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from orchestration.verify.numerals import as_java_writes
+from orchestration.audit.verify.numerals import as_java_writes
 
 MOST_DIGITS = 1_000
 LONGEST_NAME = 50_000

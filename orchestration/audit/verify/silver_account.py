@@ -7,8 +7,8 @@ the batches, and on when somebody asked. The store holds `accepted` and `rejecte
 
 import duckdb
 
-from orchestration.verify.compare import Comparison, Outcome, compared, count, described, discrepancies, timed, together
-from orchestration.verify.store import DUPLICATES, IDENTITY, KEY, QUARANTINE, READINGS, column_names, listed
+from orchestration.audit.verify.compare import Comparison, Outcome, compared, count, described, discrepancies, timed, together
+from orchestration.audit.verify.store import DUPLICATES, IDENTITY, KEY, QUARANTINE, READINGS, column_names, listed
 
 TABLES = ("readings", "late", "quarantine", "duplicates")
 BY_IDENTITY, BY_KEY = f"using ({listed(IDENTITY)})", f"using ({listed(KEY)})"

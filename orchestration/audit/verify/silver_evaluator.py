@@ -7,11 +7,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from orchestration.audit.verify.measurements import MEASUREMENTS, measurements
+from orchestration.audit.verify.rules import broken_rules
+from orchestration.audit.verify.tables import INSTANT, plain
 from orchestration.conf.model import Conf
 from orchestration.storage.retired_sources import shapes
-from orchestration.verify.measurements import MEASUREMENTS, measurements
-from orchestration.verify.rules import broken_rules
-from orchestration.verify.tables import INSTANT, plain
 from silver.spec import UNASSIGNED_GROUP, Shape, Unknown
 
 READING_COLUMNS = (

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import duckdb
 
-from orchestration.verify.lake_snapshot import LakeSnapshot
-from orchestration.verify.tables import batches
+from orchestration.audit.verify.lake_snapshot import LakeSnapshot
+from orchestration.audit.verify.tables import batches
 
 MEMORY = "2GB"
 IDENTITY = ("bronze_batch", "bronze_row", "part")

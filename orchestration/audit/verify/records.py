@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from orchestration.verify.csv_payload import row_reader
-from orchestration.verify.json_payload import UnreadableError, read_object, values_of
+from orchestration.audit.verify.csv_payload import row_reader
+from orchestration.audit.verify.json_payload import UnreadableError, read_object, values_of
 from silver.spec import ELEMENT, Shape
 
 LONGEST = 1_000
