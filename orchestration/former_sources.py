@@ -14,15 +14,15 @@ from orchestration.conf.model import Conf
 from orchestration.durably import read_durably, write_durably
 from orchestration.errors import TidemarkError
 from orchestration.streaming.intake import INTAKE
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 
 FILE = "sources.json"
 ORIGINS = ("device", "zone", "metric", "unit")
 
 
-def shapes(conf: Conf) -> dict[str, Shape]:
+def shapes(conf: Conf) -> dict[str, PayloadFormat]:
     """Of every source that the lake knows: as conf declares it, or as it was declared last."""
-    return _remembered(conf.lake / FILE) | {name: source.shape for name, source in conf.sources.items()}
+    return _remembered(conf.lake / FILE) | {name: source.payload_format for name, source in conf.sources.items()}
 
 
 def former(conf: Conf) -> list[str]:
@@ -43,13 +43,13 @@ def remember(conf: Conf) -> None:
         write_durably(conf.lake / FILE, {name: asdict(shape) for name, shape in known.items()})
 
 
-def _remembered(file: Path) -> dict[str, Shape]:
+def _remembered(file: Path) -> dict[str, PayloadFormat]:
     if not file.exists():
         return {}
     kept = read_durably(file, "Restore it, or remove it and name every source that it knew in sources.yml for one run.")
     return {name: _shape(shape) for name, shape in kept.items()}
 
 
-def _shape(kept: Mapping[str, Any]) -> Shape:
+def _shape(kept: Mapping[str, Any]) -> PayloadFormat:
     origins = {name: Origin(**kept[name]) if kept[name] else None for name in ORIGINS}
-    return Shape(**{**kept, **origins, "time": Time(**kept["time"]), "columns": tuple(kept["columns"])})
+    return PayloadFormat(**{**kept, **origins, "time": Time(**kept["time"]), "columns": tuple(kept["columns"])})

@@ -13,7 +13,7 @@ from orchestration.engine.session import from_arrow
 from orchestration.former_sources import shapes
 from orchestration.jobs.ranges import Counts, Knowledge, Range, pieces
 from orchestration.lake import Lake
-from orchestration.streaming.amount import MOST_READINGS, most_readings
+from orchestration.streaming.amount import MOST_READINGS, SMALL_BATCH_BYTES, most_readings
 from orchestration.tables import FEW
 from silver import few
 from silver import ledger as layer
@@ -35,7 +35,7 @@ def read(lake: Lake, batches: Range, keys: pa.Table) -> pa.Table | None:
     """
     if len(keys) > FEW:
         return None
-    most = left = lake.conf.engine.small_batch_bytes
+    most = left = SMALL_BATCH_BYTES
     found = []
     for piece in pieces(lake, "bronze.events", f"select * from rows where {batches.sql()}"):
         found.append(few.among(piece, layer.OF_EVENT, keys))

@@ -14,6 +14,8 @@ from orchestration.former_sources import shapes
 from orchestration.lake import Lake
 from orchestration.status import Batch, read_up_to
 
+SMALL_BATCH_BYTES = 16_777_216
+"""Of a micro-batch of silver that is written without Spark, and of payloads that the ledger sorts out without it; 0: none."""
 MOST_READINGS, ELEMENT_BYTES = 1_000_000, 6
 """Some 150 bytes each, and names: of a result larger than 1 GiB Spark makes an error. 16 MiB may hold 10,000,000 of wide rows (measured),
 as payloads are compressed; and a list in a payload one for each `"t":1,`.
@@ -26,7 +28,7 @@ def is_little_read(lake: Lake, flow: str, source: str, batch_id: int) -> bool:
     table_id = str(DeltaTable(path).metadata().id)
     first, last = (read_up_to(lake.checkpoint(flow), batch, table_id)[0] for batch in (_before(batch_id), Batch(batch_id)))
     files = [add for version in range(first, last + 1) for add in added(path, version)]
-    if sum(add["size"] for add in files) > lake.conf.engine.small_batch_bytes:
+    if sum(add["size"] for add in files) > SMALL_BATCH_BYTES:
         return False
     ends = [pq.read_metadata(path / unquote(add["path"])) for add in files]
     length = sum(end.row_group(n).total_byte_size for end in ends for n in range(end.num_row_groups))

@@ -13,7 +13,7 @@ from orchestration.verify.instants import instants_of
 from orchestration.verify.numerals import number_or_switch
 from orchestration.verify.one_by_one import LONGEST_TIME, named, part_of_name
 from orchestration.verify.templates import Kind, Path, Template, template_of
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 
 LONGEST = 1_000
 """Bytes of a payload: within them no limit of json_payload on digits, names and depth is reached."""
@@ -25,7 +25,7 @@ MOST_TEMPLATES = 16
 Columns = dict[str, pa.Array]
 
 
-def at_once(events: pa.Table, shape: Shape, max_payload_bytes: int) -> tuple[list[Columns], pa.Array]:
+def at_once(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> tuple[list[Columns], pa.Array]:
     """Of each template that was found the columns of measurements.MEASUREMENTS, and the places of the events that are left."""
     payloads = events["payload"].combine_chunks()
     is_short = pc.less_equal(pc.binary_length(payloads), min(LONGEST, max_payload_bytes))
@@ -41,7 +41,7 @@ def at_once(events: pa.Table, shape: Shape, max_payload_bytes: int) -> tuple[lis
     return found, pa.concat_arrays([left, long])
 
 
-def _template(payloads: pa.Array, shape: Shape) -> tuple[Template | None, pa.Array]:
+def _template(payloads: pa.Array, shape: PayloadFormat) -> tuple[Template | None, pa.Array]:
     """One that fits enough of the payloads, made of a few of them that lie far apart; and which ones it fits."""
     as_text = {_path(origin.field) for origin in (shape.device, shape.zone, shape.metric, shape.unit) if origin and origin.field}
     as_text.add(_path(shape.time.field))
@@ -55,7 +55,7 @@ def _template(payloads: pa.Array, shape: Shape) -> tuple[Template | None, pa.Arr
     return None, pa.array([], pa.bool_())
 
 
-def _is_simple(template: Template, shape: Shape) -> bool:
+def _is_simple(template: Template, shape: PayloadFormat) -> bool:
     """Of a row of several metrics all that is there has to be numbers: a text may be blank, and then nothing was measured."""
     kinds = [template.values[path].kind for path in map(_path, shape.metrics.values()) if path in template.values]
     return not shape.metrics or (Kind.TEXT not in kinds and any(kind is not Kind.NULL for kind in kinds))
@@ -99,7 +99,7 @@ class _Alike:
         return pa.nulls(len(self.events), of) if texts is None else _each(texts, read, of)
 
 
-def _columns(alike: _Alike, event_at: pa.Array, shape: Shape) -> list[Columns]:
+def _columns(alike: _Alike, event_at: pa.Array, shape: PayloadFormat) -> list[Columns]:
     """For each metric of the template."""
     rows = len(event_at)
     is_so = dict.fromkeys(("is_small", "is_utf8", "is_readable"), pa.repeat(True, rows))

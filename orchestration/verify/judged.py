@@ -12,7 +12,7 @@ from orchestration.former_sources import shapes
 from orchestration.verify.measurements import MEASUREMENTS, measurements
 from orchestration.verify.rules import broken_rules
 from orchestration.verify.tables import INSTANT, plain
-from silver.spec import UNASSIGNED_GROUP, Shape, Unknown
+from silver.spec import UNASSIGNED_GROUP, PayloadFormat, Unknown
 
 READING_COLUMNS = (
     *("device_id", "metric", "event_time", "value", "unit", "aggregation", "step_seconds", "zone", "groups"),
@@ -69,10 +69,10 @@ class Judge:
             rejected = rejected.append_column(name, of_rejected[name])
         return Judged(found.filter(is_accepted).select(READING_COLUMNS), rejected.select(QUARANTINE_COLUMNS))
 
-    def _shapes(self) -> dict[str, Shape]:
+    def _shapes(self) -> dict[str, PayloadFormat]:
         return shapes(self.conf)
 
-    def _typed(self, events: pa.Table, source: str, shape: Shape) -> pa.Table:
+    def _typed(self, events: pa.Table, source: str, shape: PayloadFormat) -> pa.Table:
         places = pc.indices_nonzero(pc.equal(events["source"], source))
         found = measurements(events.take(places), shape, self.conf.policy.max_payload_bytes)
         return found.set_column(0, MEASUREMENTS.field(0), places.take(found["event_at"]).cast(pa.int32()))

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from orchestration.verify.at_once import at_once
 from orchestration.verify.one_by_one import rows_of
-from silver.spec import Shape
+from silver.spec import PayloadFormat
 
 MEASUREMENTS = pa.schema(
     [
@@ -27,7 +27,7 @@ MEASUREMENTS = pa.schema(
 )
 
 
-def measurements(events: pa.Table, shape: Shape, max_payload_bytes: int) -> pa.Table:
+def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> pa.Table:
     """Grain: one measurement of one event, in any order. `events` are of this shape, with the columns of bronze.events.
 
     Schema: MEASUREMENTS.

@@ -12,7 +12,7 @@ from orchestration.verify import instants
 from orchestration.verify.csv_payload import row_reader
 from orchestration.verify.json_payload import Branch, Tree, UnreadableError, as_text, is_as_declared, read_object
 from orchestration.verify.numerals import number_or_switch
-from silver.spec import ELEMENT, Origin, Shape
+from silver.spec import ELEMENT, Origin, PayloadFormat
 
 # Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three.
 SURROGATE_IN_UTF8 = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
@@ -23,7 +23,7 @@ Field = Callable[[Members, Members], Any]
 """A declared field of an event and of the element of its list."""
 
 
-def rows_of(events: pa.Table, shape: Shape, max_payload_bytes: int) -> list[tuple[Any, ...]]:
+def rows_of(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> list[tuple[Any, ...]]:
     """Rows of measurements.MEASUREMENTS."""
     read, rows_of_event = _payload_reader(shape), _rows(shape)
     columns = (events.column(name).to_pylist() for name in ("payload", "header", "position"))
@@ -43,7 +43,7 @@ def _decoded(payload: bytes) -> tuple[str, bool]:
         return SURROGATE_IN_UTF8.sub("\ufffd".encode(), payload).decode("utf-8", "replace"), False
 
 
-def _payload_reader(shape: Shape) -> Callable[[str, str | None], Members | None]:
+def _payload_reader(shape: PayloadFormat) -> Callable[[str, str | None], Members | None]:
     if shape.format == "csv":
         return row_reader(shape)
     tree = _tree(shape)
@@ -58,7 +58,7 @@ def _payload_reader(shape: Shape) -> Callable[[str, str | None], Members | None]
     return read
 
 
-def _tree(shape: Shape) -> Tree:
+def _tree(shape: PayloadFormat) -> Tree:
     """The objects and the list through which the shape's paths go."""
     origins = [origin.field for origin in (shape.device, shape.zone, shape.metric, shape.unit) if origin and origin.field]
     paths = [*origins, shape.time.field, *shape.metrics.values(), *([shape.value] if shape.value else [])]
@@ -78,7 +78,7 @@ def _list_of(tree: Tree, each: str) -> Tree:
     return tree.setdefault(last, Branch(True, {})).inner
 
 
-def _rows(shape: Shape) -> Callable[[Members | None, str], Iterator[tuple[Any, ...]]]:
+def _rows(shape: PayloadFormat) -> Callable[[Members | None, str], Iterator[tuple[Any, ...]]]:
     device, zone, unit = (_origin(origin, shape) for origin in (shape.device, shape.zone, shape.unit))
     time, instant = _field(shape.time.field, shape), _instant_reader(shape)
     elements_of, cells_of = _elements(shape), _wide(shape) if shape.metrics else _long(shape)
@@ -99,7 +99,7 @@ def _rows(shape: Shape) -> Callable[[Members | None, str], Iterator[tuple[Any, .
     return rows
 
 
-def _elements(shape: Shape) -> Callable[[Members], tuple[list[Members | None], int | None]]:
+def _elements(shape: PayloadFormat) -> Callable[[Members], tuple[list[Members | None], int | None]]:
     """Elements of an event and how many its list has: None where there is no list, 1 where none is declared."""
     if shape.each is None:
         return lambda event: ([None], 1)
@@ -116,7 +116,7 @@ def _elements(shape: Shape) -> Callable[[Members], tuple[list[Members | None], i
 Cells = tuple[Iterable[tuple[int, str | None, float | None]], int | None]
 
 
-def _long(shape: Shape) -> Callable[[Members, Members, str, int | None], Cells]:
+def _long(shape: PayloadFormat) -> Callable[[Members, Members, str, int | None], Cells]:
     assert shape.value is not None
     metric, value = _origin(shape.metric, shape), _field(shape.value, shape)
 
@@ -126,7 +126,7 @@ def _long(shape: Shape) -> Callable[[Members, Members, str, int | None], Cells]:
     return cells
 
 
-def _wide(shape: Shape) -> Callable[[Members, Members, str, int | None], Cells]:
+def _wide(shape: PayloadFormat) -> Callable[[Members, Members, str, int | None], Cells]:
     """A blank says that nothing was measured; its place is still counted."""
     fields = [(at, named(metric), _field(path, shape)) for at, (metric, path) in enumerate(shape.metrics.items())]
 
@@ -138,7 +138,7 @@ def _wide(shape: Shape) -> Callable[[Members, Members, str, int | None], Cells]:
     return cells
 
 
-def _origin(origin: Origin | None, shape: Shape) -> Callable[[Members, Members, str], str | None]:
+def _origin(origin: Origin | None, shape: PayloadFormat) -> Callable[[Members, Members, str], str | None]:
     if origin is None or origin.constant is not None:
         constant = origin.constant if origin else None
         return lambda event, element, position: constant
@@ -156,7 +156,7 @@ def part_of_name(pattern: re.Pattern[str], position: str) -> str | None:
     return named(found[1]) if found else None
 
 
-def _field(path: str, shape: Shape) -> Field:
+def _field(path: str, shape: PayloadFormat) -> Field:
     if shape.format == "csv":
         return lambda event, element: event.get(path)
     is_of_element = shape.each is not None and path.startswith(ELEMENT)
@@ -178,7 +178,7 @@ def _inner(members: Members, parents: list[str]) -> Members | None:
     return found
 
 
-def _instant_reader(shape: Shape) -> Callable[[Any], int | None]:
+def _instant_reader(shape: PayloadFormat) -> Callable[[Any], int | None]:
     read = instants.reader(shape.time)
 
     def instant(value: Any) -> int | None:

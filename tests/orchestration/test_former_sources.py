@@ -15,13 +15,13 @@ from orchestration.proof.account import ALARMS, account, by_day, opened
 from orchestration.streaming import writing
 from orchestration.verify.check import verify
 from orchestration.verify.cut import latest_cut
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import SHAPE, conf, event, land, minutes, multiset, run, table
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
 TIMES = minutes(START, 8)
-ROOMS = Shape("csv", Origin(file_name=r"(\w+)\.csv"), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
+ROOMS = PayloadFormat("csv", Origin(file_name=r"(\w+)\.csv"), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
 BRONZE, ALL = ("bronze.events",), ()
 
 
@@ -104,7 +104,7 @@ def test_what_an_interrupted_batch_holds_of_a_source_comes_in_also_when_it_is_re
 
 
 def test_a_lake_remembers_every_part_of_a_shape_as_it_was_declared_last(tmp_path: Path) -> None:
-    nested = Shape(
+    nested = PayloadFormat(
         "json",
         Origin(field="gw.id"),
         Time("each.at", "epoch_ms", "Europe/Berlin"),
@@ -114,7 +114,12 @@ def test_a_lake_remembers_every_part_of_a_shape_as_it_was_declared_last(tmp_path
     )
     plant = Source("plant", tmp_path / "landing", nested)
     for shape in (SHAPE, nested):
-        remember(conf(tmp_path, sources={"plant": replace(plant, shape=shape), "rooms": replace(plant, name="rooms", shape=ROOMS)}))
+        remember(
+            conf(
+                tmp_path,
+                sources={"plant": replace(plant, payload_format=shape), "rooms": replace(plant, name="rooms", payload_format=ROOMS)},
+            )
+        )
     without = conf(tmp_path, sources={})
     remember(without)
     assert shapes(without) == {"plant": nested, "rooms": ROOMS}

@@ -13,12 +13,12 @@ from orchestration.verify import at_once
 from orchestration.verify.measurements import MEASUREMENTS, measurements
 from orchestration.verify.one_by_one import rows_of
 from orchestration.verify.templates import template_of
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 from tests.verify.hostile import payloads
 from tests.verify.hostile_shapes import LONG, SHAPES
 
 MOST_BYTES = 1_100
-WIDE = Shape(
+WIDE = PayloadFormat(
     "json", Origin(file_name=r"^(\w+)\."), Time("meta.at", "epoch_ms"), metrics={"temperature": "v.t", "humidity": "v.h", "power": "p"}
 )
 TEXT = st.text(st.characters(max_codepoint=0x17F), max_size=4)
@@ -61,7 +61,7 @@ def cells(rows: Iterable[Any]) -> list[str]:
     return sorted(map(repr, rows))
 
 
-def same_both_ways(events: pa.Table, shape: Shape) -> bool:
+def same_both_ways(events: pa.Table, shape: PayloadFormat) -> bool:
     found = measurements(events, shape, MOST_BYTES)
     assert found.schema == MEASUREMENTS
     expected = pa.Table.from_pylist(

@@ -3,7 +3,7 @@
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestration.conf.check import FILES
+from orchestration.conf.document import read_document
+from orchestration.conf.files import FILES, MODELS
 from orchestration.conf.load import load
+from orchestration.conf.schemas import generated, resolved
+from orchestration.conf.structure import check_structure
 from orchestration.errors import ConfError
 from silver.spec import Aggregation
 
@@ -37,7 +40,7 @@ def test_the_examples_in_the_comments_of_the_default_conf_are_sound(folder: Path
     (folder / "sources.yml").write_text(text[:start] + text[start:].replace("\n# ", "\n").removeprefix("# "))
     sources = load(folder).sources
     assert list(sources) == ["plant", "lab", "gateway"]
-    assert (sources["lab"].shape.format, sources["gateway"].shape.each) == ("csv", "data.readings")
+    assert (sources["lab"].payload_format.format, sources["gateway"].payload_format.each) == ("csv", "data.readings")
 
 
 def test_paths_start_at_the_parent_of_the_conf_folder(folder: Path) -> None:
@@ -61,9 +64,10 @@ def test_what_is_left_out_has_the_default_that_the_schema_names(folder: Path) ->
         "groups: {kitchen: {metrics: [power], vector: {}}, press_line: {metrics: [power]}, building: {metrics: [power]}}\n"
     )
     conf = load(folder)
-    schema = json.loads((DEFAULT / "schema" / "pipeline.json").read_text())["properties"]
-    for part, built in (("policy", conf.policy), ("engine", conf.engine)):
+    schema = json.loads((DEFAULT / "schema" / "pipeline.json").read_text())["$defs"]
+    for part, built in (("PolicySettings", conf.policy), ("Engine", conf.engine)):
         defaults = {key: setting["default"] for key, setting in schema[part]["properties"].items() if "default" in setting}
+        assert defaults
         assert defaults == {key: getattr(built, key) for key in defaults}
     kitchen = conf.groups["kitchen"]
     assert (kitchen.lateness_seconds, kitchen.stream, kitchen.idle_close_seconds) == (42, "kitchen", None)
@@ -82,22 +86,40 @@ def test_a_noun_without_entries_is_allowed(file: str, folder: Path) -> None:
     assert not getattr(load(folder), file)
 
 
-@pytest.mark.parametrize("name", FILES)
+def test_the_schemas_and_the_reference_are_those_of_the_declared_settings() -> None:
+    for path, text in generated().items():
+        assert (DEFAULT / path).read_text(encoding="utf-8") == text, f"conf/{path}: run `python -m orchestration.conf.schemas`"
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_every_setting_of_a_schema_explains_itself(name: str) -> None:
     schema = json.loads((DEFAULT / "schema" / f"{name}.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
-    assert (DEFAULT / f"{name}.yml").read_text().startswith(f"# yaml-language-server: $schema=schema/{name}.json\n")
-    for path, setting in settings_of(schema):
-        assert setting.get("description"), path
-        assert "examples" in setting or "default" in setting, path
+    objects = [schema, *(node for node in schema["$defs"].values() if "properties" in node)]
+    for path, setting in ((key, setting) for node in objects for key, setting in node["properties"].items()):
+        assert resolved(setting, schema).get("description"), path
+        assert setting.get("examples"), path
 
 
-def settings_of(schema: dict[str, Any], path: str = "") -> list[tuple[str, dict[str, Any]]]:
-    """Every named setting below a schema."""
-    found = [(f"{path}.{key}", setting) for key, setting in schema.get("properties", {}).items()]
-    inner = [schema[key] for key in ("additionalProperties", "items") if isinstance(schema.get(key), dict)]
-    below = [*found, *((path, each) for each in inner)]
-    return found + [each for at, setting in below for each in settings_of(setting, at)]
+@pytest.mark.parametrize("name", FILES)
+def test_editors_take_the_default_conf_and_refuse_what_check_refuses(name: str) -> None:
+    text = (DEFAULT / f"{name}.yml").read_text()
+    assert text.startswith(f"# yaml-language-server: $schema=schema/{name}.json\n")
+    editor = jsonschema.Draft202012Validator(json.loads((DEFAULT / "schema" / f"{name}.json").read_text()))
+    data = read_document(DEFAULT / f"{name}.yml")[0].data  # type: ignore[union-attr]
+    assert editor.is_valid(data)
+    for at, step in places_of(data):
+        for value in (None, 5, 5.5, -1, True, "", "a\nb", [], ["a", "a"], {}, {"odd": 1}):
+            before, at[step] = at[step], value
+            assert editor.is_valid(data) == (check_structure(name, data)[1] == []), (step, value)
+            at[step] = before
+
+
+def places_of(data: Any) -> Iterator[tuple[Any, Any]]:
+    """Every container with each of its steps."""
+    for step in (list(data) if isinstance(data, dict) else range(len(data))) if isinstance(data, dict | list) else ():
+        yield data, step
+        yield from places_of(data[step])
 
 
 scalars = (

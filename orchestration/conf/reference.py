@@ -1,0 +1,5 @@
+"""x"""
+
+
+def reference() -> str:
+    return ""
