@@ -25,7 +25,7 @@ TAG = "tag:yaml.org,2002:"
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(_Base):  # type: ignore[misc]
+class Loader(_Base):  # type: ignore[misc]
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  PyYAML asks for it on the class
 
 
@@ -36,7 +36,7 @@ for _tag, _pattern, _first in (
     ("float", r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", list("-+.0123456789")),
     ("merge", r"<<", ["<"]),
 ):
-    _Loader.add_implicit_resolver(TAG + _tag, re.compile(rf"^(?:{_pattern})$"), _first)
+    Loader.add_implicit_resolver(TAG + _tag, re.compile(rf"^(?:{_pattern})$"), _first)
 
 Step = str | int
 """A key of a mapping, or a place in a list."""
@@ -103,7 +103,7 @@ def _text(path: Path) -> str:
 def _composed(text: str) -> yaml.Node:
     try:
         _check_depth(text)
-        node = yaml.compose(text, _Loader)
+        node = yaml.compose(text, Loader)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise _Unreadable(line, f"holds the control character U+{error.character:04X}; remove it") from None
@@ -116,7 +116,7 @@ def _composed(text: str) -> yaml.Node:
 
 def _check_depth(text: str) -> None:
     depth = 0
-    for event in yaml.parse(text, _Loader):
+    for event in yaml.parse(text, Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             line = event.start_mark.line + 1 if event.start_mark else 1

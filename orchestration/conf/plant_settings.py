@@ -33,7 +33,7 @@ Predicate = Annotated[str, of_pattern(r"\S", "write a SQL predicate", 10_000, 1)
 class ConversionSettings(Setting):
     """Value in the metric's unit = value * multiply + add. At least one of the two is set."""
 
-    multiply: Number = Field(default=1.0, examples=[0.001], description="Factor.")
+    multiply: Number = Field(default=1.0, examples=[1000], description="Factor.")
     add: Number = Field(default=0.0, examples=[-273.15], description="Offset, added after the factor.")
 
     @model_validator(mode="before")
@@ -104,7 +104,7 @@ class DeviceSettings(Setting):
 class DevicesFile(Setting):
     """The devices that are declared from the start; `tidemark devices load FILE` adds others."""
 
-    devices: dict[Key, DeviceSettings | None] | None = Field(
+    devices: dict[Key, Annotated[DeviceSettings | None, Field(examples=[{"groups": ["kitchen"]}])]] | None = Field(
         examples=[{"oven-01": {"groups": ["kitchen"]}}], description="Devices by id, as the source names them."
     )
 
@@ -116,7 +116,7 @@ class VectorSettings(Setting):
     entity: Literal["device", "group"] = Field(
         default="device",
         examples=["device"],
-        description="device: one vector a device, features are metrics. group: one vector for the whole group, features are device.metric.",
+        description="`device`: one vector a device, features are metrics. `group`: one vector for the group, features are device.metric.",
     )
     features: Optional[UniqueSome[FeatureName]] = Field(
         default=None,
@@ -176,7 +176,7 @@ class GroupsFile(Setting):
 
     groups: dict[TableKey, Annotated[GroupSettings, Field(examples=[{"metrics": ["temperature"]}])]] | None = Field(
         examples=[{"kitchen": {"metrics": ["temperature"]}}],
-        description="Groups by name; each makes the tables gold.<group>_aggregates and gold.<group>_vectors.",
+        description="Groups by name; each makes the tables `gold.<group>_aggregates` and `gold.<group>_vectors`.",
     )
 
 
@@ -185,7 +185,7 @@ class RuleSettings(Setting):
     """One rule."""
 
     holds: Predicate = Field(
-        examples=["metric <> 'temperature' or value <> 85"],
+        examples=["value >= 0", "metric <> 'temperature' or value <> 85"],
         description="SQL predicate over a reading (device_id, metric, value, unit, event_time, zone, groups, source, ingested_at), true for"
         " a good one; null counts as broken.",
     )

@@ -15,7 +15,8 @@ from pydantic_core import CoreSchema, core_schema
 from orchestration.conf.files import MODELS
 
 Node = dict[str, Any]
-WIDTH = 140
+WIDTH = 600
+"""A setting a line: nobody reads these files, but a change of one should show alone."""
 
 
 class _Generator(GenerateJsonSchema):
@@ -28,6 +29,10 @@ class _Generator(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Of no field."""
         return False
+
+    def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:
+        """As declared."""
+        return value
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         """Null means that the key may be left out."""
@@ -80,8 +85,10 @@ def _json(value: Any, indent: str = "") -> str:
 def generated() -> dict[str, str]:
     """Text by path below the conf folder: all files that follow from the settings' declarations."""
 
+    from orchestration.conf.reference import reference  # which imports this module
+
     schemas = {f"schema/{name}.json": _json(schema_of(name)) + "\n" for name in MODELS}
-    return schemas
+    return schemas | {"README.md": reference()}
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ class TimeSettings(Setting):
     format: Annotated[PlainText, Field(min_length=1, max_length=200)] = Field(
         default="iso",
         examples=["iso", "epoch_s", "epoch_ms", "epoch_us", "dd/MM/yyyy HH:mm:ss"],
-        description="iso, epoch_s, epoch_ms, epoch_us, or a Spark datetime pattern such as dd/MM/yyyy HH:mm:ss.",
+        description="`iso`, `epoch_s`, `epoch_ms`, `epoch_us`, or a Spark datetime pattern such as `dd/MM/yyyy HH:mm:ss`.",
     )
     time_zone: Text = Field(
         default="UTC", examples=["UTC", "Europe/Brussels"], description="IANA name of the zone of times that name none themselves."
@@ -83,7 +83,7 @@ class SourceSettings(Setting):
         description="Landing folder. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE} expand.",
     )
     format: Literal["json", "csv"] = Field(
-        examples=["json"], description="json: one object a line. csv: one row a line. Files that end in .gz are unpacked."
+        examples=["json"], description="`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked."
     )
     device: OriginSettings = Field(examples=[{"field": "device"}], description="Which device measured.")
     time: TimeSettings = Field(examples=[{"field": "ts"}], description="When it was measured.")

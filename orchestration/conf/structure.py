@@ -43,7 +43,8 @@ def check_structure(name: str, data: Any) -> tuple[Any, list[Finding]]:
         data = copy.deepcopy(data) if isinstance(data, dict) else {}
         while errors:
             for error in errors:
-                _leave_out(name, data, error["loc"], error["type"])
+                if error["type"] != "twice" and error["loc"][-1:] != ("[key]",):  # which a partial validation does not mind
+                    _leave_out(name, data, error["loc"], error["type"])
             settings, errors = _validated(name, data, PARTIAL)
     return settings, findings
 
@@ -71,7 +72,7 @@ def _leave_out(name: str, data: dict[str, Any], path: Sequence[Step], kind: str)
     """Takes a wrong value out of its mapping; a list with a wrong item goes as a whole. A known key is kept, for an absent value."""
     inner: Any = data
     for at, step in enumerate(path):
-        if at + 1 < len(path) and isinstance(inner.get(step), dict) and path[at + 1] != "[key]":
+        if at + 1 < len(path) and isinstance(inner.get(step), dict):
             inner = inner[step]
         elif kind == "unexpected_keyword_argument" or "properties" not in _node(name, path[:at]):
             inner.pop(step, None)

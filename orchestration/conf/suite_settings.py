@@ -8,7 +8,7 @@ from pydantic.dataclasses import dataclass
 from expectations.suite import Severity
 from orchestration.conf.values import PlainText, Setting, TableKey, Unique, UniqueSome, of_pattern
 
-TablePattern = Annotated[str, of_pattern(".", "write the name of a table", None, 1)]
+TablePattern = Annotated[str, of_pattern(None, "write the name of a table", None, 1)]
 TableName = Annotated[PlainText, Field(description="A table.", examples=["silver.late"])]
 ColumnName = Annotated[PlainText, Field(description="A column of the table.", examples=["device_id"])]
 Expression = Annotated[
@@ -16,7 +16,7 @@ Expression = Annotated[
     of_pattern(r"\S", "write an expression of Spark's SQL", 10_000, 1),
     Field(description="An expression of Spark's SQL.", examples=["case when metric = 'temperature' then value end"]),
 ]
-ExpectationType = Annotated[str, of_pattern(".", "write a kind of expectation", None, 1)]
+ExpectationType = Annotated[str, of_pattern(None, "write a kind of expectation", None, 1)]
 Sentence = Annotated[str, of_pattern(r"\S", "write a sentence", 1000, 1)]
 NOT_NULL = {
     "type": "expect_column_values_to_not_be_null",

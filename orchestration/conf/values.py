@@ -6,7 +6,7 @@ editors and conf/README.md all follow from that declaration.
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, TypeVar, get_args
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -47,10 +47,14 @@ class _NotNull:
     """Absent is None, but null is a mistake: who writes `unit:` and nothing behind it has forgotten something."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return handler.generate_schema(get_args(source)[0])
+        schema = handler(source)
+        if schema["type"] != "nullable":
+            raise TypeError(f"{source} is no T | None")
+        inner: CoreSchema = schema["schema"]
+        return inner
 
 
-def of_pattern(pattern: str, hint: str, max_length: int | None, min_length: int | None = None) -> Any:
+def of_pattern(pattern: str | None, hint: str, max_length: int | None, min_length: int | None = None) -> Any:
     """What comes behind `str` in the type of a text of that pattern."""
     return Field(
         strict=True, min_length=min_length, max_length=max_length, pattern=pattern, json_schema_extra={"patternErrorMessage": hint}
@@ -80,7 +84,7 @@ def _instant(value: Any) -> Any:
 
 
 _VISIBLE = r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
-_PLAIN = "write a text without control characters"
+PLAIN = "write a text without control characters"
 _LOWER_CASE = "use lower-case letters, digits and _, a letter first"
 
 Optional = Annotated[T | None, _NotNull()]
@@ -91,9 +95,9 @@ Seconds = Annotated[int, Field(strict=True, le=MAX_SECONDS)]
 Number = Annotated[float, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 PlainText = Annotated[str, Field(strict=True)]
-Text = Annotated[str, of_pattern(_VISIBLE, _PLAIN, 1000, 1)]
+Text = Annotated[str, of_pattern(_VISIBLE, PLAIN, 1000, 1)]
 Identifier = Annotated[str, of_pattern("^[a-z][a-z0-9_]*$", _LOWER_CASE, 64)]
 FieldPath = Annotated[str, of_pattern(_VISIBLE.replace("[^", "[^`"), "write the path of a field, without backticks", 1000, 1)]
 Instant = Annotated[datetime, Field(strict=True), BeforeValidator(_instant, json_schema_input_type=str)]
-Key = Annotated[str, of_pattern(_VISIBLE, _PLAIN, 200, 1), WrapValidator(_unless_partial)]
+Key = Annotated[str, of_pattern(_VISIBLE, PLAIN, 200, 1), WrapValidator(_unless_partial)]
 TableKey = Annotated[Identifier, WrapValidator(_unless_partial)]

@@ -1,7 +1,11 @@
 """Loading: the default conf, paths, defaults, and no exception other than ConfError whatever the files hold."""
 
 import json
+import re
+import resource
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +24,7 @@ from orchestration.conf.schemas import generated, resolved
 from orchestration.conf.structure import check_structure
 from orchestration.errors import ConfError
 from silver.spec import Aggregation
+from tests.orchestration.conf.conftest import changed
 
 DEFAULT = Path(__file__).parents[3] / "conf"
 
@@ -89,6 +94,39 @@ def test_a_noun_without_entries_is_allowed(file: str, folder: Path) -> None:
 def test_the_schemas_and_the_reference_are_those_of_the_declared_settings() -> None:
     for path, text in generated().items():
         assert (DEFAULT / path).read_text(encoding="utf-8") == text, f"conf/{path}: run `python -m orchestration.conf.schemas`"
+
+
+def test_the_conf_of_the_reference_is_a_whole_one(tmp_path: Path) -> None:
+    page = (DEFAULT / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "conf").mkdir()
+    for name, text in re.findall(r"^```yaml\n# (\w+\.yml)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        (tmp_path / "conf" / name).write_text(text)
+    conf = load(tmp_path / "conf")
+    (example,) = re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert json.loads(example)["device"] in conf.devices
+    assert set(json.loads(example)) == {"device", "metric", "value", "ts"}
+
+
+def test_every_link_of_the_reference_has_its_target() -> None:
+    page = (DEFAULT / "README.md").read_text(encoding="utf-8")
+    anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", page, re.MULTILINE)}
+    targets = re.findall(r"\]\(([^)]+)\)", page)
+    assert {target[1:] for target in targets if target.startswith("#")} <= anchors
+    assert all((DEFAULT / target).exists() for target in targets if not target.startswith("#"))
+
+
+def test_a_whole_number_may_be_written_with_a_point(folder: Path) -> None:
+    changed(folder, "metrics", "step_seconds: 600", "step_seconds: 600.0")
+    step = load(folder).metrics["temperature"].step_seconds
+    assert (step, type(step)) == (600, int)
+
+
+def test_a_check_takes_half_a_second() -> None:
+    """Of processor time, as a whole process, since other tests run beside it; neither Spark nor pandas is loaded."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", "from orchestration.cli.app import main; main()", "check"], cwd=DEFAULT.parent, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
 
 
 @pytest.mark.parametrize("name", MODELS)
