@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from orchestration.conf.values import Instant, Number, Optional, PlainText, Seconds, Setting, Text, Whole, of_pattern
+from orchestration.conf.values import Instant, Number, OrAbsent, PlainText, Seconds, Setting, Text, Whole, of_pattern
 from silver.spec import Unknown
 
 _UNKNOWN = (
@@ -38,22 +38,17 @@ class PolicySettings(Setting):
     max_future_seconds: Seconds = Field(
         default=300,
         ge=0,
-        examples=[300],
         description="An event time further than this beyond its arrival comes from a wrong clock: the reading is quarantined before it can"
         " move the watermark.",
     )
     max_payload_bytes: Whole = Field(
-        default=1_048_576, ge=1, le=2_147_483_647, examples=[1_048_576], description="A longer message is quarantined without being read."
+        default=1_048_576, ge=1, le=2_147_483_647, description="A longer message is quarantined without being read."
     )
     unknown_device: Unknown = Field(
-        default=Unknown.QUARANTINE,
-        examples=["quarantine"],
-        description=f"What becomes of a reading of a device that nobody declared. {_UNKNOWN}",
+        default=Unknown.QUARANTINE, description=f"What becomes of a reading of a device that nobody declared. {_UNKNOWN}"
     )
     unknown_metric: Unknown = Field(
-        default=Unknown.QUARANTINE,
-        examples=["quarantine"],
-        description=f"What becomes of a reading of a metric that nobody declared. {_UNKNOWN}",
+        default=Unknown.QUARANTINE, description=f"What becomes of a reading of a metric that nobody declared. {_UNKNOWN}"
     )
 
 
@@ -64,27 +59,20 @@ class Engine(Setting):
     driver_memory: Memory = Field(
         default="2g", examples=["2g", "1500m"], description="Heap of the Spark process: digits and m or g, at least 512m."
     )
-    cores: Whole = Field(default=2, ge=1, le=1024, examples=[2], description="Processor cores that Spark may use.")
+    cores: Whole = Field(default=2, ge=1, le=1024, description="Processor cores that Spark may use.")
     shuffle_partitions: Whole = Field(
-        default=2, ge=1, le=10_000, examples=[2], description="Partitions of state and shuffles; fixed for the life of a checkpoint."
+        default=2, ge=1, le=10_000, description="Partitions of state and shuffles; fixed for the life of a checkpoint."
     )
     state_store: Literal["heap", "rocksdb"] = Field(
-        default="heap",
-        examples=["heap"],
-        description="Where open windows wait: on the heap (faster), or in RocksDB (when state outgrows the memory).",
+        default="heap", description="Where open windows wait: on the heap (faster), or in RocksDB (when state outgrows the memory)."
     )
     trigger_seconds: Number = Field(
-        default=5.0,
-        ge=0,
-        le=86_400,
-        examples=[5],
-        description="Pause between micro-batches of `tidemark run`; 0 starts the next one at once.",
+        default=5.0, ge=0, le=86_400, description="Pause between micro-batches of `tidemark run`; 0 starts the next one at once."
     )
     max_batch_bytes: Whole = Field(
         default=268_435_456,
         ge=1_048_576,
         le=1_099_511_627_776,
-        examples=[268_435_456],
         description="About how much input one micro-batch takes, so that a backlog fits the memory.",
     )
 
@@ -100,14 +88,12 @@ class Maintenance(Setting):
         default=3_600.0,
         ge=0,
         le=31_536_000,
-        examples=[3600],
         description="How often a running pipeline does it, in a pause of gold; 0: only `tidemark maintain` does.",
     )
     retain_seconds: Number = Field(
         default=604_800.0,
         ge=3_600,
         le=3_153_600_000,
-        examples=[604_800],
         description="How long a snapshot can be queried after the next one was taken. The newest snapshot always can.",
     )
 
@@ -146,7 +132,7 @@ class Quality(Setting):
         examples=["https://alerts.plant.example/tidemark"],
         description="Address that a change of state is posted to. Absent or null: none.",
     )
-    reference: Optional[Reference] = Field(
+    reference: OrAbsent[Reference] = Field(
         default=None,
         examples=[{"from": "2026-01-05T00:00:00Z", "until": "2026-01-12T00:00:00Z"}],
         description="The time that drift is measured against. Absent: no fixed one.",

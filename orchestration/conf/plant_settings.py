@@ -12,7 +12,7 @@ from orchestration.conf.values import (
     Identifier,
     Key,
     Number,
-    Optional,
+    OrAbsent,
     Seconds,
     Setting,
     TableKey,
@@ -57,25 +57,25 @@ class MetricSettings(Setting):
         examples=[600, 3600],
         description="Coarse grain step: the length of a window. Windows start at multiples of it since 1970 (UTC).",
     )
-    slide_seconds: Optional[Seconds] = Field(
+    slide_seconds: OrAbsent[Seconds] = Field(
         default=None,
         ge=1,
         examples=[300],
         description="Sliding windows: a window starts this often. It divides step_seconds; leave it out for tumbling windows.",
     )
-    unit: Optional[Text] = Field(default=None, examples=["degC"], description="Unit of the stored values.")
+    unit: OrAbsent[Text] = Field(default=None, examples=["degC"], description="Unit of the stored values.")
     conversions: dict[Key, ConversionSettings] = Field(
         default_factory=dict,
         examples=[{"K": {"add": -273.15}}],
         description="Other units that sources may send, as the source writes them: value in the metric's unit = value * multiply + add.",
     )
-    minimum: Optional[Number] = Field(
+    minimum: OrAbsent[Number] = Field(
         default=None, examples=[-50], description="Least value that can be true (inclusive); a reading below is quarantined."
     )
-    maximum: Optional[Number] = Field(
+    maximum: OrAbsent[Number] = Field(
         default=None, examples=[400], description="Greatest value that can be true (inclusive); a reading above is quarantined."
     )
-    label: Optional[Text] = Field(default=None, examples=["Temperature"], description="For people: titles of plots and reports.")
+    label: OrAbsent[Text] = Field(default=None, examples=["Temperature"], description="For people: titles of plots and reports.")
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class DeviceSettings(Setting):
     groups: Unique[GroupName] = Field(
         default=(), examples=[["kitchen", "building"]], description="Groups of groups.yml that the device belongs to."
     )
-    zone: Optional[Text] = Field(default=None, examples=["hall-1"], description="Where it stands; used where the event does not say.")
-    label: Optional[Text] = Field(default=None, examples=["Deck oven, left"], description="For people.")
+    zone: OrAbsent[Text] = Field(default=None, examples=["hall-1"], description="Where it stands; used where the event does not say.")
+    label: OrAbsent[Text] = Field(default=None, examples=["Deck oven, left"], description="For people.")
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,9 @@ class VectorSettings(Setting):
 
     entity: Literal["device", "group"] = Field(
         default="device",
-        examples=["device"],
         description="`device`: one vector a device, features are metrics. `group`: one vector for the group, features are device.metric.",
     )
-    features: Optional[UniqueSome[FeatureName]] = Field(
+    features: OrAbsent[UniqueSome[FeatureName]] = Field(
         default=None,
         examples=[["temperature"], ["oven-01.temperature"]],
         description="Components of the vector in order. Absent, with entity device: the metrics of the group.",
@@ -138,7 +137,7 @@ class GroupSettings(Setting):
     metrics: UniqueSome[MetricName] = Field(
         examples=[["temperature", "humidity"]], description="Metrics of metrics.yml that this group aggregates."
     )
-    lateness_seconds: Optional[Seconds] = Field(
+    lateness_seconds: OrAbsent[Seconds] = Field(
         default=None,
         ge=0,
         examples=[600],
@@ -146,28 +145,27 @@ class GroupSettings(Setting):
     )
     late: Late = Field(
         default=Late.AMEND,
-        examples=["amend"],
         description="What becomes of readings that come when their window is closed. `amend`: the window is computed again and emitted"
         " under the next revision. `keep_aside`: windows stay as they were emitted.",
     )
-    vector: Optional[VectorSettings] = Field(
+    vector: OrAbsent[VectorSettings] = Field(
         default=None,
         examples=[{"entity": "device", "max_fill_seconds": 1800}],
         description="The features of one entity at one window. Absent: no vectors.",
     )
-    stream: Optional[Identifier] = Field(
+    stream: OrAbsent[Identifier] = Field(
         default=None,
         examples=["line"],
         description="Groups with the same stream share one streaming query, with the largest lateness of theirs. Absent: the group's own"
         " name.",
     )
-    idle_close_seconds: Optional[Seconds] = Field(
+    idle_close_seconds: OrAbsent[Seconds] = Field(
         default=None,
         ge=1,
         examples=[900],
         description="Close the last windows when nothing new came for this long. Absent: they wait for newer readings.",
     )
-    label: Optional[Text] = Field(default=None, examples=["Kitchen"], description="For people.")
+    label: OrAbsent[Text] = Field(default=None, examples=["Kitchen"], description="For people.")
 
 
 @dataclass(frozen=True)

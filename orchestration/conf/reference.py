@@ -12,13 +12,7 @@ from orchestration.conf.values import PLAIN
 
 MAX_WHOLE = 2_147_483_647
 """As a bound it says nothing to people."""
-TYPES = {
-    "string": "text",
-    "boolean": "`true` or `false`",
-    "integer": "whole number",
-    "number": "number",
-    "any": "any value",
-}
+TYPES = {"string": "text", "boolean": "`true` or `false`", "integer": "whole number", "number": "number", "any": "any value"}
 INTRODUCTION = """# Settings
 
 <!-- Generated from orchestration/conf/*_settings.py by `python -m orchestration.conf.schemas`; edit those and run it. -->
@@ -143,7 +137,7 @@ def _table(node: Node, root: Node, anchors: dict[int, str]) -> str:
     for key, child in node["properties"].items():
         inner = resolved(child, root)
         default = "**required**" if key in node.get("required", ()) else _code(inner["default"]) if "default" in inner else "-"
-        examples = " or ".join(map(_code, inner["examples"][:2]))
+        examples = " or ".join(map(_code, inner.get("examples", [inner.get("default")])[:2]))
         cells = (f"`{key}`", _type(child, root, anchors), default, " ".join(inner["description"].split()), examples)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"

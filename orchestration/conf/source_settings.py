@@ -12,7 +12,7 @@ from orchestration.conf.values import (
     Flag,
     Key,
     Number,
-    Optional,
+    OrAbsent,
     PlainText,
     Setting,
     TableKey,
@@ -26,8 +26,7 @@ _PATH = (
 )
 Separator = Annotated[str, of_pattern(r"^[^\\\r\n\x00]$", "write one character, no line end and no backslash", 1, 1)]
 Quote = Annotated[
-    str,
-    of_pattern(r"^[!-/:-@\[\]-`{-~\u00a1-\uffff]$", "write one character that is no letter, digit, blank, backslash or picture", 1, 1),
+    str, of_pattern(r"^[!-/:-@\[\]-`{-~\u00a1-\uffff]$", "write one character that is no letter, digit, blank, backslash or picture", 1, 1)
 ]
 MeasuredField = Annotated[FieldPath, Field(description=_PATH, examples=["data.temp"])]
 
@@ -36,9 +35,9 @@ MeasuredField = Annotated[FieldPath, Field(description=_PATH, examples=["data.te
 class OriginSettings(Setting):
     """Where a text comes from; set exactly one of these."""
 
-    field: Optional[FieldPath] = Field(default=None, examples=["device"], description=_PATH)
-    constant: Optional[Text] = Field(default=None, examples=["oven-01"], description="The same text for every event of this source.")
-    file_name: Optional[Text] = Field(
+    field: OrAbsent[FieldPath] = Field(default=None, examples=["device"], description=_PATH)
+    constant: OrAbsent[Text] = Field(default=None, examples=["oven-01"], description="The same text for every event of this source.")
+    file_name: OrAbsent[Text] = Field(
         default=None,
         examples=[r"^(.+)\.txt$"],
         description="Regular expression on the path of the file below the landing folder; its first group is the text.",
@@ -88,17 +87,15 @@ class SourceSettings(Setting):
     device: OriginSettings = Field(examples=[{"field": "device"}], description="Which device measured.")
     time: TimeSettings = Field(examples=[{"field": "ts"}], description="When it was measured.")
     files: Text = Field(default="*", examples=["*", "*.json"], description="Glob on the names of the files to read.")
-    settle_seconds: Number = Field(
-        default=2.0, ge=0, le=86_400, examples=[2], description="A file is read once it has not changed for this long."
-    )
-    zone: Optional[OriginSettings] = Field(
+    settle_seconds: Number = Field(default=2.0, ge=0, le=86_400, description="A file is read once it has not changed for this long.")
+    zone: OrAbsent[OriginSettings] = Field(
         default=None, examples=[{"field": "zone"}], description="Where it was measured; else the zone of the device in devices.yml."
     )
-    metric: Optional[OriginSettings] = Field(
+    metric: OrAbsent[OriginSettings] = Field(
         default=None, examples=[{"field": "metric"}], description="Long rows (one measurement each): which metric it is."
     )
-    value: Optional[ValueSettings] = Field(default=None, examples=[{"field": "value"}], description="Long rows: the number.")
-    unit: Optional[OriginSettings] = Field(
+    value: OrAbsent[ValueSettings] = Field(default=None, examples=[{"field": "value"}], description="Long rows: the number.")
+    unit: OrAbsent[OriginSettings] = Field(
         default=None, examples=[{"field": "unit"}], description="Long rows: the unit of the number; metrics.yml says how to convert it."
     )
     metrics: dict[Key, MeasuredField] = Field(
@@ -107,7 +104,7 @@ class SourceSettings(Setting):
         examples=[{"temperature": "data.temp"}],
         description="Wide rows (several measurements each): the field of each metric.",
     )
-    each: Optional[FieldPath] = Field(
+    each: OrAbsent[FieldPath] = Field(
         default=None, examples=["readings"], description="JSON: path of a list with one measurement (or one wide row) an element."
     )
     header: Flag = Field(
@@ -123,7 +120,7 @@ class SourceSettings(Setting):
         description="CSV: names of the columns in order; required without a header, and with one they replace it.",
     )
     separator: Separator = Field(default=",", examples=[",", ";", "\t"], description="CSV: the character between two values.")
-    quote: Quote = Field(default='"', examples=['"'], description="CSV: the character around values that hold the separator.")
+    quote: Quote = Field(default='"', description="CSV: the character around values that hold the separator.")
 
 
 @dataclass(frozen=True)

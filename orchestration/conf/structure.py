@@ -116,7 +116,7 @@ def _findings(name: str, data: Any, error: Any) -> Iterator[Finding]:
     elif path and path[-1] == "[key]":
         names = _node(name, path[:-2]).get("propertyNames", {})
         yield Finding(path[:-1], f"{quoted(path[-2])} cannot be a name here; {_hint_of_text(names, kind)}", is_sound=True)
-    else:
+    elif kind != "too_short" or not _value(data, path):  # pydantic does not count wrong items, which are findings of their own
         problem = _problem(_node(name, path), _value(data, path), error, name)
         yield Finding(path, f"{where(path) or 'the file'} {problem}")
 
@@ -171,8 +171,8 @@ def _example(node: Node, name: str) -> str:
 
 
 def example_of(node: Node, root: Node) -> Any:
-    """The first example of a node; of a mapping without one its required settings, or else its first."""
+    """The first example of a node, or its default; of a mapping without one its required settings, or else its first."""
     if "examples" in node or "properties" not in node:
-        return next(iter(node.get("examples", [{}])))
+        return next(iter(node.get("examples", ())), node.get("default", {}))
     names = node.get("required") or list(node["properties"])[:1]
     return {name: example_of(resolved(node["properties"][name], root), root) for name in names}

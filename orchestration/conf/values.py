@@ -87,7 +87,7 @@ _VISIBLE = r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
 PLAIN = "write a text without control characters"
 _LOWER_CASE = "use lower-case letters, digits and _, a letter first"
 
-Optional = Annotated[T | None, _NotNull()]
+OrAbsent = Annotated[T | None, _NotNull()]
 Unique = Annotated[tuple[T, ...], AfterValidator(_each_once), Field(json_schema_extra={"uniqueItems": True})]
 UniqueSome = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_each_once), Field(json_schema_extra={"uniqueItems": True})]
 Whole = Annotated[int, Field(strict=True)]

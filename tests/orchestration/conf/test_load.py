@@ -136,7 +136,7 @@ def test_every_setting_of_a_schema_explains_itself(name: str) -> None:
     objects = [schema, *(node for node in schema["$defs"].values() if "properties" in node)]
     for path, setting in ((key, setting) for node in objects for key, setting in node["properties"].items()):
         assert resolved(setting, schema).get("description"), path
-        assert setting.get("examples"), path
+        assert setting.get("examples") or "default" in setting, path
 
 
 @pytest.mark.parametrize("name", FILES)
