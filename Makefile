@@ -16,7 +16,7 @@ help: ## list the targets
 .PHONY: install
 install: .venv/installed ## make .venv with what requirements.lock names, fetch the jars, make a class archive for a faster start; nothing to do when they are there
 	@$(PY) -m orchestration.engine.jars
-	@test -e .venv/first-run.log || { echo "making a class archive, once" >&2; $(PY) -m orchestration.engine.first_run >.venv/first-run.log 2>&1 || echo "none could be made, as .venv/first-run.log tells; without it starts are slower" >&2; }
+	@test -e .venv/first-run.log || { echo "making a class archive, once" >&2; $(PY) -m orchestration.supervisor.first_run >.venv/first-run.log 2>&1 || echo "none could be made, as .venv/first-run.log tells; without it starts are slower" >&2; }
 
 .venv/installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tidemark needs Python 3.11 or later; say which with make PYTHON=...")'

@@ -6,13 +6,13 @@ From Python: `from orchestration import Lake; lake = Lake.open("conf"); lake.sql
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from orchestration.lake import Lake as Lake
+    from orchestration.engine.lake import Lake as Lake
 
 
 def __getattr__(name: str) -> object:
     """`Lake`, imported when it is first asked for: `tidemark check` and `--help` must not wait for Spark."""
     if name == "Lake":
-        from orchestration.lake import Lake
+        from orchestration.engine.lake import Lake
 
         return Lake
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

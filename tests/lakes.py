@@ -18,10 +18,10 @@ from rich.console import Console
 
 from gold.spec import Group, Vector
 from orchestration.conf.model import Conf, Device, Engine, Source
+from orchestration.engine.lake import Lake
+from orchestration.engine.progress import Progress
 from orchestration.flows import flows
-from orchestration.lake import Lake
-from orchestration.progress import Progress
-from orchestration.runner import run_continuously, run_once
+from orchestration.supervisor.run import run_continuously, run_once
 from silver.spec import Aggregation, Metric, Origin, PayloadFormat, Policy, Time
 
 SHAPE = PayloadFormat("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value")

@@ -15,8 +15,8 @@ from typing import Any
 
 import click
 
-from orchestration.cli.rows import visible
 from orchestration.errors import ConfError, TidemarkError
+from orchestration.rendering import visible
 
 STDOUT = 1
 BROKE = 4

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from orchestration.bi.options import options, serve_as_told
+from orchestration.cli.server_options import options, serve_as_told
 
 
 @click.command(epilog="Example: tidemark connect-server --port 15002 --memory 4g")

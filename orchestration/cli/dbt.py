@@ -30,7 +30,7 @@ def command(obj: dict[str, Any], dropped: tuple[str, ...], arguments: tuple[str,
       tidemark dbt test --select hourly
       tidemark dbt --drop device_history build
     """
-    from orchestration.dbt.build import run
-    from orchestration.lake import Lake
+    from orchestration.engine.lake import Lake
+    from orchestration.serving.dbt.build import run
 
     return run(Lake.open(obj["conf"]), arguments, dropped, lambda line: click.echo(line, err=True))

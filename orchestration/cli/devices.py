@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from orchestration.cli.rows import format_option, show
+from orchestration.rendering import format_option, show
 
 
 @click.group()
@@ -36,7 +36,7 @@ def load(obj: dict[str, Any], file: Path, since: datetime | None) -> None:
       tidemark devices load plant.csv
     """
     from orchestration.conf.load import load as load_conf
-    from orchestration.registry import load as load_devices
+    from orchestration.storage.registry import load as load_devices
     from silver.spec import Unknown
 
     conf = load_conf(obj["conf"])
@@ -57,6 +57,6 @@ def list_(obj: dict[str, Any], format: str) -> None:
       tidemark devices list --format csv
     """
     from orchestration.conf.load import load as load_conf
-    from orchestration.registry import SCHEMA, current
+    from orchestration.storage.registry import SCHEMA, current
 
     show(current(load_conf(obj["conf"]).lake), format, SCHEMA.names)

@@ -26,6 +26,6 @@ def command(obj: dict[str, Any], group: str, entities: tuple[str, ...], output: 
     if group not in conf.groups:
         raise click.UsageError(f"there is no group {group!r}; the groups are {', '.join(conf.groups)}")
 
-    from orchestration.plot import plot
+    from orchestration.serving.plots.vectors import plot
 
     click.echo(plot(conf, conf.groups[group], entities, output or Path("artifacts") / f"{group}.png"))

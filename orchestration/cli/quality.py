@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestration.cli.rows import format_option, show, visible
+from orchestration.rendering import format_option, show, visible
 
 if TYPE_CHECKING:
-    from orchestration.lake import Lake
+    from orchestration.engine.lake import Lake
     from orchestration.quality.outcome import Run
 
 
@@ -75,7 +75,7 @@ def release(obj: dict[str, Any], table: str, version: int, reason: str) -> None:
     Example:
       tidemark quality release --version 12 --reason "the oven was being calibrated"
     """
-    from orchestration.lake import Lake
+    from orchestration.engine.lake import Lake
     from orchestration.quality.release import let_through
 
     lake = Lake.open(obj["conf"])
@@ -86,10 +86,10 @@ def release(obj: dict[str, Any], table: str, version: int, reason: str) -> None:
 def _told(conf: Path, asked: dict[str, Any], format: str) -> int:
     from rich.console import Console
 
-    from orchestration.lake import Lake
+    from orchestration.engine.lake import Lake
     from orchestration.quality.outcome import COLUMNS, summary
-    from orchestration.quality.passage import closed_gates, told
     from orchestration.quality.report import failures
+    from orchestration.storage.gate_state import closed_gates, told
 
     lake = Lake.open(conf)
     with Console(stderr=True).status("starting") as progress:
@@ -103,16 +103,16 @@ def _told(conf: Path, asked: dict[str, Any], format: str) -> int:
 
 def _looked(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) -> "Run | None":
     """None where none of the suites is due."""
-    from orchestration.lock import sole_writer
     from orchestration.quality.check import Scope, check
     from orchestration.quality.history import looks
     from orchestration.quality.outcome import Cause
     from orchestration.quality.publish import Places, keep, publish
-    from orchestration.quality.schedule import due
     from orchestration.quality.suites import suites as of_conf
-    from orchestration.snapshots import chosen
+    from orchestration.storage.lease import sole_writer
+    from orchestration.storage.snapshots import find_snapshot
+    from orchestration.supervisor.schedules import due
 
-    pins, now = None if asked["snapshot"] is None else chosen(lake.conf.lake, asked["snapshot"]), datetime.now(UTC)
+    pins, now = None if asked["snapshot"] is None else find_snapshot(lake.conf.lake, asked["snapshot"]), datetime.now(UTC)
     with sole_writer(lake.conf.lake / "quality"):
         suites = of_conf(lake.conf)
         suites = due(lake, suites, now) if asked["scheduled"] else suites

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestration.cli.rows import format_option, show
+from orchestration.rendering import format_option, show
 
 if TYPE_CHECKING:
+    from orchestration.audit.reconciliation.account import Rows
+    from orchestration.engine.lake import Lake
     from orchestration.jobs.retry import Chosen
-    from orchestration.lake import Lake
-    from orchestration.proof.account import Rows
 
 rule_option = click.option("--rule", metavar="NAME", help="Only events that break this rule.")
 source_option = click.option("--source", metavar="NAME", help="Only events of this source.")
@@ -35,7 +35,7 @@ def list_(obj: dict[str, Any], format: str) -> None:
     Example:
       tidemark quarantine list --format json
     """
-    from orchestration.quarantine import COUNTED, counted
+    from orchestration.audit.quarantine import COUNTED, counted
 
     show(counted(_lake(obj)), format, COUNTED)
 
@@ -53,8 +53,8 @@ def show_(obj: dict[str, Any], rule: str | None, source: str | None, limit: int,
     Example:
       tidemark quarantine show --rule payload_is_readable --limit 3
     """
-    from orchestration.proof.offences import short
-    from orchestration.quarantine import SHOWN, shown
+    from orchestration.audit.quarantine import SHOWN, shown
+    from orchestration.audit.reconciliation.discrepancies import short
 
     rows = shown(_lake(obj), rule, source, limit)
     if format == "table":
@@ -96,9 +96,9 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
 
 
 def _foreseen(lake: "Lake", chosen: "Chosen") -> "Rows":
+    from orchestration.audit.quarantine import is_there
     from orchestration.flows import quarantine_retry
     from orchestration.jobs.retry import in_session
-    from orchestration.quarantine import is_there
 
     if not is_there(lake):
         return []
@@ -107,11 +107,11 @@ def _foreseen(lake: "Lake", chosen: "Chosen") -> "Rows":
 
 
 def _retried(lake: "Lake", chosen: "Chosen") -> "Rows":
+    from orchestration.audit.quarantine import is_there
+    from orchestration.engine.progress import Progress
     from orchestration.jobs.amendments import NAME
-    from orchestration.lock import sole_writer
-    from orchestration.progress import Progress
-    from orchestration.quarantine import is_there
-    from orchestration.runner import retry_quarantine
+    from orchestration.storage.lease import sole_writer
+    from orchestration.supervisor.run import retry_quarantine
 
     if not is_there(lake):
         return []
@@ -121,6 +121,6 @@ def _retried(lake: "Lake", chosen: "Chosen") -> "Rows":
 
 
 def _lake(obj: dict[str, Any]) -> "Lake":
-    from orchestration.lake import Lake
+    from orchestration.engine.lake import Lake
 
     return Lake.open(obj["conf"])

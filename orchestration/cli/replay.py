@@ -30,13 +30,13 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> N
     Example:
       tidemark replay --since 2026-01-05
     """
-    from orchestration import generations
+    from orchestration.engine.lake import Lake
     from orchestration.engine.memory import heap_is_named
-    from orchestration.generation.replay import REBUILT, build, finish, flows_of, plan
-    from orchestration.integrity.guards import refuse_damaged_records
-    from orchestration.lake import Lake
-    from orchestration.lock import sole_writer
-    from orchestration.progress import Progress
+    from orchestration.engine.progress import Progress
+    from orchestration.storage import generations
+    from orchestration.storage.guards import refuse_damaged_records
+    from orchestration.storage.lease import sole_writer
+    from orchestration.supervisor.replay import REBUILT, build, finish, flows_of, plan
 
     os.nice(NICE)  # before the JVM is there, which inherits it
     lake = Lake.open(obj["conf"])

@@ -18,7 +18,7 @@ def command(obj: dict[str, Any], number: int | None) -> None:
       tidemark rollback --to 1
     """
     from orchestration.conf.load import load
-    from orchestration.generation.rollback import roll_back
+    from orchestration.supervisor.rollback import roll_back
 
     found = roll_back(load(obj["conf"]).lake, number)
     click.echo(f"generation {found.generation} serves", err=True)

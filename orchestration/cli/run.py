@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from orchestration.flows import Flow, Job
-    from orchestration.lake import Lake
-    from orchestration.lock import Lease
+    from orchestration.engine.lake import Lake
+    from orchestration.flow import Flow, Job
+    from orchestration.storage.lease import Lease
 
 
 @click.command(epilog="Example: tidemark run --once")
@@ -25,19 +25,19 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
 
     Ctrl-C and SIGTERM end the run after the current batch; the next run goes on where this one ended.
     """
-    from orchestration import generations
     from orchestration.conf.load import load
+    from orchestration.engine.lake import Lake
     from orchestration.engine.memory import heap_is_named
+    from orchestration.engine.progress import Progress
     from orchestration.flows import flows
-    from orchestration.lake import Lake
-    from orchestration.lock import sole_writer
-    from orchestration.progress import Progress
-    from orchestration.runner import run_continuously, run_once
+    from orchestration.storage import generations
+    from orchestration.storage.lease import sole_writer
+    from orchestration.supervisor.run import run_continuously, run_once
 
     conf, stop, is_first = load(obj["conf"]), threading.Event(), True
     with sole_writer(conf.lake) as lease:
         while is_first or not (once or stop.is_set()):
-            generations.swap(conf.lake, datetime.now(UTC))
+            generations.switch(conf.lake, datetime.now(UTC))
             # Another generation may have been built under another conf.
             lake = Lake.open(obj["conf"])
             chosen = _chosen(flows(lake), layers, names)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from orchestration.conf.model import Conf
-    from orchestration.simulate.arrivals import Messages
-    from orchestration.simulate.landing import Landing
-    from orchestration.simulate.plan import Plan
+    from orchestration.connectors.simulator.arrivals import Messages
+    from orchestration.connectors.simulator.landing import Landing
+    from orchestration.connectors.simulator.plan import Plan
 
 DEFAULT_EVENTS = 240_000
 DEFAULT_INTERVAL = 60.0
@@ -87,7 +87,7 @@ def command(obj: dict[str, Any], /, folder: Path, **options: Any) -> None:
       tidemark simulate --to landing --rate 500
     """
     from orchestration.conf.load import load
-    from orchestration.simulate.landing import Landing
+    from orchestration.connectors.simulator.landing import Landing
 
     _refuse_with_rate(options)
     plan = _planned(load(obj["conf"]), options)
@@ -110,7 +110,7 @@ def _refuse_with_rate(options: dict[str, Any]) -> None:
 
 def _planned(conf: Conf, options: dict[str, Any]) -> Plan:
     """With a rate the interval follows from it, and time begins now."""
-    from orchestration.simulate import plan
+    from orchestration.connectors.simulator import plan
 
     devices = plan.made_up_devices(conf, options["count"]) if options["count"] else list(conf.devices.values())
     start, interval = options["start"] or plan.DEFAULT_START, options["interval"] or DEFAULT_INTERVAL
@@ -125,7 +125,7 @@ def _planned(conf: Conf, options: dict[str, Any]) -> Plan:
 
 
 def _feed(plan: Plan, landing: Landing, options: dict[str, Any], told: Callable[[Messages], None]) -> None:
-    from orchestration.simulate import feed
+    from orchestration.connectors.simulator import feed
 
     files = min(options["files"] or DEFAULT_FILES, plan.events)
     if options["rate"]:
@@ -147,8 +147,8 @@ def _shown(plan: Plan) -> Iterator[tuple[Counter[str], Callable[[Messages], None
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from orchestration.simulate.arrivals import Kind
-    from orchestration.simulate.plan import WITHOUT_END
+    from orchestration.connectors.simulator.arrivals import Kind
+    from orchestration.connectors.simulator.plan import WITHOUT_END
 
     counts: Counter[str] = Counter({kind.name.lower(): 0 for kind in Kind})
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("events"), TimeRemainingColumn())

@@ -12,8 +12,8 @@ from orchestration.errors import ConfError, TidemarkError
 
 if TYPE_CHECKING:
     from orchestration.conf.model import Conf
-    from orchestration.query.answer import Engine, Limits
-    from orchestration.query.session import Session
+    from orchestration.serving.sql.answer import Engine, Limits
+    from orchestration.serving.sql.session import Session
 
 EXAMPLE = """Example: tidemark sql "select metric, count(*) as n from silver.readings group by metric" """
 
@@ -65,7 +65,7 @@ def command(
         if query is not None:
             session.answer(query)
             return 0
-        from orchestration.query.shell import script, shell
+        from orchestration.serving.sql.shell import script, shell
 
         if file is not None:
             return script(session, text.splitlines(keepends=True))
@@ -83,7 +83,7 @@ def read(file: Path) -> str:
 @contextmanager
 def _session(folder: Path, engine: str, is_shell: bool, about: dict[str, Any]) -> "Iterator[Session]":
     from orchestration.query.fast.start import without_unneeded
-    from orchestration.query.session import Session
+    from orchestration.serving.sql.session import Session
 
     def conf() -> "Conf":
         from orchestration.conf.load import load
@@ -100,8 +100,8 @@ def _session(folder: Path, engine: str, is_shell: bool, about: dict[str, Any]) -
 def _server(folder: Path, engine: str) -> "Engine | None":
     """None where none runs and Spark may be asked instead."""
     from orchestration.conf.place import lake_of
-    from orchestration.query.address import address_of
-    from orchestration.query.client import ServerEngine
+    from orchestration.serving.sql.address import address_of
+    from orchestration.serving.sql.client import ServerEngine
 
     lake = lake_of(folder)
     address = None if lake is None else address_of(lake)
@@ -111,11 +111,11 @@ def _server(folder: Path, engine: str) -> "Engine | None":
 
 
 def _local(conf: "Conf", engine: str, is_shell: bool) -> "AbstractContextManager[Engine]":
-    from orchestration.query.answer import Limits
+    from orchestration.serving.sql.answer import Limits
 
     if engine == "fast":
         return _fast(conf, Limits(), is_shell)
-    from orchestration.query.spark_engine import SparkEngine
+    from orchestration.serving.sql.spark_engine import SparkEngine
 
     return SparkEngine(conf, Limits(), conf.engine.cores)
 

@@ -32,7 +32,7 @@ def command(obj: dict[str, Any], port: int, users: Path | None) -> None:
     Queries only read; each is over one snapshot, by default the newest, also of a running pipeline. Users take turns.
     """
     from orchestration.conf.load import load
-    from orchestration.query.supervisor import serve
+    from orchestration.serving.sql.supervisor import serve
 
     conf = load(obj["conf"])
     known = {secrets.token_urlsafe(32): getpass.getuser()} | (_users(users) if users else {})

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from orchestration.cli.rows import format_option, show, visible
+from orchestration.rendering import format_option, show, visible
 
 
 @click.command()
@@ -28,8 +28,8 @@ def command(obj: dict[str, Any], format: str) -> None:
       tidemark status --format json
     """
     from orchestration.conf.load import load
-    from orchestration.quality.passage import told
-    from orchestration.status import COLUMNS, path_of, status
+    from orchestration.storage.gate_state import told
+    from orchestration.supervisor.status import COLUMNS, path_of, status
 
     conf = load(obj["conf"])
     show(status(conf, datetime.now(UTC)), format, COLUMNS)

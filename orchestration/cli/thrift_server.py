@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from orchestration.bi.options import options, serve_as_told
+from orchestration.cli.server_options import options, serve_as_told
 
 
 @click.command(epilog="Example: tidemark thrift-server --port 10000 --memory 4g")

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestration.cli.rows import format_option, show
+from orchestration.rendering import format_option, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from orchestration.conf.model import Conf
-    from orchestration.integrity.seals import Damage
+    from orchestration.storage.seals import Damage
     from orchestration.verify.check import Report
     from orchestration.verify.compare import Outcome
 
@@ -71,11 +71,11 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
     """Files that are not as they were written, then the tables; only the files where these cannot be read."""
     from rich.console import Console
 
-    from orchestration.integrity.damage import damaged_files, damaged_log
+    from orchestration.engine.lake import Lake
     from orchestration.jobs.retry import begun
-    from orchestration.lake import Lake
-    from orchestration.lock import is_held
-    from orchestration.snapshots import chosen
+    from orchestration.storage.damage import damaged_files, damaged_log
+    from orchestration.storage.lease import is_held
+    from orchestration.storage.snapshots import find_snapshot
     from orchestration.verify.check import Report, verify
     from orchestration.verify.cut import latest_cut, pinned_cut
 
@@ -84,7 +84,7 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
             return Report(logs)
         files = _damaged(conf, partial(damaged_files, since=since))
         try:
-            pinned = chosen(conf.lake, snapshot) if snapshot is not None or is_held(conf.lake) or begun(Lake(conf)) else None
+            pinned = find_snapshot(conf.lake, snapshot) if snapshot is not None or is_held(conf.lake) or begun(Lake(conf)) else None
             cut = pinned_cut(conf, pinned) if pinned else latest_cut(conf)
             found = verify(cut, conf, groups or None, since, lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"))
         except Exception:
@@ -96,8 +96,8 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
 
 def _damaged(conf: "Conf", look: "Callable[[Path], Sequence[Damage]]") -> "tuple[Outcome, ...]":
     """One for each table of which it finds files that are not as they were written."""
-    from orchestration.integrity.sealing import sealed_tables
-    from orchestration.lake import Lake
+    from orchestration.engine.lake import Lake
+    from orchestration.storage.sealing import sealed_tables
     from orchestration.verify.compare import FIRST, Difference, Outcome
 
     found = {table: look(path) for table, path in sealed_tables(Lake(conf)).items()}

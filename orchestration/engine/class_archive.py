@@ -1,6 +1,6 @@
 """A class-data archive: the classes of Spark and Delta as the JVM left them after a small run, mapped into memory at the next start.
 
-Made once on a machine by `make install` (orchestration/engine/first_run.py). The JVM checks that the archive fits its own version and
+Made once on a machine by `make install` (orchestration/supervisor/first_run.py). The JVM checks that the archive fits its own version and
 every jar, and does without it otherwise; so does Tidemark where there is none.
 """
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.lake import Lake
 
 SIGN = b"java.lang.OutOfMemoryError"
 

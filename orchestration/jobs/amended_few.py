@@ -13,9 +13,9 @@ from gold import few, few_vectors
 from gold.schema import VECTOR_KEY, WINDOW_KEY
 from gold.spec import Group
 from orchestration import crash
-from orchestration.lake import Lake
-from orchestration.streaming.writing import gold_tables
-from orchestration.tables import FEW, Table, read_few
+from orchestration.engine.lake import Lake
+from orchestration.engine.writing import gold_tables
+from orchestration.storage.tables import FEW, Table, read_few
 
 Append = Callable[[Table, pa.Table], None]
 """Rows without `gold_batch` to a table."""

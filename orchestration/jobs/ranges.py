@@ -9,8 +9,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame
 
-from orchestration.lake import Lake
-from orchestration.tables import in_log
+from orchestration.engine.lake import Lake
+from orchestration.storage.tables import in_log
 from silver.readings import Declared
 
 ROWS_AT_ONCE = 2_000_000

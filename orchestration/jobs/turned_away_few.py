@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
-from orchestration.former_sources import shapes
 from orchestration.jobs.ranges import Counts, Knowledge, Range, pieces
-from orchestration.lake import Lake
+from orchestration.storage.retired_sources import shapes
+from orchestration.storage.tables import FEW
 from orchestration.streaming.amount import MOST_READINGS, SMALL_BATCH_BYTES, most_readings
-from orchestration.tables import FEW
 from silver import few
 from silver import ledger as layer
 from silver.readings import KEYS

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from expectations.suite import Suite
 from orchestration.conf.model import Conf
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
 from orchestration.quality.history import Look
 from orchestration.quality.judged import declare, show_judged
 from orchestration.quality.measures.account import ledger
@@ -21,7 +21,7 @@ from orchestration.quality.measures.kinds import is_ours, measured
 from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult, run_id
 from orchestration.quality.store import Pinned, count_of, opened, pinned, show, show_alike
 from orchestration.quality.validation import outcomes, true_of_every_row
-from orchestration.snapshot import Snapshot
+from orchestration.storage.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from orchestration.cli.rows import visible
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
 from orchestration.quality.history import append
 from orchestration.quality.lineage import Event, events
 from orchestration.quality.outcome import Identity, Result, Run, TableResult, identity
+from orchestration.rendering import visible
 
 COLUMNS = (
     ("run_id", pa.string(), "run that judged the row: found_in of quality.results"),

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from expectations.suite import Expectation, Severity
 from orchestration.quality.outcome import Outcome, Result, Run, TableResult
-from orchestration.tables import OF_LOG
+from orchestration.storage.delta import OF_LOG
 
 SAMPLES = 5
 MOST_FILES = 100

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
 from orchestration.quality.store import opened, pinned, show
 
 MOST_BYTES = 32 * 2**20

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
 from orchestration.quality.failed_rows import Found, keep_failed_rows
 from orchestration.quality.history import append_results
 from orchestration.quality.junit import write_junit

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from deltalake import DeltaTable
 
+from orchestration.engine.lake import Lake
 from orchestration.errors import ConfError
-from orchestration.lake import Lake
-from orchestration.lock import sole_writer
-from orchestration.quality.passage import is_holding, passage, record_release
+from orchestration.storage.gate_state import is_holding, passage, record_release
+from orchestration.storage.lease import sole_writer
 
 
 def let_through(lake: Lake, table: str, version: int, reason: str, at: datetime) -> str:

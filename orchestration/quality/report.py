@@ -10,11 +10,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from expectations.suite import Severity
-from orchestration.cli.rows import visible
 from orchestration.quality.failed_rows import FailedRow, Found
+from orchestration.quality.formatting import cut
 from orchestration.quality.outcome import COUNTED, Result, Run, TableResult, identity, summary, verdict
-from orchestration.quality.telling import cut
 from orchestration.quality.trend import Point, Streak, Trends, changes, streak
+from orchestration.rendering import visible
 
 LONGEST_PAYLOAD = 1000
 BARS = 30

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from orchestration.delta_log import added, log_of
+from orchestration.storage.delta_log import added, log_of
 
 MEMORY = "2GB"
 

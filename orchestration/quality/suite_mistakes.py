@@ -15,14 +15,14 @@ from orchestration.conf.diagnostic import Diagnostic, hint, quoted
 from orchestration.conf.document import Step, read_document
 from orchestration.conf.model import Conf
 from orchestration.conf.structure import Finding, check_structure, where
-from orchestration.generations import Generation
 from orchestration.quality.check import parameters
 from orchestration.quality.judged import columns_of, declare, show_judged
 from orchestration.quality.kinds import arguments_refused, kind_refused
 from orchestration.quality.measures.kinds import KINDS, is_ours
 from orchestration.quality.store import opened
 from orchestration.quality.validation import impossible
-from orchestration.tables import tables
+from orchestration.storage.generations import Generation
+from orchestration.storage.tables import tables
 
 UNKNOWN_COLUMN = re.compile(r'Referenced column "([^"]+)" (?:was )?not found', re.IGNORECASE)
 

@@ -16,10 +16,10 @@ import duckdb
 
 from expectations.suite import Expectation, Suite
 from orchestration.quality import dialect
+from orchestration.quality.formatting import KEYS, error_of, told
 from orchestration.quality.imported import great_expectations
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import count_of
-from orchestration.quality.telling import KEYS, error_of, told
 
 SAMPLES = 20
 ASKED = "asked"

@@ -11,10 +11,10 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from orchestration.cli.rows import visible
+from orchestration.quality.formatting import cut
 from orchestration.quality.outcome import Run
-from orchestration.quality.telling import cut
 from orchestration.quality.trend import Change
+from orchestration.rendering import visible
 
 TIMEOUT_SECONDS = 5.0
 PAUSES_SECONDS = (0.5, 2.0)

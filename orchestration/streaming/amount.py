@@ -9,10 +9,10 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from orchestration.delta_log import added
-from orchestration.former_sources import shapes
-from orchestration.lake import Lake
-from orchestration.status import Batch, read_up_to
+from orchestration.engine.lake import Lake
+from orchestration.storage.checkpoints import Batch, read_up_to
+from orchestration.storage.delta_log import added
+from orchestration.storage.retired_sources import shapes
 
 SMALL_BATCH_BYTES = 16_777_216
 """Of a micro-batch of silver that is written without Spark, and of payloads that the ledger sorts out without it; 0: none."""

@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gold.spec import Group
-from orchestration.lake import Lake
-from orchestration.tables import Table
+from orchestration.engine.lake import Lake
+from orchestration.storage.tables import Table
 
 
 @dataclass(frozen=True)

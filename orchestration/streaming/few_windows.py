@@ -19,9 +19,9 @@ from gold import few, few_vectors
 from gold.schema import WINDOW_KEY
 from gold.spec import Group
 from orchestration import crash
+from orchestration.engine.writing import gold_tables
+from orchestration.storage.tables import FEW, append_rows, read_few
 from orchestration.streaming.closed import Batch, Closed
-from orchestration.streaming.writing import gold_tables
-from orchestration.tables import FEW, append_rows, read_few
 
 
 @dataclass(frozen=True)

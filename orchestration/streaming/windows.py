@@ -10,11 +10,11 @@ from gold.schema import WINDOW_KEY
 from gold.spec import Group, Vector
 from gold.vectors import vectors
 from orchestration import crash
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
+from orchestration.engine.writing import gold_tables, read_latest
+from orchestration.storage.tables import append
 from orchestration.streaming import few_windows
 from orchestration.streaming.closed import Batch, Closed
-from orchestration.streaming.writing import gold_tables, read_latest
-from orchestration.tables import append
 
 
 def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, batch_id: int) -> None:

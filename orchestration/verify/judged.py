@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from orchestration.conf.model import Conf
-from orchestration.former_sources import shapes
+from orchestration.storage.retired_sources import shapes
 from orchestration.verify.measurements import MEASUREMENTS, measurements
 from orchestration.verify.rules import broken_rules
 from orchestration.verify.tables import INSTANT, plain

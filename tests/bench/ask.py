@@ -17,10 +17,10 @@ from typing import Any
 from rich.console import Console
 
 from orchestration.conf.load import load
-from orchestration.query.address import address_of
-from orchestration.query.answer import Question
-from orchestration.query.client import ServerEngine
-from orchestration.query.worker import PRACTICE_SECONDS
+from orchestration.serving.sql.address import address_of
+from orchestration.serving.sql.answer import Question
+from orchestration.serving.sql.client import ServerEngine
+from orchestration.serving.sql.worker import PRACTICE_SECONDS
 from tests.bench.processes import timed
 from tests.bench.script import REPOSITORY, of, script, told, write_report
 

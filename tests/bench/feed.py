@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from orchestration.delta_log import added, log_of
-from orchestration.snapshots import all_snapshots
+from orchestration.storage.delta_log import added, log_of
+from orchestration.storage.snapshots import all_snapshots
 from tests.bench.factory import DEVICES, METRICS
 
 REPOSITORY = Path(__file__).parents[2]

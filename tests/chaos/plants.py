@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from orchestration.conf.starter import write_starter
-from orchestration.lake import Lake
-from orchestration.simulate.feed import in_order
-from orchestration.simulate.landing import Landing
-from orchestration.simulate.plan import DEFAULT_START, Odds, plan
+from orchestration.connectors.simulator.feed import in_order
+from orchestration.connectors.simulator.landing import Landing
+from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
+from orchestration.engine.lake import Lake
 from orchestration.streaming import amount
 
 SPARK_WRITES = "TIDEMARK_TESTS_SPARK_WRITES"

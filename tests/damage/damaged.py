@@ -17,10 +17,11 @@ from pyspark.sql import SparkSession
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
+from orchestration.engine import queries
+from orchestration.engine.lake import Lake
 from orchestration.engine.session import HEAP_STORE
-from orchestration.integrity.sealing import Sealing
-from orchestration.lake import Lake
-from orchestration.streaming import amount, queries
+from orchestration.storage.sealing import Sealing
+from orchestration.streaming import amount
 from tests.lakes import KITCHEN, conf, event, land, minutes, multiset, run, table
 from tests.rows import at
 
@@ -73,7 +74,7 @@ class Damaged:
 
     def serve(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """To the command line, whatever conf it is told."""
-        for place in ("orchestration.conf.load.load", "orchestration.lake.load"):
+        for place in ("orchestration.conf.load.load", "orchestration.engine.lake.load"):
             monkeypatch.setattr(place, lambda _: self.made)
 
     def answers(self, command: str, *options: str) -> tuple[int, str]:

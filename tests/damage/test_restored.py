@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.generations import Generation
-from orchestration.lake import Lake
-from orchestration.streaming.checkpoints import bind
-from orchestration.tables import ensure
+from orchestration.storage.bindings import bind
+from orchestration.storage.generations import Generation
+from orchestration.storage.tables import ensure
 from tests.damage.damaged import Damaged
 from tests.lakes import conf
 

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from gold.spec import Group, Vector
 from orchestration.conf.model import Conf, Device
-from orchestration.simulate.feed import in_order
-from orchestration.simulate.landing import Landing, truth_folder
-from orchestration.simulate.plan import DEFAULT_START, Odds, plan
+from orchestration.connectors.simulator.feed import in_order
+from orchestration.connectors.simulator.landing import Landing, truth_folder
+from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from silver.spec import Aggregation, Metric, Policy
 from tests import twin
 from tests.lakes import assert_same, conf, latest, run, table

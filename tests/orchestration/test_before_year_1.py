@@ -10,14 +10,14 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from orchestration.audit.quarantine import shown
+from orchestration.audit.reconciliation import account
+from orchestration.audit.reconciliation.discrepancies import damaged
 from orchestration.conf.model import Conf
-from orchestration.lake import Lake
-from orchestration.proof import account
-from orchestration.proof.offences import damaged
-from orchestration.quarantine import shown
-from orchestration.tables import FIRST_INSTANT, Table, append_rows, ensure_rows, max_in_log
-from orchestration.upkeep import maintenance
-from orchestration.upkeep.retention import first_version
+from orchestration.engine.lake import Lake
+from orchestration.jobs import maintenance
+from orchestration.storage.retention import first_version
+from orchestration.storage.tables import FIRST_INSTANT, Table, append_rows, ensure_rows, max_in_log
 from tests.lakes import KITCHEN, conf, event, land, minutes, run
 from tests.rows import at
 
@@ -76,7 +76,7 @@ def test_runs_go_on_and_fold_the_row_in(made: Conf) -> None:
 
 
 def test_the_account_is_taken(made: Conf) -> None:
-    books = account.opened(Lake(made))
+    books = account.open_tables(Lake(made))
     assert damaged(books) == []
     assert sum(row["waiting"] for row in account.by_day(account.account(books).batches)) == 0
 

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from gold.spec import Group
 from orchestration.conf.model import Source
+from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.lake import Lake
 from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import KITCHEN, PRESSES, conf, event, land, minutes, multiset, run, run_until, table
 from tests.rows import at
@@ -138,7 +138,7 @@ def test_several_sources_of_several_shapes_are_one_table(spark: SparkSession, tm
 
 
 def test_a_device_registered_during_a_run_counts_from_then_on(spark: SparkSession, tmp_path: Path) -> None:
-    from orchestration.registry import load
+    from orchestration.storage.registry import load
 
     made = conf(tmp_path)
     land(tmp_path, "1.json", [event("newcomer", "temperature", 1, START)])

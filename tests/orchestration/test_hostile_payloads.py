@@ -13,10 +13,10 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from orchestration.audit.reconciliation import account
+from orchestration.audit.reconciliation.discrepancies import discrepancies
 from orchestration.conf.model import Conf, Source
-from orchestration.lake import Lake
-from orchestration.proof import account
-from orchestration.proof.offences import offences
+from orchestration.engine.lake import Lake
 from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import KITCHEN, conf, event, land, minutes, run, table
 from tests.orchestration.test_hostile_files import HOSTILE
@@ -196,10 +196,10 @@ def test_every_payload_is_in_bronze_byte_for_byte(made: Conf, written: dict[str,
 
 
 def test_every_payload_is_accounted_for(made: Conf, written: dict[str, list[bytes]]) -> None:
-    books = account.opened(Lake(made))
+    books = account.open_tables(Lake(made))
     found = account.account(books)
     rows = account.by_day(found.batches)
-    assert offences(books, found, {}) == []
+    assert discrepancies(books, found, {}) == []
     assert {row["source"]: row["events"] for row in rows} == {source: len(lines) + FILES for source, lines in written.items()}
     assert all(row[kind] > 0 for row in rows for kind in ("readings", "quarantined", "duplicates"))
     assert sum(row["waiting"] for row in rows) == 0

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestration import lock
 from orchestration.errors import HeldError
-from orchestration.lock import is_held, sole_writer
+from orchestration.storage import lease as lock
+from orchestration.storage.lease import is_held, sole_writer
 
 HOLDS_UNTIL_ITS_INPUT_ENDS = """
 import fcntl, sys

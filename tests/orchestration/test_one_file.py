@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from bronze.events import INSTANT, File, events, identified, lines
-from orchestration.one_file import append_pieces
-from orchestration.tables import Table, ensure
+from orchestration.storage.streaming_append import append_pieces
+from orchestration.storage.tables import Table, ensure
 
 AT = datetime(2026, 11, 24, 11, 18, 48, 972_426, UTC)
 FILE = File("plant", "a.json", AT)

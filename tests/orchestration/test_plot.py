@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 from gold.spec import Group, Vector
 from orchestration.conf.model import Conf, Engine
 from orchestration.errors import TidemarkError
-from orchestration.plot import COLOURS, Series, draw, entities_of, looks_of, metric_of, note, plot, series_of
+from orchestration.serving.plots.vectors import COLOURS, Series, draw, entities_of, looks_of, metric_of, note, plot, series_of
 from silver.spec import Aggregation, Metric, Policy
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from orchestration import registry
 from orchestration.conf.model import Device
 from orchestration.errors import ConfError
+from orchestration.storage import registry
 from silver.schema import DEVICES
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.lake import Lake
-from orchestration.snapshots import all_snapshots
+from orchestration.storage.snapshots import all_snapshots
 from tests.lakes import conf, event, land, minutes, run, run_until
 from tests.rows import at
 

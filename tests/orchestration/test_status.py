@@ -13,8 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 from gold.spec import Group
 from orchestration import flows as wired
 from orchestration.conf.model import Conf, Engine
-from orchestration.lake import Lake
-from orchestration.status import COLUMNS, flows, status
+from orchestration.engine.lake import Lake
+from orchestration.supervisor.status import COLUMNS, flows, status
 from silver.spec import Policy
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

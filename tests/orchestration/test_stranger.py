@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Conf
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
 from tests.lakes import land, run, table
 from tests.rows import at
 

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import write_deltalake
 
-from orchestration.tables import read_few
+from orchestration.storage.tables import read_few
 
 LATER = pc.field("n") >= 10
 

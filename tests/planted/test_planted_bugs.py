@@ -17,15 +17,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from expectations.rule import Rule
 from gold import few_vectors
-from orchestration import lock
+from orchestration.audit.reconciliation import account
+from orchestration.audit.reconciliation import discrepancies as offences
 from orchestration.conf.model import Conf, Device
+from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError, TidemarkError
-from orchestration.jobs import amendments
-from orchestration.lake import Lake
-from orchestration.proof import account, offences
-from orchestration.streaming import checkpoints, few_windows
-from orchestration.upkeep import maintenance
-from orchestration.upkeep.retention import Needs
+from orchestration.jobs import amendments, maintenance
+from orchestration.storage import bindings as checkpoints
+from orchestration.storage import lease as lock
+from orchestration.storage.retention import RetentionNeeds
+from orchestration.streaming import few_windows
 from orchestration.verify import cut
 from orchestration.verify.check import verify
 from silver import few, ledger, readings, rules
@@ -69,9 +70,9 @@ class Day:
         """What verify and the ledger name."""
         report = verify(cut.latest_cut(self.made), self.made)
         found = [f"{outcome.table}: {difference.what}" for outcome in report.outcomes for difference in outcome.first]
-        books = account.opened(Lake(self.made))
+        books = account.open_tables(Lake(self.made))
         shapes = {name: source.payload_format for name, source in self.made.sources.items()}
-        told = offences.offences(books, account.account(books), shapes)
+        told = offences.discrepancies(books, account.account(books), shapes)
         return found + [f"ledger: {row['wrong']}" for row in told]
 
 
@@ -163,7 +164,7 @@ def new_device(day: Day) -> list[str]:
 
 
 def without_pins(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("orchestration.marts.chosen", lambda *_: None)
+    patch.setattr("orchestration.storage.marts.chosen", lambda *_: None)
 
 
 def asked_twice(day: Day) -> list[str]:
@@ -178,7 +179,7 @@ def asked_twice(day: Day) -> list[str]:
 
 def without_vacuum_guard(patch: pytest.MonkeyPatch) -> None:
     """Whatever the newest version does not have is removed."""
-    patch.setattr(maintenance, "_needs", lambda *_: Needs([], None, datetime.now(UTC) + timedelta(days=1)))
+    patch.setattr(maintenance, "_needs", lambda *_: RetentionNeeds([], None, datetime.now(UTC) + timedelta(days=1)))
 
 
 def maintained(day: Day) -> list[str]:
@@ -209,7 +210,7 @@ def bronze_ahead(day: Day) -> list[str]:
 
 
 def without_lease(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("orchestration.lock.fcntl.flock", lambda *_: None)
+    patch.setattr("orchestration.storage.lease.fcntl.flock", lambda *_: None)
 
 
 def two_writers(day: Day) -> list[str]:

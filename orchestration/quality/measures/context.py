@@ -13,9 +13,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
 from orchestration.quality.measures.findings import Row
-from orchestration.registry import current
+from orchestration.storage.registry import current
 
 HORIZON_HOURS = 216
 """A day, and the week before it, and what is still on its way."""

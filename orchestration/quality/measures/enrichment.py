@@ -10,7 +10,7 @@ import pyarrow as pa
 from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.findings import Row, judged, not_checked
 from orchestration.quality.outcome import Outcome
-from orchestration.registry import ALWAYS, current
+from orchestration.storage.registry import ALWAYS, current
 
 METRICS = pa.schema([("metric", pa.string()), ("unit", pa.string()), ("aggregation", pa.string()), ("step_seconds", pa.int32())])
 DEVICES = pa.schema(

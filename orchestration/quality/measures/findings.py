@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from orchestration.quality.formatting import cut, text
 from orchestration.quality.outcome import Outcome
-from orchestration.quality.telling import cut, text
 
 NAMED = 5
 """Offenders that are named; how many more there are is counted."""

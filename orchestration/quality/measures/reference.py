@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from orchestration.quality.measures.context import Context
-from orchestration.tables import OF_LOG
+from orchestration.storage.delta import OF_LOG
 
 INSTANT = pa.timestamp("us", "UTC")
 COLUMNS = (

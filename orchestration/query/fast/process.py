@@ -17,8 +17,8 @@ from typing import IO, Any
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.query.answer import Answer, Limits, Question
 from orchestration.query.fast.start import without_unneeded
+from orchestration.serving.sql.answer import Answer, Limits, Question
 
 MEMORY = 3 * 1024 * 1024 * 1024
 """Bytes that the process may have; a query may keep a third of them (fast.MEMORY), the rest is for what is not counted."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from orchestration.query.refusal import RefusedError, pointed
+from orchestration.serving.sql.refusal import RefusedError, pointed
 
 ASK_SPARK = "ask Spark: leave out --engine fast"
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from orchestration.query.answer import Limits
 from orchestration.query.fast.meaning import LARGEST
 from orchestration.query.fast.queries import parsed
 from orchestration.query.fast.relations import Making
 from orchestration.query.fast.select import Maker
 from orchestration.query.fast.telling import AmissError, refusal
+from orchestration.serving.sql.answer import Limits
 
 Tables = Callable[[tuple[str, ...], int], tuple[str, Sequence[tuple[str, str]]]]
 """SQL that reads a table by its name, and its columns with their types; AmissError where there is no such table."""

@@ -17,7 +17,7 @@ from typing import Self
 from pyspark.sql import SparkSession
 
 from orchestration.conf.starter import write_starter
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
 from tests.lakes import land, run
 from tests.rows import at
 

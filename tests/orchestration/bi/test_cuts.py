@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from orchestration.bi.cuts import ABOUT, Choice, cut
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.marts import Build, record
-from orchestration.snapshot import Snapshot
-from orchestration.snapshots import pin
+from orchestration.serving.bi.snapshots import ABOUT, Choice, cut
+from orchestration.storage.marts import Build, record
+from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.snapshots import pin
 from tests.lakes import conf
 from tests.rows import at
 

@@ -17,15 +17,15 @@ from typing import Any
 import pytest
 
 import orchestration
-from orchestration.bi.fence import USER, Fence, is_root
-from orchestration.bi.messages import Order
-from orchestration.bi.provisions import provisions
-from orchestration.bi.system_calls import MACHINES, REFUSED, system_call_filter
 from orchestration.errors import TidemarkError
+from orchestration.serving.bi.messages import Order
+from orchestration.serving.bi.mounts import provisions
+from orchestration.serving.bi.sandbox import USER, Fence, is_root
+from orchestration.serving.bi.system_calls import MACHINES, REFUSED, system_call_filter
 
 PROBE = Path(__file__).with_name("probe.py").read_text()
 ORDER = Order("thrift", 1, -1, [], "/tmp", "512m", 2, 0, is_fenced=True, user=USER if is_root() else None)
-GIVE_UP = f"from orchestration.bi.inside import give_up_powers, Order\ngive_up_powers(Order.of_line({ORDER.line()!r}))\n"
+GIVE_UP = f"from orchestration.serving.bi.inside import give_up_powers, Order\ngive_up_powers(Order.of_line({ORDER.line()!r}))\n"
 SCRATCH_BYTES = 256 << 20
 REPOSITORY = Path(orchestration.__file__).parents[1]
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY)}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.bi.inside import PROCESSES
+from orchestration.serving.bi.inside import PROCESSES
 from tests.orchestration.bi.clients import FailedError, Notebook, Pyhive
 from tests.orchestration.bi.served import SECRET, Plant, Server, are_gone
 

@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
-from orchestration.bi import password
-from orchestration.bi.password import BAD, COMPLETE, LONGEST, OK, START, by_password
+from orchestration.serving.bi import password
+from orchestration.serving.bi.password import BAD, COMPLETE, LONGEST, OK, START, by_password
 
 WORD = "open sesame"
 

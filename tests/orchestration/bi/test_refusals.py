@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.bi.provisions import java_home
 from orchestration.cli.app import exit_code
 from orchestration.conf.starter import write_starter
+from orchestration.serving.bi.mounts import java_home
 
 COMMANDS = ["thrift-server", "connect-server"]
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from orchestration.bi import relay
-from orchestration.bi.relay import HostSide, Streams, serve_inside
+from orchestration.serving.bi import relay
+from orchestration.serving.bi.relay import HostSide, Streams, serve_inside
 
 LARGE = bytes(range(256)) * 20_000
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.bi.secret import secret_in, usual_file
 from orchestration.errors import TidemarkError
+from orchestration.serving.bi.secret import secret_in, usual_file
 
 
 def test_the_word_stays_the_same_and_only_its_owner_can_read_it(tmp_path: Path) -> None:

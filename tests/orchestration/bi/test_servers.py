@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from thrift.transport.TTransport import TTransportException  # type: ignore[import-untyped]
 
 import orchestration
-from orchestration.bi.fence import USER
+from orchestration.serving.bi.sandbox import USER
 from tests.orchestration.bi.attacks import FEW, MANY, PROGRAMS, Host
 from tests.orchestration.bi.clients import FailedError, Notebook, Pyhive, Rows, by_beeline
 from tests.orchestration.bi.served import ROWS, SECRET, Plant, Server, are_gone

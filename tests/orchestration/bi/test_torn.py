@@ -18,13 +18,13 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from orchestration.conf.load import load
-from orchestration.query.address import address_of
-from orchestration.query.answer import Engine, Limits, Question
-from orchestration.query.client import ServerEngine
 from orchestration.query.fast.engine import FastEngine
-from orchestration.snapshot import Snapshot
-from orchestration.snapshots import TABLE as SNAPSHOTS
-from orchestration.snapshots import pin
+from orchestration.serving.sql.address import address_of
+from orchestration.serving.sql.answer import Engine, Limits, Question
+from orchestration.serving.sql.client import ServerEngine
+from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.snapshots import TABLE as SNAPSHOTS
+from orchestration.storage.snapshots import pin
 from tests.orchestration.bi.clients import Notebook, Pyhive, Rows
 from tests.orchestration.bi.served import SECONDS, TIDEMARK, Plant, Server
 

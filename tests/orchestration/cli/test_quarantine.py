@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from orchestration.audit.quarantine import COUNTED, SHOWN
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
-from orchestration.lake import Lake
-from orchestration.lock import sole_writer
-from orchestration.quarantine import COUNTED, SHOWN
+from orchestration.engine.lake import Lake
+from orchestration.storage.lease import sole_writer
 from tests.lakes import conf
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestration.cli.rows import plain, show, visible
+from orchestration.rendering import plain, show, visible
 
 HOSTILE = "[bold red]x[/] :smile:\x1b[31m\r\n\x9b2J\u202e\x07"
 INSTANT = datetime(2026, 1, 5, 13, 30, 0, 5000, tzinfo=timezone(timedelta(hours=1)))

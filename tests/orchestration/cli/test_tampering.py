@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from orchestration.cli.app import exit_code
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
 from tests.lakes import event, land, minutes, run
 from tests.rows import at
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from orchestration.conf.model import Conf
-from orchestration.snapshot import Snapshot
+from orchestration.storage.snapshot import Snapshot
 from tests.orchestration.dbt.plant import rows
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

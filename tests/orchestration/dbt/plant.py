@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from orchestration import registry
+from orchestration.storage import registry
 from tests.chaos.inotify import Watch
 from tests.chaos.plants import SECONDS, TIDEMARK, Plant
 from tests.lakes import event, land

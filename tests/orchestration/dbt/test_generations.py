@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.lake import Lake
-from orchestration.marts import builds
+from orchestration.engine.lake import Lake
+from orchestration.storage.marts import builds
 from tests.chaos.plants import Plant
 from tests.lakes import run
 from tests.orchestration.dbt.plant import content, dbt, land_the_first_day, land_what_comes_late, made

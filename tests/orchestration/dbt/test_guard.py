@@ -8,14 +8,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from orchestration import snapshots
 from orchestration.conf.model import Conf
-from orchestration.dbt import begun, targets
+from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.lake import Lake
-from orchestration.lock import sole_writer
-from orchestration.marts import Build, builds, record
-from orchestration.snapshot import Snapshot
+from orchestration.serving.dbt import build_state as begun
+from orchestration.serving.dbt import targets
+from orchestration.storage import snapshots
+from orchestration.storage.lease import sole_writer
+from orchestration.storage.marts import Build, builds, record
+from orchestration.storage.snapshot import Snapshot
 from tests.chaos.plants import Plant
 from tests.orchestration.dbt.plant import dbt, made
 

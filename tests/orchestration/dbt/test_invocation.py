@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestration.dbt.invocation import Call
+from orchestration.serving.dbt.invocation import Call
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.marts import builds
+from orchestration.storage.marts import builds
 from tests.chaos.plants import Plant
 from tests.lakes import run
 from tests.orchestration.dbt.plant import change_devices, content, dbt, killed, land_the_first_day, land_what_comes_late, made

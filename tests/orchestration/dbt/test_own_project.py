@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.dbt.project import prepared
+from orchestration.engine.lake import Lake
 from orchestration.errors import ConfError
-from orchestration.lake import Lake
-from orchestration.marts import builds
+from orchestration.serving.dbt.project import prepared
+from orchestration.storage.marts import builds
 from tests.chaos.plants import Plant
 from tests.lakes import run
 from tests.orchestration.dbt.plant import content, dbt, land_the_first_day, land_what_comes_late, made

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.engine.lake import Lake
 from orchestration.engine.memory import heap_is_named
 from orchestration.errors import TidemarkError
-from orchestration.lake import Lake
 from tests.lakes import conf
 
 

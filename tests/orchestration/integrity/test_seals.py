@@ -9,10 +9,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from orchestration.conf.model import Conf
-from orchestration.integrity.damage import damaged_checkpoint, damaged_files, damaged_log
-from orchestration.integrity.sealing import Sealing
-from orchestration.integrity.seals import Damage, Seal
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
+from orchestration.storage.damage import damaged_checkpoint, damaged_files, damaged_log
+from orchestration.storage.sealing import Sealing
+from orchestration.storage.seals import Damage, Seal
 from tests.lakes import conf
 
 FLOW = "silver.readings"

@@ -12,9 +12,9 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Source
+from orchestration.engine.lake import Lake
 from orchestration.jobs import turned_away_few
 from orchestration.jobs.ranges import Range
-from orchestration.lake import Lake
 from silver import few
 from silver.schema import DUPLICATES
 from silver.spec import Origin, PayloadFormat, Time

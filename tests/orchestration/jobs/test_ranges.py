@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from orchestration.engine.lake import Lake
 from orchestration.jobs import ranges
-from orchestration.lake import Lake
 from tests.lakes import conf
 
 SCHEMA = pa.schema([("bronze_row", pa.int64()), ("payload", pa.binary()), ("source", pa.string())])

@@ -18,10 +18,10 @@ from deltalake import write_deltalake
 from gold.schema import AGGREGATES, VECTORS
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
-from orchestration.lake import Lake
+from orchestration.connectors.simulator.arrivals import Arrivals, Kind, Messages
+from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
+from orchestration.engine.lake import Lake
 from orchestration.quality.judged import declare
-from orchestration.simulate.arrivals import Arrivals, Kind, Messages
-from orchestration.simulate.plan import DEFAULT_START, Odds, plan
 from orchestration.verify.gold_windows import vectors, windows
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 

@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 from gold.schema import AGGREGATES
 from gold.spec import Group
 from orchestration.conf.model import Conf, Engine
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
 from orchestration.quality import check as checking
 from orchestration.quality.check import Scope, check
 from orchestration.quality.judged import declare

@@ -19,7 +19,7 @@ from expectations.suite import Suite, suite
 from gold.schema import AGGREGATES, VECTORS
 from gold.spec import Group, Vector
 from orchestration.conf.model import Conf, Engine
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
 from orchestration.quality import lineage
 from orchestration.quality.check import Scope, check
 from orchestration.quality.failed_rows import SCHEMA, failed_rows_path

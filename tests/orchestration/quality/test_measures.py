@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from expectations.suite import Expectation, Severity
 from gold.spec import Group
 from orchestration.conf.model import Conf, Device, Engine, Quality, Reference
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
 from orchestration.quality.judged import declare
 from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.drift import psi

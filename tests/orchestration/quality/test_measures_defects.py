@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
 from orchestration.quality.check import Scope, check
 from orchestration.quality.measures.kinds import KINDS, is_ours
 from orchestration.quality.outcome import Run

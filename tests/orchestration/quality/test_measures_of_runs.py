@@ -10,13 +10,13 @@ from deltalake import DeltaTable, write_deltalake
 
 from bronze.schema import EVENTS
 from expectations.suite import suite
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
 from orchestration.quality.check import Scope, check
 from orchestration.quality.history import append_results, looks
 from orchestration.quality.judged import declare
 from orchestration.quality.store import opened
 from orchestration.quality.suites import packaged
-from orchestration.snapshot import Snapshot
+from orchestration.storage.snapshot import Snapshot
 from silver.schema import READINGS
 from tests.orchestration.quality.test_measures import NOW, conf_of
 

@@ -11,15 +11,15 @@ from deltalake import DeltaTable, write_deltalake
 
 from expectations.suite import Suite, suite
 from gold.spec import Group
-from orchestration import lake as lakes
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf, Engine
-from orchestration.lake import Lake
-from orchestration.lock import sole_writer
+from orchestration.engine import lake as lakes
+from orchestration.engine.lake import Lake
 from orchestration.quality import suites
 from orchestration.quality.history import SCHEMA, results_path
 from orchestration.quality.judged import declare
 from orchestration.quality.store import opened
+from orchestration.storage.lease import sole_writer
 from silver.schema import READINGS
 from silver.spec import Policy
 from tests.rows import INGESTED_AT, at

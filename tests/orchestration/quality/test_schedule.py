@@ -8,13 +8,13 @@ import pytest
 
 from expectations.suite import suite
 from gold.spec import Group
-from orchestration import lake as lakes
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf, Engine, Quality
-from orchestration.lake import Lake
-from orchestration.lock import sole_writer
+from orchestration.engine import lake as lakes
+from orchestration.engine.lake import Lake
 from orchestration.quality import suites
-from orchestration.quality.schedule import due, last_checked, next_at, run_due
+from orchestration.storage.lease import sole_writer
+from orchestration.supervisor.schedules import due, last_checked, next_at, run_due
 from silver.spec import Policy
 from tests.orchestration.quality.test_quality import HAS_ROWS
 

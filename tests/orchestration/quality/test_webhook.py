@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from gold.spec import Group
 from orchestration.conf.model import Conf, Engine
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
 from orchestration.quality import history, trend, webhook
 from orchestration.quality.failed_rows import failed_rows_path
 from orchestration.quality.outcome import Cause, Outcome, Run

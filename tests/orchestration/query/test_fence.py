@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from orchestration.errors import TidemarkError
-from orchestration.query.answer import Limits, Question
-from orchestration.query.refusal import RefusedError
-from orchestration.query.spark_engine import SparkEngine
+from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.refusal import RefusedError
+from orchestration.serving.sql.spark_engine import SparkEngine
 from tests.lakes import conf, event, land, minutes, run
 from tests.orchestration.query.attacks import ATTACKS
 from tests.orchestration.query.legitimate import LEGITIMATE

@@ -8,9 +8,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from orchestration.query import few_files
-from orchestration.query.catalog import Catalog
-from orchestration.views import View
+from orchestration.serving.sql import direct_scan as few_files
+from orchestration.serving.sql.catalog import Catalog
+from orchestration.storage.views import View
 
 ODD = "a plant's 50% lake"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.query import landlock
+from orchestration.serving.sql import landlock
 
 pytestmark = pytest.mark.skipif(not landlock.is_there(), reason="this kernel has no Landlock")
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from orchestration.errors import ConfError, TidemarkError
-from orchestration.query.answer import Answer
-from orchestration.query.output import FORMATS, distinct, write
+from orchestration.serving.sql.answer import Answer
+from orchestration.serving.sql.output import FORMATS, distinct, write
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

@@ -22,9 +22,9 @@ from pyspark.sql import SparkSession
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
-from orchestration.query.address import address_of
-from orchestration.query.answer import Question
-from orchestration.query.client import ServerEngine
+from orchestration.serving.sql.address import address_of
+from orchestration.serving.sql.answer import Question
+from orchestration.serving.sql.client import ServerEngine
 from tests.bench.factory import TIDEMARK
 from tests.lakes import run
 from tests.orchestration.query.attacks import ATTACKS

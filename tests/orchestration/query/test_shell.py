@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from orchestration.errors import TidemarkError
-from orchestration.query.answer import Answer
-from orchestration.query.session import interruptible
+from orchestration.serving.sql.answer import Answer
+from orchestration.serving.sql.session import interruptible
 from tests.lakes import conf
 from tests.orchestration.query.fast.lake import edges
 from tests.orchestration.query.shell_terminal import PROMPT, ROOT, Terminal, command, environment

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestration.query.fast.tokens import tokens
-from orchestration.query.shell_statements import split, statements
+from orchestration.serving.sql.shell_statements import split, statements
 
 HOLDING = [
     "'a;b'",

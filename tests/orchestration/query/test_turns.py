@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from orchestration.query.refusal import RefusedError
-from orchestration.query.turns import Turns
+from orchestration.serving.sql.fair_queue import Turns
+from orchestration.serving.sql.refusal import RefusedError
 
 
 async def answered(turns: Turns, user: str, order: list[str], until: asyncio.Event | None = None) -> None:

@@ -18,10 +18,10 @@ from click.testing import CliRunner, Result
 from orchestration.cli.simulate import command
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
+from orchestration.connectors.simulator import feed, landing
+from orchestration.connectors.simulator.landing import Landing, truth_folder
+from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, Plan, made_up_devices, plan
 from orchestration.errors import ConfError
-from orchestration.simulate import feed, landing
-from orchestration.simulate.landing import Landing, truth_folder
-from orchestration.simulate.plan import DEFAULT_START, Odds, Plan, made_up_devices, plan
 
 REPOSITORY = Path(__file__).parents[3]
 CLEAN = Odds(late=0, duplicate=0, malformed=0, future=0, offline=0)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from orchestration.conf.model import Device
-from orchestration.simulate import signals
-from orchestration.simulate.signals import CORRELATION, Signals, correlated
+from orchestration.connectors.simulator import signals
+from orchestration.connectors.simulator.signals import CORRELATION, Signals, correlated
 from silver.spec import Aggregation, Metric
 
 

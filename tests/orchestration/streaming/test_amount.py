@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Conf
-from orchestration.lake import Lake
+from orchestration.engine.lake import Lake
 from orchestration.streaming import amount
 from silver.spec import PayloadFormat
 from tests.lakes import SHAPE, conf, event, land, minutes, multiset, run, table

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from orchestration.streaming.landed import BYTE_ORDER_MARK
+from orchestration.connectors.sources.file_reader import BYTE_ORDER_MARK
 from tests.lakes import conf, land, land_bytes, run, table
 
 

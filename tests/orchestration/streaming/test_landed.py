@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Source
-from orchestration.streaming import landed
-from orchestration.streaming.intake import INTAKE, claim_settled
-from orchestration.streaming.landed import BYTE_ORDER_MARK, first_line, pieces, rows
-from orchestration.streaming.offsets import NewFile
+from orchestration.connectors.sources import file_reader as landed
+from orchestration.connectors.sources.file_reader import BYTE_ORDER_MARK, first_line, pieces, rows
+from orchestration.connectors.sources.intake import claim_settled
+from orchestration.storage.checkpoints import NewFile
+from orchestration.storage.retired_sources import INTAKE
 from tests.lakes import SHAPE
 from tests.rows import INGESTED_AT
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from orchestration.conf.model import Conf
+from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.lake import Lake
-from orchestration.streaming.checkpoints import bind
+from orchestration.storage.bindings import bind
 from silver.spec import Aggregation, Metric
 from tests.lakes import KITCHEN, METRICS, PRESSES, conf
 

@@ -6,9 +6,9 @@ from datetime import UTC, date, datetime, timedelta
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from orchestration import snapshots
 from orchestration.conf.model import Conf
-from orchestration.tables import OF_LOG
+from orchestration.storage import snapshots
+from orchestration.storage.delta import OF_LOG
 
 EVENTS = pa.schema([("bronze_batch", pa.int64()), ("payload", pa.binary()), ("ingested_on", pa.date32())])
 INSTANT = pa.timestamp("us", "UTC")

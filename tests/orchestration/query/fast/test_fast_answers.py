@@ -13,18 +13,18 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Conf
+from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.lake import Lake
-from orchestration.marts import Build, cut_for, record
-from orchestration.query.answer import Limits, Question
 from orchestration.query.fast.aggregates import AGGREGATES, OF_WINDOWS
 from orchestration.query.fast.engine import FastEngine
 from orchestration.query.fast.functions import SIGNATURES, SPECIAL, signatures
 from orchestration.query.fast.meaning import parts_of
 from orchestration.query.fast.queries import parsed
 from orchestration.query.fast.syntax import Call, Select
-from orchestration.snapshots import all_snapshots
-from orchestration.views import views
+from orchestration.serving.sql.answer import Limits, Question
+from orchestration.storage.marts import Build, record, snapshot_for
+from orchestration.storage.snapshots import all_snapshots
+from orchestration.storage.views import views
 from tests.orchestration.query.fast.answers import assert_same, chunks, listed
 from tests.orchestration.query.fast.lake import edges, every_shape
 from tests.orchestration.query.fast.questions import AGGREGATED, EXPRESSIONS, QUERIES, UNNAMED, WINDOWED
@@ -44,7 +44,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
 def lake(made: Conf, spark: SparkSession) -> Lake:
     """With all tables shown, so that Spark can be asked without looking at their logs again."""
     opened = Lake(made, spark)
-    opened.show(views(made, cut_for(made.lake, "")).values())
+    opened.show(views(made, snapshot_for(made.lake, "")).values())
     return opened
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.query.answer import Limits, Question
 from orchestration.query.fast.engine import FastEngine
 from orchestration.query.fast.process import FastProcess
-from orchestration.query.refusal import RefusedError
+from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.refusal import RefusedError
 from tests.lakes import conf
 from tests.orchestration.query.fast.lake import edges
 

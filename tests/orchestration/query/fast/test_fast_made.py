@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, event, given, settings
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from orchestration.lake import Lake
-from orchestration.query.answer import Limits, Question
+from orchestration.engine.lake import Lake
 from orchestration.query.fast.engine import FastEngine
-from orchestration.query.refusal import RefusedError
-from orchestration.views import views
+from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.refusal import RefusedError
+from orchestration.storage.views import views
 from tests.orchestration.query.fast.answers import assert_same
 from tests.orchestration.query.fast.lake import edges
 from tests.orchestration.query.fast.queries_made import made

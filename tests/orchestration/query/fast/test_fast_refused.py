@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.query.answer import Limits, Question
 from orchestration.query.fast.engine import FastEngine
-from orchestration.query.refusal import RefusedError
+from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.refusal import RefusedError
 from tests.lakes import conf
 from tests.orchestration.query.attacks import ATTACKS
 from tests.orchestration.query.fast.lake import edges

@@ -1,0 +1,1 @@
+"""Proofs: the account of every event, and the second evaluator."""

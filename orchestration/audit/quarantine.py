@@ -1,0 +1,50 @@
+"""What is in silver.quarantine now, told for people: without Spark, and beside a running pipeline."""
+
+from orchestration.audit.reconciliation.account import SETTINGS, Rows
+from orchestration.engine.lake import Lake
+from orchestration.serving.sql.output import values
+from orchestration.storage.delta import ask, is_table, open_table
+
+TABLE = "silver.quarantine"
+COUNTED = ("rule", "source", "rows", "first_ingested_at", "last_ingested_at")
+IDENTITY = ("bronze_batch", "bronze_row", "part")
+OF_EVENT = ("source", "position", "received_at", "ingested_at")
+SHOWN = (*IDENTITY, *OF_EVENT, "broken_rules", "device_id", "metric", "event_time", "value", "payload")
+
+BY_RULE = """
+  select rule, source, count(*) as rows, min(ingested_at) as first_ingested_at, max(ingested_at) as last_ingested_at
+  from (select unnest(broken_rules) as rule, source, ingested_at from quarantine) group by rule, source order by rows desc, rule, source
+"""
+NEWEST = f"select {', '.join(SHOWN)} from quarantine where {{of}} order by ingested_at desc, {', '.join(IDENTITY)} limit {{limit}}"
+
+
+def is_there(lake: Lake) -> bool:
+    """Whether the lake has a quarantine, however empty."""
+    return is_table(lake.table_path(TABLE))
+
+
+def counted(lake: Lake) -> Rows:
+    """One row a rule and source, COUNTED; a measurement that breaks two rules counts under both."""
+    return _ask(lake, BY_RULE)
+
+
+def shown(lake: Lake, rule: str | None, source: str | None, limit: int) -> Rows:
+    """The newest rows of that rule and source, SHOWN; None: of any."""
+    conditions = ["true"]
+    if rule is not None:
+        conditions.append(f"array_has(broken_rules, {_literal(rule)})")
+    if source is not None:
+        conditions.append(f"source = {_literal(source)}")
+    return _ask(lake, NEWEST.format(of=" and ".join(conditions), limit=limit))
+
+
+def _ask(lake: Lake, sql: str) -> Rows:
+    if not is_there(lake):
+        return []
+    found = ask(sql, {"quarantine": open_table(lake.table_path(TABLE))}, SETTINGS).read_all()
+    cells = [values(column) for column in found.columns]
+    return [dict(zip(found.column_names, row, strict=True)) for row in zip(*cells, strict=True)]
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

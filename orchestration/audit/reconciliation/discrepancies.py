@@ -1,0 +1,158 @@
+"""What the account finds wrong, told for people: each identity with what is wrong with it, beside the payload of its event."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from orchestration.audit.reconciliation.account import COUNTED, EVENTS, KINDS, MEASUREMENTS, WRONG, Account, OpenTables, Rows
+from orchestration.engine.lake import Lake
+from orchestration.storage.sealing import sealed_tables
+from orchestration.storage.seals import Damage
+from orchestration.storage.tables import in_log
+from silver.spec import PayloadFormat
+
+MOST = 10
+LONGEST_PAYLOAD = 100
+OF_FILE = ("path", "size_bytes", "num_records", "min.bronze_batch", "max.bronze_batch")
+COLUMNS = ("bronze_batch", "bronze_row", "part", "wrong", "payload")
+TABLES = [f"silver.{table}" for table in KINDS.values()]
+
+SUSPECTS = f"""
+  with {EVENTS} select bronze_batch, bronze_row, source, copies, parts, parts_seen from judged
+  where {" or ".join(f"{wrong} > 0" for wrong in WRONG)} order by bronze_batch, bronze_row limit {MOST}
+"""
+MEASUREMENTS_OF_ONE = (
+    f"select part, kind, source, count(*) as n from ({MEASUREMENTS}) group by part, kind, source order by part, kind, source"
+)
+PAYLOAD = "select payload from events where {of} limit 1"
+
+Parts = Mapping[int | None, Rows]
+"""Of one event: the measurements that silver holds, by part."""
+
+
+def discrepancies(books: OpenTables, found: Account, shapes: Mapping[str, PayloadFormat]) -> Rows:
+    """The first identities that are not accounted for once, and the first counts that are not those that were written; ten of each."""
+    told: Rows = []
+    for suspects in found.suspects:
+        for event in books.ask(SUSPECTS, of=suspects):
+            if len(told) < MOST:
+                told += _of_event(books, event, shapes.get(event["source"]))
+    return told[:MOST] + list(_count_mismatches(found.batches))[:MOST]
+
+
+def damaged(books: OpenTables) -> Rows:
+    """Files that are gone, or are not as long as their table's log says; while there are any, nobody can take an account."""
+    return [
+        {"bronze_batch": file.get("min.bronze_batch"), "bronze_row": None, "part": None, "wrong": _of_file(path, file), "payload": None}
+        for word, table in books.tables.items()
+        for file in in_log(table, *OF_FILE).to_pylist()
+        if _length(path := books.paths[word] / file["path"]) != file["size_bytes"]
+    ][:MOST]
+
+
+def seal_violations(lake: Lake, look: Callable[[Path], Sequence[Damage]]) -> Rows:
+    """Files that are not as they were written; `look` says at which of a table."""
+    damages = [damage for path in sealed_tables(lake).values() for damage in look(path)]
+    return [{"bronze_batch": None, "bronze_row": None, "part": None, "wrong": str(damage), "payload": None} for damage in damages][:MOST]
+
+
+def _of_file(path: Path, file: Mapping[str, Any]) -> str:
+    """The rows that it held are known from the log."""
+    length = _length(path)
+    found = "is gone" if length is None else f"has {length} bytes, its table's log says {file['size_bytes']}"
+    rows = f"{file['num_records']} rows of bronze batches {file.get('min.bronze_batch')} to {file.get('max.bronze_batch')} are missing"
+    return f"{path} {found}: {rows} until it is restored"
+
+
+def _length(file: Path) -> int | None:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def _of_event(books: OpenTables, event: Mapping[str, Any], shape: PayloadFormat | None) -> Rows:
+    identity = " and ".join(f"({name} is not distinct from {_literal(event[name])})" for name in ("bronze_batch", "bronze_row"))
+    parts: dict[int | None, Rows] = defaultdict(list)
+    for row in books.ask(MEASUREMENTS_OF_ONE, of=identity):
+        parts[row["part"]].append(row)
+    payload = next((row["payload"] for row in books.ask(PAYLOAD, of=identity)), None)
+    found = _without_event(parts) if not event["copies"] else _with_event(event, parts, shape)
+    return [
+        {"bronze_batch": event["bronze_batch"], "bronze_row": event["bronze_row"], "part": part, "wrong": wrong, "payload": short(payload)}
+        for part, wrong in found
+    ]
+
+
+def _without_event(parts: Parts) -> Iterator[tuple[int | None, str]]:
+    for part, rows in parts.items():
+        yield part, f"in {_tables(rows)}, but there is no such event in bronze.events"
+
+
+def _with_event(event: Mapping[str, Any], parts: Parts, shape: PayloadFormat | None) -> Iterator[tuple[int | None, str]]:
+    if event["copies"] > 1:
+        yield None, f"{event['copies']} times in bronze.events"
+    for part, rows in parts.items():
+        if sum(row["n"] for row in rows) > 1:
+            yield part, f"more than once: in {_tables(rows)}"
+        if strangers := {row["source"] for row in rows} - {event["source"]}:
+            yield part, f"of source {', '.join(map(repr, strangers))} in {_tables(rows)}, of {event['source']!r} in bronze.events"
+    if event["parts_seen"] > event["parts"]:
+        yield None, f"{event['parts_seen']} measurements in silver ({_named(parts)}), of an event that holds {event['parts']}"
+    if event["parts_seen"] < event["parts"]:
+        yield from _missing(event, parts, shape)
+
+
+def _missing(event: Mapping[str, Any], parts: Parts, shape: PayloadFormat | None) -> Iterator[tuple[int | None, str]]:
+    """Which ones are missing is known where every place in the event holds a measurement; a wide row may have blanks."""
+    expected = event["parts"]
+    has_no_blanks = shape is not None and len(shape.metrics) in (0, expected)
+    missing = [part for part in range(expected) if part not in parts]
+    if not parts:
+        yield 0 if shape is not None and not shape.metrics and shape.each is None else None, "in no table of silver"
+    elif has_no_blanks and len(missing) == expected - len(parts):
+        yield from ((part, f"in no table of silver; {_named(parts)} of {expected} there") for part in missing)
+    else:
+        yield None, f"{expected - len(parts)} of {expected} measurements in no table of silver; {_named(parts)} there"
+
+
+def _count_mismatches(batches: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        if batch["count_mismatch"]:
+            written = {count: batch["written"].get(count, 0) for count in COUNTED}
+            wrong = "; ".join(
+                f"{count} {batch[count]}, was {was} when it was written" for count, was in written.items() if was != batch[count]
+            )
+            yield {
+                "bronze_batch": batch["bronze_batch"],
+                "bronze_row": None,
+                "part": None,
+                "wrong": f"{batch['source']}: {wrong}",
+                "payload": None,
+            }
+
+
+def _tables(rows: Rows) -> str:
+    times = Counter[str]()
+    for row in rows:
+        times[TABLES[row["kind"]]] += row["n"]
+    return " and ".join(table if n == 1 else f"{table} ({n} times)" for table, n in times.items())
+
+
+def _named(parts: Parts) -> str:
+    return f"part{'s' if len(parts) > 1 else ''} {', '.join(str(part) for part in list(parts)[:MOST])}" + (
+        ", ..." if len(parts) > MOST else ""
+    )
+
+
+def _literal(number: int | None) -> str:
+    return "null" if number is None else str(number)
+
+
+def short(payload: bytes | None) -> str | None:
+    """The begin of a payload, readable, with its length where that is more."""
+    if payload is None:
+        return None
+    text = bytes(payload[:LONGEST_PAYLOAD]).decode("utf-8", "backslashreplace")
+    return text if len(payload) <= LONGEST_PAYLOAD else f"{text}... ({len(payload)} bytes)"

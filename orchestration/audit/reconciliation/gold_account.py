@@ -1,0 +1,175 @@
+"""Gold's ledger: every reading of a device group is counted in an emitted window, in an open one, or late for the group and kept aside.
+
+Taken at the newest snapshot, so it is true while a run goes on; without Spark, and in the memory that the windows need. All counts are of
+a reading in one of its windows, as sliding windows count a reading several times. What silver has of the group is matched with what gold
+has of it window by window:
+
+    readings + late = counted + open + kept_aside + waiting + missing - duplicated
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from gold.spec import Group, Late
+from orchestration.audit.reconciliation.account import SETTINGS, Rows
+from orchestration.engine.lake import Lake
+from orchestration.storage.delta import OpenTable, ask, open_table
+from orchestration.storage.generations import numbered
+from orchestration.storage.snapshot import Snapshot
+
+WRONG = ("missing", "duplicated")
+COUNTS = ("readings", "late", "counted", "open", "kept_aside", "waiting", *WRONG)
+COLUMNS = ("group", "metric", *COUNTS)
+WRONG_WINDOW = ("group", "device_id", "metric", "window_end", "wrong")
+MOST = 10
+SECOND, MICROSECOND = 1_000_000, timedelta(microseconds=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# Instants are counted in microseconds since 1970; % is negative before it. One row a device, metric, list of groups and slide, so that
+# readings are gone through once, whatever the number of groups and of windows that hold them.
+SLIDES = """
+  select device_id, metric, groups, slide, steps, at - ((at % slide) + slide) % slide + slide as first_end, count(*) as n from (
+    select device_id, rows.metric, groups, slide, slides as steps, arrow_cast(event_time, 'Int64') as at
+    from {table} as rows join metrics on metrics.metric = rows.metric where bronze_batch <= {bronze_batch}
+  ) where at >= {since} group by device_id, metric, groups, slide, steps, first_end
+"""
+OF_SILVER = f"""
+  select member as group_name, device_id, metric, first_end + nth * slide as ends, n from (
+    select member, device_id, metric, first_end, slide, n, unnest(range(0, steps)) as nth from (
+      select unnest(groups) as member, device_id, metric, first_end, slide, steps, n from ({SLIDES})
+    )
+  )
+"""
+READINGS, LATE_ROWS = (OF_SILVER.replace("{table}", table) for table in ("readings", "late"))
+WINDOWS = f"""
+  with metrics(metric, slide, slides) as (values {{metrics}}),
+  members(group_name, metric, step, closed_until, is_amended) as (values {{members}}),
+  found as (
+    select group_name, device_id, metric, ends, n as readings, 0 as late, 0 as set_aside, 0 as counted from ({READINGS})
+    union all
+    select group_name, device_id, metric, ends, 0, n, 0, 0 from ({LATE_ROWS})
+    union all
+    select group_name, device_id, metric, ends, 0, 0, 1, 0 from ({{set_aside}})
+    union all
+    select group_name, device_id, metric, ends, 0, 0, 0, n from ({{counted}})
+  ),
+  by_window as (
+    select group_name, device_id, metric, ends,
+      sum(readings) as readings, sum(late) as late, sum(set_aside) as set_aside, sum(counted) as counted
+    from found group by group_name, device_id, metric, ends
+  ),
+  placed as (
+    select by_window.*, ends <= closed_until as is_closed,
+      case when is_amended then 0 else set_aside + late end as kept_aside,
+      case when is_amended and ends > closed_until then late else 0 end as waiting
+    from by_window join members on members.group_name = by_window.group_name and members.metric = by_window.metric
+    where ends - step >= {{since}}
+  ),
+  judged as (
+    select *, readings + late - counted - kept_aside - waiting as rest from placed
+  ),
+  windows as (
+    select *, case when is_closed then 0 else greatest(rest, 0) end as open,
+      case when is_closed then greatest(rest, 0) else 0 end as missing, greatest(-rest, 0) as duplicated
+    from judged
+  )
+"""
+ACCOUNT = f"""
+  {WINDOWS} select group_name, metric, {", ".join(f"sum({count}) as {count}" for count in COUNTS)} from windows group by group_name, metric
+"""
+OFFENCES = f"""
+  {WINDOWS} select group_name, device_id, metric, ends, {", ".join(COUNTS)} from windows
+  where {" or ".join(f"{wrong} > 0" for wrong in WRONG)} order by group_name, device_id, metric, ends limit {MOST}
+"""
+OF_GOLD = """
+  select {group} as group_name, device_id, metric, arrow_cast(window_end, 'Int64') as ends, {n} as n from {table}
+"""
+# Two rows of one window and one revision are both counted: that is an error to be found.
+LATEST = "(select *, max(revision) over (partition by device_id, metric, window_end) as newest from {table}) where revision = newest"
+
+
+@dataclass(frozen=True)
+class OpenGoldTables:
+    """The tables of a snapshot, and the words that the queries leave open."""
+
+    tables: Mapping[str, OpenTable]
+    words: dict[str, str]
+
+    def ask(self, sql: str) -> Rows:
+        """Rows of a query."""
+        rows: Rows = ask(sql.format(**self.words), self.tables, SETTINGS).read_all().to_pylist()
+        return rows
+
+
+def open_gold_tables(lake: Lake, snapshot: Snapshot, since: date | None = None) -> OpenGoldTables | None:
+    """What the snapshot pins; None where it has no group of the conf. `since`: only windows that begin on that day (UTC) or later."""
+    groups = [group for group in lake.conf.groups.values() if _has(snapshot, group)]
+    if not groups:
+        return None
+    of_snapshot = numbered(lake.conf.lake, snapshot.generation)
+    names = {"readings": "silver.readings", "late": "silver.late"}
+    for number, group in enumerate(groups):
+        names |= {f"{kind}_{number}": f"gold.{group.name}_{kind}" for kind in ("aggregates", "late")}
+    tables = {word: open_table(of_snapshot.table(lake.conf.lake, name), snapshot.versions[name]) for word, name in names.items()}
+    return OpenGoldTables(tables, _words(lake, snapshot, groups, since))
+
+
+def gold_account(lake: Lake, books: OpenGoldTables) -> Rows:
+    """A row a group and metric, in the order of the conf; none for a metric that nobody has measured."""
+    found = {(row.pop("group_name"), row.pop("metric")): row for row in books.ask(ACCOUNT)}
+    keys = [(group.name, metric) for group in lake.conf.groups.values() for metric in group.metrics]
+    return [{"group": key[0], "metric": key[1]} | found[key] for key in keys if key in found]
+
+
+def gold_discrepancies(books: OpenGoldTables) -> Rows:
+    """The first ten windows that do not hold what silver has for them."""
+    return [
+        {"group": row["group_name"], "device_id": row["device_id"], "metric": row["metric"]}
+        | {"window_end": EPOCH + row["ends"] * MICROSECOND, "wrong": _wrong(row)}
+        for row in books.ask(OFFENCES)
+    ]
+
+
+def _has(snapshot: Snapshot, group: Group) -> bool:
+    """A group that came to the conf later is in a later snapshot."""
+    return group.stream in snapshot.closed_until and f"gold.{group.name}_late" in snapshot.versions
+
+
+def _words(lake: Lake, snapshot: Snapshot, groups: Sequence[Group], since: date | None) -> dict[str, str]:
+    metrics = {name: lake.conf.metrics[name] for group in groups for name in group.metrics}
+    slides = {name: metric.slide_seconds or metric.step_seconds for name, metric in metrics.items()}
+    aside = [OF_GOLD.format(group=_text(group.name), n=1, table=f"late_{at}") for at, group in enumerate(groups)]
+    counted = [
+        OF_GOLD.format(group=_text(group.name), n="count", table=LATEST.format(table=f"aggregates_{at}")) for at, group in enumerate(groups)
+    ]
+    return {
+        "bronze_batch": str(snapshot.bronze_batch),
+        "since": str(_micros(datetime(since.year, since.month, since.day, tzinfo=UTC)) if since else -(2**60)),
+        "metrics": ", ".join(
+            f"({_text(name)}, {slides[name] * SECOND}, {metric.step_seconds // slides[name]})" for name, metric in metrics.items()
+        ),
+        "members": ", ".join(
+            f"({_text(group.name)}, {_text(name)}, {metrics[name].step_seconds * SECOND}, "
+            f"{_micros(snapshot.closed_until[group.stream])}, {group.late is Late.AMEND})"
+            for group in groups
+            for name in group.metrics
+        ),
+        "set_aside": " union all ".join(aside),
+        "counted": " union all ".join(counted),
+    }
+
+
+def _wrong(row: Mapping[str, Any]) -> str:
+    silver = f"silver has {row['readings']} readings" + (f" and {row['late']} late ones" if row["late"] else "")
+    gold = f"gold counts {row['counted']}" + (f" and keeps {row['kept_aside']} aside" if row["kept_aside"] else "")
+    return f"{silver}, {gold}"
+
+
+def _micros(at: datetime) -> int:
+    return (at - EPOCH) // MICROSECOND
+
+
+def _text(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"

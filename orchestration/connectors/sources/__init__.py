@@ -1,0 +1,1 @@
+"""Where events come from: each source brings rows and a position to bronze."""

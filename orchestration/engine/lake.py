@@ -1,0 +1,72 @@
+"""A lake opened: its conf, its folders, its session and its tables by name."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from orchestration.conf.load import load
+from orchestration.conf.model import Conf
+from orchestration.engine.jars import fetched
+from orchestration.engine.java import require_java
+from orchestration.engine.session import INTERPRETED, spark_session
+from orchestration.storage.generations import Generation
+from orchestration.storage.lake_store import LakeStore
+from orchestration.storage.marts import snapshot_for
+from orchestration.storage.views import View, views
+
+
+class Lake(LakeStore):
+    """From Python: `Lake.open("conf").sql("select ...")`. Opening starts nothing; the session starts when first used."""
+
+    def __init__(self, conf: Conf, spark: SparkSession | None = None, generation: Generation | None = None) -> None:
+        """`spark`: use this session instead of an own one. `generation`: work on this one, instead of the one that serves now."""
+        super().__init__(conf, generation)
+        self._spark = spark
+
+    @classmethod
+    def open(cls, folder: str | Path = "conf") -> "Lake":
+        """The lake that the conf in `folder` describes; ConfError names every mistake in it."""
+        return cls(load(Path(folder)))
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The session; raises TidemarkError where Java or the jars are missing."""
+        if self._spark is not None:
+            return self._spark
+        require_java()
+        return spark_session(self.conf.engine, fetched(), self.log)
+
+    @property
+    def log(self) -> Path:
+        """What the JVM of the session prints."""
+        return self.conf.lake / "spark.log"
+
+    def interpreted(self) -> "Lake":
+        """The same lake in a session of its own, for jobs of a few rows: see `session.INTERPRETED`."""
+        session = self.spark.newSession()
+        for key, value in INTERPRETED.items():
+            session.conf.set(key, value)
+        return Lake(self.conf, session, self.generation)
+
+    def read(self, name: str) -> DataFrame:
+        """The latest version of a table."""
+        return self.spark.read.format("delta").load(str(self.table_path(name)))
+
+    def sql(self, query: str, snapshot: int | None = None, at: datetime | None = None) -> DataFrame:
+        """Rows of a query over one snapshot, of that id or the newest at that instant; by default the newest (see marts.cut_for).
+
+        Tables that no snapshot pins (ops, quality, the registry) are read in their latest version, and so is everything in a lake
+        without snapshots.
+        """
+        self.show(view for view in views(self.conf, snapshot_for(self.conf.lake, query, snapshot, at)).values() if view.is_meant(query))
+        return self.spark.sql(query)
+
+    def show(self, views: Iterable[View]) -> None:
+        """Make them views of the session, which costs a look at the log of each table."""
+        for view in views:
+            database, table = view.name.split(".", 1)
+            self.spark.sql(f"create database if not exists `{database}`")
+            self.spark.sql(f"create or replace view `{database}`.`{table}` as {view.spark()}")

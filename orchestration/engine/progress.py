@@ -1,0 +1,110 @@
+"""What a run shows while it works: a bar per flow on a terminal, one JSON line per batch otherwise; all on the error stream."""
+
+import json
+import sys
+import time
+from collections.abc import Mapping, MutableMapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+
+from orchestration.connectors.sources.intake import ScanResult
+
+
+class Progress:
+    """One run's. Use as a context manager."""
+
+    def __init__(self, flows: Sequence[str], console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
+        self._bars = Bars(
+            SpinnerColumn(finished_text="[green]✓"),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[rows]:>12,} rows  {task.fields[rate]:>9,.0f}/s  watermark {task.fields[watermark]}"),
+            TimeElapsedColumn(),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        blank: dict[str, Any] = {"rows": 0, "rate": 0.0, "watermark": "-"}
+        self._tasks: dict[str, TaskID] = {flow: self._bars.add_task(flow, total=None, start=False, **blank) for flow in flows}
+        self._seen: dict[str, int] = {}
+        self._rows: dict[str, int] = dict.fromkeys(flows, 0)
+        self._last_rows_at: dict[str, float] = {}
+        self._refused: set[Path] = set()
+
+    def __enter__(self) -> "Progress":
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def update(self, flow: str, query: StreamingQuery, counted: MutableMapping[tuple[str, int], int]) -> None:
+        """Report batches that ended since the last call. `counted`: rows of those that Spark does not count, taken from it."""
+        self._last_rows_at.setdefault(flow, time.monotonic())
+        self._bars.start_task(self._tasks[flow])
+        for progress in query.recentProgress:
+            batch = json.loads(progress.json) if hasattr(progress, "json") else progress
+            key = int(batch["batchId"])
+            if key > self._seen.get(flow, -1) and (batch["numInputRows"] or "addBatch" in batch["durationMs"]):
+                self._seen[flow] = key
+                self._batch(flow, batch, counted.pop((flow, key), int(batch["numInputRows"])))
+
+    def worked(self, job: str, rows: int, seconds: float) -> None:
+        """Report a step of a job."""
+        self._bars.start_task(self._tasks[job])
+        self._rows[job] += rows
+        self._bars.update(self._tasks[job], rows=self._rows[job], rate=rows / seconds if seconds else 0.0)
+        if not self._console.is_terminal:
+            line = {"job": job, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), "rows": rows, "seconds": round(seconds, 3)}
+            print(json.dumps(line), file=sys.stderr, flush=True)
+
+    def maintained(self, done: Mapping[str, Any]) -> None:
+        """Tell of a table for which there was something to do."""
+        if not self._console.is_terminal and any(value for name, value in done.items() if name not in ("table", "files")):
+            print(json.dumps({"job": "maintenance"} | dict(done)), file=sys.stderr, flush=True)
+
+    def idle_seconds(self, flow: str) -> float:
+        """How long no batch of the flow has had rows."""
+        return time.monotonic() - self._last_rows_at.get(flow, time.monotonic())
+
+    def ended(self, flow: str) -> None:
+        """The flow has nothing more to do."""
+        self._bars.update(self._tasks[flow], total=1, completed=1)
+
+    def scanned(self, scan: ScanResult) -> None:
+        """Say once of every file that cannot be read that it is left where it is."""
+        for file in scan.refused.keys() - self._refused:
+            self._refused.add(file)
+            self._say("file left out", file=str(file), reason=f"{scan.refused[file]}; it is read once it has been replaced")
+
+    def left_out(self, files: Sequence[Path]) -> None:
+        """Files that are still being written."""
+        for file in files:
+            self._say("file left out", file=str(file), reason="it is still being written; the next run reads it")
+
+    def warned(self, of: str) -> None:
+        """Say what somebody has to see to."""
+        self._say("quality", reason=of)
+
+    def _batch(self, flow: str, batch: dict[str, Any], rows: int) -> None:
+        seconds = batch["durationMs"].get("triggerExecution", 0) / 1000
+        watermark = batch.get("eventTime", {}).get("watermark")
+        self._rows[flow] += rows
+        if rows:
+            self._last_rows_at[flow] = time.monotonic()
+        self._bars.update(self._tasks[flow], rows=self._rows[flow], rate=rows / seconds if seconds else 0.0, watermark=watermark or "-")
+        if not self._console.is_terminal:
+            line = {"flow": flow, "batch": batch["batchId"], "at": batch["timestamp"], "rows": rows, "seconds": seconds}
+            print(json.dumps(line | {"watermark_at": watermark}), file=sys.stderr, flush=True)
+
+    def _say(self, what: str, **facts: str) -> None:
+        if self._console.is_terminal:
+            self._bars.console.print(f"{what}: {', '.join(facts.values())}", markup=False, highlight=False)
+        else:
+            print(json.dumps({"warning": what, **facts}), file=sys.stderr, flush=True)

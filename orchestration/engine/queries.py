@@ -1,0 +1,151 @@
+"""Streaming queries of flows: started, waited for, ended between two batches."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from orchestration.engine.lake import Lake
+from orchestration.engine.progress import Progress
+from orchestration.flow import Flow
+from orchestration.storage.bindings import shuffle_partitions
+from orchestration.storage.checkpoints import newest_batch
+
+POLL_SECONDS = 0.2
+AVAILABLE_NOW = {"availableNow": True}
+CONTINUOUS = ("bronze.events", "silver.readings")
+"""Flows that `run` keeps running, by the name of the one table that each appends to."""
+SNAPSHOTS = {"maintenanceInterval": "2s", "minDeltasForSnapshot": "2"}
+"""Of the state of a query that ends. A start reads the newest one and all changes since. By default Spark looks once a minute whether there
+were ten batches, so that short runs never leave one (measured: 30 s to read it, at each start behind a backlog of 30,000,000 events)."""
+Queries = Mapping[Flow, StreamingQuery]
+
+
+class StoppedError(Exception):
+    """Raised inside a micro-batch before it has done anything, because the run is to end."""
+
+
+class WriteBarrier:
+    """What a micro-batch passes before it writes. `stop`: no batch begins any more."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        """Open. `counted`: rows of batches of flows that count themselves, until they are told. `errors`: by flow, what ended its write."""
+        self.stop = stop
+        self.counted: dict[tuple[str, int], int] = {}
+        self.errors: dict[str, Exception] = {}
+        self._begun: dict[str, tuple[Path, int]] = {}
+        self._ahead, self._counting = 0, threading.Lock()
+        self._writing = {flow: threading.Lock() for flow in CONTINUOUS}
+
+    def hold(self, table: str) -> AbstractContextManager[object]:
+        """While it is held, a table that a continuous flow appends to does not grow; to other tables it makes no difference."""
+        return self._writing.get(table, nullcontext())
+
+    def guarded(self, flow: Flow, offsets: Path) -> Callable[[DataFrame, int], None]:
+        """The flow's write, for a query that has yet to start. A batch that has begun is finished. `offsets`: where Spark notes batches."""
+        self._begun[flow.name] = offsets, newest_batch(offsets)
+
+        def write(batch: DataFrame, batch_id: int) -> None:
+            if self.stop.is_set():
+                raise StoppedError
+            if flow.layer == "silver":
+                self._count(-1)
+            try:
+                with self.hold(flow.name):
+                    count = flow.write(batch, batch_id)
+            except Exception as error:
+                self.errors[flow.name] = error
+                raise
+            if count is not None:
+                self.counted[flow.name, batch_id] = count
+            if flow.layer == "bronze":
+                self._count(1)
+
+        return write
+
+    def await_begin(self, queries: Queries) -> None:
+        """Until each of the queries knows up to where it reads: it has noted a batch, or has nothing to read.
+
+        A batch that it repeats does not count. Delta looks for the end of a table when it is first asked for one, which is after that.
+        """
+        while any(query.isActive and not self._has_noted_one(flow) for flow, query in queries.items()):
+            time.sleep(POLL_SECONDS / 10)
+
+    def is_ahead(self, queries: Queries) -> bool:
+        """Whether bronze is at work, or has written a batch that silver has not begun with, having to do with one before."""
+        busy = {flow.layer for flow, query in queries.items() if query.status["isTriggerActive"]}
+        return "bronze" in busy or ("silver" in busy and self._ahead > 0)
+
+    def _has_noted_one(self, flow: Flow) -> bool:
+        offsets, begun = self._begun[flow.name]
+        return newest_batch(offsets) > begun
+
+    def _count(self, batches: int) -> None:
+        with self._counting:
+            self._ahead = max(0, self._ahead + batches)
+
+
+def every(seconds: float) -> dict[str, str]:
+    """The trigger that asks so often whether something has come."""
+    return {"processingTime": f"{seconds} seconds"}
+
+
+def start_queries(lake: Lake, flows: Sequence[Flow], trigger: Mapping[str, Any], barrier: WriteBarrier) -> dict[Flow, StreamingQuery]:
+    """A query for each flow."""
+    return {flow: prepare_query(lake, flow, trigger, barrier).start() for flow in flows}
+
+
+def prepare_query(lake: Lake, flow: Flow, trigger: Mapping[str, Any], barrier: WriteBarrier) -> DataStreamWriter:
+    """A query that is analyzed and only has to be started, before another one is prepared: settings are those of the session."""
+    settings: dict[str, Any] = {f"stateStore.{key}": value for key, value in SNAPSHOTS.items()} if trigger == AVAILABLE_NOW else {}
+    # A batch without data only moves the watermark: gold needs it to close windows, silver would only clear state earlier.
+    settings["noDataMicroBatches.enabled"] = flow.layer == "gold"
+    # With names for their sources, these may come and go. Spark refuses names in a query that reads one source in several branches,
+    # as silver does for each payload shape.
+    settings["queryEvolution.enableSourceEvolution"] = flow.layer != "silver"
+    for key, value in settings.items():
+        lake.spark.conf.set(f"spark.sql.streaming.{key}", value)
+    lake.spark.conf.set("spark.sql.shuffle.partitions", shuffle_partitions(lake, flow.name))
+    writer = flow.rows().writeStream.queryName(flow.name).foreachBatch(barrier.guarded(flow, lake.checkpoint(flow.name) / "offsets"))
+    return writer.option("checkpointLocation", str(lake.checkpoint(flow.name))).trigger(**trigger)
+
+
+def run_to_end(queries: Queries, progress: Progress, barrier: WriteBarrier) -> None:
+    """Until all have read what there was to read."""
+    while any(query.isActive for query in queries.values()):
+        time.sleep(POLL_SECONDS)
+        report_batches(queries, progress, barrier)
+    stop_queries(queries, progress, barrier)
+
+
+def report_batches(queries: Queries, progress: Progress, barrier: WriteBarrier) -> None:
+    """Tell of batches that have ended; raise what ended a query."""
+    for flow, query in queries.items():
+        progress.update(flow.name, query, barrier.counted)
+        _raise_if_broken(flow, query, barrier)
+
+
+def stop_queries(queries: Queries, progress: Progress, barrier: WriteBarrier) -> None:
+    """Wait for the current batches, stop what is between two, and pass on what went wrong."""
+    while any(query.isActive for query in queries.values()):
+        for query in queries.values():
+            if query.isActive and not query.status["isTriggerActive"]:
+                query.stop()
+        time.sleep(POLL_SECONDS)
+    for flow in queries:
+        progress.ended(flow.name)
+    report_batches(queries, progress, barrier)
+
+
+def _raise_if_broken(flow: Flow, query: StreamingQuery, barrier: WriteBarrier) -> None:
+    """What went wrong in Python, where it did: Spark tells of that by a trace without the error."""
+    broken: StreamingQueryException | None = query.exception()
+    if broken is not None and not (barrier.stop.is_set() and StoppedError.__name__ in str(broken)):
+        raise barrier.errors.get(flow.name, broken) from broken

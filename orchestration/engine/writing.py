@@ -1,0 +1,84 @@
+"""What becomes of a micro-batch: appended to its tables, each once, however often the batch is repeated.
+
+Every append carries pipeline/flow/table/generation as its application id and the micro-batch as its version, so that
+Delta itself refuses the second one. Without it, a crash between two tables doubles rows.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from gold.revisions import latest
+from gold.spec import Group
+from orchestration import crash
+from orchestration.connectors.sources import file_reader as landed
+from orchestration.engine.lake import Lake
+from orchestration.storage.bindings import THE_BEGINNING, first_bronze_batch, start_of
+from orchestration.storage.checkpoints import files, newest_batch, offsets
+from orchestration.storage.delta import written_by
+from orchestration.storage.positions import watermark_ms
+from orchestration.storage.retired_sources import INTAKE, shapes
+from orchestration.storage.streaming_append import append_pieces
+from orchestration.storage.tables import Table, append, append_rows, max_in_log
+from orchestration.streaming.amount import is_little_read
+from silver.retry import without_keys_of
+
+
+def events(lake: Lake, table: Table, _: DataFrame, batch_id: int) -> int:
+    """Bronze: lines of the batch's files, as one file of the table, so that silver can take one commit at a time. Returns how many."""
+    with_header = [name for name, shape in shapes(lake.conf).items() if shape.has_header]
+    bronze_batch = first_bronze_batch(lake, table) + batch_id
+    checkpoint = lake.checkpoint(table.name)
+    begun_at = landed.instant(offsets(checkpoint, batch_id).begun_ms)
+    pieces = landed.rows(files(checkpoint, batch_id), lake.conf.lake / INTAKE, with_header, begun_at, bronze_batch)
+    count = append_pieces(table, pieces, lake.app_id(table.name, table.name), bronze_batch, unlike="payload")
+    crash.point(crash.Point.EVENTS_WRITTEN)
+    return count
+
+
+def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
+    """Silver: rows as the flow computed them, without those that it reads only for its state, or whose key a late row has."""
+    start, watermark = start_of(lake, table.name), watermark_ms(lake, table.name, batch_id)
+    rows = batch if start == THE_BEGINNING else batch.where(F.col("bronze_batch") > start.bronze_batch)
+    if _has_late_ahead(lake, watermark):
+        late = lake.read("silver.late").where(F.col("event_time") >= F.timestamp_millis(F.lit(watermark)))
+        rows = without_keys_of(late, rows)
+    app_id = lake.app_id(table.name, table.name)
+    if is_little_read(lake, table.name, "bronze.events", batch_id):
+        append_rows(table.path, rows.toArrow(), app_id, batch_id)
+    else:
+        append(rows, table, app_id, batch_id)
+    crash.point(crash.Point.READINGS_WRITTEN)
+
+
+def gold_tables(lake: Lake, group: Group) -> tuple[Table, Table, Table]:
+    """Aggregates, vectors and late rows of a group."""
+    aggregates, of_vectors, late = (lake.tables[f"gold.{group.name}_{kind}"] for kind in ("aggregates", "vectors", "late"))
+    return aggregates, of_vectors, late
+
+
+def is_half_done(lake: Lake, stream: str) -> bool:
+    """Whether gold holds rows of a micro-batch that a kill ended; until the stream repeats it, the rest of it may be missing."""
+    flow = f"gold.{stream}"
+    finished, begun = (newest_batch(lake.checkpoint(flow) / log) for log in ("commits", "offsets"))
+    if begun <= finished:  # nearly always, and then no table is looked at
+        return False
+    written = [table for group in lake.conf.groups.values() if group.stream == stream for table in gold_tables(lake, group)[:2]]
+    return any(written_by(table.path, lake.app_id(flow, table.name)) > finished for table in written)
+
+
+def read_latest(lake: Lake, table: Table, key: Sequence[str]) -> DataFrame:
+    """The newest revision of each row of a gold table."""
+    history = lake.read(table.name)
+    return latest(history, key) if max_in_log(table, "revision") else history
+
+
+def _has_late_ahead(lake: Lake, watermark: int) -> bool:
+    """By the log alone: whether a row of silver.late is at or after the watermark, as one that was in quarantine may be.
+
+    The stream turns away what is behind it; of what is ahead, it has only seen readings.
+    """
+    newest = max_in_log(lake.tables["silver.late"], "event_time")
+    # The log tells whole milliseconds, rounded down.
+    return newest is not None and newest.timestamp() * 1000 + 1 >= watermark

@@ -1,0 +1,157 @@
+"""Silver and gold of a new generation, by batch jobs over a prefix of bronze, with the same functions of the layers as the streams.
+
+Lateness was decided once, when the events came, and is recorded: it is read from the generation that a snapshot pins, and kept.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from gold.few_vectors import size_of_one
+from gold.rebuilt import closed_in_time, closed_windows, late_again
+from gold.spec import Group, Late
+from gold.vectors import vectors
+from gold.windows import of_groups
+from orchestration.engine.lake import Lake
+from orchestration.engine.writing import gold_tables
+from orchestration.jobs.ranges import Knowledge, Range, range_after
+from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
+from orchestration.storage.positions import accounted_for
+from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.tables import FEW, append, append_rows
+from orchestration.streaming.few_windows import SMALL
+from silver.ledger import IDENTITY, judged
+from silver.readings import KEYS
+from silver.rebuilt import DUPLICATE, LATE, RECORDED, readings_again
+
+NAME = "replay"
+NO_GOLD_BATCH = -1
+OF_SILVER = ("silver.readings", "silver.quarantine", "silver.late", "silver.duplicates")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a snapshot pins of the generation that it was taken of."""
+
+    lake: Lake
+    snapshot: Snapshot
+
+    def late(self) -> DataFrame:
+        """Rows that were late when they came. What a retry found good is not among them: judged anew, it is a reading like any other."""
+        return self.read("silver.late").where(F.col("cause") == "late")
+
+    def as_accounted_for(self) -> "Recorded":
+        """What the ledger has recorded of silver by now: it is ahead of the snapshots of a running pipeline."""
+        up_to = accounted_for(self.lake)  # asked first: what it tells of is in the tables
+        versions = {name: DeltaTable(self.lake.table_path(name)).version() for name in ("silver.late", "silver.duplicates")}
+        return Recorded(self.lake, replace(self.snapshot, bronze_batch=up_to, versions=versions))
+
+    def read(self, name: str) -> DataFrame:
+        """A table as it was, of the prefix; empty where the snapshot knows none of that name."""
+        if name not in self.snapshot.versions:
+            return self.lake.spark.createDataFrame([], self.lake.tables[name].ddl)
+        pinned = self.lake.spark.read.format("delta").option("versionAsOf", self.snapshot.versions[name])
+        return pinned.load(str(self.lake.table_path(name))).where(F.col("bronze_batch") <= self.snapshot.bronze_batch)
+
+
+def copy_before(lake: Lake, recorded: Recorded, first: int) -> None:
+    """Of bronze batches before `first` everything as it is recorded, the account included."""
+    for name in OF_SILVER:
+        rows = recorded.read(name).where(F.col("bronze_batch") < first)
+        append(rows, lake.tables[name], lake.app_id(NAME, name), first - 1)
+    account = pa.table(DeltaTable(recorded.lake.table_path(LEDGER)).to_pyarrow_table())
+    before = account.filter(pc.less(account["bronze_batch"], first))
+    append_rows(lake.table_path(LEDGER), before, lake.app_id(LEDGER_FLOW, LEDGER), first - 1)
+
+
+def silver(lake: Lake, recorded: Recorded, knowledge: Knowledge, first: int) -> Iterator[int]:
+    """Readings of bronze batches from `first` on, range by range; yields the rows of each."""
+    after, up_to = first - 1, recorded.snapshot.bronze_batch
+    while after < up_to:
+        batches = range_after(lake, after, up_to)
+        yield _readings(lake, recorded, knowledge, batches)
+        after = batches.up_to
+
+
+def _readings(lake: Lake, recorded: Recorded, knowledge: Knowledge, batches: Range) -> int:
+    events = batches.of(lake.read("bronze.events"))
+    measurements = judged(events, *knowledge)
+    if batches.after >= 0:
+        measurements.persist()  # its times are asked before it is written
+    try:
+        before = _standing(lake, recorded, batches, measurements) if batches.after >= 0 else None
+        readings = readings_again(measurements, _turned_away(recorded, batches), before)
+        append(readings, lake.tables["silver.readings"], lake.app_id(NAME, "silver.readings"), batches.up_to)
+        return events.count()
+    finally:
+        measurements.unpersist()
+
+
+def _turned_away(recorded: Recorded, batches: Range) -> DataFrame:
+    """RECORDED, of a range."""
+    found = [
+        batches.of(rows).select(*IDENTITY, F.lit(kind).alias("kind"))
+        for rows, kind in ((recorded.late(), LATE), (recorded.read("silver.duplicates"), DUPLICATE))
+    ]
+    return reduce(DataFrame.unionByName, found, recorded.lake.spark.createDataFrame([], RECORDED))
+
+
+def _standing(lake: Lake, recorded: Recorded, batches: Range, measurements: DataFrame) -> DataFrame | None:
+    """Keys that measurements of a range may meet again."""
+    placed = (lake.read("silver.readings"), lake.read("silver.late"), recorded.late())
+    kept = [rows.where(F.col("bronze_batch") <= batches.after) for rows in placed]
+    first, last = measurements.agg(F.unix_micros(F.min("event_time")), F.unix_micros(F.max("event_time"))).collect()[0]
+    if first is None:
+        return None
+    of_these_times = F.col("event_time").between(F.timestamp_micros(F.lit(first)), F.timestamp_micros(F.lit(last)))
+    return reduce(DataFrame.unionByName, (rows.select(*KEYS) for rows in kept)).where(of_these_times)
+
+
+def closed_until_ms(lake: Lake, groups: Sequence[Group], stream: str, up_to: int) -> int:
+    """The watermark of a stream that has read a prefix of silver, in milliseconds since 1970; 0 where it has read nothing."""
+    of_stream = of_groups(lake.read("silver.readings").where(F.col("bronze_batch") <= up_to), groups).select("event_time")
+    ticks = lake.read(TICKS).where(F.col("stream") == stream).select("event_time")
+    newest = of_stream.unionByName(ticks).agg(F.unix_millis(F.max("event_time"))).collect()[0][0]
+    lateness = max(group.lateness_seconds for group in groups)
+    return 0 if newest is None else max(newest - lateness * 1000, 0)
+
+
+def gold(lake: Lake, recorded: Recorded, groups: Sequence[Group], until_ms: int) -> Iterator[int]:
+    """Windows that are closed, and their vectors, of all groups of a stream; yields the windows of each."""
+    for group in groups:
+        yield _of_group(lake, recorded, group, F.timestamp_millis(F.lit(until_ms)))
+
+
+def _of_group(lake: Lake, recorded: Recorded, group: Group, closed_until: Column) -> int:
+    up_to, metrics = recorded.snapshot.bronze_batch, lake.conf.metrics
+    readings, late_rows = (lake.read(f"silver.{name}").where(F.col("bronze_batch") <= up_to) for name in ("readings", "late"))
+    late = late_again(readings, recorded.read(f"gold.{group.name}_late"), group, metrics, closed_until)
+    aggregates, of_vectors, of_late = gold_tables(lake, group)
+    _append(lake, late, of_late.name)
+    if group.late is Late.AMEND:
+        windows = closed_windows(readings.unionByName(late_rows.drop("cause", "retry")), [group], metrics, closed_until)
+    else:
+        windows = closed_in_time(readings, lake.read(of_late.name), group, metrics, closed_until)
+    windows = windows.drop("group").persist()
+    try:
+        count = windows.count()
+        _append(lake, windows.withColumn("revision", F.lit(0)), aggregates.name, count)
+        if group.vector is not None:
+            completed = vectors(windows, group, group.vector, metrics)
+            # Spark hands over what is few, so that has to be short.
+            is_short = count * size_of_one(group, group.vector) <= SMALL.more_bytes
+            _append(lake, completed.withColumn("revision", F.lit(0)), of_vectors.name, count if is_short else FEW + 1)
+        return count
+    finally:
+        windows.unpersist()
+
+
+def _append(lake: Lake, rows: DataFrame, name: str, count: int = FEW + 1) -> None:
+    stamped = rows.withColumn("gold_batch", F.lit(NO_GOLD_BATCH).cast("bigint"))
+    append(stamped, lake.tables[name], lake.app_id(NAME, name), 0, count)

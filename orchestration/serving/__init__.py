@@ -1,0 +1,1 @@
+"""Answers for people and tools: SQL, BI servers, dbt marts, pictures."""

@@ -1,0 +1,1 @@
+"""Pictures: vectors of a group, and the account of bronze."""

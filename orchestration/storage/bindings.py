@@ -1,0 +1,156 @@
+"""Checkpoints: what binds a flow's progress to its tables, and when the two do not fit together."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestration.errors import TidemarkError
+from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.checkpoints import knows_sources_by_name, newest_batch
+from orchestration.storage.delta import is_table, table_id, written_by
+from orchestration.storage.lake_store import LakeStore
+from orchestration.storage.plans import Plan, differences, plan_of
+from orchestration.storage.seals import Seal
+from orchestration.storage.tables import Table, max_in_log
+
+BINDING = "tidemark.json"
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a flow begins to read, and what is in its tables already, from a batch job.
+
+    `version`: the first that it reads of its source, so that its state is what it would be had it read all of them. Rows of bronze batches
+    up to `bronze_batch` are written already, and windows that end at `closed_until_ms` (since 1970) or before.
+    """
+
+    version: int = 0
+    bronze_batch: int = -1
+    closed_until_ms: int = 0
+
+
+THE_BEGINNING = Start()
+
+
+def bind(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
+    """Bind a new checkpoint to its tables, or refuse.
+
+    A flow that starts anew on tables that hold rows would append all of them a second time; bronze may, because its
+    rows get new identities and silver drops the duplicates.
+    """
+    checkpoint, plan = lake.checkpoint(flow), plan_of(lake.conf, flow)
+    if (checkpoint / BINDING).exists():
+        _refuse_places(checkpoint, flow)
+        binding = read_atomic(checkpoint / BINDING, repair_hint(lake, flow))
+        _refuse_foreign(lake, flow, binding, written)
+        _refuse_another_plan(flow, binding["plan"], plan)
+        _refuse_older(lake, flow, int(binding["first_bronze_batch"]), written)
+        return
+    _refuse_missing(lake, flow, written)
+    begin(lake, flow, written, THE_BEGINNING, _next_bronze_batch(lake, flow, written[0]) if flow.startswith("bronze.") else 0)
+
+
+def _next_bronze_batch(lake: LakeStore, flow: str, events: Table) -> int:
+    """Behind every batch that was written, also one without rows: Delta would take the next of its number for a repeat."""
+    if not is_table(events.path):
+        return 0
+    newest = max_in_log(events, "bronze_batch")
+    return max(-1 if newest is None else newest, written_by(events.path, lake.app_id(flow, events.name))) + 1
+
+
+def begin(lake: LakeStore, flow: str, written: tuple[Table, ...], start: Start, first_bronze_batch: int = 0) -> None:
+    """Bind a checkpoint that is not there yet to the tables that the flow writes."""
+    Seal(lake.checkpoint(flow)).break_off()
+    binding = _owner(lake, flow) | {"tables": _ids(written), "first_bronze_batch": first_bronze_batch}
+    binding["shuffle_partitions"] = lake.conf.engine.shuffle_partitions
+    write_atomic(lake.checkpoint(flow) / BINDING, binding | {"start": asdict(start), "plan": plan_of(lake.conf, flow)})
+
+
+def start_of(lake: LakeStore, flow: str) -> Start:
+    """Of a flow that is bound; the beginning, of one that is not."""
+    file = lake.checkpoint(flow) / BINDING
+    return Start(**read_atomic(file, repair_hint(lake, flow))["start"]) if file.exists() else THE_BEGINNING
+
+
+def shuffle_partitions(lake: LakeStore, flow: str) -> int:
+    """With which the flow's state was begun: a key of the state is in the partition that the number gives, and Spark does not keep it."""
+    return int(read_atomic(lake.checkpoint(flow) / BINDING, repair_hint(lake, flow))["shuffle_partitions"])
+
+
+def first_bronze_batch(lake: LakeStore, table: Table) -> int:
+    """What the checkpoint's batch 0 is called in bronze; batches never share a number, also when a checkpoint is replaced."""
+    return int(read_atomic(lake.checkpoint(table.name) / BINDING, repair_hint(lake, table.name))["first_bronze_batch"])
+
+
+def repair_hint(lake: LakeStore, flow: str) -> str:
+    """What mends the checkpoint of a flow."""
+    if flow.startswith("bronze."):
+        return (
+            f"Restore the checkpoint, or move {lake.checkpoint(flow)} away: the landed files are then read again, and silver drops what was"
+            " there before as duplicates."
+        )
+    return "Restore the checkpoint, or run `tidemark replay` to build silver and gold anew from bronze, beside the old ones."
+
+
+def _owner(lake: LakeStore, flow: str) -> dict[str, object]:
+    return {"pipeline": lake.conf.pipeline, "flow": flow, "generation": lake.generation.holder(flow)}
+
+
+def _ids(written: tuple[Table, ...]) -> dict[str, str]:
+    """Delta gives every table an id when it is made."""
+    return {table.name: table_id(table.path) for table in written if is_table(table.path)}
+
+
+def _refuse_foreign(lake: LakeStore, flow: str, binding: Mapping[str, Any], written: tuple[Table, ...]) -> None:
+    about = f"the checkpoint of {flow} at {lake.checkpoint(flow)}"
+    for word, ours in _owner(lake, flow).items():
+        if binding[word] != ours:
+            raise TidemarkError(f"{about} is of {word} {binding[word]}, and not of {ours}.\n  {repair_hint(lake, flow)}")
+    for name, ours in _ids(written).items():
+        if binding["tables"].get(name, ours) != ours:
+            raise TidemarkError(
+                f"{about} belongs to another {name} than the one at {lake.table_path(name)}: one of them is of another lake, or was made"
+                f" anew.\n  {repair_hint(lake, flow)}"
+            )
+
+
+def _refuse_places(checkpoint: Path, flow: str) -> None:
+    if not knows_sources_by_name(checkpoint):
+        raise TidemarkError(
+            f"{flow} cannot go on: its checkpoint at {checkpoint} was written by a version of Tidemark that did not name sources.\n"
+            "  Name another `lake` in pipeline.yml: it is built anew from the landing folders."
+        )
+
+
+def _refuse_another_plan(flow: str, began_with: Plan, plan: Plan) -> None:
+    changed = differences(began_with, plan)
+    if changed:
+        raise TidemarkError(
+            f"{flow} cannot go on: {'; '.join(changed)}.\n"
+            "  Put it back, or build the next generation under it, beside this one, with `tidemark replay`."
+        )
+
+
+def _refuse_older(lake: LakeStore, flow: str, first_bronze_batch: int, written: tuple[Table, ...]) -> None:
+    """What a checkpoint that was restored alone appends, Delta would take for a repeat: rows would vanish."""
+    begun = newest_batch(lake.checkpoint(flow) / "offsets")
+    for table in written:
+        batch = written_by(table.path, lake.app_id(flow, table.name)) - (first_bronze_batch if flow.startswith("bronze.") else 0)
+        if batch > begun:
+            raise TidemarkError(
+                f"the checkpoint of {flow} at {lake.checkpoint(flow)} is older than {table.name}: it has come to batch {begun}, and the"
+                f" table holds batch {batch}.\n  {repair_hint(lake, flow)}"
+            )
+
+
+def _refuse_missing(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
+    if newest_batch(lake.checkpoint(flow) / "offsets") >= 0:
+        raise TidemarkError(f"{lake.checkpoint(flow) / BINDING} is gone.\n  {repair_hint(lake, flow)}")
+    if flow.startswith("bronze."):
+        return
+    for table in written:
+        if max_in_log(table, "bronze_batch" if flow.startswith("silver.") else "gold_batch") is not None:
+            raise TidemarkError(
+                f"{table.name} holds rows, but the checkpoint of {flow} at {lake.checkpoint(flow)} is missing.\n  {repair_hint(lake, flow)}"
+            )

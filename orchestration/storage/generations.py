@@ -1,0 +1,107 @@
+"""Generations: incarnations of silver and gold, each with tables and checkpoints of its own. One serves; the others wait, for a rollback.
+
+A row of ops.generations says which one serves from then on, so that a swap is one commit. The first generation lies in the lake's own
+folders, what a replay built lies in `generations/<number>` below it. A replay of one group builds only that; the rest stays where it is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from orchestration.errors import TidemarkError
+from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.damage import damaged_log
+from orchestration.storage.delta import append, rows_of
+from orchestration.storage.seals import listed
+
+TABLE = "ops.generations"
+FOLDER = "generations"
+REQUESTED = "proposed.json"
+INSTANT = pa.timestamp("us", "UTC")
+SCHEMA = pa.schema(
+    [
+        *(("swap", pa.int64()), ("generation", pa.int64()), ("at", INSTANT), ("cause", pa.string()), ("bronze_batch", pa.int64())),
+        ("places", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+"""Grain: one swap, numbered from 1. `cause`: what led to it, in words. `bronze_batch`: the newest that a batch job built it from, null for
+the first and for a rollback. `places`: by folder below the lake, such as silver/readings or checkpoints/gold.kitchen, the generation that
+holds it; the first where a folder is not named."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A row of ops.generations."""
+
+    swap: int = 0
+    generation: int = 1
+    at: datetime | None = None
+    cause: str = "the first"
+    bronze_batch: int | None = None
+    places: Mapping[str, int] = field(default_factory=dict)
+
+    def table(self, lake: Path, name: str) -> Path:
+        """Where a table is, by its SQL name, whether it exists or not."""
+        return self._at(lake, name.replace(".", "/", 1))
+
+    def checkpoint(self, lake: Path, flow: str) -> Path:
+        """Where a flow keeps what it has read."""
+        return self._at(lake, f"checkpoints/{flow}")
+
+    def holder(self, flow: str) -> int:
+        """The generation whose folder holds the flow's checkpoint."""
+        return self.places.get(f"checkpoints/{flow}", 1)
+
+    def _at(self, lake: Path, folder: str) -> Path:
+        holder = self.places.get(folder, 1)
+        return (lake if holder == 1 else folder_of(lake, holder)) / folder
+
+
+def switches(lake: Path) -> list[Generation]:
+    """Every generation that ever came to serve, in that order, a rollback included; the first is always there."""
+    path = Generation().table(lake, TABLE)
+    if damages := damaged_log(path):
+        raise TidemarkError(f"the log of {TABLE} is not as it was written: {listed(damages)}.\n  Restore it from a backup.")
+    return [Generation(), *sorted((Generation(**row) for row in rows_of(path)), key=lambda generation: generation.swap)]
+
+
+def active_generation(lake: Path) -> Generation:
+    """The one that serves now."""
+    return switches(lake)[-1]
+
+
+def numbered(lake: Path, number: int) -> Generation:
+    """The one of that number; KeyError where none came to serve."""
+    return {each.generation: each for each in switches(lake)}[number]
+
+
+def request_switch(lake: Path, generation: Generation) -> None:
+    """Ask whoever writes the lake to let this one serve."""
+    write_atomic(lake / FOLDER / REQUESTED, asdict(generation))
+
+
+def requested_switch(lake: Path) -> Generation | None:
+    """The one that is to serve, if there is one that does not yet."""
+    file = lake / FOLDER / REQUESTED
+    if not file.exists():
+        return None
+    fields = read_atomic(file, "Remove it, and ask again, with `tidemark replay` or `tidemark rollback`.")
+    return None if fields["swap"] <= active_generation(lake).swap else Generation(**fields)
+
+
+def switch(lake: Path, now: datetime) -> Generation | None:
+    """Let the proposed one serve, in one commit; None where there is none. Only who holds the lake may."""
+    generation = requested_switch(lake)
+    if generation is None:
+        return None
+    row = {**vars(generation), "at": now, "places": list(generation.places.items())}
+    append(Generation().table(lake, TABLE), pa.Table.from_pylist([row], SCHEMA))
+    return generation
+
+
+def folder_of(lake: Path, number: int) -> Path:
+    """What a replay builds lies here."""
+    return lake / FOLDER / str(number)

@@ -1,0 +1,209 @@
+"""What of a table is still needed, by its log and the checkpoints that read it: without Spark, without reading a row.
+
+A file is needed by the newest version; by every version that a retained snapshot pins; and by a stream that has yet to read the commit
+that brought it. Tables only ever grow, and compaction puts the rows of some files into another: so a file is in all versions from the
+one that added it up to the one that removed it.
+"""
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from orchestration.storage.checkpoints import last_batch, offsets
+from orchestration.storage.delta import OpenTable, open_table, version_of
+from orchestration.storage.delta_log import LOG, added, log_of
+from orchestration.storage.generations import FOLDER
+
+SILVER = "silver.readings"
+"""The flow that reads its table from the first version on, commit by commit."""
+ORPHANED_SECONDS = 86_400.0
+"""A file that no commit names is being written, or its writer was killed; no batch takes a day."""
+LOG_ENTRY = re.compile(r"\.?(\d{20})\.")
+CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
+
+
+@dataclass(frozen=True)
+class RetentionNeeds:
+    """`pinned`: versions that snapshots pin, ascending. `unread_since`: the oldest version that a stream has yet to read in full, None
+    where no stream reads the table. `before`: what was superseded after that instant is needed in any case.
+    """
+
+    pinned: Sequence[int]
+    unread_since: int | None
+    before: datetime
+
+
+@dataclass(frozen=True)
+class Log:
+    """By file, as the log names it. `added`: the version that added it, and whether it brought rows; `removed`: the version, and when."""
+
+    added: dict[str, tuple[int, bool]]
+    removed: dict[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Position:
+    """Of a stream in a table: the next version that it reads; or, with `is_state`, what it has begun with is all that the version holds."""
+
+    version: int
+    is_state: bool = False
+
+
+def positions(lake: Path, table: OpenTable) -> list[Position]:
+    """Of every checkpoint in the lake, of whatever generation, that reads the table."""
+    table_id = str(table.metadata().id)
+    checkpoints = [path for root in (lake, *lake.glob(f"{FOLDER}/*")) for path in (root / "checkpoints").glob("*")]
+    return [position for checkpoint in checkpoints for position in _positions(checkpoint, table_id)]
+
+
+def removable_files(path: Path, needs: RetentionNeeds, now: datetime) -> list[Path]:
+    """Data files that nobody needs."""
+    found = (file for file in path.rglob("[!.]*.parquet*") if LOG not in file.relative_to(path).parts)  # delta-rs drafts `*.parquet#1`
+    on_disk = {str(file.relative_to(path)): file for file in found}
+    log = _log(path)  # after the listing, so that whatever was committed meanwhile is known
+    newest = {unquote(name) for name in pa.table(open_table(path).get_add_actions(flatten=True)).column("path").to_pylist()}
+    return [file for name, file in on_disk.items() if name not in newest and not _is_needed(name, file, log, needs, now)]
+
+
+def remove(file: Path) -> None:
+    """With the checksum that Hadoop keeps beside it."""
+    file.unlink(missing_ok=True)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+
+def removable_log(path: Path, needs: RetentionNeeds) -> list[Path]:
+    """Entries of the log before the newest checkpoint from which every needed version can be read; in ascending order."""
+    log = path / LOG
+    entries = sorted((int(found[1]), file) for file in log.iterdir() if (found := LOG_ENTRY.match(file.name)))
+    young = [version for version, file in entries if file.suffix == ".json" and file.stat().st_mtime >= needs.before.timestamp()]
+    # A stream that has read nothing of a version yet asks for the one before it, and a reader may have begun with it.
+    following = [*young, *([] if needs.unread_since is None else [needs.unread_since])]
+    hint = log / "_last_checkpoint"  # where Spark begins to look
+    hinted = json.loads(hint.read_text())["version"] if hint.exists() else -1
+    floor = min([hinted, *needs.pinned, *(version - 1 for version in following)])
+    checkpoints = (int(found[1]) for _, file in entries if (found := CHECKPOINT.fullmatch(file.name)))
+    for base in sorted((version for version in checkpoints if version <= floor), reverse=True):
+        if _is_whole(log, base):
+            return [file for version, file in entries if version < base]
+    return []
+
+
+def _positions(checkpoint: Path, table_id: str) -> Iterator[Position]:
+    """Of a gold stream what its amendments have seen, if that is less than what the stream has read."""
+    batch, amended = last_batch(checkpoint).last_batch, checkpoint / "amendments.json"
+    if batch is not None and amended.exists():
+        batch = min(batch, int(json.loads(amended.read_text())["after"]["gold_batch"]))
+    # When a query starts, Spark asks its source for the last batch again, from where the one before it ended.
+    begun = max((batch or 0) - 1, 0)
+    is_known = (checkpoint / "offsets" / str(begun)).exists()
+    if batch is not None and not is_known:
+        yield Position(0)
+    for offset in offsets(checkpoint, begun).read.values() if is_known else ():
+        if offset.get("reservoirId") == table_id:
+            yield _position(checkpoint, offset, is_done=batch is not None)
+
+
+def _position(checkpoint: Path, offset: Mapping[str, Any], *, is_done: bool) -> Position:
+    """A first batch that is begun and not done: silver reads from the first version on, gold what the version before the next one holds."""
+    version, is_state = int(offset["reservoirVersion"]), bool(offset["isStartingVersion"])
+    if is_done or is_state:
+        return Position(version, is_state)
+    return Position(0) if checkpoint.name == SILVER else Position(version - 1, is_state=True)
+
+
+def _is_needed(name: str, file: Path, log: Log, needs: RetentionNeeds, now: datetime) -> bool:
+    """Of a file that the newest version does not have."""
+    added, brought_rows = log.added.get(name, (-1, False))
+    if name not in log.removed:
+        return name in log.added or now.timestamp() - file.stat().st_mtime < ORPHANED_SECONDS
+    removed, at = log.removed[name]
+    before = bisect_left(needs.pinned, removed)
+    is_pinned = before > 0 and needs.pinned[before - 1] >= added
+    is_unread = brought_rows and needs.unread_since is not None and added >= needs.unread_since
+    return is_pinned or is_unread or at >= needs.before.timestamp() * 1000
+
+
+def _log(path: Path) -> Log:
+    log = Log({}, {})
+    for entry in (path / LOG).glob("*.json"):
+        version = int(entry.stem)
+        for action in _actions(entry, ("add", "remove")):
+            if "add" in action:
+                log.added[unquote(action["add"]["path"])] = version, bool(action["add"]["dataChange"])
+            else:
+                log.removed[unquote(action["remove"]["path"])] = version, int(action["remove"]["deletionTimestamp"])
+    return log
+
+
+def is_whole(path: Path, version: int) -> bool:
+    """Whether every commit of the table from a version on is in its log, and every file that one brought is on the disk."""
+    if version <= version_of(path) and not log_of(path, version).exists():
+        return False
+    return all((path / name).exists() for name, (added, brought_rows) in _log(path).added.items() if brought_rows and added >= version)
+
+
+def first_version(path: Path, is_reached: Callable[[Mapping[str, Any]], bool]) -> int:
+    """The first version that brought a file whose greatest values, as the log tells them, fulfil a condition; else the first there is.
+
+    0 where that was before the entries that are still there: then nobody can read from it on.
+    """
+    versions = sorted(int(file.stem) for file in (path / LOG).glob("*.json") if file.stem.isdecimal())
+    if versions[0] and any(map(is_reached, _greatest(path, versions[0]))):
+        return 0
+    for version in versions:
+        files = [json.loads(add["stats"]) for add in added(path, version) if add["dataChange"]]
+        if any(file["numRecords"] and is_reached(file["maxValues"]) for file in files):
+            return version
+    return versions[0]
+
+
+def _greatest(path: Path, version: int) -> Iterator[dict[str, Any]]:
+    """Of each file of a version, instants as text."""
+    log = pa.table(open_table(path, version).get_add_actions(flatten=True))
+    # By Arrow: Python has no instant before the year 1.
+    columns = {
+        name.removeprefix("max."): log[name].cast(pa.string()) if pa.types.is_timestamp(log[name].type) else log[name]
+        for name in log.column_names
+        if name.startswith("max.")
+    }
+    for file in pa.table(columns).to_pylist():
+        if found := {name: value for name, value in file.items() if value is not None}:
+            yield found
+
+
+def _actions(entry: Path, kinds: Iterable[str]) -> Iterator[dict[str, Any]]:
+    beginnings = tuple(f'{{"{kind}"'.encode() for kind in kinds)
+    return (json.loads(line) for line in entry.read_bytes().splitlines() if line.startswith(beginnings))
+
+
+def _is_whole(log: Path, base: int) -> bool:
+    """Whether a checkpoint tells what the entries before it tell: one that was cut or exchanged must not outlive them."""
+    own = [log / f"{base:020d}.checkpoint.parquet", log / f"{base:020d}.json"]
+    before = [file for file in log.iterdir() if (found := LOG_ENTRY.match(file.name)) and int(found[1]) <= base and file != own[0]]
+    apps = {action["txn"]["appId"] for file in before if file.suffix == ".json" for action in _actions(file, ["txn"])}
+    try:
+        return own[1].exists() and _told_by(own, base, apps) == _told_by(before, base, apps)
+    except (DeltaError, ValueError, OSError):
+        return False
+
+
+def _told_by(entries: Iterable[Path], version: int, apps: Iterable[str]) -> tuple[set[str], dict[str, int | None]]:
+    """Files of a version and what each application wrote last, according to these entries alone."""
+    with TemporaryDirectory() as folder:
+        log = Path(folder) / LOG
+        log.mkdir()
+        for entry in entries:
+            (log / entry.name).symlink_to(entry.absolute())
+        table = open_table(Path(folder), version)
+        files = set(pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist())
+        return files, {app: table.transaction_version(app) for app in apps}

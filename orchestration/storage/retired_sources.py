@@ -1,0 +1,61 @@
+"""Sources that conf no longer names. What bronze holds of them stays, so the lake remembers how their payloads are read.
+
+`sources.json` in the lake holds the shape of every source that a run has known, as it was declared last. Spark forgets how far it has read
+a source that is left out of a query (measured: back again, all of it is read twice), so bronze goes on reading the files that were claimed
+of a former one; only its landing folder is looked at no longer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from orchestration.conf.model import Conf
+from orchestration.errors import TidemarkError
+from orchestration.storage.atomic_json import read_atomic, write_atomic
+from silver.spec import Origin, PayloadFormat, Time
+
+FILE = "sources.json"
+INTAKE = "intake"
+"""The folder of claimed files in a lake."""
+ORIGINS = ("device", "zone", "metric", "unit")
+
+
+def claims_folder(lake: Path, source: str) -> Path:
+    """Where the links of a source are: `<version>/<path below the landing folder>`."""
+    return lake / INTAKE / source
+
+
+def shapes(conf: Conf) -> dict[str, PayloadFormat]:
+    """Of every source that the lake knows: as conf declares it, or as it was declared last."""
+    return _remembered(conf.lake / FILE) | {name: source.payload_format for name, source in conf.sources.items()}
+
+
+def former(conf: Conf) -> list[str]:
+    """Names of the sources that conf no longer has."""
+    return sorted(shapes(conf).keys() - conf.sources.keys())
+
+
+def remember(conf: Conf) -> None:
+    """Keep what conf declares for the time when it no longer does; TidemarkError where there are files of a source that nobody knows."""
+    known = shapes(conf)
+    strangers = sorted({folder.name for folder in (conf.lake / INTAKE).glob("*/")} - known.keys())
+    if strangers:
+        raise TidemarkError(
+            f"{conf.lake / INTAKE} holds files of the source {strangers[0]}, of which neither sources.yml nor {conf.lake / FILE} says how"
+            " they are read.\n  Name it in sources.yml again for one run; after that it may go."
+        )
+    if known != _remembered(conf.lake / FILE):
+        write_atomic(conf.lake / FILE, {name: asdict(shape) for name, shape in known.items()})
+
+
+def _remembered(file: Path) -> dict[str, PayloadFormat]:
+    if not file.exists():
+        return {}
+    kept = read_atomic(file, "Restore it, or remove it and name every source that it knew in sources.yml for one run.")
+    return {name: _shape(shape) for name, shape in kept.items()}
+
+
+def _shape(kept: Mapping[str, Any]) -> PayloadFormat:
+    origins = {name: Origin(**kept[name]) if kept[name] else None for name in ORIGINS}
+    return PayloadFormat(**{**kept, **origins, "time": Time(**kept["time"]), "columns": tuple(kept["columns"])})

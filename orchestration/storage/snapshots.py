@@ -1,0 +1,104 @@
+"""Snapshots: rows of ops.snapshots, each of which pins every table of the pipeline at one consistent cut.
+
+A cut is a prefix of bronze: gold of every stream is at exactly that prefix, and of bronze and silver the pinned versions hold at least
+it; what they hold beyond it is left out by bronze_batch. A row is written last, so a crash before it leaves the cut before.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from orchestration.errors import TidemarkError
+from orchestration.storage.delta import is_table, open_table, rows_of
+from orchestration.storage.snapshot import Snapshot
+
+TABLE = "ops.snapshots"
+INSTANT = pa.timestamp("us", "UTC")
+SCHEMA = pa.schema(
+    [
+        *(("snapshot_id", pa.int64()), ("at", INSTANT), ("generation", pa.int64()), ("bronze_batch", pa.int64())),
+        *(("versions", pa.map_(pa.string(), pa.int64())), ("closed_until", pa.map_(pa.string(), INSTANT))),
+    ]
+)
+"""Grain: one consistent cut. `versions` by table, `closed_until` by gold stream: windows that end there or before are emitted."""
+
+
+def pin(lake: Path, snapshot: Snapshot) -> Snapshot:
+    """Append it."""
+    row = {**vars(snapshot), "versions": list(snapshot.versions.items()), "closed_until": list(snapshot.closed_until.items())}
+    write_deltalake(lake.joinpath(*TABLE.split(".")), pa.Table.from_pylist([row], SCHEMA), mode="append")
+    return snapshot
+
+
+def pin_again(lake: Path, generation: int, now: datetime) -> None:
+    """The newest snapshot of a generation becomes the newest of all, under a new id."""
+    known = all_snapshots(lake)
+    of_generation = [each for each in known if each.generation == generation]
+    if of_generation:
+        pin(lake, replace(of_generation[-1], snapshot_id=known[-1].snapshot_id + 1, at=now))
+
+
+def all_snapshots(lake: Path) -> list[Snapshot]:
+    """Every snapshot of the lake in a folder that has not expired, oldest first; none where there is no lake."""
+    return sorted((Snapshot(**row) for row in _rows(lake)), key=lambda each: each.snapshot_id)
+
+
+def find_snapshot(lake: Path, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
+    """The snapshot of that id, or the newest at that instant, or the newest; None where there is none yet."""
+    wanted = _newest(lake, at) if snapshot_id is None else snapshot_id
+    # One of them, not all: there may be a week of them.
+    found = [] if wanted is None else _rows(lake, [("snapshot_id", "=", wanted)])
+    if at is not None and found and not _is_followed(lake, Snapshot(**found[0])):
+        found = []
+    if not found and (snapshot_id, at) != (None, None):
+        raise TidemarkError(_absent(lake, snapshot_id, at))
+    return Snapshot(**found[0]) if found else None
+
+
+def expired(known: Sequence[Snapshot], retain: timedelta, now: datetime, needed: Collection[int] = ()) -> list[Snapshot]:
+    """Those whose next one was taken longer ago than `retain`: until then a reader may have begun to ask them as the newest.
+
+    The newest of a generation never expires: a rollback pins it again. Nor do `needed` ones, by their ids (marts.needed_snapshots).
+    """
+    kept = {each.generation: each.snapshot_id for each in known}
+    past = [each for each, following in pairwise(known) if following.at <= now - retain]
+    return [each for each in past if each.snapshot_id not in {*kept.values(), *needed}]
+
+
+def _is_followed(lake: Path, snapshot: Snapshot) -> bool:
+    """Whether the one after it is there, or there was none: else what came after it has expired."""
+    return snapshot.snapshot_id == _newest(lake, None) or bool(_rows(lake, [("snapshot_id", "=", snapshot.snapshot_id + 1)]))
+
+
+def _newest(lake: Path, at: datetime | None) -> int | None:
+    if at is not None:
+        return max((row["snapshot_id"] for row in _rows(lake, [("at", "<=", at)], ["snapshot_id"])), default=None)
+    path = lake.joinpath(*TABLE.split("."))
+    files = pa.table(open_table(path).get_add_actions(flatten=True)).to_pydict() if is_table(path) else {}
+    return max((newest for newest in files.get("max.snapshot_id", []) if newest is not None), default=None)
+
+
+def _rows(lake: Path, filters: list[tuple[str, str, Any]] | None = None, columns: list[str] | None = None) -> list[dict[str, Any]]:
+    path = lake.joinpath(*TABLE.split("."))
+    return rows_of(path, columns, filters)
+
+
+def _absent(lake: Path, snapshot_id: int | None, at: datetime | None) -> str:
+    known = all_snapshots(lake)
+    wanted = f"snapshot {snapshot_id}" if at is None else f"snapshot at {at} or before"
+    if not known:
+        return f"there is no {wanted}; there is none yet."
+    first, last = known[0], known[-1]
+    span = f"{first.snapshot_id} to {last.snapshot_id}, from {first.at} on"
+    if last.snapshot_id >= len(known) and (snapshot_id is None or 0 <= snapshot_id < last.snapshot_id):
+        return (
+            f"{wanted if at is None else f'what was the snapshot at {at}'} has expired; those that can be asked are {span}.\n"
+            "  How long they are kept is maintenance.retain_seconds in pipeline.yml."
+        )
+    return f"there is no {wanted}; they are {span}."

@@ -1,0 +1,82 @@
+"""What SQL names stand for: each table of the lake at one snapshot, and of gold tables the latest revision or the whole history."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gold.schema import VECTOR_KEY, WINDOW_KEY
+from orchestration.conf.model import Conf
+from orchestration.storage.delta_log import LOG
+from orchestration.storage.generations import FOLDER, active_generation, numbered
+from orchestration.storage.snapshot import Snapshot
+
+KEYS = {"aggregates": WINDOW_KEY, "vectors": VECTOR_KEY}
+
+
+@dataclass(frozen=True)
+class View:
+    """A table at a version, None for the latest; of bronze and silver up to a bronze batch; of gold the newest revision of each key."""
+
+    name: str
+    path: Path
+    version: int | None = None
+    bronze_batch: int | None = None
+    key: tuple[str, ...] = ()
+
+    def select(self, rows: str) -> str:
+        """A query that Spark and DataFusion understand alike. `rows`: how the engine names the table at its version."""
+        if self.bronze_batch is not None:
+            return f"select * from {rows} where bronze_batch <= {self.bronze_batch}"
+        return _latest(rows, self.key) if self.key else f"select * from {rows}"
+
+    def is_meant(self, query: str) -> bool:
+        """Whether a query can mean it: it has the name of the table somewhere."""
+        return self.name.split(".", 1)[1].lower() in query.lower()
+
+    def spark(self) -> str:
+        """For Spark, the table named by its path."""
+        return self.select(self.rows())
+
+    def rows(self) -> str:
+        """The table at its version, for Spark."""
+        version = "" if self.version is None else f" version as of {self.version}"
+        return f"(select * from delta.`{str(self.path).replace('`', '``')}`{version})"
+
+
+def views(conf: Conf, snapshot: Snapshot | None) -> dict[str, View]:
+    """By SQL name. Tables that no snapshot pins (ops, quality, the registry) in their latest version, and all where there is no snapshot.
+
+    Marts are there in a snapshot that knows them (see marts.cut_for).
+    """
+    every = {view.name: view for path in _tables(conf.lake, snapshot) for view in _views_of(conf, path, snapshot)}
+    return {name: view for name, view in every.items() if not (name.startswith("marts.") and view.version is None)}
+
+
+def _tables(lake: Path, snapshot: Snapshot | None) -> list[Path]:
+    """Those of the generation that the snapshot pins, and those that no generation has."""
+    generation = active_generation(lake) if snapshot is None else numbered(lake, snapshot.generation)
+    logs = [log for folders in ("*/*", f"{FOLDER}/*/*/*") for log in lake.glob(f"{folders}/{LOG}")]
+    paths = {generation.table(lake, f"{log.parent.parent.name}.{log.parent.name}") for log in logs}
+    return sorted(path for path in paths if (path / LOG).exists())
+
+
+def _views_of(conf: Conf, path: Path, snapshot: Snapshot | None) -> Iterator[View]:
+    view = View(f"{path.parent.name}.{path.name}", path)
+    if snapshot is not None and view.name in snapshot.versions:
+        view = replace(view, version=snapshot.versions[view.name])
+        if view.name.startswith(("bronze.", "silver.")):
+            view = replace(view, bronze_batch=snapshot.bronze_batch)
+    group, _, kind = path.name.rpartition("_")
+    if path.parent.name == "gold" and group in conf.groups and kind in KEYS:
+        yield replace(view, name=f"{view.name}_history")
+        yield replace(view, key=KEYS[kind])
+    else:
+        yield view
+
+
+def _latest(history: str, key: tuple[str, ...]) -> str:
+    """As gold.revisions.latest."""
+    names = ", ".join(key)
+    amended = f"select {names}, max(revision) as newest from {history} where revision > 0 group by {names}"
+    same = " and ".join(f"rows.{name} = amended.{name}" for name in key)
+    return f"select rows.* from {history} as rows left anti join ({amended}) as amended on {same} and rows.revision < amended.newest"

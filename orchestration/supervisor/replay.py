@@ -1,0 +1,256 @@
+"""Replay: the next generation of silver and gold, built from bronze beside the one that serves, which goes on meanwhile.
+
+    a snapshot's prefix of bronze -> batch jobs -> its streams, started a lateness earlier to find their state again -> caught up -> swap
+
+Nothing that serves is touched: what is built lies in a folder of its own, and a swap is one row of ops.generations. A build that was killed
+leaves a folder that nobody reads; the next replay removes it.
+"""
+
+import shutil
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from gold.spec import Group
+from orchestration import crash
+from orchestration.engine.background import run_job
+from orchestration.engine.lake import Lake
+from orchestration.engine.progress import Progress
+from orchestration.engine.queries import AVAILABLE_NOW, WriteBarrier, run_to_end, start_queries
+from orchestration.engine.writing import gold_tables
+from orchestration.errors import HeldError, TidemarkError
+from orchestration.flow import Flow, Job
+from orchestration.flows import flows, silver_knowledge, streams
+from orchestration.jobs import amendments, retry
+from orchestration.jobs import replay as rebuild
+from orchestration.jobs.replay import OF_SILVER, Recorded
+from orchestration.jobs.snapshots import take_snapshot
+from orchestration.storage import generations
+from orchestration.storage.bindings import Start, begin
+from orchestration.storage.delta import open_table
+from orchestration.storage.gate_state import closed_gates, is_holding
+from orchestration.storage.generations import Generation
+from orchestration.storage.lease import sole_writer
+from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
+from orchestration.storage.positions import GoldPosition, retried
+from orchestration.storage.retention import first_version
+from orchestration.storage.snapshots import find_snapshot
+from orchestration.storage.tables import ensure, ensure_rows
+from orchestration.supervisor.quality_gate import Handover
+
+REBUILT = ("silver.rebuilt", "gold.rebuilt")
+POLL_SECONDS = 0.5
+ROUNDS = 3
+"""How often a batch job builds on to what came meanwhile: less each time. A stream takes seconds for each bronze batch, however small."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a replay builds: silver, unless only groups are asked for, and the gold of these streams."""
+
+    is_silver: bool
+    streams: Mapping[str, Sequence[Group]]
+    since: date | None
+
+    def __str__(self) -> str:
+        """For people."""
+        what = "replay" if self.is_silver else f"replay of {', '.join(group.name for groups in self.streams.values() for group in groups)}"
+        return what if self.since is None else f"{what} since {self.since}"
+
+    def places(self) -> Iterable[str]:
+        """Folders below the lake that get a place in the new generation."""
+        if self.is_silver:
+            yield from (name.replace(".", "/", 1) for name in (*OF_SILVER, LEDGER))
+            yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], LEDGER_FLOW, retry.NAME))
+        for stream, groups in self.streams.items():
+            yield f"checkpoints/gold.{stream}"
+            yield from (f"gold/{group.name}_{kind}" for group in groups for kind in ("aggregates", "vectors", "late"))
+
+
+def plan(lake: Lake, group: str | None, since: date | None) -> Plan:
+    """All, or the gold of the group and of those that share its stream."""
+    every = streams(lake)
+    if group is None:
+        return Plan(True, every, since)
+    stream = lake.conf.groups[group].stream
+    return Plan(False, {stream: every[stream]}, since)
+
+
+def flows_of(lake: Lake, plan: Plan) -> list[Flow | Job]:
+    """Those that go on with what the replay builds."""
+    names = {f"gold.{stream}" for stream in plan.streams} | ({OF_SILVER[0], LEDGER_FLOW} if plan.is_silver else set())
+    return [flow for flow in flows(lake) if flow.name in names]
+
+
+def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
+    """The next generation: gold as far as the newest snapshot, silver as far as the ledger has come, and streams that go on from there.
+
+    Returns a lake that works on it.
+    """
+    if waiting := generations.requested_switch(lake.conf.lake):
+        raise TidemarkError(f"generation {waiting.generation} waits to serve: let it first, with `tidemark run --once`.")
+    snapshot = find_snapshot(lake.conf.lake)
+    if snapshot is None:
+        raise TidemarkError(f"the lake at {lake.conf.lake} has no snapshot to start from: bring it up to date with `tidemark run --once`.")
+    recorded = Recorded(Lake(lake.conf, lake.spark, generations.numbered(lake.conf.lake, snapshot.generation)), snapshot)
+    up_to = snapshot.bronze_batch
+    following = Lake(lake.conf, lake.spark, _next(lake, plan))
+    _make_room(following, plan)
+    barrier = WriteBarrier(threading.Event())
+    if plan.is_silver:
+        up_to = _silver(following, recorded, plan, progress)
+        crash.point(crash.Point.SILVER_REBUILT)
+        for flow in flows_of(following, plan):
+            if isinstance(flow, Job):
+                run_job(flow, progress, barrier.stop)
+            elif flow.layer == "silver":
+                run_to_end(start_queries(following, [flow], AVAILABLE_NOW, barrier), progress, barrier)
+        refuse_unless_passed(following, barrier.stop)
+    for stream, groups in plan.streams.items():
+        _gold(following, recorded, stream, groups, progress)
+    return Lake(lake.conf, lake.spark, replace(following.generation, bronze_batch=up_to))
+
+
+def catch_up(following: Lake, plan: Plan, progress: Progress) -> None:
+    """Everything that came since, through the streams of the new generation; what has not passed its gate waits for the run after it."""
+    barrier = WriteBarrier(threading.Event())
+    gold: list[Flow] = []
+    for flow in flows_of(following, plan):
+        if isinstance(flow, Job):
+            run_job(flow, progress, barrier.stop)
+        elif flow.layer == "silver":
+            run_to_end(start_queries(following, [flow], AVAILABLE_NOW, barrier), progress, barrier)
+        else:
+            gold.append(flow)
+    # Silver that the replay of a group reads is written by another process: what has passed of it may have grown when a query starts.
+    if is_holding(following.conf) and not (plan.is_silver and _has_passed(following, barrier.stop)):
+        return
+    run_to_end(start_queries(following, gold, AVAILABLE_NOW, barrier), progress, barrier)
+    for _ in amendments.amend_all(following.interpreted(), {stream: list(groups) for stream, groups in plan.streams.items()}):
+        pass
+
+
+def finish(following: Lake, plan: Plan, progress: Progress) -> None:
+    """Bring it up to date and let it serve. Where another process writes the lake, that one does so, at its next step."""
+    lake = following.conf.lake
+    catch_up(following, plan, progress)
+    crash.point(crash.Point.GENERATION_BUILT)
+    generations.request_switch(lake, following.generation)
+    crash.point(crash.Point.GENERATION_PROPOSED)
+    while generations.requested_switch(lake) is not None:
+        try:
+            with sole_writer(lake):
+                if generations.requested_switch(lake) is not None:
+                    catch_up(following, plan, progress)
+                    generations.switch(lake, datetime.now(UTC))
+                    crash.point(crash.Point.SWAPPED)
+                    take_snapshot(following, [*streams(following)], datetime.now(UTC))
+        except HeldError:
+            time.sleep(POLL_SECONDS)
+
+
+def _has_passed(following: Lake, stop: threading.Event) -> bool:
+    handover = Handover(following, stop, lambda _: None)
+    handover.let_late_through()
+    return handover.is_open()
+
+
+def refuse_unless_passed(following: Lake, stop: threading.Event) -> None:
+    """Gold is computed from all of it, so what passed or was released of the table before it has to pass again."""
+    if not _has_passed(following, stop):
+        found = next(closed_gates(following.conf, following.table_path))
+        raise TidemarkError(
+            f"what the replay built of {found.table} cannot serve, as its gate holds: {found.failure}.\n"
+            "  Mend the conf, or set the gate to `warn` in pipeline.yml until the replay is done."
+        )
+
+
+def _next(lake: Lake, plan: Plan) -> Generation:
+    serving = generations.active_generation(lake.conf.lake)
+    number = max(each.generation for each in generations.switches(lake.conf.lake)) + 1
+    places = {**serving.places, **dict.fromkeys(plan.places(), number)}
+    return Generation(serving.swap + 1, number, None, str(plan), None, places)
+
+
+def _make_room(following: Lake, plan: Plan) -> None:
+    folder = generations.folder_of(following.conf.lake, following.generation.generation)
+    shutil.rmtree(folder, ignore_errors=True)
+    for table in following.tables.values():
+        if folder in table.path.parents:
+            ensure(table)
+    if plan.is_silver:
+        ensure_rows(following.table_path(LEDGER), LEDGER_SCHEMA)
+
+
+def _silver(following: Lake, recorded: Recorded, plan: Plan, progress: Progress) -> int:
+    """Readings of the prefix, and of what came meanwhile; then the stream, bound to begin so early that it finds its state again.
+
+    Returns the last bronze batch of what is built.
+    """
+    first = 0 if plan.since is None else _first_batch(following, plan.since)
+    if first:
+        rebuild.copy_before(following, recorded, first)
+    built = recorded
+    _readings(following, built, first, progress)
+    for _ in range(ROUNDS):
+        first, built = built.snapshot.bronze_batch + 1, built.as_accounted_for()
+        if first <= built.snapshot.bronze_batch:
+            _readings(following, built, first, progress)
+    up_to = built.snapshot.bronze_batch
+    begin(following, OF_SILVER[0], (following.tables[OF_SILVER[0]],), Start(_version_with_state(following), up_to))
+    return up_to
+
+
+def _readings(following: Lake, recorded: Recorded, first: int, progress: Progress) -> None:
+    _show(rebuild.silver(following, recorded, silver_knowledge(following), first), REBUILT[0], progress)
+
+
+def _gold(following: Lake, recorded: Recorded, stream: str, groups: Sequence[Group], progress: Progress) -> None:
+    """Closed windows of the prefix; then the stream, bound to begin with the first reading of an open one."""
+    up_to = recorded.snapshot.bronze_batch
+    until_ms = rebuild.closed_until_ms(following, groups, stream, up_to)
+    retries = retried(following)  # asked first: what a retry re-admits meanwhile may not be in the windows, and is folded in then
+    _show(rebuild.gold(following, recorded, groups, until_ms), REBUILT[1], progress)
+    longest = max(following.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
+    written = tuple(table for group in groups for table in gold_tables(following, group)[:2])
+    begin(following, f"gold.{stream}", written, Start(_version_with_time(following, until_ms - longest * 1000), up_to, until_ms))
+    amendments.begin_at(following, stream, GoldPosition(-1, until_ms, up_to, up_to, retries))
+
+
+def _first_batch(lake: Lake, since: date) -> int:
+    """The first bronze batch that was ingested on a day or later; past all of them where there is none."""
+    log = pa.table(open_table(lake.table_path("bronze.events")).get_add_actions(flatten=True))
+    later = log.filter(pc.greater_equal(log["partition.ingested_on"], pa.scalar(since)))
+    first, newest = pc.min(later["min.bronze_batch"]).as_py(), pc.max(log["max.bronze_batch"]).as_py()
+    return int(newest) + 1 if first is None else int(first)
+
+
+def _version_with_state(following: Lake) -> int:
+    """The version of bronze that holds the first event whose key the stream must remember."""
+    readings = following.read(OF_SILVER[0])
+    newest = readings.agg(F.unix_micros(F.max("event_time"))).collect()[0][0]
+    if newest is None:
+        return 0
+    watermark = F.timestamp_micros(F.lit(newest - following.conf.policy.lateness_seconds * 1_000_000))
+    first = readings.where(F.col("event_time") >= watermark).agg(F.min("bronze_batch")).collect()[0][0]
+    return first_version(following.table_path("bronze.events"), lambda most: most["bronze_batch"] >= first)
+
+
+def _version_with_time(following: Lake, instant_ms: int) -> int:
+    """The first version of readings that holds one of an instant or later."""
+    instant = datetime.fromtimestamp(instant_ms / 1000, UTC)
+    return first_version(following.table_path(OF_SILVER[0]), lambda most: datetime.fromisoformat(most["event_time"]) >= instant)
+
+
+def _show(steps: Iterable[int], name: str, progress: Progress) -> None:
+    began = time.monotonic()
+    for rows in steps:
+        progress.worked(name, rows, time.monotonic() - began)
+        began = time.monotonic()
+    progress.ended(name)

@@ -1,0 +1,119 @@
+"""How far each flow is, read from the Delta logs and the checkpoints: without Spark, without reading a row, and beside a running pipeline.
+
+A checkpoint of Spark holds `offsets/N`, up to where batch N reads, and `commits/N`, written once batch N is done. A Delta source's offset
+is a version and the index of the last file read of it; a negative index means that nothing of that version is read yet.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from orchestration.conf.model import Conf
+from orchestration.storage.checkpoints import Batch, last_batch, read_up_to
+from orchestration.storage.delta import is_table, open_table, version_of
+from orchestration.storage.delta_log import added, commit
+from orchestration.storage.generations import active_generation
+
+LEDGER = "silver.ledger"
+COLUMNS = ("flow", "table", "rows", "last_batch", "last_batch_at", "watermark_at", "lag_seconds", "behind")
+
+
+@dataclass(frozen=True)
+class Arrears:
+    """`behind`: rows of the source that the flow has not read; `lag_seconds`: how long the oldest of them waits, 0 where there are none."""
+
+    lag_seconds: float | None = None
+    behind: int | None = None
+
+
+def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
+    """One row a flow and table, in the order in which data passes them; instants in UTC, None where there is nothing to say yet.
+
+    Bronze has no arrears here: what waits for it are files, not rows.
+    """
+    lines = []
+    for flow, source, tables in flows(conf):
+        if flow == LEDGER:
+            batch, arrears = of_ledger(conf, now)
+        else:
+            checkpoint = active_generation(conf.lake).checkpoint(conf.lake, flow)
+            batch = last_batch(checkpoint)
+            arrears = arrears_of(checkpoint, batch, path_of(conf, source), now) if source else Arrears()
+        lines += [{"flow": flow, "table": table, "rows": rows(path_of(conf, table))} | asdict(batch) | asdict(arrears) for table in tables]
+    return lines
+
+
+def flows(conf: Conf) -> Iterator[tuple[str, str | None, list[str]]]:
+    """Name, source table and tables of each flow; told again as orchestration.flows takes a second to import; a test compares the two."""
+    yield "bronze.events", None, ["bronze.events"]
+    yield "silver.readings", "bronze.events", ["silver.readings"]
+    yield LEDGER, "bronze.events", ["silver.quarantine", "silver.late", "silver.duplicates"]
+    for stream in dict.fromkeys(group.stream for group in conf.groups.values()):
+        names = [group.name for group in conf.groups.values() if group.stream == stream]
+        yield f"gold.{stream}", "silver.readings", [f"gold.{name}_{kind}" for name in names for kind in ("aggregates", "vectors")]
+    yield "gold.amendments", None, [f"gold.{group}_late" for group in conf.groups]
+
+
+def path_of(conf: Conf, table: str) -> Path:
+    """Where a table of the generation that serves is."""
+    return active_generation(conf.lake).table(conf.lake, table)
+
+
+def rows(table: Path) -> int:
+    """Rows of a table as its log counts them; 0 where there is no table."""
+    return open_table(table).count() if is_table(table) else 0
+
+
+def arrears_of(checkpoint: Path, batch: Batch, source: Path, now: datetime) -> Arrears:
+    """What the source holds beyond the last finished batch."""
+    if not is_table(source):
+        return Arrears()
+    table = open_table(source)
+    version, index = read_up_to(checkpoint, batch, str(table.metadata().id))
+    waiting = []
+    for number in range(version, table.version() + 1):
+        counts, committed_at = commit(source, number)
+        unread = sum(counts[index + 1 :] if number == version and index >= 0 else counts)
+        if unread:
+            waiting.append((committed_at, unread))
+    lag = (now - waiting[0][0]).total_seconds() if waiting else 0.0
+    # Of a table that was compacted, commits that a flow has not begun with may be gone from the log.
+    behind = table.count() if batch.last_batch is None else sum(unread for _, unread in waiting)
+    return Arrears(round(max(lag, 0.0), 1), behind)
+
+
+def of_ledger(conf: Conf, now: datetime) -> tuple[Batch, Arrears]:
+    """The newest bronze batch that the ledger has passed, when, and what bronze holds after it."""
+    passed, events = path_of(conf, "ops.ledger"), path_of(conf, "bronze.events")
+    if not is_table(passed):
+        return Batch(), Arrears()
+    table = open_table(passed)
+    newest = max(pa.table(table.get_add_actions(flatten=True)).to_pydict().get("max.bronze_batch", []), default=None)
+    batch = Batch() if newest is None else Batch(newest, _last_written_at(passed, table.version()))
+    return batch, arrears_after(-1 if newest is None else newest, events, now)
+
+
+def _last_written_at(table: Path, version: int) -> datetime:
+    """When the newest commit that brought rows was made; compaction brings none."""
+    newest = next((number for number in range(version, 0, -1) if any(add["dataChange"] for add in added(table, number))), version)
+    return commit(table, newest)[1]
+
+
+def arrears_after(bronze_batch: int, events: Path, now: datetime) -> Arrears:
+    """What bronze holds of later batches; they increase from version to version, so only the newest are looked at."""
+    if not is_table(events):
+        return Arrears()
+    oldest, unread = now, 0
+    for number in range(version_of(events), -1, -1):
+        batches = [json.loads(add["stats"])["maxValues"]["bronze_batch"] for add in added(events, number) if add["dataChange"]]
+        if batches and max(batches) <= bronze_batch:
+            break
+        counts, committed_at = commit(events, number)
+        if sum(counts):
+            oldest, unread = committed_at, unread + sum(counts)
+    return Arrears(round(max((now - oldest).total_seconds(), 0.0), 1), unread)

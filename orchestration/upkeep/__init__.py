@@ -1,1 +1,0 @@
-"""Fewer and larger files, and none that nobody needs."""
