@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
 from orchestration.conf.files import MODELS
 
@@ -21,10 +21,6 @@ WIDTH = 600
 
 class _Generator(GenerateJsonSchema):
     """Pydantic's schemas without what says nothing to people: titles made of names, and null as the default of what may be left out."""
-
-    def generate(self, schema: CoreSchema, mode: JsonSchemaMode = "validation") -> JsonSchemaValue:
-        """With the dialect, which editors want to know."""
-        return {"$schema": self.schema_dialect} | _without_titles(super().generate(schema, mode))
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Of no field."""
@@ -46,18 +42,14 @@ class _Generator(GenerateJsonSchema):
         return node
 
 
-def _without_titles(schema: JsonSchemaValue) -> JsonSchemaValue:
-    for node in (schema, *schema.get("$defs", {}).values()):
-        node.pop("title", None)
-    return schema
-
-
 @functools.cache
 def schema_of(name: str) -> Node:
     """The JSON Schema of one file of conf, by its name without its ending; `suite` is that of every file in `expectations`."""
     title = "expectations/<name>.yml" if name == "suite" else f"{name}.yml"
     schema = TypeAdapter(MODELS[name]).json_schema(schema_generator=_Generator)
-    return {"$schema": schema.pop("$schema"), "title": title, **schema}
+    for node in (schema, *schema.get("$defs", {}).values()):
+        node.pop("title", None)
+    return {"$schema": _Generator.schema_dialect, "title": title, **schema}
 
 
 def resolved(node: Node, root: Node) -> Node:
