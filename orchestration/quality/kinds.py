@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
-from orchestration.conf.mistake import shown, way_out
 from orchestration.quality.imported import great_expectations
 from orchestration.quality.measures.kinds import KINDS
 
@@ -46,9 +46,7 @@ def kind_refused(kind: str) -> str | None:
         return f"which gives no right answer here; {REFUSED[kind]}"
     known = [*KINDS, *accepted()]
     return (
-        None
-        if kind in known
-        else f"which no expectation is called; {way_out(kind, known, 'choose one of the gallery of Great Expectations')}"
+        None if kind in known else f"which no expectation is called; {hint(kind, known, 'choose one of the gallery of Great Expectations')}"
     )
 
 
@@ -68,7 +66,7 @@ def arguments_refused(kind: str, kwargs: Mapping[str, Any]) -> Iterator[tuple[tu
     unknown = sorted(kwargs.keys() - set(known))
     for name in unknown:
         otherwise = NO_CONDITION if name in ("row_condition", "condition_parser") else f"known here: {', '.join(known)}"
-        yield (name,), f"is no argument of {kind}; {otherwise if name in OF_EVERY_KIND else way_out(name, known, otherwise)}"
+        yield (name,), f"is no argument of {kind}; {otherwise if name in OF_EVERY_KIND else hint(name, known, otherwise)}"
     try:
         expectation(**{name: value for name, value in kwargs.items() if name in known})
     except ValueError as error:  # of pydantic, which Great Expectations brings in a version of its own
@@ -80,9 +78,9 @@ def _of_measure(kind: str, kwargs: Mapping[str, Any]) -> Iterator[tuple[tuple[St
     known = KINDS[kind].kwargs
     for name, value in kwargs.items():
         if name not in known:
-            yield (name,), f"is no argument of {kind}; {way_out(name, known, 'known here: ' + (', '.join(known) or 'none'))}"
+            yield (name,), f"is no argument of {kind}; {hint(name, known, 'known here: ' + (', '.join(known) or 'none'))}"
         elif isinstance(value, bool) or not isinstance(value, (int, float) if known[name].type is float else known[name].type):
-            yield (name,), f"is {shown(value)}, which {kind} does not take; write a {WANTED[known[name].type]}"
+            yield (name,), f"is {quoted(value)}, which {kind} does not take; write a {WANTED[known[name].type]}"
     for name, kwarg in known.items():
         if kwarg.is_required and name not in kwargs:
             yield (), f"lacks {name}, which {kind} needs; add it"
@@ -96,6 +94,6 @@ def _told(kind: str, kwargs: Mapping[str, Any], error: Any) -> Iterator[tuple[tu
         if name not in kwargs:
             yield (), f"lacks {name}, which {kind} needs; add it"
         else:
-            yield (name,), f"is {shown(kwargs[name])}, which {kind} does not take ({each['msg']}); correct it"
+            yield (name,), f"is {quoted(kwargs[name])}, which {kind} does not take ({each['msg']}); correct it"
     if about_all and not first:
         yield (), f"cannot be used by {kind}: {about_all['msg']}; correct it"

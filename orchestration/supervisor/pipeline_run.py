@@ -21,7 +21,7 @@ from orchestration.storage.delta import version_of
 from orchestration.storage.guards import refuse_damage, refuse_older_tables
 from orchestration.storage.ops_tables import LEDGER, TICKS
 from orchestration.storage.registry import sync
-from orchestration.storage.retired_sources import claims_folder, former, remember, shapes
+from orchestration.storage.retired_sources import claims_folder, former, payload_formats, remember
 from orchestration.storage.sealing import WITHOUT_SPARK, Sealing
 from orchestration.storage.tables import ensure, ensure_rows
 from orchestration.supervisor import schedules
@@ -67,7 +67,7 @@ class PipelineRun:
             amendments.refuse_older(lake, stream, streams(lake)[stream])
         refuse_older_tables(lake)
         self._sealing = Sealing(lake, names)
-        for folder in (claims_folder(lake.conf.lake, source) for source in shapes(lake.conf)):
+        for folder in (claims_folder(lake.conf.lake, source) for source in payload_formats(lake.conf)):
             folder.mkdir(parents=True, exist_ok=True)
         retry.finish(lake)
 

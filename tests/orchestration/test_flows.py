@@ -13,7 +13,7 @@ from gold.spec import Group
 from orchestration.conf.model import Source
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import KITCHEN, PRESSES, conf, event, land, minutes, multiset, run, run_until, table
 from tests.rows import at
 
@@ -112,7 +112,7 @@ def test_an_idle_group_closes_its_last_windows_once_and_its_ticks_are_in_no_wind
 
 
 def test_several_sources_of_several_shapes_are_one_table(spark: SparkSession, tmp_path: Path) -> None:
-    wide = Shape("csv", Origin(file_name=r"(\w+)\.csv"), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
+    wide = PayloadFormat("csv", Origin(file_name=r"(\w+)\.csv"), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
     sources = conf(tmp_path).sources | {"rooms": Source("rooms", tmp_path / "rooms", wide, "*.csv*", settle_seconds=0)}
     made = conf(tmp_path, sources=sources)
     land(tmp_path, "odd name: ü+%20?.json", [event("oven", "temperature", 1, START)])

@@ -17,7 +17,7 @@ from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation.discrepancies import discrepancies
 from orchestration.conf.model import Conf, Source
 from orchestration.engine.lake import Lake
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import KITCHEN, conf, event, land, minutes, run, table
 from tests.orchestration.test_hostile_files import HOSTILE
 from tests.rows import at
@@ -25,8 +25,10 @@ from tests.rows import at
 COUNT = int(os.environ.get("HOSTILE", "10000"))
 SEED = int(os.environ.get("SEED", "5"))
 FILES = 4  # of each source: some batches, so that some rows are late
-LISTS = Shape("json", Origin(field="gateway"), Time("each.t", "epoch_s"), metric=Origin(field="each.m"), value="each.v", each="readings")
-ROOMS = Shape("csv", Origin(file_name=r"(\w+)-"), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
+LISTS = PayloadFormat(
+    "json", Origin(field="gateway"), Time("each.t", "epoch_s"), metric=Origin(field="each.m"), value="each.v", each="readings"
+)
+ROOMS = PayloadFormat("csv", Origin(file_name=r"(\w+)-"), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
 HEADER = b"T,when,P"
 TIMES = minutes(at("2026-01-05T00:00:00"), 60)
 TEMPLATES = {

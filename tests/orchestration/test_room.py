@@ -49,11 +49,11 @@ def room(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Room:
     recorded = Path(os.environ["ROOM"]) if IS_REAL else short_recordings(folder / "recorded")
     declared = load(walk_through(folder))
     (source,), group = declared.sources.values(), replace(declared.groups["room"], idle_close_seconds=0)
-    shape = replace(source.shape, device=Origin(constant="office"))
+    shape = replace(source.payload_format, device=Origin(constant="office"))
     made = replace(
         declared,
         engine=replace(declared.engine, max_batch_bytes=1),
-        sources={"room": replace(source, path=folder / "landing", settle_seconds=0, shape=shape)},
+        sources={"room": replace(source, path=folder / "landing", settle_seconds=0, payload_format=shape)},
         devices={"office": Device("office", ("room",))},
         groups={"room": group},
     )

@@ -71,7 +71,7 @@ class Day:
         report = verify(lake_snapshot.latest_snapshot(self.made), self.made)
         found = [f"{outcome.table}: {difference.what}" for outcome in report.outcomes for difference in outcome.first]
         books = account.open_tables(Lake(self.made))
-        shapes = {name: source.shape for name, source in self.made.sources.items()}
+        shapes = {name: source.payload_format for name, source in self.made.sources.items()}
         told = offences.discrepancies(books, account.account(books), shapes)
         return found + [f"ledger: {row['wrong']}" for row in told]
 

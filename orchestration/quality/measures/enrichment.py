@@ -50,7 +50,7 @@ def as_declared(context: Context, table: str, *, hours: int) -> Outcome:
     store, view = context.store, context.shown(table)
     store.register("said_metrics", pa.Table.from_pylist([_metric(each) for each in context.lake.conf.metrics.values()], METRICS))
     store.register("said_devices", pa.Table.from_pylist(_devices(context), DEVICES))
-    is_zone_registered = all(source.shape.zone is None for source in context.lake.conf.sources.values())
+    is_zone_registered = all(source.payload_format.zone is None for source in context.lake.conf.sources.values())
     try:
         wrong = context.ask(ENRICHED.format(view=view), hours=hours, is_zone_registered=is_zone_registered)
         (found,) = context.ask(f'select count(*) as n from "{view}"')
