@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestration.conf.document import Step
 from orchestration.conf.mistake import shown, way_out
-from orchestration.quality.imported import great_expectations
+from orchestration.quality.gx import great_expectations
 from orchestration.quality.measures.kinds import KINDS
 
 BY_REGEX = "use expect_column_values_to_match_regex"

@@ -17,7 +17,7 @@ import duckdb
 from expectations.suite import Expectation, Suite
 from orchestration.quality import dialect
 from orchestration.quality.formatting import KEYS, error_of, told
-from orchestration.quality.imported import great_expectations
+from orchestration.quality.gx import great_expectations
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import count_of
 
