@@ -11,7 +11,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from expectations.judge import passing
+from expectations.rule_results import passing
 from expectations.rule import Rule
 from silver.enrich import with_catalogue, with_registry
 from silver.instants import in_four_digits, to_instant
