@@ -6,7 +6,7 @@ from orchestration.engine.lake import Lake
 from orchestration.jobs.ledger import accounted_for, newest_read, passed_by_silver
 from orchestration.jobs.retry import retried
 from orchestration.storage.bindings import start_of
-from orchestration.storage.gate_state import LATE, is_holding, passage
+from orchestration.storage.gate_state import LATE, is_holding, read_gate_state
 from orchestration.storage.offsets import offsets
 from orchestration.storage.tables import max_in_log
 from orchestration.supervisor.status import Batch, last_batch
@@ -45,7 +45,7 @@ def late_rows_known(lake: Lake) -> tuple[int, int]:
     """How far the ledger and retries have come; behind a gate, how far they were when what they wrote had passed it."""
     if not is_holding(lake.conf):
         return accounted_for(lake), retried(lake)
-    marks = passage(lake.conf.lake, LATE, lake.table_path(LATE)).marks
+    marks = read_gate_state(lake.conf.lake, LATE, lake.table_path(LATE)).marks
     return marks.get("accounted_for", -1), marks.get("retried", -1)
 
 

@@ -40,7 +40,7 @@ from orchestration.storage.positions import Reach
 from orchestration.storage.retention import first_version
 from orchestration.storage.snapshots import chosen
 from orchestration.storage.tables import ensure, ensure_rows
-from orchestration.supervisor.quality_gate import Handover
+from orchestration.supervisor.quality_gate import QualityGate
 
 REBUILT = ("silver.rebuilt", "gold.rebuilt")
 POLL_SECONDS = 0.5
@@ -154,7 +154,7 @@ def finish(following: Lake, plan: Plan, progress: Progress) -> None:
 
 
 def _has_passed(following: Lake, stop: threading.Event) -> bool:
-    handover = Handover(following, stop, lambda _: None)
+    handover = QualityGate(following, stop, lambda _: None)
     handover.let_late_through()
     return handover.is_open()
 

@@ -32,7 +32,7 @@ from orchestration.storage.retired_sources import former, remember, shapes
 from orchestration.storage.sealing import WITHOUT_SPARK, Sealing
 from orchestration.storage.tables import ensure, ensure_rows
 from orchestration.supervisor import schedules as schedule
-from orchestration.supervisor.quality_gate import Handover
+from orchestration.supervisor.quality_gate import QualityGate
 
 REST_SECONDS, LONGEST_WAIT_SECONDS = 10.0, 60.0
 
@@ -129,7 +129,7 @@ class Run:
         flows = [each for each in chosen if isinstance(each, Flow)]
         self.flows = {layer: [flow for flow in flows if flow.layer == layer] for layer in ("bronze", "silver", "gold")}
         self._jobs = {each.name: each for each in chosen if isinstance(each, Job)}
-        self.handover = Handover(lake, stop, progress.warned)
+        self.handover = QualityGate(lake, stop, progress.warned)
         self._seen_by_gold: tuple[int, ...] = ()
         self._settled: tuple[int, ...] = ()
         self._rests_until = 0.0

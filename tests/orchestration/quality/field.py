@@ -21,7 +21,7 @@ from orchestration.conf.model import Conf
 from orchestration.connectors.simulator.arrivals import Arrivals, Kind, Messages
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from orchestration.engine.lake import Lake
-from orchestration.quality.judged import declare
+from orchestration.quality.suite_rows import create_empty_table
 from orchestration.verify.gold_windows import vectors, windows
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
@@ -146,7 +146,7 @@ def _write_silver(store: duckdb.DuckDBPyConnection, lake: Lake) -> None:
     sources = {"bronze.events": "select source, position, received_at, ingested_at, bronze_batch, bronze_row from judged"}
     judged = set(store.table("judged").columns)
     for name, ddl in DDL.items():
-        declare(store, name, ddl)
+        create_empty_table(store, name, ddl)
         columns = ", ".join(each for each in store.table(name).columns if each in judged)
         store.execute(f"insert into {name} by name select {columns} from judged where became = '{name}'")
         sources[f"silver.{name}"] = f"from {name}"
@@ -169,7 +169,7 @@ def _write_gold(store: duckdb.DuckDBPyConnection, lake: Lake) -> None:
 
 
 def _write_declared(store: duckdb.DuckDBPyConnection, lake: Lake, name: str, ddl: str, rows: str) -> None:
-    declare(store, "declared", ddl)
+    create_empty_table(store, "declared", ddl)
     store.execute(f"insert into declared by name select *, 0 as revision, 0 as gold_batch from {rows}")
     _write(store, lake.tables[name].path, "from declared")
 

@@ -13,9 +13,9 @@ from orchestration.conf.model import Conf, Engine
 from orchestration.engine.lake import Lake
 from orchestration.quality import check as checking
 from orchestration.quality.check import Scope, check
-from orchestration.quality.judged import declare
 from orchestration.quality.outcome import TableResult
-from orchestration.quality.store import opened
+from orchestration.quality.store import open_store
+from orchestration.quality.suite_rows import create_empty_table
 from orchestration.quality.suites import packaged
 from silver.spec import Policy
 from tests.rows import INGESTED_AT, at
@@ -36,9 +36,9 @@ def lake(tmp_path: Path) -> Lake:
     policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
     groups = {name: Group(name, ("temperature",), 600, name) for name in TABLES}
     lake = Lake(Conf(tmp_path / "conf", "plant", tmp_path / "lake", policy, Engine(), {}, {}, {}, groups, ()))
-    with closing(opened()) as store:
+    with closing(open_store()) as store:
         for name, rows in TABLES.items():
-            declare(store, name, AGGREGATES + (", more INT" if name == "wider" else ""))
+            create_empty_table(store, name, AGGREGATES + (", more INT" if name == "wider" else ""))
             for row in rows:
                 store.execute(f"insert into {name} by name select {', '.join(f'${column} as {column}' for column in row)}", row)
             write_deltalake(lake.tables[f"gold.{name}_aggregates"].path, store.table(name).to_arrow_table())
@@ -64,5 +64,5 @@ def test_what_is_asked_of_many_tables_at_once_is_told_of_each_as_if_it_were_alon
         "gold.wider": {"Every latest value lies between the least and the greatest."},
         "gold.empty": {"Some window of the group has closed."},
     }
-    monkeypatch.setattr(checking, "show_alike", lambda *_: [])
+    monkeypatch.setattr(checking, "create_union_views", lambda *_: [])
     assert judged(lake) == together

@@ -13,7 +13,7 @@ from expectations.suite import suite
 from orchestration.quality.gx import great_expectations
 from orchestration.quality.kinds import REFUSED, accepted, kind_refused
 from orchestration.quality.outcome import Outcome
-from orchestration.quality.store import opened
+from orchestration.quality.store import open_store
 from orchestration.quality.validation import outcomes
 
 ROWS = """
@@ -177,7 +177,7 @@ def answers() -> Iterator[dict[str, list[tuple[Case, Outcome]]]]:
     """All at once, as in one suite: the answer to one must not depend on its neighbours."""
     asked = [(kind, case) for kind, cases in CASES.items() for case in cases]
     entries = [{"type": kind, "kwargs": kwargs, "severity": "info", "description": "."} for kind, (kwargs, _, _) in asked]
-    with closing(opened()) as store:
+    with closing(open_store()) as store:
         store.execute(f"create table rows as {ROWS}")
         found = outcomes(store, "rows", suite("all", {"table": "rows", "expectations": entries}), {})
     of_kind: dict[str, list[tuple[Case, Outcome]]] = {}
@@ -208,7 +208,7 @@ def test_a_kind_that_is_refused_exists_and_is_told_with_the_way_out() -> None:
 def test_what_cannot_be_answered_does_not_spoil_its_neighbours() -> None:
     kwargs = [on("s", regex="["), on("s", regex="^x"), on("s", regex="^y")]
     entries = [{"type": "expect_column_values_to_match_regex", "kwargs": each, "severity": "info", "description": "."} for each in kwargs]
-    with closing(opened()) as store:
+    with closing(open_store()) as store:
         store.execute(f"create table rows as {ROWS}")
         found = outcomes(store, "rows", suite("three", {"table": "rows", "expectations": entries}), {})
     assert [outcome.is_success for outcome in found] == [False, True, False]
@@ -219,7 +219,7 @@ def test_two_stores_with_tables_of_one_name_are_told_apart() -> None:
     has_rows = {"type": "expect_table_row_count_to_equal", "kwargs": {"value": 1}, "severity": "info", "description": "."}
     found = []
     for count in (1, 2):
-        with closing(opened()) as store:
+        with closing(open_store()) as store:
             store.execute(f"create table rows as select 1 as a from range({count})")
             found += outcomes(store, "rows", suite("one", {"table": "rows", "expectations": [has_rows]}), {})
     assert [outcome.observed for outcome in found] == ["1", "2"]

@@ -14,13 +14,13 @@ from expectations.suite import Expectation, Severity
 from gold.spec import Group
 from orchestration.conf.model import Conf, Device, Engine, Quality, Reference
 from orchestration.engine.lake import Lake
-from orchestration.quality.judged import declare
 from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.drift import psi
-from orchestration.quality.measures.kinds import KINDS, is_ours, measured
-from orchestration.quality.measures.naming import Moved, name
+from orchestration.quality.measures.kinds import KINDS, evaluate_measure, is_measure
+from orchestration.quality.measures.naming import Moved, describe_change
 from orchestration.quality.outcome import Outcome
-from orchestration.quality.store import opened
+from orchestration.quality.store import open_store
+from orchestration.quality.suite_rows import create_empty_table
 from orchestration.quality.suites import packaged
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 from silver.spec import Aggregation, Conversion, Metric, Policy
@@ -29,7 +29,7 @@ from tests.rows import at
 METRICS = {"temperature": Metric("temperature", Aggregation.AVERAGE, 600, "degC", conversions={"degF": Conversion(5 / 9, -160 / 9)})}
 GROUPS = {name: Group(name, ("temperature",), 600, name) for name in ("kitchen", "hall")}
 DEVICES = {"oven": Device("oven", ("kitchen",), "z"), "fridge": Device("fridge", ("kitchen",), "z"), "lamp": Device("lamp", ("hall",), "z")}
-SHIPPED = {each.type: each for suite in packaged() for each in suite.expectations if is_ours(each)}
+SHIPPED = {each.type: each for suite in packaged() for each in suite.expectations if is_measure(each)}
 NOW = at("2026-01-15T12:05:00")
 # Ten days, three devices, six rows an hour, a different value in each.
 TEN_DAYS = """
@@ -50,10 +50,10 @@ def conf_of(lake: Path) -> Conf:
 @pytest.fixture
 def context(tmp_path: Path) -> Iterator[Context]:
     """Over tables of ten healthy days."""
-    with closing(opened()) as store:
+    with closing(open_store()) as store:
         tables = {"readings": READINGS, "late": LATE, "quarantine": QUARANTINE, "duplicates": DUPLICATES}
         for table, ddl in tables.items():
-            declare(store, f"silver_{table}", ddl)
+            create_empty_table(store, f"silver_{table}", ddl)
         store.execute(f"insert into silver_readings by name {TEN_DAYS}")
         yield Context(store, Lake(conf_of(tmp_path / "lake")), NOW, lambda table: table.replace(".", "_"), True, None)
 
@@ -61,7 +61,7 @@ def context(tmp_path: Path) -> Iterator[Context]:
 def outcome(context: Context, kind: str, **kwargs: Any) -> Outcome:
     """As the shipped suite asks, but for some kwargs."""
     shipped = SHIPPED[kind]
-    return measured(replace(shipped, kwargs={**shipped.kwargs, **kwargs}), context, "silver.readings", {})
+    return evaluate_measure(replace(shipped, kwargs={**shipped.kwargs, **kwargs}), context, "silver.readings", {})
 
 
 def without(context: Context, condition: str) -> None:
@@ -96,7 +96,7 @@ def test_without_a_row_nothing_fails(context: Context) -> None:
     without(context, "true")
     kinds = [kind for kind in SHIPPED if KINDS[kind].table == "silver.readings"]
     found = [outcome(context, kind) for kind in kinds]
-    found += [measured(SHIPPED["tidemark_share_to_be_usual"], context, f"silver.{table}", {}) for table in ("late", "quarantine")]
+    found += [evaluate_measure(SHIPPED["tidemark_share_to_be_usual"], context, f"silver.{table}", {}) for table in ("late", "quarantine")]
     assert [each.observed for each in found if each.is_success is False] == []
 
 
@@ -254,12 +254,12 @@ def test_psi_is_0_for_the_same_histogram_and_large_for_another() -> None:
     ],
 )
 def test_a_change_is_named_after_the_unit_that_explains_it(moved: Moved, told: str) -> None:
-    assert name("oven", "temperature", {("oven", "temperature"): moved}, METRICS) == told
+    assert describe_change("oven", "temperature", {("oven", "temperature"): moved}, METRICS) == told
 
 
 def test_shipped_measures_give_every_kwarg_that_their_kind_requires_and_no_other() -> None:
     for suite_ in packaged():
-        for each in filter(is_ours, suite_.expectations):
+        for each in filter(is_measure, suite_.expectations):
             declared = KINDS[each.type].kwargs
             assert {name for name, kwarg in declared.items() if kwarg.is_required} <= each.kwargs.keys() <= declared.keys()
             for given, value in each.kwargs.items():
@@ -277,7 +277,7 @@ def test_shipped_measures_give_every_kwarg_that_their_kind_requires_and_no_other
     ],
 )
 def test_a_measure_that_cannot_be_evaluated_has_failed_and_says_why(context: Context, kind: str, kwargs: dict[str, Any], why: str) -> None:
-    found = measured(Expectation(kind, "It holds.", Severity.INFO, kwargs), context, "silver.readings", {})
+    found = evaluate_measure(Expectation(kind, "It holds.", Severity.INFO, kwargs), context, "silver.readings", {})
     assert (found.is_success, found.observed.startswith("could not be evaluated: ")) == (False, True)
     assert why in found.observed
 
@@ -285,6 +285,6 @@ def test_a_measure_that_cannot_be_evaluated_has_failed_and_says_why(context: Con
 def test_a_parameter_stands_for_a_value_of_conf(context: Context) -> None:
     expectation = Expectation("tidemark_groups_to_be_fresh", "", Severity.INFO, {"max_seconds": {"$PARAMETER": "lateness_seconds"}})
     assert (
-        measured(expectation, replace(context, now=NOW + timedelta(days=1)), "silver.readings", {"lateness_seconds": 60}).is_success
+        evaluate_measure(expectation, replace(context, now=NOW + timedelta(days=1)), "silver.readings", {"lateness_seconds": 60}).is_success
         is False
     )

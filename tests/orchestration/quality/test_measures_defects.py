@@ -14,7 +14,7 @@ import pytest
 
 from orchestration.engine.lake import Lake
 from orchestration.quality.check import Scope, check
-from orchestration.quality.measures.kinds import KINDS, is_ours
+from orchestration.quality.measures.kinds import KINDS, is_measure
 from orchestration.quality.outcome import Run
 from orchestration.quality.report import rendered
 from orchestration.quality.suites import packaged
@@ -25,7 +25,7 @@ IS_ALL = os.environ.get("DEFECTS") == "all"
 SEEDS = range(FIRST_SEED, FIRST_SEED + (20 if IS_ALL else 2))
 FIRST_LOOK = 8.1
 """Days after the start: there is a week of reference, and the day after it."""
-SUITES = [suite for suite in packaged() if all(map(is_ours, suite.expectations))]
+SUITES = [suite for suite in packaged() if all(map(is_measure, suite.expectations))]
 
 
 def day(number: float) -> str:

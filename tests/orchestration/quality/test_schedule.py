@@ -13,8 +13,9 @@ from orchestration.conf.model import Conf, Engine, Quality
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
 from orchestration.quality import suites
-from orchestration.storage.lease import sole_writer
-from orchestration.supervisor.schedules import due, last_checked, next_at, run_due
+from orchestration.quality.history import last_checked
+from orchestration.storage import quality_tables
+from orchestration.supervisor.schedules import due, next_at, run_due
 from silver.spec import Policy
 from tests.orchestration.quality.test_quality import HAS_ROWS
 
@@ -66,7 +67,7 @@ def test_a_suite_may_be_left_to_people(tmp_path: Path) -> None:
 
 def test_where_somebody_looks_already_the_next_time_will_do(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, Quality("0 * * * *"))
-    with sole_writer(lake.conf.lake / "quality"):
+    with quality_tables.lock(lake.conf.lake):
         assert checked(lake, NOON) == []
     assert checked(lake, NOON) == ["events", "readings"]
 
