@@ -8,9 +8,7 @@ only keeps account of files: they are read in `write`); `write` is what becomes 
 flows: each time, it does what they left to do since it ran last. Nothing else in the product wires tables to functions.
 """
 
-from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -22,45 +20,14 @@ from gold.windows import COUNTED, of_groups
 from orchestration.engine import reading, writing
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
+from orchestration.flow import Flow, Job
 from orchestration.jobs import amendments, ledger, retry
 from orchestration.storage.bindings import THE_BEGINNING, start_of
+from orchestration.storage.ops_tables import LEDGER_FLOW
 from orchestration.storage.retired_sources import shapes
-from orchestration.storage.tables import Table
 from orchestration.streaming import windows
 from silver.enrich import catalogue
 from silver.readings import Declared, readings
-
-
-@dataclass(frozen=True)
-class Flow:
-    """`write(batch, batch_id)` gets each micro-batch of `rows()`; `tables` are the ones it appends to.
-
-    It returns how many rows it has read where Spark has not read them itself.
-    """
-
-    name: str
-    tables: tuple[Table, ...]
-    rows: Callable[[], DataFrame]
-    write: Callable[[DataFrame, int], int | None]
-
-    @property
-    def layer(self) -> str:
-        """bronze, silver or gold."""
-        return self.name.split(".", 1)[0]
-
-
-@dataclass(frozen=True)
-class Job:
-    """`run()` brings its tables up to date; yields rows that it has dealt with, after each step that a crash cannot undo."""
-
-    name: str
-    tables: tuple[Table, ...]
-    run: Callable[[], Iterable[int]]
-
-    @property
-    def layer(self) -> str:
-        """silver or gold."""
-        return self.name.split(".", 1)[0]
 
 
 def flows(lake: Lake) -> list[Flow | Job]:
@@ -94,7 +61,7 @@ def silver_readings(lake: Lake) -> Flow:
 
 def silver_ledger(lake: Lake) -> Job:
     written = tuple(lake.tables[f"silver.{name}"] for name in ("quarantine", "late", "duplicates"))
-    return Job(ledger.NAME, written, run=lambda: ledger.account_for_all(lake, silver_knowledge))
+    return Job(LEDGER_FLOW, written, run=lambda: ledger.account_for_all(lake, silver_knowledge))
 
 
 def gold(lake: Lake, stream: str) -> Flow:

@@ -21,6 +21,11 @@ MAY_IMPORT = {
     "orchestration": {*ROOMS},
     "conf": set(),
 }
+ORDER = (
+    *("cli", "supervisor", "serving", "flows", "audit", "quality", "jobs", "engine", "flow", "connectors", "storage", "conf"),
+    *("rendering", "crash", "errors"),
+)
+"""Rooms of orchestration, from top to bottom: a room imports only what stands below it."""
 TOP_LEVEL = {
     *("bronze", "silver", "gold", "expectations", "orchestration", "tests", "conf", ".ci"),
     *("README.md", "pipeline.svg", "report.png", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"),
@@ -95,6 +100,46 @@ def test_arrows_point_from_gold_to_silver_to_bronze_and_nothing_imports_orchestr
 def test_from_bronze_other_layers_take_schemas_only() -> None:
     taken = {name for file in MODULES if room_of(file) in {"silver", "gold"} for name in imported(TREES[file]) if name.startswith("bronze")}
     assert taken <= {"bronze.schema"}
+
+
+def imported_modules(file: Path) -> Iterator[str]:
+    """Modules of orchestration that a module imports, anywhere in it; also those imported as a name of their package."""
+    for node in ast.walk(TREES[file]):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "orchestration":
+            for alias in node.names:
+                submodule = ROOT.joinpath(*node.module.split("."), f"{alias.name}.py")
+                yield f"{node.module}.{alias.name}" if submodule.exists() else node.module
+
+
+def rank(module: str) -> int:
+    """Of the room that a module of orchestration is in, counted from the top."""
+    return ORDER.index(module.split(".")[1])
+
+
+def in_orchestration() -> Iterator[tuple[str, Path]]:
+    """Modules in rooms of orchestration, by name; orchestration itself only offers Lake."""
+    for file in MODULES:
+        module = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if module.startswith("orchestration."):
+            yield module, file
+
+
+def test_a_room_of_orchestration_imports_only_rooms_below_it() -> None:
+    wrong = [
+        f"{module} imports {name}"
+        for module, file in in_orchestration()
+        for name in imported_modules(file)
+        if name != "orchestration" and rank(name) < rank(module)
+    ]
+    assert wrong == []
+
+
+def test_only_storage_imports_deltalake() -> None:
+    assert [
+        module
+        for module, file in in_orchestration()
+        if not module.startswith("orchestration.storage") and any(name.split(".")[0] == "deltalake" for name in imported(TREES[file]))
+    ] == []
 
 
 def attributes(file: Path) -> Iterator[tuple[str, int]]:

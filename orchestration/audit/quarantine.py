@@ -1,11 +1,9 @@
 """What is in silver.quarantine now, told for people: without Spark, and beside a running pipeline."""
 
-import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
-
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
 from orchestration.serving.sql.output import values
+from orchestration.storage.delta import ask, is_table, open_table
 
 TABLE = "silver.quarantine"
 COUNTED = ("rule", "source", "rows", "first_ingested_at", "last_ingested_at")
@@ -22,7 +20,7 @@ NEWEST = f"select {', '.join(SHOWN)} from quarantine where {{of}} order by inges
 
 def is_there(lake: Lake) -> bool:
     """Whether the lake has a quarantine, however empty."""
-    return DeltaTable.is_deltatable(str(lake.table_path(TABLE)))
+    return is_table(lake.table_path(TABLE))
 
 
 def counted(lake: Lake) -> Rows:
@@ -43,7 +41,7 @@ def shown(lake: Lake, rule: str | None, source: str | None, limit: int) -> Rows:
 def _ask(lake: Lake, sql: str) -> Rows:
     if not is_there(lake):
         return []
-    found = pa.table(QueryBuilder(SETTINGS).register("quarantine", DeltaTable(lake.table_path(TABLE))).execute(sql))
+    found = ask(sql, {"quarantine": open_table(lake.table_path(TABLE))}, SETTINGS).read_all()
     cells = [values(column) for column in found.columns]
     return [dict(zip(found.column_names, row, strict=True)) for row in zip(*cells, strict=True)]
 

@@ -25,10 +25,10 @@ def command(obj: dict[str, Any], format: str) -> None:
       tidemark generations --format json
     """
     from orchestration.conf.load import load
-    from orchestration.storage.generations import proposed, swaps
+    from orchestration.storage.generations import requested_switch, switches
 
     lake = load(obj["conf"]).lake
-    known = swaps(lake)
+    known = switches(lake)
     rows = [
         {
             "generation": each.generation,
@@ -41,5 +41,5 @@ def command(obj: dict[str, Any], format: str) -> None:
         for each in known
     ]
     show(rows, format, COLUMNS)
-    if waiting := proposed(lake):
+    if waiting := requested_switch(lake):
         click.echo(f"generation {waiting.generation} ({waiting.cause}) serves from the next step of `tidemark run` on", err=True)

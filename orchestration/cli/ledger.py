@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 GOLD = """\b
-Gold's account, of each group and metric at the newest snapshot, counts a reading once in each of its windows:
+The account of gold, of each group and metric at the newest snapshot, counts a reading once in each of its windows:
   readings, late  what silver has for the group: accepted ones, and those of silver.late
   counted         in emitted windows, in their newest revision
   open            in windows that are not emitted yet
   kept_aside      late, in a group that keeps late rows aside
-  waiting         late, in windows that are open yet: they are folded in once these are emitted
-  unaccounted     gold has them nowhere
-  doubled         gold has more than silver
+  waiting         late, in windows that are still open: they are folded in once these are emitted
+  missing         gold has them nowhere
+  duplicated      gold has more than silver
 """
 
 
@@ -40,15 +40,15 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
     events       messages of a source that bronze ingested on a day
     readings, quarantined, late, duplicates
                  what became of the measurements that they hold
-    unaccounted  measurements (or events without any) that are in none of the four tables
-    doubled      measurements that are in more than one of them, or twice in one
-    strays       rows of silver whose event is not in bronze, or comes from another source there
-    altered      bronze batches that hold other counts than ops.ledger says they had
+    missing      measurements (or events without any) that are in none of the four tables
+    duplicated   measurements that are in more than one of them, or twice in one
+    orphaned     rows of silver whose event is not in bronze, or comes from another source there
+    count_mismatch
+                 bronze batches that hold other counts than ops.ledger says they had
     waiting      events that the ledger has not come to yet
 
-    Exit code 1: in either account something is unaccounted, doubled, stray or altered, and the first ten identities or windows are told
-    after the tables; or files of the tables are gone, cut or other than they were
-    written, and then these.
+    Exit code 1: one of the two accounts has something missing, duplicated, orphaned or a count mismatch. The first ten identities or
+    windows follow the tables. Exit code 1 too where files of the tables are gone, cut or changed; then these are listed.
 
     \b
     Example:
@@ -60,14 +60,14 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
     if gold and picture is not None:
         raise click.UsageError("--plot draws the account of events; leave --gold out")
     start = since.date() if since else None
-    batches, wrong = ([], []) if gold else taken(obj["conf"], start)
-    of_gold, wrong_windows = ([], []) if wrong and not batches else taken_of_gold(obj["conf"], start)
+    batches, wrong = ([], []) if gold else account_of(obj["conf"], start)
+    of_gold, wrong_windows = ([], []) if wrong and not batches else gold_account_of(obj["conf"], start)
     if not gold:
         show(by_day(batches), format, COLUMNS)
-        told(wrong, format)
+        show_discrepancies(wrong, format)
     if gold or (of_gold and format == "table"):
         show(of_gold, format, OF_GOLD)
-    told_of_gold(wrong_windows, format)
+    show_gold_discrepancies(wrong_windows, format)
     if picture is not None and (batches or not wrong):
         from orchestration.serving.plots.account import plot
 
@@ -75,40 +75,40 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
     return 1 if wrong or wrong_windows else 0
 
 
-def taken(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
+def account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     """The account by batch, and what is wrong."""
     from rich.console import Console
 
-    from orchestration.audit.reconciliation.account import account, opened
-    from orchestration.audit.reconciliation.discrepancies import damaged, offences, unlike_their_seal
+    from orchestration.audit.reconciliation.account import account, open_tables
+    from orchestration.audit.reconciliation.discrepancies import damaged, discrepancies, seal_violations
     from orchestration.engine.lake import Lake
     from orchestration.storage.damage import damaged_files, damaged_log
     from orchestration.storage.retired_sources import shapes
 
     lake = Lake.open(conf)
     with Console(stderr=True).status("accounting"):
-        if files := unlike_their_seal(lake, damaged_log):
+        if files := seal_violations(lake, damaged_log):
             return [], files
-        books = opened(lake)
-        if files := damaged(books) or unlike_their_seal(lake, partial(damaged_files, since=since)):
+        books = open_tables(lake)
+        if files := damaged(books) or seal_violations(lake, partial(damaged_files, since=since)):
             return [], files
         found = account(books, since)
-        return found.batches, offences(books, found, shapes(lake.conf))
+        return found.batches, discrepancies(books, found, shapes(lake.conf))
 
 
-def taken_of_gold(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
+def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     """The account by group and metric, and the windows that are wrong; neither where no snapshot has gold yet."""
-    from orchestration.audit.reconciliation.gold_account import gold_account, gold_offences, opened_at
+    from orchestration.audit.reconciliation.gold_account import gold_account, gold_discrepancies, open_gold_tables
     from orchestration.engine.lake import Lake
-    from orchestration.storage.snapshots import chosen
+    from orchestration.storage.snapshots import find_snapshot
 
     lake = Lake.open(conf)
-    snapshot = chosen(lake.conf.lake)
-    books = opened_at(lake, snapshot, since) if snapshot else None
-    return ([], []) if books is None else (gold_account(lake, books), gold_offences(books))
+    snapshot = find_snapshot(lake.conf.lake)
+    books = open_gold_tables(lake, snapshot, since) if snapshot else None
+    return ([], []) if books is None else (gold_account(lake, books), gold_discrepancies(books))
 
 
-def told_of_gold(wrong: "Rows", format: str) -> None:
+def show_gold_discrepancies(wrong: "Rows", format: str) -> None:
     """The same for windows."""
     from orchestration.audit.reconciliation.gold_account import WRONG_WINDOW
     from orchestration.rendering import plain, visible
@@ -120,7 +120,7 @@ def told_of_gold(wrong: "Rows", format: str) -> None:
         click.echo(visible(f"gold window {key}: {row['wrong']}"), err=True)
 
 
-def told(wrong: "Rows", format: str) -> None:
+def show_discrepancies(wrong: "Rows", format: str) -> None:
     """Beside the table for people, and to stderr where stdout is for programs."""
     from orchestration.audit.reconciliation.discrepancies import COLUMNS
     from orchestration.rendering import plain, visible

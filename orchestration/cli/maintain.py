@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from orchestration.jobs.maintenance import expired_snapshots
 from orchestration.rendering import format_option, show
 
 
@@ -31,19 +32,19 @@ def command(obj: dict[str, Any], dry_run: bool, format: str) -> int | None:
       tidemark maintain --dry-run
     """
     from orchestration.engine.lake import Lake
-    from orchestration.engine.queries import Gate
+    from orchestration.engine.queries import WriteBarrier
     from orchestration.flows import streams
-    from orchestration.jobs.maintenance import COLUMNS, maintain, needed_care, past
-    from orchestration.jobs.snapshots import take
+    from orchestration.jobs.maintenance import COLUMNS, maintain, maintenance_tasks
+    from orchestration.jobs.snapshots import take_snapshot
     from orchestration.storage.lease import sole_writer
     from orchestration.storage.snapshots import all_snapshots
 
     lake, now = Lake.open(obj["conf"]), datetime.now(UTC)
-    click.echo(f"{len(past(lake, all_snapshots(lake.conf.lake), now))} snapshots have expired", err=True)
+    click.echo(f"{len(expired_snapshots(lake, all_snapshots(lake.conf.lake), now))} snapshots have expired", err=True)
     if dry_run:
-        show([care.as_row() for care in needed_care(lake, now)], format, COLUMNS)
+        show([care.as_row() for care in maintenance_tasks(lake, now)], format, COLUMNS)
         return None
     with sole_writer(lake.conf.lake):
-        show(list(maintain(lake, now, Gate(threading.Event()).hold)), format, COLUMNS)
-        take(lake, [*streams(lake)], now)  # queries then read the large files
+        show(list(maintain(lake, now, WriteBarrier(threading.Event()).hold)), format, COLUMNS)
+        take_snapshot(lake, [*streams(lake)], now)  # queries then read the large files
     return None

@@ -110,10 +110,10 @@ def _run(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) -> "R
     from orchestration.quality.publish import Places, publish, store_run
     from orchestration.quality.suites import suites as of_conf
     from orchestration.storage import quality_tables
-    from orchestration.storage.snapshots import chosen
+    from orchestration.storage.snapshots import find_snapshot
     from orchestration.supervisor.schedules import due
 
-    pins, now = None if asked["snapshot"] is None else chosen(lake.conf.lake, asked["snapshot"]), datetime.now(UTC)
+    pins, now = None if asked["snapshot"] is None else find_snapshot(lake.conf.lake, asked["snapshot"]), datetime.now(UTC)
     with quality_tables.lock(lake.conf.lake):
         suites = of_conf(lake.conf)
         suites = due(lake, suites, now) if asked["scheduled"] else suites

@@ -9,7 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from orchestration.engine.lake import Lake
-    from orchestration.flows import Flow, Job
+    from orchestration.flow import Flow, Job
     from orchestration.storage.lease import Lease
 
 
@@ -37,7 +37,7 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
     conf, stop, is_first = load(obj["conf"]), threading.Event(), True
     with sole_writer(conf.lake) as lease:
         while is_first or not (once or stop.is_set()):
-            generations.swap(conf.lake, datetime.now(UTC))
+            generations.switch(conf.lake, datetime.now(UTC))
             # Another generation may have been built under another conf.
             lake = Lake.open(obj["conf"])
             chosen = _chosen(flows(lake), layers, names)

@@ -75,7 +75,7 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
     from orchestration.jobs.retry import begun
     from orchestration.storage.damage import damaged_files, damaged_log
     from orchestration.storage.lease import is_held
-    from orchestration.storage.snapshots import chosen
+    from orchestration.storage.snapshots import find_snapshot
     from orchestration.verify.check import Report, verify
     from orchestration.verify.cut import latest_cut, pinned_cut
 
@@ -84,7 +84,7 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
             return Report(logs)
         files = _damaged(conf, partial(damaged_files, since=since))
         try:
-            pinned = chosen(conf.lake, snapshot) if snapshot is not None or is_held(conf.lake) or begun(Lake(conf)) else None
+            pinned = find_snapshot(conf.lake, snapshot) if snapshot is not None or is_held(conf.lake) or begun(Lake(conf)) else None
             cut = pinned_cut(conf, pinned) if pinned else latest_cut(conf)
             found = verify(cut, conf, groups or None, since, lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"))
         except Exception:

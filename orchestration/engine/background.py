@@ -5,16 +5,16 @@ import time
 from collections.abc import Callable
 
 from orchestration.engine.progress import Progress
-from orchestration.flows import Job
+from orchestration.flow import Job
 
 
-class Work:
+class BackgroundTask:
     """Something done in a thread. What it raises comes out of `finish`."""
 
-    def __init__(self, name: str, do: Callable[[], object]) -> None:
+    def __init__(self, name: str, run_job: Callable[[], object]) -> None:
         """It starts now."""
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._to_the_end, args=(do,), name=name)
+        self._thread = threading.Thread(target=self._to_the_end, args=(run_job,), name=name)
         self._thread.start()
 
     @property
@@ -28,14 +28,14 @@ class Work:
         if self._error is not None:
             raise self._error
 
-    def _to_the_end(self, do: Callable[[], object]) -> None:
+    def _to_the_end(self, run_job: Callable[[], object]) -> None:
         try:
-            do()
+            run_job()
         except BaseException as error:
             self._error = error
 
 
-def do(job: Job, progress: Progress, stop: threading.Event) -> None:
+def run_job(job: Job, progress: Progress, stop: threading.Event) -> None:
     """A job until it has nothing left to do, or after `stop` until it is between two steps."""
     begin = time.monotonic()
     for rows in job.run():

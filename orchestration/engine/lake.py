@@ -12,20 +12,19 @@ from orchestration.conf.model import Conf
 from orchestration.engine.jars import fetched
 from orchestration.engine.java import require_java
 from orchestration.engine.session import INTERPRETED, spark_session
-from orchestration.storage.generations import Generation, serving
-from orchestration.storage.marts import cut_for
-from orchestration.storage.tables import Table, tables
+from orchestration.storage.generations import Generation
+from orchestration.storage.lake_store import LakeStore
+from orchestration.storage.marts import snapshot_for
 from orchestration.storage.views import View, views
 
 
-class Lake:
+class Lake(LakeStore):
     """From Python: `Lake.open("conf").sql("select ...")`. Opening starts nothing; the session starts when first used."""
 
     def __init__(self, conf: Conf, spark: SparkSession | None = None, generation: Generation | None = None) -> None:
         """`spark`: use this session instead of an own one. `generation`: work on this one, instead of the one that serves now."""
-        self.conf = conf
+        super().__init__(conf, generation)
         self._spark = spark
-        self.generation = generation or serving(conf.lake)
 
     @classmethod
     def open(cls, folder: str | Path = "conf") -> "Lake":
@@ -52,23 +51,6 @@ class Lake:
             session.conf.set(key, value)
         return Lake(self.conf, session, self.generation)
 
-    @cached_property
-    def tables(self) -> dict[str, Table]:
-        """Every table that flows write, by its SQL name."""
-        return tables(self.conf, self.generation)
-
-    def app_id(self, flow: str, table: str) -> str:
-        """Who appends what, for Delta."""
-        return f"{self.conf.pipeline}/{flow}/{table}/{self.generation.holder(flow)}"
-
-    def table_path(self, name: str) -> Path:
-        """Where a table is, whether it exists or not."""
-        return self.generation.table(self.conf.lake, name)
-
-    def checkpoint(self, flow: str) -> Path:
-        """Where a flow keeps what it has read."""
-        return self.generation.checkpoint(self.conf.lake, flow)
-
     def read(self, name: str) -> DataFrame:
         """The latest version of a table."""
         return self.spark.read.format("delta").load(str(self.table_path(name)))
@@ -79,7 +61,7 @@ class Lake:
         Tables that no snapshot pins (ops, quality, the registry) are read in their latest version, and so is everything in a lake
         without snapshots.
         """
-        self.show(view for view in views(self.conf, cut_for(self.conf.lake, query, snapshot, at)).values() if view.is_meant(query))
+        self.show(view for view in views(self.conf, snapshot_for(self.conf.lake, query, snapshot, at)).values() if view.is_meant(query))
         return self.spark.sql(query)
 
     def show(self, views: Iterable[View]) -> None:

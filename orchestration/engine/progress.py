@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
-from orchestration.connectors.sources.intake import Look
+from orchestration.connectors.sources.intake import ScanResult
 
 
 class Progress:
@@ -77,11 +77,11 @@ class Progress:
         """The flow has nothing more to do."""
         self._bars.update(self._tasks[flow], total=1, completed=1)
 
-    def looked(self, look: Look) -> None:
+    def scanned(self, scan: ScanResult) -> None:
         """Say once of every file that cannot be read that it is left where it is."""
-        for file in look.refused.keys() - self._refused:
+        for file in scan.refused.keys() - self._refused:
             self._refused.add(file)
-            self._say("file left out", file=str(file), reason=f"{look.refused[file]}; it is read once it has been replaced")
+            self._say("file left out", file=str(file), reason=f"{scan.refused[file]}; it is read once it has been replaced")
 
     def left_out(self, files: Sequence[Path]) -> None:
         """Files that are still being written."""

@@ -14,8 +14,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.flows import Flow
-from orchestration.storage.bindings import newest_batch, shuffle_partitions
+from orchestration.flow import Flow
+from orchestration.storage.bindings import shuffle_partitions
+from orchestration.storage.checkpoints import newest_batch
 
 POLL_SECONDS = 0.2
 AVAILABLE_NOW = {"availableNow": True}
@@ -31,7 +32,7 @@ class StoppedError(Exception):
     """Raised inside a micro-batch before it has done anything, because the run is to end."""
 
 
-class Gate:
+class WriteBarrier:
     """What a micro-batch passes before it writes. `stop`: no batch begins any more."""
 
     def __init__(self, stop: threading.Event) -> None:
@@ -96,12 +97,12 @@ def every(seconds: float) -> dict[str, str]:
     return {"processingTime": f"{seconds} seconds"}
 
 
-def started(lake: Lake, flows: Sequence[Flow], trigger: Mapping[str, Any], gate: Gate) -> dict[Flow, StreamingQuery]:
+def start_queries(lake: Lake, flows: Sequence[Flow], trigger: Mapping[str, Any], barrier: WriteBarrier) -> dict[Flow, StreamingQuery]:
     """A query for each flow."""
-    return {flow: prepared(lake, flow, trigger, gate).start() for flow in flows}
+    return {flow: prepare_query(lake, flow, trigger, barrier).start() for flow in flows}
 
 
-def prepared(lake: Lake, flow: Flow, trigger: Mapping[str, Any], gate: Gate) -> DataStreamWriter:
+def prepare_query(lake: Lake, flow: Flow, trigger: Mapping[str, Any], barrier: WriteBarrier) -> DataStreamWriter:
     """A query that is analyzed and only has to be started, before another one is prepared: settings are those of the session."""
     settings: dict[str, Any] = {f"stateStore.{key}": value for key, value in SNAPSHOTS.items()} if trigger == AVAILABLE_NOW else {}
     # A batch without data only moves the watermark: gold needs it to close windows, silver would only clear state earlier.
@@ -112,26 +113,26 @@ def prepared(lake: Lake, flow: Flow, trigger: Mapping[str, Any], gate: Gate) -> 
     for key, value in settings.items():
         lake.spark.conf.set(f"spark.sql.streaming.{key}", value)
     lake.spark.conf.set("spark.sql.shuffle.partitions", shuffle_partitions(lake, flow.name))
-    writer = flow.rows().writeStream.queryName(flow.name).foreachBatch(gate.guarded(flow, lake.checkpoint(flow.name) / "offsets"))
+    writer = flow.rows().writeStream.queryName(flow.name).foreachBatch(barrier.guarded(flow, lake.checkpoint(flow.name) / "offsets"))
     return writer.option("checkpointLocation", str(lake.checkpoint(flow.name))).trigger(**trigger)
 
 
-def run_out(queries: Queries, progress: Progress, gate: Gate) -> None:
+def run_to_end(queries: Queries, progress: Progress, barrier: WriteBarrier) -> None:
     """Until all have read what there was to read."""
     while any(query.isActive for query in queries.values()):
         time.sleep(POLL_SECONDS)
-        report(queries, progress, gate)
-    finish(queries, progress, gate)
+        report_batches(queries, progress, barrier)
+    stop_queries(queries, progress, barrier)
 
 
-def report(queries: Queries, progress: Progress, gate: Gate) -> None:
+def report_batches(queries: Queries, progress: Progress, barrier: WriteBarrier) -> None:
     """Tell of batches that have ended; raise what ended a query."""
     for flow, query in queries.items():
-        progress.update(flow.name, query, gate.counted)
-        _raise_if_broken(flow, query, gate)
+        progress.update(flow.name, query, barrier.counted)
+        _raise_if_broken(flow, query, barrier)
 
 
-def finish(queries: Queries, progress: Progress, gate: Gate) -> None:
+def stop_queries(queries: Queries, progress: Progress, barrier: WriteBarrier) -> None:
     """Wait for the current batches, stop what is between two, and pass on what went wrong."""
     while any(query.isActive for query in queries.values()):
         for query in queries.values():
@@ -140,11 +141,11 @@ def finish(queries: Queries, progress: Progress, gate: Gate) -> None:
         time.sleep(POLL_SECONDS)
     for flow in queries:
         progress.ended(flow.name)
-    report(queries, progress, gate)
+    report_batches(queries, progress, barrier)
 
 
-def _raise_if_broken(flow: Flow, query: StreamingQuery, gate: Gate) -> None:
+def _raise_if_broken(flow: Flow, query: StreamingQuery, barrier: WriteBarrier) -> None:
     """What went wrong in Python, where it did: Spark tells of that by a trace without the error."""
     broken: StreamingQueryException | None = query.exception()
-    if broken is not None and not (gate.stop.is_set() and StoppedError.__name__ in str(broken)):
-        raise gate.errors.get(flow.name, broken) from broken
+    if broken is not None and not (barrier.stop.is_set() and StoppedError.__name__ in str(broken)):
+        raise barrier.errors.get(flow.name, broken) from broken

@@ -8,14 +8,13 @@ from pyspark.sql import functions as F
 
 from gold.spec import Group
 from gold.windows import ticks
-from orchestration.connectors.sources.intake import claims_folder
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
+from orchestration.storage.checkpoints import last_batch
+from orchestration.storage.ops_tables import TICKS
 from orchestration.storage.retention import is_whole
-from orchestration.storage.retired_sources import shapes
-from orchestration.supervisor.status import last_batch
+from orchestration.storage.retired_sources import claims_folder, shapes
 
-TICKS = "ops.ticks"
 NO_LIMIT = 2**31 - 1
 
 

@@ -6,7 +6,6 @@ Delta itself refuses the second one. Without it, a crash between two tables doub
 
 from collections.abc import Sequence
 
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -14,12 +13,12 @@ from gold.revisions import latest
 from gold.spec import Group
 from orchestration import crash
 from orchestration.connectors.sources import file_reader as landed
-from orchestration.connectors.sources.intake import INTAKE
 from orchestration.engine.lake import Lake
-from orchestration.storage.bindings import THE_BEGINNING, first_bronze_batch, newest_batch, start_of
-from orchestration.storage.offsets import files, offsets
+from orchestration.storage.bindings import THE_BEGINNING, first_bronze_batch, start_of
+from orchestration.storage.checkpoints import files, newest_batch, offsets
+from orchestration.storage.delta import written_by
 from orchestration.storage.positions import watermark_ms
-from orchestration.storage.retired_sources import shapes
+from orchestration.storage.retired_sources import INTAKE, shapes
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import Table, append, append_rows, max_in_log
 from orchestration.streaming.amount import is_little_read
@@ -66,8 +65,7 @@ def is_half_done(lake: Lake, stream: str) -> bool:
     if begun <= finished:  # nearly always, and then no table is looked at
         return False
     written = [table for group in lake.conf.groups.values() if group.stream == stream for table in gold_tables(lake, group)[:2]]
-    batches = (DeltaTable(table.path).transaction_version(lake.app_id(flow, table.name)) for table in written)
-    return any(batch is not None and batch > finished for batch in batches)
+    return any(written_by(table.path, lake.app_id(flow, table.name)) > finished for table in written)
 
 
 def read_latest(lake: Lake, table: Table, key: Sequence[str]) -> DataFrame:

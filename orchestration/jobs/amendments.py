@@ -25,14 +25,15 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.writing import gold_tables, is_half_done, read_latest
 from orchestration.errors import TidemarkError
 from orchestration.jobs import amended_few
-from orchestration.storage.atomic_json import read_durably, write_durably
-from orchestration.storage.bindings import newest_batch, way_out
-from orchestration.storage.positions import Reach, closed_until_ms, reach, read_by
+from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.bindings import repair_hint
+from orchestration.storage.checkpoints import newest_batch
+from orchestration.storage.positions import GoldPosition, closed_until_ms, gold_position, read_by
 from orchestration.storage.tables import FEW, Table, append, append_rows, in_log, max_in_log
 
 NAME = "gold.amendments"
 FILE = "amendments.json"
-NOWHERE = Reach(-1, 0, -1, -1)
+NOWHERE = GoldPosition(-1, 0, -1, -1)
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ class Round:
     """From where one ended to where it reaches; `number` counts rounds of the stream."""
 
     number: int
-    after: Reach
-    up_to: Reach
+    after: GoldPosition
+    up_to: GoldPosition
 
 
 def amend_all(lake: Lake, streams: dict[str, list[Group]]) -> Iterator[int]:
@@ -58,7 +59,7 @@ def amend_all(lake: Lake, streams: dict[str, list[Group]]) -> Iterator[int]:
             _write(lake, stream, found.number, found.up_to, None)
 
 
-def begin_at(lake: Lake, stream: str, reached: Reach) -> None:
+def begin_at(lake: Lake, stream: str, reached: GoldPosition) -> None:
     """As if a round had ended there."""
     _write(lake, stream, 0, reached, None)
 
@@ -75,11 +76,11 @@ def refuse_older(lake: Lake, stream: str, groups: Sequence[Group]) -> None:
         if written is not None and written > known:
             raise TidemarkError(
                 f"the checkpoint of gold.{stream} at {lake.checkpoint(f'gold.{stream}')} is older than {table.name}, which holds"
-                f" {word} {written} of amendments: the checkpoint knows {known}.\n  {way_out(lake, f'gold.{stream}')}"
+                f" {word} {written} of amendments: the checkpoint knows {known}.\n  {repair_hint(lake, f'gold.{stream}')}"
             )
 
 
-def is_amended(lake: Lake, stream: str, reached: Reach) -> bool:
+def is_amended(lake: Lake, stream: str, reached: GoldPosition) -> bool:
     """Whether a round has ended there."""
     _, after, up_to = _read(lake, stream)
     return up_to is None and after == reached
@@ -92,7 +93,7 @@ def _begun(lake: Lake, stream: str) -> Round | None:
 
 def _begin(lake: Lake, stream: str) -> Round | None:
     number, after, _ = _read(lake, stream)
-    up_to = reach(lake, stream)
+    up_to = gold_position(lake, stream)
     if up_to is None or up_to == after:
         return None
     _write(lake, stream, number + 1, after, up_to)
@@ -170,7 +171,7 @@ def _affected(lake: Lake, groups: Sequence[Group], this: Round) -> DataFrame:
     return reduce(DataFrame.unionByName, found).distinct()
 
 
-def _late(lake: Lake, reached: Reach) -> DataFrame:
+def _late(lake: Lake, reached: GoldPosition) -> DataFrame:
     is_known = F.col("retry").isNull() | (F.col("retry") <= reached.retried)
     return lake.read("silver.late").where((F.col("bronze_batch") <= reached.accounted_for) & is_known)
 
@@ -224,14 +225,14 @@ def _instant(milliseconds: int) -> Column:
     return F.timestamp_millis(F.lit(milliseconds))
 
 
-def _read(lake: Lake, stream: str) -> tuple[int, Reach, Reach | None]:
+def _read(lake: Lake, stream: str) -> tuple[int, GoldPosition, GoldPosition | None]:
     file = lake.checkpoint(f"gold.{stream}") / FILE
     if not file.exists():
         return 0, NOWHERE, None
-    state = read_durably(file, way_out(lake, f"gold.{stream}"))
-    return state["number"], Reach(**state["after"]), Reach(**state["up_to"]) if state["up_to"] else None
+    state = read_atomic(file, repair_hint(lake, f"gold.{stream}"))
+    return state["number"], GoldPosition(**state["after"]), GoldPosition(**state["up_to"]) if state["up_to"] else None
 
 
-def _write(lake: Lake, stream: str, number: int, after: Reach, up_to: Reach | None) -> None:
+def _write(lake: Lake, stream: str, number: int, after: GoldPosition, up_to: GoldPosition | None) -> None:
     state = {"number": number, "after": asdict(after), "up_to": asdict(up_to) if up_to else None}
-    write_durably(lake.checkpoint(f"gold.{stream}") / FILE, state)
+    write_atomic(lake.checkpoint(f"gold.{stream}") / FILE, state)

@@ -9,17 +9,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import functions as F
 
 from gold.spec import Group
 from gold.windows import of_groups
 from orchestration.engine.lake import Lake
-from orchestration.engine.reading import TICKS
-from orchestration.storage.commits import committing
-
-SCHEMA = pa.schema([("stream", pa.string()), ("event_time", pa.timestamp("us", "UTC")), ("ticked_at", pa.timestamp("us", "UTC"))])
-"""Grain: one tick of one stream. `event_time` is the instant up to which the stream is told that time has passed, plus its lateness."""
+from orchestration.storage.delta import append, rows_of
+from orchestration.storage.ops_tables import TICKS, TICKS_SCHEMA
 
 
 def patience_seconds(groups: Sequence[Group]) -> float:
@@ -47,9 +43,8 @@ def tick_if_idle(lake: Lake, stream: str, groups: Sequence[Group], now: datetime
 
 
 def _tick(path: Path, stream: str, event_time: datetime, now: datetime) -> bool:
-    if DeltaTable(path).to_pyarrow_table(filters=[("stream", "=", stream), ("event_time", ">=", event_time)]).num_rows:
+    if rows_of(path, filters=[("stream", "=", stream), ("event_time", ">=", event_time)]):
         return False
     row = {"stream": stream, "event_time": event_time, "ticked_at": now}
-    with committing(path) as ticks:
-        write_deltalake(ticks, pa.Table.from_pylist([row], SCHEMA), mode="append")
+    append(path, pa.Table.from_pylist([row], TICKS_SCHEMA))
     return True

@@ -19,16 +19,11 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.jobs import turned_away_few
 from orchestration.jobs.ranges import Counts, Knowledge, Range, pieces, range_after
-from orchestration.storage.tables import FEW, append, append_rows, max_in_log
-from orchestration.supervisor.status import Batch, last_batch, read_up_to
+from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA, MEASUREMENTS
+from orchestration.storage.positions import accounted_for, passed_by_silver
+from orchestration.storage.tables import FEW, append, append_rows
 from silver import ledger as layer
 from silver.readings import KEYS
-
-NAME = "silver.ledger"
-TABLE = "ops.ledger"
-MEASUREMENTS = ("readings", "quarantined", "late", "duplicates")
-SCHEMA = pa.schema([("bronze_batch", pa.int64()), ("source", pa.string()), *((name, pa.int64()) for name in ("events", *MEASUREMENTS))])
-"""Grain: one bronze batch of one source, and what a retry changed of it; sums hold. `events` counts messages, the others measurements."""
 
 
 def account_for_all(lake: Lake, knowledge: Callable[[Lake], Knowledge]) -> Iterator[int]:
@@ -36,25 +31,6 @@ def account_for_all(lake: Lake, knowledge: Callable[[Lake], Knowledge]) -> Itera
     passed = passed_by_silver(lake)
     while (batches := (begun := _begun(lake)) or _begin(lake, passed)) is not None:
         yield _account_for(lake, knowledge, batches, is_begun=begun is not None)
-
-
-def passed_by_silver(lake: Lake) -> int | None:
-    """The newest bronze batch whose readings are all written; None before the first."""
-    done = last_batch(lake.checkpoint("silver.readings"))
-    return None if done.last_batch is None else newest_read(lake, "silver.readings", done, "bronze.events")
-
-
-def newest_read(lake: Lake, flow: str, batch: Batch, source: str) -> int | None:
-    """The newest bronze batch in what a micro-batch of the flow, and those before it, have read of a table; None for none."""
-    table = lake.tables[source]
-    version, index = read_up_to(lake.checkpoint(flow), batch, str(DeltaTable(table.path).metadata().id))
-    newest: int | None = max_in_log(table, "bronze_batch", version if index >= 0 else version - 1)
-    return newest
-
-
-def accounted_for(lake: Lake) -> int:
-    """The newest bronze batch that the ledger has passed; -1 before the first."""
-    return _appended(lake, TABLE)
 
 
 def counted(kinds: Mapping[str, DataFrame]) -> Counts:
@@ -69,7 +45,7 @@ def count_rows(counts: Counts) -> pa.Table:
     batches = sorted({(batch, source) for _, batch, source in counts})
     kinds = ("events", *MEASUREMENTS)
     rows = [{"bronze_batch": batch, "source": source} | {kind: counts[kind, batch, source] for kind in kinds} for batch, source in batches]
-    return pa.Table.from_pylist(rows, SCHEMA)
+    return pa.Table.from_pylist(rows, LEDGER_SCHEMA)
 
 
 def _begun(lake: Lake) -> Range | None:
@@ -103,7 +79,7 @@ def _account_for(lake: Lake, knowledge: Callable[[Lake], Knowledge], batches: Ra
             here = lake.interpreted() if events.num_rows <= FEW else lake
             placed = _placed(here, knowledge(here), batches, keys, is_begun=is_begun)
         counts += placed
-    append_rows(lake.table_path(TABLE), count_rows(counts), lake.app_id(NAME, TABLE), batches.up_to)
+    append_rows(lake.table_path(LEDGER), count_rows(counts), lake.app_id(LEDGER_FLOW, LEDGER), batches.up_to)
     return _total(counts, "events")
 
 
@@ -159,16 +135,16 @@ def _total(counts: Counts, kind: str) -> int:
 
 def _append(lake: Lake, batches: Range, name: str, rows: DataFrame) -> None:
     """By Spark, however few: payloads and names may be long."""
-    append(rows.coalesce(1), lake.tables[name], lake.app_id(NAME, name), batches.up_to)
+    append(rows.coalesce(1), lake.tables[name], lake.app_id(LEDGER_FLOW, name), batches.up_to)
     crash.point(crash.Point.LEDGER_TABLE_WRITTEN)
 
 
 def _append_few(lake: Lake, batches: Range, name: str, rows: pa.Table) -> None:
-    append_rows(lake.table_path(name), rows, lake.app_id(NAME, name), batches.up_to)
+    append_rows(lake.table_path(name), rows, lake.app_id(LEDGER_FLOW, name), batches.up_to)
     crash.point(crash.Point.LEDGER_TABLE_WRITTEN)
 
 
 def _appended(lake: Lake, name: str) -> int:
     """The last batch of the newest range that reached a table; -1 for none."""
-    batch = DeltaTable(lake.table_path(name)).transaction_version(lake.app_id(NAME, name))
+    batch = DeltaTable(lake.table_path(name)).transaction_version(lake.app_id(LEDGER_FLOW, name))
     return -1 if batch is None else batch

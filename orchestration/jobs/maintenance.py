@@ -14,20 +14,27 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from bronze.schema import EVENTS_PARTITION
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.engine.reading import TICKS
-from orchestration.jobs import ledger
 from orchestration.storage import generations, snapshots
-from orchestration.storage.commits import committing
+from orchestration.storage.delta import append, ask, compact, delete, is_table, open_table, rows_of
 from orchestration.storage.marts import needed_snapshots
-from orchestration.storage.retention import SILVER, Needs, Position, first_version, positions, removable_files, removable_log, remove
+from orchestration.storage.ops_tables import LEDGER, TICKS
+from orchestration.storage.retention import (
+    SILVER,
+    Position,
+    RetentionNeeds,
+    first_version,
+    positions,
+    removable_files,
+    removable_log,
+    remove,
+)
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, expired
-from orchestration.storage.tables import ensure_rows, in_log
+from orchestration.storage.tables import in_log
 
 TABLE = "ops.maintenance"
 SCHEMA = pa.schema(
@@ -41,7 +48,7 @@ ones; `removed`: files that were removed from the disk, and `freed_bytes` theirs
 COLUMNS = ("table", "files", "compacted", "removed", "freed_bytes", "log_entries")
 FULL_BYTES = 100 * 1024 * 1024
 """A file of this size is left as it is."""
-OF_NO_FLOW = (TICKS, ledger.TABLE, snapshots.TABLE, generations.TABLE, TABLE)
+OF_NO_FLOW = (TICKS, LEDGER, snapshots.TABLE, generations.TABLE, TABLE)
 
 NOT_LATE = """
   select min(bronze_batch) as first from readings where event_time >= (select max(event_time) from readings) - interval '{} seconds'
@@ -52,7 +59,7 @@ Hold = Callable[[str], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True)
-class Care:
+class MaintenanceTask:
     """What there is to do for a table. `small`: files that compaction makes fewer, by the partition that they are in."""
 
     name: str
@@ -68,42 +75,41 @@ class Care:
         return dict(zip(COLUMNS, (self.name, *counts), strict=True))
 
 
-def needed_care(lake: Lake, now: datetime) -> Iterator[Care]:
+def maintenance_tasks(lake: Lake, now: datetime) -> Iterator[MaintenanceTask]:
     """Table by table; each is looked at when it is asked for."""
-    return _needed_care(lake, all_snapshots(lake.conf.lake), now)
+    return _maintenance_tasks(lake, all_snapshots(lake.conf.lake), now)
 
 
-def _needed_care(lake: Lake, known: Sequence[Snapshot], now: datetime) -> Iterator[Care]:
+def _maintenance_tasks(lake: Lake, known: Sequence[Snapshot], now: datetime) -> Iterator[MaintenanceTask]:
     for name in (*lake.tables, *OF_NO_FLOW):
         path = lake.table_path(name)
-        if DeltaTable.is_deltatable(str(path)):
+        if is_table(path):
             needs = _needs(lake, name, known, now)
-            log = in_log(DeltaTable(path), "path", "size_bytes", f"partition.{EVENTS_PARTITION}").to_pydict()
-            yield Care(name, path, len(log["path"]), _small(log), removable_files(path, needs, now), removable_log(path, needs))
+            log = in_log(open_table(path), "path", "size_bytes", f"partition.{EVENTS_PARTITION}").to_pydict()
+            yield MaintenanceTask(name, path, len(log["path"]), _small(log), removable_files(path, needs, now), removable_log(path, needs))
 
 
 def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
     """Yields what was done for each table (COLUMNS); a caller may stop between two. Meanwhile only what `hold` can hold may be written."""
     done, known = [], all_snapshots(lake.conf.lake)
-    for care in _needed_care(lake, known, now):
+    for care in _maintenance_tasks(lake, known, now):
         row = care.as_row()
         for partition in care.small:
             with hold(care.name):
-                _compact(care.path, partition)
+                compact(care.path, FULL_BYTES, (EVENTS_PARTITION, partition) if partition else None)
             crash.point(crash.Point.COMPACTED)
         for file in (*care.removable, *care.log):
             remove(file)
             crash.point(crash.Point.FILE_REMOVED)
         done.append({"at": now} | row)
         yield row
-    if gone := past(lake, known, now):
+    if gone := expired_snapshots(lake, known, now):
         ids = ", ".join(str(each.snapshot_id) for each in gone)
-        DeltaTable(lake.table_path(snapshots.TABLE)).delete(f"snapshot_id in ({ids})")
-    ensure_rows(lake.table_path(TABLE), SCHEMA)
-    write_deltalake(lake.table_path(TABLE), pa.Table.from_pylist(done, SCHEMA), mode="append")
+        delete(lake.table_path(snapshots.TABLE), f"snapshot_id in ({ids})")
+    append(lake.table_path(TABLE), pa.Table.from_pylist(done, SCHEMA))
 
 
-def past(lake: Lake, known: Sequence[Snapshot], now: datetime) -> list[Snapshot]:
+def expired_snapshots(lake: Lake, known: Sequence[Snapshot], now: datetime) -> list[Snapshot]:
     """Of the known ones those that have expired, by the conf; what marts were built of stays."""
     return expired(known, _retain(lake), now, needed_snapshots(lake.conf.lake))
 
@@ -113,9 +119,9 @@ def next_at(lake: Lake, now: datetime) -> datetime | None:
     every = timedelta(seconds=lake.conf.maintenance.every_seconds)
     if not every:
         return None
-    path = lake.table_path(TABLE)
-    rows = pa.table(DeltaTable(path).to_pyarrow_table(columns=["at"])).to_pylist() if DeltaTable.is_deltatable(str(path)) else []
-    begun = [row["at"] for row in rows] or [each.at for each in all_snapshots(lake.conf.lake)[:1]]
+    begun = [row["at"] for row in rows_of(lake.table_path(TABLE), columns=["at"])] or [
+        each.at for each in all_snapshots(lake.conf.lake)[:1]
+    ]
     return max(begun, default=now) + every
 
 
@@ -123,28 +129,28 @@ def _retain(lake: Lake) -> timedelta:
     return timedelta(seconds=lake.conf.maintenance.retain_seconds)
 
 
-def _needs(lake: Lake, name: str, known: Sequence[Snapshot], now: datetime) -> Needs:
+def _needs(lake: Lake, name: str, known: Sequence[Snapshot], now: datetime) -> RetentionNeeds:
     """Snapshots of other generations pin tables of theirs; bronze is one of them all."""
     path, root = lake.table_path(name), lake.conf.lake
-    places = {swap.generation: swap.table(root, name) for swap in generations.swaps(root)}
+    places = {swap.generation: swap.table(root, name) for swap in generations.switches(root)}
     pinned = {each.versions[name] for each in known if name in each.versions and places.get(each.generation, path) == path}
-    readers = positions(root, DeltaTable(path))
+    readers = positions(root, open_table(path))
     if name == "bronze.events" and not (lake.checkpoint(SILVER) / "offsets" / "0").exists():
         readers.append(Position(0))  # silver will read bronze from its first version on
     if name == "bronze.events":
         readers += _of_a_replay(lake)
     pinned |= {reader.version for reader in readers if reader.is_state}
     unread = [reader.version + reader.is_state for reader in readers]
-    return Needs(sorted(pinned), min(unread, default=None), now - _retain(lake))
+    return RetentionNeeds(sorted(pinned), min(unread, default=None), now - _retain(lake))
 
 
 def _of_a_replay(lake: Lake) -> list[Position]:
     """A replay reads bronze, commit by commit, from the first event that is not behind the watermark, weeks old if nothing came."""
     path = lake.table_path(SILVER)
-    if not DeltaTable.is_deltatable(str(path)):
+    if not is_table(path):
         return []
-    query = QueryBuilder().register("readings", DeltaTable(path))
-    first = pa.table(query.execute(NOT_LATE.format(lake.conf.policy.lateness_seconds)))["first"][0].as_py()
+    answer = ask(NOT_LATE.format(lake.conf.policy.lateness_seconds), {"readings": open_table(path)}).read_all()
+    first = answer["first"][0].as_py()
     bronze = lake.table_path("bronze.events")
     return [] if first is None else [Position(first_version(bronze, lambda greatest: greatest["bronze_batch"] >= first))]
 
@@ -153,14 +159,6 @@ def _small(log: Mapping[str, list[Any]]) -> dict[str | None, int]:
     days = log.get(f"partition.{EVENTS_PARTITION}", [None] * len(log["path"]))
     found = Counter(day and str(day) for day, size in zip(days, log["size_bytes"], strict=True) if size < FULL_BYTES)
     return {partition: count for partition, count in found.items() if count > 1}
-
-
-def _compact(path: Path, partition: str | None) -> None:
-    filters = [(EVENTS_PARTITION, "=", partition)] if partition else None
-    with committing(path) as table:
-        found = table.optimize.compact(partition_filters=filters, target_size=FULL_BYTES, max_concurrent_tasks=1)
-        if found["numFilesRemoved"]:
-            table.create_checkpoint()  # a reader then needs none of the entries that added the small files
 
 
 def _bytes(file: Path) -> int:

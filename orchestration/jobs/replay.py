@@ -19,10 +19,10 @@ from gold.spec import Group, Late
 from gold.vectors import vectors
 from gold.windows import of_groups
 from orchestration.engine.lake import Lake
-from orchestration.engine.reading import TICKS
 from orchestration.engine.writing import gold_tables
-from orchestration.jobs import ledger
 from orchestration.jobs.ranges import Knowledge, Range, range_after
+from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
+from orchestration.storage.positions import accounted_for
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.tables import FEW, append, append_rows
 from orchestration.streaming.few_windows import SMALL
@@ -48,7 +48,7 @@ class Recorded:
 
     def as_accounted_for(self) -> "Recorded":
         """What the ledger has recorded of silver by now: it is ahead of the snapshots of a running pipeline."""
-        up_to = ledger.accounted_for(self.lake)  # asked first: what it tells of is in the tables
+        up_to = accounted_for(self.lake)  # asked first: what it tells of is in the tables
         versions = {name: DeltaTable(self.lake.table_path(name)).version() for name in ("silver.late", "silver.duplicates")}
         return Recorded(self.lake, replace(self.snapshot, bronze_batch=up_to, versions=versions))
 
@@ -65,9 +65,9 @@ def copy_before(lake: Lake, recorded: Recorded, first: int) -> None:
     for name in OF_SILVER:
         rows = recorded.read(name).where(F.col("bronze_batch") < first)
         append(rows, lake.tables[name], lake.app_id(NAME, name), first - 1)
-    account = pa.table(DeltaTable(recorded.lake.table_path(ledger.TABLE)).to_pyarrow_table())
+    account = pa.table(DeltaTable(recorded.lake.table_path(LEDGER)).to_pyarrow_table())
     before = account.filter(pc.less(account["bronze_batch"], first))
-    append_rows(lake.table_path(ledger.TABLE), before, lake.app_id(ledger.NAME, ledger.TABLE), first - 1)
+    append_rows(lake.table_path(LEDGER), before, lake.app_id(LEDGER_FLOW, LEDGER), first - 1)
 
 
 def silver(lake: Lake, recorded: Recorded, knowledge: Knowledge, first: int) -> Iterator[int]:

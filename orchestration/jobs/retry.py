@@ -21,17 +21,19 @@ from pyspark.sql import functions as F
 
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.jobs.ledger import MEASUREMENTS, SCHEMA, TABLE, accounted_for, count_rows, counted
+from orchestration.jobs.ledger import count_rows, counted
 from orchestration.jobs.ranges import Counts, Knowledge
-from orchestration.storage.atomic_json import read_durably, write_durably
-from orchestration.storage.tables import FEW, append, append_rows, max_in_log
+from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA, MEASUREMENTS
+from orchestration.storage.positions import accounted_for, retried
+from orchestration.storage.tables import FEW, append, append_rows
 from silver import ledger as layer
 from silver.readings import KEYS
 from silver.retry import COMPARED, PLACED, judged_otherwise, moved
 
 NAME = "silver.retry"
 ELSEWHERE = ("silver.readings", "silver.late", "silver.duplicates")
-CHANGED = (TABLE, "silver.quarantine", "silver.late", "silver.duplicates")
+CHANGED = (LEDGER, "silver.quarantine", "silver.late", "silver.duplicates")
 COLUMNS = ("source", "events", "readmitted", "duplicates", "quarantined", "moved")
 REPLACED = """
   merge into delta.`{path}` as recorded using {{changes}} as changes
@@ -77,18 +79,12 @@ class Begun:
     versions: dict[str, int]
 
 
-def retried(lake: Lake) -> int:
-    """The number of the newest retry that re-admitted a row; -1 before the first. By the rows themselves, wherever they come from."""
-    marks = (max_in_log(lake.tables[f"silver.{name}"], "retry") for name in ("late", "duplicates"))
-    return max((int(mark) for mark in marks if mark is not None), default=-1)
-
-
 def begun(lake: Lake) -> Begun | None:
     """The retry that was written down and is not done: killed, or still at work."""
     file = _folder(lake) / "retry.json"
     if not file.exists():
         return None
-    found = Begun(**read_durably(file, "Restore it from a backup: it says how far a retry of the quarantine had come."))
+    found = Begun(**read_atomic(file, "Restore it from a backup: it says how far a retry of the quarantine had come."))
     return found if found.number > _done(lake) else None
 
 
@@ -134,7 +130,7 @@ def carry_out(lake: Lake, verdict: Verdict) -> None:
     versions = {name: DeltaTable(lake.table_path(name)).version() for name in CHANGED}
     corrections = count_rows(Counter({key: count for key, count in verdict.counts.items() if key[0] in MEASUREMENTS}))
     found = Begun(number, corrections.to_pylist(), versions)
-    write_durably(_folder(lake) / "retry.json", vars(found))
+    write_atomic(_folder(lake) / "retry.json", vars(found))
     crash.point(crash.Point.RETRY_NOTED)
     _carry_out(lake, found)
 
@@ -150,7 +146,7 @@ def _carry_out(lake: Lake, this: Begun) -> None:
     _replace(lake, this, outcome)
     crash.point(crash.Point.RETRY_REPLACED)
     # Last, as it says that the retry is done.
-    append_rows(lake.table_path(TABLE), pa.Table.from_pylist(this.corrections, SCHEMA), lake.app_id(NAME, TABLE), this.number)
+    append_rows(lake.table_path(LEDGER), pa.Table.from_pylist(this.corrections, LEDGER_SCHEMA), lake.app_id(NAME, LEDGER), this.number)
     shutil.rmtree(_folder(lake))
 
 
@@ -249,7 +245,7 @@ def _told(counts: Counts) -> list[dict[str, Any]]:
 
 
 def _done(lake: Lake) -> int:
-    number = DeltaTable(lake.table_path(TABLE)).transaction_version(lake.app_id(NAME, TABLE))
+    number = DeltaTable(lake.table_path(LEDGER)).transaction_version(lake.app_id(NAME, LEDGER))
     return -1 if number is None else number
 
 

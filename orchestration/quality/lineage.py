@@ -7,10 +7,10 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from orchestration.engine.lake import Lake
 from orchestration.quality.store import create_view, open_store, pin_table
+from orchestration.storage.delta import is_table, open_table
 
 MOST_BYTES = 32 * 2**20
 INSTANT = pa.timestamp("us", "UTC")
@@ -92,7 +92,7 @@ def _newest(store: duckdb.DuckDBPyConnection, lake: Lake, keys: Sequence[Mapping
 
 
 def _payloads(store: duckdb.DuckDBPyConnection, bronze: Path, wanted: set[Identity]) -> dict[Identity, Event]:
-    files = [*_files(bronze, {batch for batch, _ in wanted})] if wanted and DeltaTable.is_deltatable(str(bronze)) else []
+    files = [*_files(bronze, {batch for batch, _ in wanted})] if wanted and is_table(bronze) else []
     if not files:
         return {}
     store.register("asked", pa.Table.from_pylist([dict(zip(IDENTITIES.names, each, strict=True)) for each in wanted], IDENTITIES))
@@ -105,7 +105,7 @@ def _payloads(store: duckdb.DuckDBPyConnection, bronze: Path, wanted: set[Identi
 
 def _files(bronze: Path, batches: Iterable[int]) -> Iterator[str]:
     """Files whose statistics do not exclude all of the batches."""
-    for add in pa.table(DeltaTable(bronze).get_add_actions(flatten=True)).to_pylist():
+    for add in pa.table(open_table(bronze).get_add_actions(flatten=True)).to_pylist():
         least, greatest = add.get("min.bronze_batch"), add.get("max.bronze_batch")
         if least is None or greatest is None or any(least <= batch <= greatest for batch in batches):
             yield str(bronze / add["path"])

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
-from deltalake import DeltaTable
 
+from orchestration.storage.delta import OpenTable, is_table, open_table
 from orchestration.storage.delta_log import added, log_of
 
 MEMORY = "2GB"
@@ -50,9 +50,9 @@ def open_store() -> duckdb.DuckDBPyConnection:
 
 def pin_table(name: str, path: Path, since: tuple[str, int] | None = None, version: int | None = None) -> PinnedTable:
     """A table at its newest version, or that one. `since`: table id and version of the last run, if all newer files exist."""
-    if not DeltaTable.is_deltatable(str(path)):
+    if not is_table(path):
         return PinnedTable(name, path)
-    table = DeltaTable(path, version=version)
+    table = open_table(path, version)
     whole = PinnedTable(name, path, table.version(), None, str(table.metadata().id))
     if since is None or since[0] != whole.table_id or not _is_complete(path, since[1], table.version()):
         return whole
@@ -62,7 +62,7 @@ def pin_table(name: str, path: Path, since: tuple[str, int] | None = None, versi
 
 def create_view(store: duckdb.DuckDBPyConnection, table: PinnedTable) -> None:
     """Create the view of a table that exists."""
-    delta = DeltaTable(table.path, version=table.version)
+    delta = open_table(table.path, table.version)
     if _has_deletion_vectors(delta):
         _copy(store, table.view, pa.RecordBatchReader.from_stream(delta.scan()))
     else:
@@ -74,9 +74,9 @@ def create_union_views(store: duckdb.DuckDBPyConnection, name: str, tables: Iter
 
     A query on a union of 300 views takes seconds (measured), nearly all of them before it reads a row.
     """
-    alike: dict[str, list[tuple[PinnedTable, DeltaTable]]] = {}
+    alike: dict[str, list[tuple[PinnedTable, OpenTable]]] = {}
     for table in tables:
-        delta = DeltaTable(table.path, version=table.version)
+        delta = open_table(table.path, table.version)
         if not _has_deletion_vectors(delta):
             alike.setdefault(delta.schema().to_json(), []).append((table, delta))
     views = []
@@ -92,12 +92,12 @@ def row_count(store: duckdb.DuckDBPyConnection, view: str) -> int:
     return int(count)
 
 
-def _has_deletion_vectors(delta: DeltaTable) -> bool:
+def _has_deletion_vectors(delta: OpenTable) -> bool:
     """Whether files may hold deleted rows; Tidemark writes no such tables."""
     return "deletionVectors" in (delta.protocol().reader_features or [])
 
 
-def _create_view_of_files(store: duckdb.DuckDBPyConnection, view: str, delta: DeltaTable, files: Iterable[str]) -> None:
+def _create_view_of_files(store: duckdb.DuckDBPyConnection, view: str, delta: OpenTable, files: Iterable[str]) -> None:
     _copy(store, f"{view}_without_rows", pa.schema(delta.schema().to_arrow()).empty_table())
     listed = ", ".join(files)
     # A file lacks columns that were added later, and the partition column.
@@ -113,7 +113,7 @@ def _copy(store: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | pa.Recor
     store.unregister("arriving")
 
 
-def _files(table: PinnedTable, delta: DeltaTable) -> Iterator[str]:
+def _files(table: PinnedTable, delta: OpenTable) -> Iterator[str]:
     paths = (unquote(uri.removeprefix("file://")) for uri in delta.file_uris()) if table.since is None else map(str, _new_files(table))
     for path in paths:
         yield f"""'{path.replace("'", "''")}'"""

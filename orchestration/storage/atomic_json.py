@@ -12,7 +12,7 @@ from orchestration.errors import TidemarkError
 DIGEST = "sha256"
 
 
-def write_durably(file: Path, content: Mapping[str, object]) -> None:
+def write_atomic(file: Path, content: Mapping[str, object]) -> None:
     """As JSON, whole or not at all: the name appears when the bytes are on disk."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_suffix(".draft")
@@ -23,7 +23,7 @@ def write_durably(file: Path, content: Mapping[str, object]) -> None:
     draft.replace(file)
 
 
-def read_durably(file: Path, way_out: str) -> dict[str, Any]:
+def read_atomic(file: Path, way_out: str) -> dict[str, Any]:
     """What was written durably; a TidemarkError that ends in the way out where it is not as it was."""
     try:
         content: dict[str, Any] = json.loads(file.read_text())

@@ -5,12 +5,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
-
-from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.storage.atomic_json import read_durably, write_durably
-from orchestration.storage.offsets import knows_sources_by_name
+from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.checkpoints import knows_sources_by_name, newest_batch
+from orchestration.storage.delta import is_table, table_id, written_by
+from orchestration.storage.lake_store import LakeStore
 from orchestration.storage.plans import Plan, differences, plan_of
 from orchestration.storage.seals import Seal
 from orchestration.storage.tables import Table, max_in_log
@@ -34,7 +33,7 @@ class Start:
 THE_BEGINNING = Start()
 
 
-def bind(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
+def bind(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
     """Bind a new checkpoint to its tables, or refuse.
 
     A flow that starts anew on tables that hold rows would append all of them a second time; bronze may, because its
@@ -43,7 +42,7 @@ def bind(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
     checkpoint, plan = lake.checkpoint(flow), plan_of(lake.conf, flow)
     if (checkpoint / BINDING).exists():
         _refuse_places(checkpoint, flow)
-        binding = read_durably(checkpoint / BINDING, way_out(lake, flow))
+        binding = read_atomic(checkpoint / BINDING, repair_hint(lake, flow))
         _refuse_foreign(lake, flow, binding, written)
         _refuse_another_plan(flow, binding["plan"], plan)
         _refuse_older(lake, flow, int(binding["first_bronze_batch"]), written)
@@ -52,39 +51,39 @@ def bind(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
     begin(lake, flow, written, THE_BEGINNING, _next_bronze_batch(lake, flow, written[0]) if flow.startswith("bronze.") else 0)
 
 
-def _next_bronze_batch(lake: Lake, flow: str, events: Table) -> int:
+def _next_bronze_batch(lake: LakeStore, flow: str, events: Table) -> int:
     """Behind every batch that was written, also one without rows: Delta would take the next of its number for a repeat."""
-    if not DeltaTable.is_deltatable(str(events.path)):
+    if not is_table(events.path):
         return 0
-    numbers = max_in_log(events, "bronze_batch"), DeltaTable(events.path).transaction_version(lake.app_id(flow, events.name))
-    return max((number for number in numbers if number is not None), default=-1) + 1
+    newest = max_in_log(events, "bronze_batch")
+    return max(-1 if newest is None else newest, written_by(events.path, lake.app_id(flow, events.name))) + 1
 
 
-def begin(lake: Lake, flow: str, written: tuple[Table, ...], start: Start, first_bronze_batch: int = 0) -> None:
+def begin(lake: LakeStore, flow: str, written: tuple[Table, ...], start: Start, first_bronze_batch: int = 0) -> None:
     """Bind a checkpoint that is not there yet to the tables that the flow writes."""
     Seal(lake.checkpoint(flow)).break_off()
     binding = _owner(lake, flow) | {"tables": _ids(written), "first_bronze_batch": first_bronze_batch}
     binding["shuffle_partitions"] = lake.conf.engine.shuffle_partitions
-    write_durably(lake.checkpoint(flow) / BINDING, binding | {"start": asdict(start), "plan": plan_of(lake.conf, flow)})
+    write_atomic(lake.checkpoint(flow) / BINDING, binding | {"start": asdict(start), "plan": plan_of(lake.conf, flow)})
 
 
-def start_of(lake: Lake, flow: str) -> Start:
+def start_of(lake: LakeStore, flow: str) -> Start:
     """Of a flow that is bound; the beginning, of one that is not."""
     file = lake.checkpoint(flow) / BINDING
-    return Start(**read_durably(file, way_out(lake, flow))["start"]) if file.exists() else THE_BEGINNING
+    return Start(**read_atomic(file, repair_hint(lake, flow))["start"]) if file.exists() else THE_BEGINNING
 
 
-def shuffle_partitions(lake: Lake, flow: str) -> int:
+def shuffle_partitions(lake: LakeStore, flow: str) -> int:
     """With which the flow's state was begun: a key of the state is in the partition that the number gives, and Spark does not keep it."""
-    return int(read_durably(lake.checkpoint(flow) / BINDING, way_out(lake, flow))["shuffle_partitions"])
+    return int(read_atomic(lake.checkpoint(flow) / BINDING, repair_hint(lake, flow))["shuffle_partitions"])
 
 
-def first_bronze_batch(lake: Lake, table: Table) -> int:
+def first_bronze_batch(lake: LakeStore, table: Table) -> int:
     """What the checkpoint's batch 0 is called in bronze; batches never share a number, also when a checkpoint is replaced."""
-    return int(read_durably(lake.checkpoint(table.name) / BINDING, way_out(lake, table.name))["first_bronze_batch"])
+    return int(read_atomic(lake.checkpoint(table.name) / BINDING, repair_hint(lake, table.name))["first_bronze_batch"])
 
 
-def way_out(lake: Lake, flow: str) -> str:
+def repair_hint(lake: LakeStore, flow: str) -> str:
     """What mends the checkpoint of a flow."""
     if flow.startswith("bronze."):
         return (
@@ -94,25 +93,25 @@ def way_out(lake: Lake, flow: str) -> str:
     return "Restore the checkpoint, or run `tidemark replay` to build silver and gold anew from bronze, beside the old ones."
 
 
-def _owner(lake: Lake, flow: str) -> dict[str, object]:
+def _owner(lake: LakeStore, flow: str) -> dict[str, object]:
     return {"pipeline": lake.conf.pipeline, "flow": flow, "generation": lake.generation.holder(flow)}
 
 
 def _ids(written: tuple[Table, ...]) -> dict[str, str]:
     """Delta gives every table an id when it is made."""
-    return {table.name: str(DeltaTable(table.path).metadata().id) for table in written if DeltaTable.is_deltatable(str(table.path))}
+    return {table.name: table_id(table.path) for table in written if is_table(table.path)}
 
 
-def _refuse_foreign(lake: Lake, flow: str, binding: Mapping[str, Any], written: tuple[Table, ...]) -> None:
+def _refuse_foreign(lake: LakeStore, flow: str, binding: Mapping[str, Any], written: tuple[Table, ...]) -> None:
     about = f"the checkpoint of {flow} at {lake.checkpoint(flow)}"
     for word, ours in _owner(lake, flow).items():
         if binding[word] != ours:
-            raise TidemarkError(f"{about} is of {word} {binding[word]}, and not of {ours}.\n  {way_out(lake, flow)}")
+            raise TidemarkError(f"{about} is of {word} {binding[word]}, and not of {ours}.\n  {repair_hint(lake, flow)}")
     for name, ours in _ids(written).items():
         if binding["tables"].get(name, ours) != ours:
             raise TidemarkError(
                 f"{about} belongs to another {name} than the one at {lake.table_path(name)}: one of them is of another lake, or was made"
-                f" anew.\n  {way_out(lake, flow)}"
+                f" anew.\n  {repair_hint(lake, flow)}"
             )
 
 
@@ -133,31 +132,25 @@ def _refuse_another_plan(flow: str, began_with: Plan, plan: Plan) -> None:
         )
 
 
-def _refuse_older(lake: Lake, flow: str, first_bronze_batch: int, written: tuple[Table, ...]) -> None:
+def _refuse_older(lake: LakeStore, flow: str, first_bronze_batch: int, written: tuple[Table, ...]) -> None:
     """What a checkpoint that was restored alone appends, Delta would take for a repeat: rows would vanish."""
     begun = newest_batch(lake.checkpoint(flow) / "offsets")
     for table in written:
-        version = DeltaTable(table.path).transaction_version(lake.app_id(flow, table.name))
-        batch = -1 if version is None else version - (first_bronze_batch if flow.startswith("bronze.") else 0)
+        batch = written_by(table.path, lake.app_id(flow, table.name)) - (first_bronze_batch if flow.startswith("bronze.") else 0)
         if batch > begun:
             raise TidemarkError(
                 f"the checkpoint of {flow} at {lake.checkpoint(flow)} is older than {table.name}: it has come to batch {begun}, and the"
-                f" table holds batch {batch}.\n  {way_out(lake, flow)}"
+                f" table holds batch {batch}.\n  {repair_hint(lake, flow)}"
             )
 
 
-def newest_batch(log: Path) -> int:
-    """The greatest number in one of a checkpoint's logs; -1 in an empty one."""
-    return max((int(file.name) for file in log.glob("*") if file.name.isdecimal()), default=-1)
-
-
-def _refuse_missing(lake: Lake, flow: str, written: tuple[Table, ...]) -> None:
+def _refuse_missing(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
     if newest_batch(lake.checkpoint(flow) / "offsets") >= 0:
-        raise TidemarkError(f"{lake.checkpoint(flow) / BINDING} is gone.\n  {way_out(lake, flow)}")
+        raise TidemarkError(f"{lake.checkpoint(flow) / BINDING} is gone.\n  {repair_hint(lake, flow)}")
     if flow.startswith("bronze."):
         return
     for table in written:
         if max_in_log(table, "bronze_batch" if flow.startswith("silver.") else "gold_batch") is not None:
             raise TidemarkError(
-                f"{table.name} holds rows, but the checkpoint of {flow} at {lake.checkpoint(flow)} is missing.\n  {way_out(lake, flow)}"
+                f"{table.name} holds rows, but the checkpoint of {flow} at {lake.checkpoint(flow)} is missing.\n  {repair_hint(lake, flow)}"
             )

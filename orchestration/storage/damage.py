@@ -7,8 +7,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from urllib.parse import unquote
 
-from deltalake import DeltaTable
-
+from orchestration.storage.delta import is_table, open_table
 from orchestration.storage.delta_log import LOG, is_draft
 from orchestration.storage.seals import Damage, Seal
 
@@ -38,9 +37,9 @@ def damaged_files(table: Path, since: date | None = None) -> list[Damage]:
 
     `since`: only files that were written on that day (UTC) or later, whoever wrote them.
     """
-    if not DeltaTable.is_deltatable(str(table)):
+    if not is_table(table):
         return []
-    seal, needed = Seal(table), {unquote(path) for path in DeltaTable(table).get_add_actions().column("path").to_pylist()}
+    seal, needed = Seal(table), {unquote(path) for path in open_table(table).get_add_actions().column("path").to_pylist()}
     files = (name for name in seal.marks if not name.startswith(LOG) and (since is None or _is_written_since(table / name, since)))
     return [damage for damage in seal.damages(files) if damage.file.exists() or name_of(seal, damage.file) in needed]
 

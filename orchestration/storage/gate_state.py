@@ -4,17 +4,17 @@ Only the writer of the lake writes the files; anybody may release. If a file is 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf, GateMode
 from orchestration.storage import quality_tables
-from orchestration.storage.atomic_json import read_durably, write_durably
+from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.delta import is_table, table_id, version_of
 
 GATED, LATE = "silver.readings", "silver.late"
 READ_BY_GOLD = (GATED, LATE)
@@ -101,24 +101,24 @@ def describe_closed(state: GateState) -> str:
 
 def _states(conf: Conf, names: Iterable[str], path_of: Callable[[str], Path]) -> Iterator[GateState]:
     """Of the tables that exist."""
-    return (read_gate_state(conf.lake, name, path_of(name)) for name in names if DeltaTable.is_deltatable(str(path_of(name))))
+    return (read_gate_state(conf.lake, name, path_of(name)) for name in names if is_table(path_of(name)))
 
 
 def read_gate_state(lake: Path, table: str, path: Path) -> GateState:
     """The state for the table that is at `path` now, with releases applied."""
-    table_id = str(DeltaTable(path).metadata().id)
-    file, state = _file(lake, table_id), GateState(table, table_id)
+    state = GateState(table, table_id(path))
+    file = _file(lake, state.table_id)
     if file.exists():
-        content = read_durably(file, "Remove it: the table is then checked again from the start.")
+        content = read_atomic(file, "Remove it: the table is then checked again from the start.")
         state = GateState(**content | {"failure": _failure(content["failure"])})
-    released = max((row["version"] for row in releases(lake) if row["table_id"] == table_id), default=-1)
+    released = max((row["version"] for row in releases(lake) if row["table_id"] == state.table_id), default=-1)
     # Versions after the released one are checked again.
-    return GateState(table, table_id, released, None, state.marks) if released > state.version else state
+    return replace(state, version=released, failure=None) if released > state.version else state
 
 
 def write_gate_state(lake: Path, state: GateState) -> None:
     """Durable when this returns."""
-    write_durably(_file(lake, state.table_id), asdict(state))
+    write_atomic(_file(lake, state.table_id), asdict(state))
 
 
 def releases(lake: Path) -> list[dict[str, Any]]:
@@ -129,7 +129,7 @@ def releases(lake: Path) -> list[dict[str, Any]]:
 
 def count_releases(lake: Path) -> int:
     """A number that grows with each release; 0 before the first."""
-    return quality_tables.version_of(lake, RELEASES) + 1
+    return version_of(quality_tables.path_of(lake, RELEASES)) + 1
 
 
 def record_release(lake: Path, held: GateState, version: int, reason: str, by: str, at: datetime) -> None:  # noqa: PLR0917

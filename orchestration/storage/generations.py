@@ -10,16 +10,16 @@ from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
 
 from orchestration.errors import TidemarkError
-from orchestration.storage.atomic_json import read_durably, write_durably
+from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.damage import damaged_log
+from orchestration.storage.delta import append, rows_of
 from orchestration.storage.seals import listed
 
 TABLE = "ops.generations"
 FOLDER = "generations"
-PROPOSED = "proposed.json"
+REQUESTED = "proposed.json"
 INSTANT = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
     [
@@ -60,48 +60,45 @@ class Generation:
         return (lake if holder == 1 else folder_of(lake, holder)) / folder
 
 
-def swaps(lake: Path) -> list[Generation]:
+def switches(lake: Path) -> list[Generation]:
     """Every generation that ever came to serve, in that order, a rollback included; the first is always there."""
     path = Generation().table(lake, TABLE)
-    if not DeltaTable.is_deltatable(str(path)):
-        return [Generation()]
     if damages := damaged_log(path):
         raise TidemarkError(f"the log of {TABLE} is not as it was written: {listed(damages)}.\n  Restore it from a backup.")
-    rows = pa.table(DeltaTable(path).to_pyarrow_table()).to_pylist(maps_as_pydicts="strict")
-    return [Generation(), *sorted((Generation(**row) for row in rows), key=lambda each: each.swap)]
+    return [Generation(), *sorted((Generation(**row) for row in rows_of(path)), key=lambda generation: generation.swap)]
 
 
-def serving(lake: Path) -> Generation:
+def active_generation(lake: Path) -> Generation:
     """The one that serves now."""
-    return swaps(lake)[-1]
+    return switches(lake)[-1]
 
 
 def numbered(lake: Path, number: int) -> Generation:
     """The one of that number; KeyError where none came to serve."""
-    return {each.generation: each for each in swaps(lake)}[number]
+    return {each.generation: each for each in switches(lake)}[number]
 
 
-def propose(lake: Path, generation: Generation) -> None:
+def request_switch(lake: Path, generation: Generation) -> None:
     """Ask whoever writes the lake to let this one serve."""
-    write_durably(lake / FOLDER / PROPOSED, asdict(generation))
+    write_atomic(lake / FOLDER / REQUESTED, asdict(generation))
 
 
-def proposed(lake: Path) -> Generation | None:
+def requested_switch(lake: Path) -> Generation | None:
     """The one that is to serve, if there is one that does not yet."""
-    file = lake / FOLDER / PROPOSED
+    file = lake / FOLDER / REQUESTED
     if not file.exists():
         return None
-    fields = read_durably(file, "Remove it, and ask again, with `tidemark replay` or `tidemark rollback`.")
-    return None if fields["swap"] <= serving(lake).swap else Generation(**fields)
+    fields = read_atomic(file, "Remove it, and ask again, with `tidemark replay` or `tidemark rollback`.")
+    return None if fields["swap"] <= active_generation(lake).swap else Generation(**fields)
 
 
-def swap(lake: Path, now: datetime) -> Generation | None:
+def switch(lake: Path, now: datetime) -> Generation | None:
     """Let the proposed one serve, in one commit; None where there is none. Only who holds the lake may."""
-    generation = proposed(lake)
+    generation = requested_switch(lake)
     if generation is None:
         return None
     row = {**vars(generation), "at": now, "places": list(generation.places.items())}
-    write_deltalake(Generation().table(lake, TABLE), pa.Table.from_pylist([row], SCHEMA), mode="append")
+    append(Generation().table(lake, TABLE), pa.Table.from_pylist([row], SCHEMA))
     return generation
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
 from orchestration.errors import TidemarkError
-from orchestration.storage.generations import serving
+from orchestration.storage.delta import delete, is_table, open_table, rows_of
+from orchestration.storage.generations import active_generation
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import INSTANT, chosen
+from orchestration.storage.snapshots import INSTANT, find_snapshot
 
 TABLE = "ops.marts"
 SCHEMA = pa.schema(
@@ -47,7 +48,7 @@ class Build:
 def record(lake: Path, build: Build) -> None:
     """Append it: from then on it is what readers see."""
     _write(lake, [build], "append")
-    table = DeltaTable(_path(lake))
+    table = open_table(_path(lake))
     if len(table.file_uris()) > MANY_FILES:
         table.optimize.compact()
         table.vacuum(dry_run=False)
@@ -55,15 +56,15 @@ def record(lake: Path, build: Build) -> None:
 
 def builds(lake: Path) -> list[Build]:
     """Every build, oldest first."""
-    if not DeltaTable.is_deltatable(str(_path(lake))):
+    if not is_table(_path(lake)):
         return []
-    rows: list[dict[str, Any]] = pa.table(DeltaTable(_path(lake)).to_pyarrow_table()).to_pylist(maps_as_pydicts="strict")
+    rows: list[dict[str, Any]] = rows_of(_path(lake))
     return sorted((Build(**row) for row in rows), key=lambda each: each.build)
 
 
 def newest(lake: Path, known: list[Build]) -> Build:
     """What readers see: the newest one of the generation that serves; until there is one, the newest of all."""
-    generation = serving(lake).generation
+    generation = active_generation(lake).generation
     return ([each for each in known if each.generation == generation] or known)[-1]
 
 
@@ -80,18 +81,18 @@ def forget(lake: Path, names: Collection[str]) -> None:
         _write(lake, kept, "overwrite")
 
 
-def cut_for(lake: Path, query: str, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
+def snapshot_for(lake: Path, query: str, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
     """The snapshot that a query is over, with the marts that were built of it. None where there is no snapshot yet.
 
     It is the one of that id, or the newest at that instant; else the newest, and for a query that names marts the newest that has some,
     so that marts and gold are of one cut.
     """
     if not MEANS_MARTS.search(query):
-        return chosen(lake, snapshot_id, at)
+        return find_snapshot(lake, snapshot_id, at)
     known = builds(lake)
     if (snapshot_id, at) == (None, None) and known:
         snapshot_id = newest(lake, known).snapshot_id
-    snapshot = chosen(lake, snapshot_id, at)
+    snapshot = find_snapshot(lake, snapshot_id, at)
     of_snapshot = [each for each in known if snapshot is not None and each.snapshot_id == snapshot.snapshot_id]
     if snapshot is None or not of_snapshot:
         raise TidemarkError(_absent(known, snapshot))
@@ -101,7 +102,7 @@ def cut_for(lake: Path, query: str, snapshot_id: int | None = None, at: datetime
 def forget_builds(lake: Path, snapshot_ids: Collection[int]) -> None:
     """Those that nobody can ask any more."""
     if snapshot_ids:
-        DeltaTable(_path(lake)).delete(f"snapshot_id in ({', '.join(map(str, snapshot_ids))})")
+        delete(_path(lake), f"snapshot_id in ({', '.join(map(str, snapshot_ids))})")
 
 
 def _path(lake: Path) -> Path:

@@ -2,18 +2,17 @@
 
 from dataclasses import dataclass
 
-from orchestration.engine.lake import Lake
-from orchestration.jobs.ledger import accounted_for, newest_read, passed_by_silver
-from orchestration.jobs.retry import retried
 from orchestration.storage.bindings import start_of
+from orchestration.storage.checkpoints import Batch, last_batch, offsets, read_up_to
+from orchestration.storage.delta import table_id, written_by
 from orchestration.storage.gate_state import LATE, is_holding, read_gate_state
-from orchestration.storage.offsets import offsets
+from orchestration.storage.lake_store import LakeStore
+from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW
 from orchestration.storage.tables import max_in_log
-from orchestration.supervisor.status import Batch, last_batch
 
 
 @dataclass(frozen=True)
-class Reach:
+class GoldPosition:
     """After the micro-batch `gold_batch`: windows that end at `closed_until_ms` (since 1970) or before are emitted.
 
     `bronze_batch`: the newest whose readings gold has read. `accounted_for`: the newest at or before it whose late rows are known.
@@ -27,7 +26,7 @@ class Reach:
     retried: int = -1
 
 
-def reach(lake: Lake, stream: str) -> Reach | None:
+def gold_position(lake: LakeStore, stream: str) -> GoldPosition | None:
     """After the newest finished micro-batch; None where there is none yet."""
     batch = last_batch(lake.checkpoint(f"gold.{stream}")).last_batch
     if batch is None:
@@ -38,10 +37,10 @@ def reach(lake: Lake, stream: str) -> Reach | None:
     if passed is not None and bronze_batch == (-1 if newest is None else newest):
         bronze_batch = max(bronze_batch, passed)  # batches after it have no readings
     accounted, retries = late_rows_known(lake)
-    return Reach(batch, closed_until_ms(lake, stream, batch), bronze_batch, min(bronze_batch, accounted), retries)
+    return GoldPosition(batch, closed_until_ms(lake, stream, batch), bronze_batch, min(bronze_batch, accounted), retries)
 
 
-def late_rows_known(lake: Lake) -> tuple[int, int]:
+def late_rows_known(lake: LakeStore) -> tuple[int, int]:
     """How far the ledger and retries have come; behind a gate, how far they were when what they wrote had passed it."""
     if not is_holding(lake.conf):
         return accounted_for(lake), retried(lake)
@@ -49,18 +48,43 @@ def late_rows_known(lake: Lake) -> tuple[int, int]:
     return marks.get("accounted_for", -1), marks.get("retried", -1)
 
 
-def read_by(lake: Lake, stream: str, gold_batch: int) -> int:
+def read_by(lake: LakeStore, stream: str, gold_batch: int) -> int:
     """The newest bronze batch that had readings when the micro-batch read them, those of a batch job before it included; -1 for none."""
     newest = newest_read(lake, f"gold.{stream}", Batch(gold_batch), "silver.readings") if gold_batch >= 0 else None
     before = start_of(lake, f"gold.{stream}").bronze_batch
     return before if newest is None else max(newest, before)
 
 
-def closed_until_ms(lake: Lake, stream: str, gold_batch: int) -> int:
+def closed_until_ms(lake: LakeStore, stream: str, gold_batch: int) -> int:
     """Rows behind the watermark of a micro-batch are not counted, windows that end there or before are emitted."""
     return max(watermark_ms(lake, f"gold.{stream}", gold_batch), start_of(lake, f"gold.{stream}").closed_until_ms)
 
 
-def watermark_ms(lake: Lake, flow: str, batch: int) -> int:
+def watermark_ms(lake: LakeStore, flow: str, batch: int) -> int:
     """By which a micro-batch, finished or not, turns rows away; 0 where there is none yet."""
     return offsets(lake.checkpoint(flow), batch).watermark_ms
+
+
+def passed_by_silver(lake: LakeStore) -> int | None:
+    """The newest bronze batch whose readings are all written; None before the first."""
+    done = last_batch(lake.checkpoint("silver.readings"))
+    return None if done.last_batch is None else newest_read(lake, "silver.readings", done, "bronze.events")
+
+
+def newest_read(lake: LakeStore, flow: str, batch: Batch, source: str) -> int | None:
+    """The newest bronze batch in what a micro-batch of the flow, and those before it, have read of a table; None for none."""
+    table = lake.tables[source]
+    version, index = read_up_to(lake.checkpoint(flow), batch, table_id(table.path))
+    newest: int | None = max_in_log(table, "bronze_batch", version if index >= 0 else version - 1)
+    return newest
+
+
+def accounted_for(lake: LakeStore) -> int:
+    """The newest bronze batch that the ledger has passed; -1 before the first."""
+    return written_by(lake.table_path(LEDGER), lake.app_id(LEDGER_FLOW, LEDGER))
+
+
+def retried(lake: LakeStore) -> int:
+    """The number of the newest retry that re-admitted a row; -1 before the first. By the rows themselves, wherever they come from."""
+    marks = (max_in_log(lake.tables[f"silver.{name}"], "retry") for name in ("late", "duplicates"))
+    return max((int(mark) for mark in marks if mark is not None), default=-1)

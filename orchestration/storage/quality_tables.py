@@ -6,13 +6,12 @@ Without that lock two processes could lose each other's rows on a local disk. Ti
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
+from orchestration.storage.delta import OF_LOG, Filters, is_table, open_table
 from orchestration.storage.lease import Lease, sole_writer
-from orchestration.storage.tables import OF_LOG
 
 MAX_FILES = 100
 
@@ -35,27 +34,21 @@ def path_of(lake: Path, table: str) -> Path:
     return lake.joinpath(*table.split("."))
 
 
-def version_of(lake: Path, table: str) -> int:
-    """The newest Delta version; -1 for a table that does not exist."""
-    path = path_of(lake, table)
-    return DeltaTable(path).version() if DeltaTable.is_deltatable(str(path)) else -1
-
-
-def read(lake: Path, table: str, schema: pa.Schema, columns: list[str] | None = None, where: list[Any] | None = None) -> pa.Table:
+def read(lake: Path, table: str, schema: pa.Schema, columns: list[str] | None = None, where: Filters | None = None) -> pa.Table:
     """All rows, or those that fulfil `where` (filters of PyArrow); no rows of `schema` for a table that does not exist.
 
     A table that an older version wrote may lack columns of `schema`.
     """
     path = path_of(lake, table)
-    if not DeltaTable.is_deltatable(str(path)):
+    if not is_table(path):
         return schema.empty_table()
-    return pa.table(DeltaTable(path).to_pyarrow_table(columns=columns, filters=where))
+    return pa.table(open_table(path).to_pyarrow_table(columns=columns, filters=where and list(where)))
 
 
 def append(lake: Path, table: str, rows: pa.Table, settings: Mapping[str, str] | None = None) -> None:
     """Append, or create the table with `settings`. New columns are added; a column keeps its first comment."""
     path = path_of(lake, table)
-    known = {field.name for field in DeltaTable(path).schema().fields} if DeltaTable.is_deltatable(str(path)) else set()
+    known = {field.name for field in open_table(path).schema().fields} if is_table(path) else set()
     # deltalake refuses another comment than the table has.
     fields = [field.remove_metadata() if field.name in known else field for field in rows.schema]
     arriving = pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
@@ -65,7 +58,7 @@ def append(lake: Path, table: str, rows: pa.Table, settings: Mapping[str, str] |
 
 def _compact(path: Path) -> None:
     """Merge small files once there are many: every run adds one, and every run reads them all."""
-    table = DeltaTable(path)
+    table = open_table(path)
     if len(table.file_uris()) > MAX_FILES:
         table.optimize.compact()
         table.vacuum(dry_run=False)  # files that were replaced a week ago

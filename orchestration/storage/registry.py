@@ -18,6 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from orchestration.conf.device_file import devices_in
 from orchestration.conf.model import Device
+from orchestration.storage.delta import rows_of
 from silver.schema import DEVICES
 
 CONF = "conf"
@@ -48,13 +49,13 @@ def sync(lake: Path, devices: Mapping[str, Device], now: datetime) -> int:
     def changes(history: list[Version]) -> Iterator[Version]:
         from_conf = newest(version for version in history if version["origin"] == CONF)
         for device in devices.values():
-            if not same(from_conf.get(device.device_id), version := version_of(device, CONF)):
+            if not same(from_conf.get(device.device_id), version := as_version(device, CONF)):
                 yield version
         for device_id, version in newest(history).items():
             if device_id not in devices and version["origin"] == CONF and version["is_known"]:
                 yield version | {"is_known": False}
 
-    return append(lake, changes, now)
+    return append_changes(lake, changes, now)
 
 
 def load(lake: Path, file: Path, now: datetime, groups: Collection[str] | None = None, since: datetime | None = None) -> int:
@@ -70,10 +71,10 @@ def load(lake: Path, file: Path, now: datetime, groups: Collection[str] | None =
         for device in devices:
             current = known.get(device.device_id)
             # What only conf has said so far is said again: the device stays known when it leaves conf.
-            if current is None or current["origin"] == CONF or not same(current, version_of(device, file.name)):
-                yield version_of(device, file.name)
+            if current is None or current["origin"] == CONF or not same(current, as_version(device, file.name)):
+                yield as_version(device, file.name)
 
-    return append(lake, changes, now + NOTICE, since)
+    return append_changes(lake, changes, now + NOTICE, since)
 
 
 def current(lake: Path) -> list[Version]:
@@ -83,10 +84,7 @@ def current(lake: Path) -> list[Version]:
 
 def versions(lake: Path) -> list[Version]:
     """Every row of the registry."""
-    if not DeltaTable.is_deltatable(str(table_path(lake))):
-        return []
-    rows: list[Version] = DeltaTable(table_path(lake)).to_pyarrow_table().to_pylist()
-    return rows
+    return rows_of(table_path(lake))
 
 
 def table_path(lake: Path) -> Path:
@@ -94,7 +92,7 @@ def table_path(lake: Path) -> Path:
     return lake / "silver" / "devices"
 
 
-def append(lake: Path, changes: Callable[[list[Version]], Iterable[Version]], at: datetime, since: datetime | None = None) -> int:
+def append_changes(lake: Path, changes: Callable[[list[Version]], Iterable[Version]], at: datetime, since: datetime | None = None) -> int:
     """Append the changes to the history as of `at`, or as of ever if they are the first; one process at a time, as they depend on it.
 
     `since`: as of when devices without a history, where it is not `at`.
@@ -116,7 +114,7 @@ def effective(before: Version | None, at: datetime, since: datetime | None = Non
     return max(at, before["registered_at"] + TICK) if before else since or at
 
 
-def version_of(device: Device, origin: str) -> Version:
+def as_version(device: Device, origin: str) -> Version:
     """The row of a device, but for its instant."""
     return {
         "device_id": device.device_id,

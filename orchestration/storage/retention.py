@@ -17,13 +17,12 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from orchestration.storage.checkpoints import last_batch, offsets
+from orchestration.storage.delta import OpenTable, open_table, version_of
 from orchestration.storage.delta_log import LOG, added, log_of
 from orchestration.storage.generations import FOLDER
-from orchestration.storage.offsets import offsets
-from orchestration.supervisor.status import last_batch
 
 SILVER = "silver.readings"
 """The flow that reads its table from the first version on, commit by commit."""
@@ -34,7 +33,7 @@ CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
 
 @dataclass(frozen=True)
-class Needs:
+class RetentionNeeds:
     """`pinned`: versions that snapshots pin, ascending. `unread_since`: the oldest version that a stream has yet to read in full, None
     where no stream reads the table. `before`: what was superseded after that instant is needed in any case.
     """
@@ -60,19 +59,19 @@ class Position:
     is_state: bool = False
 
 
-def positions(lake: Path, table: DeltaTable) -> list[Position]:
+def positions(lake: Path, table: OpenTable) -> list[Position]:
     """Of every checkpoint in the lake, of whatever generation, that reads the table."""
     table_id = str(table.metadata().id)
     checkpoints = [path for root in (lake, *lake.glob(f"{FOLDER}/*")) for path in (root / "checkpoints").glob("*")]
     return [position for checkpoint in checkpoints for position in _positions(checkpoint, table_id)]
 
 
-def removable_files(path: Path, needs: Needs, now: datetime) -> list[Path]:
+def removable_files(path: Path, needs: RetentionNeeds, now: datetime) -> list[Path]:
     """Data files that nobody needs."""
     found = (file for file in path.rglob("[!.]*.parquet*") if LOG not in file.relative_to(path).parts)  # delta-rs drafts `*.parquet#1`
     on_disk = {str(file.relative_to(path)): file for file in found}
     log = _log(path)  # after the listing, so that whatever was committed meanwhile is known
-    newest = {unquote(name) for name in pa.table(DeltaTable(path).get_add_actions(flatten=True)).column("path").to_pylist()}
+    newest = {unquote(name) for name in pa.table(open_table(path).get_add_actions(flatten=True)).column("path").to_pylist()}
     return [file for name, file in on_disk.items() if name not in newest and not _is_needed(name, file, log, needs, now)]
 
 
@@ -82,7 +81,7 @@ def remove(file: Path) -> None:
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
-def removable_log(path: Path, needs: Needs) -> list[Path]:
+def removable_log(path: Path, needs: RetentionNeeds) -> list[Path]:
     """Entries of the log before the newest checkpoint from which every needed version can be read; in ascending order."""
     log = path / LOG
     entries = sorted((int(found[1]), file) for file in log.iterdir() if (found := LOG_ENTRY.match(file.name)))
@@ -122,7 +121,7 @@ def _position(checkpoint: Path, offset: Mapping[str, Any], *, is_done: bool) -> 
     return Position(0) if checkpoint.name == SILVER else Position(version - 1, is_state=True)
 
 
-def _is_needed(name: str, file: Path, log: Log, needs: Needs, now: datetime) -> bool:
+def _is_needed(name: str, file: Path, log: Log, needs: RetentionNeeds, now: datetime) -> bool:
     """Of a file that the newest version does not have."""
     added, brought_rows = log.added.get(name, (-1, False))
     if name not in log.removed:
@@ -148,7 +147,7 @@ def _log(path: Path) -> Log:
 
 def is_whole(path: Path, version: int) -> bool:
     """Whether every commit of the table from a version on is in its log, and every file that one brought is on the disk."""
-    if version <= DeltaTable(path).version() and not log_of(path, version).exists():
+    if version <= version_of(path) and not log_of(path, version).exists():
         return False
     return all((path / name).exists() for name, (added, brought_rows) in _log(path).added.items() if brought_rows and added >= version)
 
@@ -170,7 +169,7 @@ def first_version(path: Path, is_reached: Callable[[Mapping[str, Any]], bool]) -
 
 def _greatest(path: Path, version: int) -> Iterator[dict[str, Any]]:
     """Of each file of a version, instants as text."""
-    log = pa.table(DeltaTable(path, version=version).get_add_actions(flatten=True))
+    log = pa.table(open_table(path, version).get_add_actions(flatten=True))
     # By Arrow: Python has no instant before the year 1.
     columns = {
         name.removeprefix("max."): log[name].cast(pa.string()) if pa.types.is_timestamp(log[name].type) else log[name]
@@ -205,6 +204,6 @@ def _told_by(entries: Iterable[Path], version: int, apps: Iterable[str]) -> tupl
         log.mkdir()
         for entry in entries:
             (log / entry.name).symlink_to(entry.absolute())
-        table = DeltaTable(folder, version=version)
+        table = open_table(Path(folder), version)
         files = set(pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist())
         return files, {app: table.transaction_version(app) for app in apps}

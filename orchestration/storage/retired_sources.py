@@ -11,13 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from orchestration.conf.model import Conf
-from orchestration.connectors.sources.intake import INTAKE
 from orchestration.errors import TidemarkError
-from orchestration.storage.atomic_json import read_durably, write_durably
+from orchestration.storage.atomic_json import read_atomic, write_atomic
 from silver.spec import Origin, Shape, Time
 
 FILE = "sources.json"
+INTAKE = "intake"
+"""The folder of claimed files in a lake."""
 ORIGINS = ("device", "zone", "metric", "unit")
+
+
+def claims_folder(lake: Path, source: str) -> Path:
+    """Where the links of a source are: `<version>/<path below the landing folder>`."""
+    return lake / INTAKE / source
 
 
 def shapes(conf: Conf) -> dict[str, Shape]:
@@ -40,13 +46,13 @@ def remember(conf: Conf) -> None:
             " they are read.\n  Name it in sources.yml again for one run; after that it may go."
         )
     if known != _remembered(conf.lake / FILE):
-        write_durably(conf.lake / FILE, {name: asdict(shape) for name, shape in known.items()})
+        write_atomic(conf.lake / FILE, {name: asdict(shape) for name, shape in known.items()})
 
 
 def _remembered(file: Path) -> dict[str, Shape]:
     if not file.exists():
         return {}
-    kept = read_durably(file, "Restore it, or remove it and name every source that it knew in sources.yml for one run.")
+    kept = read_atomic(file, "Restore it, or remove it and name every source that it knew in sources.yml for one run.")
     return {name: _shape(shape) for name, shape in kept.items()}
 
 

@@ -8,25 +8,28 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
-from orchestration.engine import reading
-from orchestration.engine.lake import Lake
-from orchestration.jobs import idle_groups as idle
-from orchestration.jobs import ledger
 from orchestration.storage import generations, snapshots
 from orchestration.storage.damage import name_of, number, numbers
 from orchestration.storage.delta_log import LOG, added, is_draft
+from orchestration.storage.lake_store import LakeStore
+from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA, TICKS, TICKS_SCHEMA
 from orchestration.storage.registry import table_path as registry_path
 from orchestration.storage.seals import Seal
 
 OF_A_CHECKPOINT = ("offsets", "commits", "sources", "state")
-WITHOUT_SPARK = {reading.TICKS: idle.SCHEMA} | {each.TABLE: each.SCHEMA for each in (ledger, snapshots, generations)}
+WITHOUT_SPARK = {
+    TICKS: TICKS_SCHEMA,
+    LEDGER: LEDGER_SCHEMA,
+    snapshots.TABLE: snapshots.SCHEMA,
+    generations.TABLE: generations.SCHEMA,
+}
 """Tables that deltalake writes."""
 
 
 class Sealing:
     """The seals of a lake, for the one process that writes it."""
 
-    def __init__(self, lake: Lake, flows: Sequence[str]) -> None:
+    def __init__(self, lake: LakeStore, flows: Sequence[str]) -> None:
         """Of the checkpoints of these flows, and of all tables."""
         self._checkpoints = [Seal(lake.checkpoint(flow)) for flow in flows]
         self._tables = [Seal(path) for path in sealed_tables(lake).values()]
@@ -39,7 +42,7 @@ class Sealing:
             _seal_table(seal)
 
 
-def sealed_tables(lake: Lake) -> dict[str, Path]:
+def sealed_tables(lake: LakeStore) -> dict[str, Path]:
     """Every table whose files must not change, by its SQL name."""
     of_flows = {name: table.path for name, table in lake.tables.items()}
     return of_flows | {name: lake.table_path(name) for name in WITHOUT_SPARK} | {"silver.devices": registry_path(lake.conf.lake)}

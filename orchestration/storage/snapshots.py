@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
 from orchestration.errors import TidemarkError
+from orchestration.storage.delta import is_table, open_table, rows_of
 from orchestration.storage.snapshot import Snapshot
 
 TABLE = "ops.snapshots"
@@ -48,7 +49,7 @@ def all_snapshots(lake: Path) -> list[Snapshot]:
     return sorted((Snapshot(**row) for row in _rows(lake)), key=lambda each: each.snapshot_id)
 
 
-def chosen(lake: Path, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
+def find_snapshot(lake: Path, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
     """The snapshot of that id, or the newest at that instant, or the newest; None where there is none yet."""
     wanted = _newest(lake, at) if snapshot_id is None else snapshot_id
     # One of them, not all: there may be a week of them.
@@ -79,17 +80,13 @@ def _newest(lake: Path, at: datetime | None) -> int | None:
     if at is not None:
         return max((row["snapshot_id"] for row in _rows(lake, [("at", "<=", at)], ["snapshot_id"])), default=None)
     path = lake.joinpath(*TABLE.split("."))
-    files = pa.table(DeltaTable(path).get_add_actions(flatten=True)).to_pydict() if DeltaTable.is_deltatable(str(path)) else {}
+    files = pa.table(open_table(path).get_add_actions(flatten=True)).to_pydict() if is_table(path) else {}
     return max((newest for newest in files.get("max.snapshot_id", []) if newest is not None), default=None)
 
 
 def _rows(lake: Path, filters: list[tuple[str, str, Any]] | None = None, columns: list[str] | None = None) -> list[dict[str, Any]]:
     path = lake.joinpath(*TABLE.split("."))
-    if not DeltaTable.is_deltatable(str(path)):
-        return []
-    found = pa.table(DeltaTable(path).to_pyarrow_table(filters=filters, columns=columns))
-    rows: list[dict[str, Any]] = found.to_pylist(maps_as_pydicts="strict")
-    return rows
+    return rows_of(path, columns, filters)
 
 
 def _absent(lake: Path, snapshot_id: int | None, at: datetime | None) -> str:

@@ -19,6 +19,7 @@ from gold.schema import LATE as LATE_FOR_GROUP
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.storage.commits import committing, sum_up
+from orchestration.storage.delta import OF_LOG, OpenTable, is_table, open_table
 from orchestration.storage.generations import Generation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
@@ -27,9 +28,6 @@ PLAIN = 1
 """The reader version of tables without deletion vectors and renamed columns: their rows are what their files hold."""
 FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 """Of Python's. Silver took earlier ones for event times once, so lakes may hold some."""
-OF_LOG = {"delta.enableExpiredLogCleanup": "false", "delta.checkpointInterval": "10"}
-"""Checkpoints at each tenth commit, whoever makes it. Delta would forget versions by their age alone, 30 days; maintenance knows which ones
-snapshots and streams need."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +72,8 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
 def ensure(table: Table) -> None:
     """Create the table unless it is there; refuse one that has other columns than declared. The session of this process reads the DDL."""
     declared = _columns(table.ddl)
-    if DeltaTable.is_deltatable(str(table.path)):
-        known = DeltaTable(table.path)
+    if is_table(table.path):
+        known = open_table(table.path)
     else:
         table.path.mkdir(parents=True, exist_ok=True)
         known = DeltaTable.create(
@@ -97,7 +95,7 @@ def ensure(table: Table) -> None:
 
 def ensure_rows(path: Path, schema: pa.Schema) -> None:
     """The same for a table that Spark never writes."""
-    if not DeltaTable.is_deltatable(str(path)):
+    if not is_table(path):
         write_deltalake(path, schema.empty_table(), mode="append", configuration=OF_LOG)
 
 
@@ -108,7 +106,7 @@ def append(rows: DataFrame, table: Table, app_id: str, version: int, count: int 
     then ends at every start: Spark refuses a micro-batch whose state was not brought up to date.
     `count`: how many rows there are, where that is known; a few are written without Spark, in a tenth of the time.
     """
-    written = DeltaTable(table.path).transaction_version(app_id)
+    written = open_table(table.path).transaction_version(app_id)
     if count is not None and count <= FEW:
         append_rows(table.path, rows.toArrow(), app_id, version)
     elif written is not None and written >= version:
@@ -131,9 +129,9 @@ def max_in_log(table: Table, column: str, version: int | None = None) -> Any:
 
     An instant before FIRST_INSTANT is told as that.
     """
-    if not DeltaTable.is_deltatable(str(table.path)):
+    if not is_table(table.path):
         return None
-    log = in_log(DeltaTable(table.path, version), f"max.{column}")
+    log = in_log(open_table(table.path, version), f"max.{column}")
     if not log.num_columns:
         return None
     greatest = pc.max(log.column(0))
@@ -141,7 +139,7 @@ def max_in_log(table: Table, column: str, version: int | None = None) -> Any:
     return FIRST_INSTANT if is_instant and pc.less(greatest, FIRST_INSTANT).as_py() else greatest.as_py()
 
 
-def in_log(table: DeltaTable, *columns: str) -> pa.Table:
+def in_log(table: OpenTable, *columns: str) -> pa.Table:
     """One row a file: these columns of what the log tells of it, without those that it knows nothing of.
 
     Only what is asked for becomes Python's: statistics of event times may hold an instant that it has none for, and looking would fail.
@@ -152,7 +150,7 @@ def in_log(table: DeltaTable, *columns: str) -> pa.Table:
 
 def read_few(path: Path, condition: pc.Expression, most: int, most_bytes: int) -> pa.Table | None:
     """Rows of a table, without Spark; None where they are more, or longer, or what only Spark can read."""
-    table = DeltaTable(path)
+    table = open_table(path)
     if table.protocol().min_reader_version > PLAIN:
         return None
     rows, found = table.to_pyarrow_dataset(), []

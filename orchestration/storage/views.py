@@ -7,7 +7,7 @@ from pathlib import Path
 from gold.schema import VECTOR_KEY, WINDOW_KEY
 from orchestration.conf.model import Conf
 from orchestration.storage.delta_log import LOG
-from orchestration.storage.generations import FOLDER, numbered, serving
+from orchestration.storage.generations import FOLDER, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
 
 KEYS = {"aggregates": WINDOW_KEY, "vectors": VECTOR_KEY}
@@ -54,7 +54,7 @@ def views(conf: Conf, snapshot: Snapshot | None) -> dict[str, View]:
 
 def _tables(lake: Path, snapshot: Snapshot | None) -> list[Path]:
     """Those of the generation that the snapshot pins, and those that no generation has."""
-    generation = serving(lake) if snapshot is None else numbered(lake, snapshot.generation)
+    generation = active_generation(lake) if snapshot is None else numbered(lake, snapshot.generation)
     logs = [log for folders in ("*/*", f"{FOLDER}/*/*/*") for log in lake.glob(f"{folders}/{LOG}")]
     paths = {generation.table(lake, f"{log.parent.parent.name}.{log.parent.name}") for log in logs}
     return sorted(path for path in paths if (path / LOG).exists())

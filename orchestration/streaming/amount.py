@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from orchestration.engine.lake import Lake
+from orchestration.storage.checkpoints import Batch, read_up_to
 from orchestration.storage.delta_log import added
 from orchestration.storage.retired_sources import shapes
-from orchestration.supervisor.status import Batch, read_up_to
 
 MOST_READINGS, ELEMENT_BYTES = 1_000_000, 6
 """Some 150 bytes each, and names: of a result larger than 1 GiB Spark makes an error. 16 MiB may hold 10,000,000 of wide rows (measured),

@@ -10,18 +10,15 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from deltalake import DeltaTable
-
 from expectations.suite import Severity, Suite
 from orchestration import crash
 from orchestration.conf.model import Conf, GateMode
 from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError, TidemarkError
-from orchestration.jobs.ledger import accounted_for
-from orchestration.jobs.retry import retried
 from orchestration.quality import suites
 from orchestration.quality.outcome import Cause, Run, TableResult, run_id
 from orchestration.storage import quality_tables
+from orchestration.storage.delta import version_of
 from orchestration.storage.gate_state import (
     GATED,
     LATE,
@@ -35,6 +32,7 @@ from orchestration.storage.gate_state import (
     read_gate_state,
     write_gate_state,
 )
+from orchestration.storage.positions import accounted_for, retried
 
 PAUSE_SECONDS = 1.0
 
@@ -99,7 +97,7 @@ def check_gate(lake: Lake, name: str, stop: threading.Event) -> GateState | None
     """Evaluate the rows that are new since the last check, and keep the state. Only the writer of the lake may call this."""
     marks = {"accounted_for": accounted_for(lake), "retried": retried(lake)} if name == LATE else {}
     before, holds = read_gate_state(lake.conf.lake, name, lake.table_path(name)), is_holding(lake.conf) and name in READ_BY_GOLD
-    newest = DeltaTable(lake.table_path(name)).version()
+    newest = version_of(lake.table_path(name))
     if (holds and before.is_closed) or (newest, marks) == (before.version, before.marks):
         return before
     state = replace(before, version=newest, marks=marks)

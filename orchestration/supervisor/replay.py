@@ -15,30 +15,32 @@ from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
 from gold.spec import Group
 from orchestration import crash
-from orchestration.engine.background import do
+from orchestration.engine.background import run_job
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.engine.queries import AVAILABLE_NOW, Gate, run_out, started
+from orchestration.engine.queries import AVAILABLE_NOW, WriteBarrier, run_to_end, start_queries
 from orchestration.engine.writing import gold_tables
 from orchestration.errors import HeldError, TidemarkError
-from orchestration.flows import Flow, Job, flows, silver_knowledge, streams
-from orchestration.jobs import amendments, ledger, retry
+from orchestration.flow import Flow, Job
+from orchestration.flows import flows, silver_knowledge, streams
+from orchestration.jobs import amendments, retry
 from orchestration.jobs import replay as rebuild
-from orchestration.jobs import snapshots as cuts
 from orchestration.jobs.replay import OF_SILVER, Recorded
+from orchestration.jobs.snapshots import take_snapshot
 from orchestration.storage import generations
 from orchestration.storage.bindings import Start, begin
+from orchestration.storage.delta import open_table
 from orchestration.storage.gate_state import closed_gates, is_holding
 from orchestration.storage.generations import Generation
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.positions import Reach
+from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
+from orchestration.storage.positions import GoldPosition, retried
 from orchestration.storage.retention import first_version
-from orchestration.storage.snapshots import chosen
+from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import ensure, ensure_rows
 from orchestration.supervisor.quality_gate import QualityGate
 
@@ -64,8 +66,8 @@ class Plan:
     def places(self) -> Iterable[str]:
         """Folders below the lake that get a place in the new generation."""
         if self.is_silver:
-            yield from (name.replace(".", "/", 1) for name in (*OF_SILVER, ledger.TABLE))
-            yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], ledger.NAME, retry.NAME))
+            yield from (name.replace(".", "/", 1) for name in (*OF_SILVER, LEDGER))
+            yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], LEDGER_FLOW, retry.NAME))
         for stream, groups in self.streams.items():
             yield f"checkpoints/gold.{stream}"
             yield from (f"gold/{group.name}_{kind}" for group in groups for kind in ("aggregates", "vectors", "late"))
@@ -82,7 +84,7 @@ def plan(lake: Lake, group: str | None, since: date | None) -> Plan:
 
 def flows_of(lake: Lake, plan: Plan) -> list[Flow | Job]:
     """Those that go on with what the replay builds."""
-    names = {f"gold.{stream}" for stream in plan.streams} | ({OF_SILVER[0], ledger.NAME} if plan.is_silver else set())
+    names = {f"gold.{stream}" for stream in plan.streams} | ({OF_SILVER[0], LEDGER_FLOW} if plan.is_silver else set())
     return [flow for flow in flows(lake) if flow.name in names]
 
 
@@ -91,25 +93,25 @@ def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
 
     Returns a lake that works on it.
     """
-    if waiting := generations.proposed(lake.conf.lake):
+    if waiting := generations.requested_switch(lake.conf.lake):
         raise TidemarkError(f"generation {waiting.generation} waits to serve: let it first, with `tidemark run --once`.")
-    snapshot = chosen(lake.conf.lake)
+    snapshot = find_snapshot(lake.conf.lake)
     if snapshot is None:
         raise TidemarkError(f"the lake at {lake.conf.lake} has no snapshot to start from: bring it up to date with `tidemark run --once`.")
     recorded = Recorded(Lake(lake.conf, lake.spark, generations.numbered(lake.conf.lake, snapshot.generation)), snapshot)
     up_to = snapshot.bronze_batch
     following = Lake(lake.conf, lake.spark, _next(lake, plan))
     _make_room(following, plan)
-    gate = Gate(threading.Event())
+    barrier = WriteBarrier(threading.Event())
     if plan.is_silver:
         up_to = _silver(following, recorded, plan, progress)
         crash.point(crash.Point.SILVER_REBUILT)
         for flow in flows_of(following, plan):
             if isinstance(flow, Job):
-                do(flow, progress, gate.stop)
+                run_job(flow, progress, barrier.stop)
             elif flow.layer == "silver":
-                run_out(started(following, [flow], AVAILABLE_NOW, gate), progress, gate)
-        refuse_unless_passed(following, gate.stop)
+                run_to_end(start_queries(following, [flow], AVAILABLE_NOW, barrier), progress, barrier)
+        refuse_unless_passed(following, barrier.stop)
     for stream, groups in plan.streams.items():
         _gold(following, recorded, stream, groups, progress)
     return Lake(lake.conf, lake.spark, replace(following.generation, bronze_batch=up_to))
@@ -117,19 +119,19 @@ def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
 
 def catch_up(following: Lake, plan: Plan, progress: Progress) -> None:
     """Everything that came since, through the streams of the new generation; what has not passed its gate waits for the run after it."""
-    gate = Gate(threading.Event())
+    barrier = WriteBarrier(threading.Event())
     gold: list[Flow] = []
     for flow in flows_of(following, plan):
         if isinstance(flow, Job):
-            do(flow, progress, gate.stop)
+            run_job(flow, progress, barrier.stop)
         elif flow.layer == "silver":
-            run_out(started(following, [flow], AVAILABLE_NOW, gate), progress, gate)
+            run_to_end(start_queries(following, [flow], AVAILABLE_NOW, barrier), progress, barrier)
         else:
             gold.append(flow)
     # Silver that the replay of a group reads is written by another process: what has passed of it may have grown when a query starts.
-    if is_holding(following.conf) and not (plan.is_silver and _has_passed(following, gate.stop)):
+    if is_holding(following.conf) and not (plan.is_silver and _has_passed(following, barrier.stop)):
         return
-    run_out(started(following, gold, AVAILABLE_NOW, gate), progress, gate)
+    run_to_end(start_queries(following, gold, AVAILABLE_NOW, barrier), progress, barrier)
     for _ in amendments.amend_all(following.interpreted(), {stream: list(groups) for stream, groups in plan.streams.items()}):
         pass
 
@@ -139,16 +141,16 @@ def finish(following: Lake, plan: Plan, progress: Progress) -> None:
     lake = following.conf.lake
     catch_up(following, plan, progress)
     crash.point(crash.Point.GENERATION_BUILT)
-    generations.propose(lake, following.generation)
+    generations.request_switch(lake, following.generation)
     crash.point(crash.Point.GENERATION_PROPOSED)
-    while generations.proposed(lake) is not None:
+    while generations.requested_switch(lake) is not None:
         try:
             with sole_writer(lake):
-                if generations.proposed(lake) is not None:
+                if generations.requested_switch(lake) is not None:
                     catch_up(following, plan, progress)
-                    generations.swap(lake, datetime.now(UTC))
+                    generations.switch(lake, datetime.now(UTC))
                     crash.point(crash.Point.SWAPPED)
-                    cuts.take(following, [*streams(following)], datetime.now(UTC))
+                    take_snapshot(following, [*streams(following)], datetime.now(UTC))
         except HeldError:
             time.sleep(POLL_SECONDS)
 
@@ -170,8 +172,8 @@ def refuse_unless_passed(following: Lake, stop: threading.Event) -> None:
 
 
 def _next(lake: Lake, plan: Plan) -> Generation:
-    serving = generations.serving(lake.conf.lake)
-    number = max(each.generation for each in generations.swaps(lake.conf.lake)) + 1
+    serving = generations.active_generation(lake.conf.lake)
+    number = max(each.generation for each in generations.switches(lake.conf.lake)) + 1
     places = {**serving.places, **dict.fromkeys(plan.places(), number)}
     return Generation(serving.swap + 1, number, None, str(plan), None, places)
 
@@ -183,7 +185,7 @@ def _make_room(following: Lake, plan: Plan) -> None:
         if folder in table.path.parents:
             ensure(table)
     if plan.is_silver:
-        ensure_rows(following.table_path(ledger.TABLE), ledger.SCHEMA)
+        ensure_rows(following.table_path(LEDGER), LEDGER_SCHEMA)
 
 
 def _silver(following: Lake, recorded: Recorded, plan: Plan, progress: Progress) -> int:
@@ -213,17 +215,17 @@ def _gold(following: Lake, recorded: Recorded, stream: str, groups: Sequence[Gro
     """Closed windows of the prefix; then the stream, bound to begin with the first reading of an open one."""
     up_to = recorded.snapshot.bronze_batch
     until_ms = rebuild.closed_until_ms(following, groups, stream, up_to)
-    retried = retry.retried(following)  # asked first: what a retry re-admits meanwhile may not be in the windows, and is folded in then
+    retries = retried(following)  # asked first: what a retry re-admits meanwhile may not be in the windows, and is folded in then
     _show(rebuild.gold(following, recorded, groups, until_ms), REBUILT[1], progress)
     longest = max(following.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
     written = tuple(table for group in groups for table in gold_tables(following, group)[:2])
     begin(following, f"gold.{stream}", written, Start(_version_with_time(following, until_ms - longest * 1000), up_to, until_ms))
-    amendments.begin_at(following, stream, Reach(-1, until_ms, up_to, up_to, retried))
+    amendments.begin_at(following, stream, GoldPosition(-1, until_ms, up_to, up_to, retries))
 
 
 def _first_batch(lake: Lake, since: date) -> int:
     """The first bronze batch that was ingested on a day or later; past all of them where there is none."""
-    log = pa.table(DeltaTable(lake.table_path("bronze.events")).get_add_actions(flatten=True))
+    log = pa.table(open_table(lake.table_path("bronze.events")).get_add_actions(flatten=True))
     later = log.filter(pc.greater_equal(log["partition.ingested_on"], pa.scalar(since)))
     first, newest = pc.min(later["min.bronze_batch"]).as_py(), pc.max(log["max.bronze_batch"]).as_py()
     return int(newest) + 1 if first is None else int(first)

@@ -16,11 +16,11 @@ POLL_SECONDS = 0.5
 def roll_back(lake: Path, number: int | None) -> Generation:
     """To that generation, or to the one that served before; waits for a running process to take it up."""
     wanted = _wanted(lake, number)
-    generations.propose(lake, wanted)
-    while generations.proposed(lake) is not None:
+    generations.request_switch(lake, wanted)
+    while generations.requested_switch(lake) is not None:
         try:
             with sole_writer(lake):
-                generations.swap(lake, datetime.now(UTC))
+                generations.switch(lake, datetime.now(UTC))
                 snapshots.pin_again(lake, wanted.generation, datetime.now(UTC))
         except HeldError:
             time.sleep(POLL_SECONDS)
@@ -28,7 +28,7 @@ def roll_back(lake: Path, number: int | None) -> Generation:
 
 
 def _wanted(lake: Path, number: int | None) -> Generation:
-    known = generations.swaps(lake)
+    known = generations.switches(lake)
     serving = known[-1]
     others = {each.generation: each for each in known if each.generation != serving.generation}
     if not others:

@@ -7,29 +7,20 @@ is a version and the index of the last file read of it; a negative index means t
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
+from orchestration.storage.checkpoints import Batch, last_batch, read_up_to
+from orchestration.storage.delta import is_table, open_table, version_of
 from orchestration.storage.delta_log import added, commit
-from orchestration.storage.generations import serving
-from orchestration.storage.offsets import offsets
+from orchestration.storage.generations import active_generation
 
 LEDGER = "silver.ledger"
 COLUMNS = ("flow", "table", "rows", "last_batch", "last_batch_at", "watermark_at", "lag_seconds", "behind")
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The last micro-batch that a flow finished. `watermark_at` None: the flow has none, or has seen no event time yet."""
-
-    last_batch: int | None = None
-    last_batch_at: datetime | None = None
-    watermark_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +41,7 @@ def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
         if flow == LEDGER:
             batch, arrears = of_ledger(conf, now)
         else:
-            checkpoint = serving(conf.lake).checkpoint(conf.lake, flow)
+            checkpoint = active_generation(conf.lake).checkpoint(conf.lake, flow)
             batch = last_batch(checkpoint)
             arrears = arrears_of(checkpoint, batch, path_of(conf, source), now) if source else Arrears()
         lines += [{"flow": flow, "table": table, "rows": rows(path_of(conf, table))} | asdict(batch) | asdict(arrears) for table in tables]
@@ -70,30 +61,19 @@ def flows(conf: Conf) -> Iterator[tuple[str, str | None, list[str]]]:
 
 def path_of(conf: Conf, table: str) -> Path:
     """Where a table of the generation that serves is."""
-    return serving(conf.lake).table(conf.lake, table)
+    return active_generation(conf.lake).table(conf.lake, table)
 
 
 def rows(table: Path) -> int:
     """Rows of a table as its log counts them; 0 where there is no table."""
-    return DeltaTable(table).count() if DeltaTable.is_deltatable(str(table)) else 0
-
-
-def last_batch(checkpoint: Path) -> Batch:
-    """The newest finished batch of a checkpoint."""
-    finished = [int(file.name) for file in (checkpoint / "commits").glob("*") if file.name.isdecimal()]
-    if not finished:
-        return Batch()
-    file = checkpoint / "commits" / str(max(finished))
-    at = datetime.fromtimestamp(int(file.stat().st_mtime), UTC)
-    watermark = json.loads(file.read_text().splitlines()[1]).get("nextBatchWatermarkMs") or 0
-    return Batch(max(finished), at, datetime.fromtimestamp(watermark / 1000, UTC) if watermark > 0 else None)
+    return open_table(table).count() if is_table(table) else 0
 
 
 def arrears_of(checkpoint: Path, batch: Batch, source: Path, now: datetime) -> Arrears:
     """What the source holds beyond the last finished batch."""
-    if not DeltaTable.is_deltatable(str(source)):
+    if not is_table(source):
         return Arrears()
-    table = DeltaTable(source)
+    table = open_table(source)
     version, index = read_up_to(checkpoint, batch, str(table.metadata().id))
     waiting = []
     for number in range(version, table.version() + 1):
@@ -110,9 +90,9 @@ def arrears_of(checkpoint: Path, batch: Batch, source: Path, now: datetime) -> A
 def of_ledger(conf: Conf, now: datetime) -> tuple[Batch, Arrears]:
     """The newest bronze batch that the ledger has passed, when, and what bronze holds after it."""
     passed, events = path_of(conf, "ops.ledger"), path_of(conf, "bronze.events")
-    if not DeltaTable.is_deltatable(str(passed)):
+    if not is_table(passed):
         return Batch(), Arrears()
-    table = DeltaTable(passed)
+    table = open_table(passed)
     newest = max(pa.table(table.get_add_actions(flatten=True)).to_pydict().get("max.bronze_batch", []), default=None)
     batch = Batch() if newest is None else Batch(newest, _last_written_at(passed, table.version()))
     return batch, arrears_after(-1 if newest is None else newest, events, now)
@@ -126,10 +106,10 @@ def _last_written_at(table: Path, version: int) -> datetime:
 
 def arrears_after(bronze_batch: int, events: Path, now: datetime) -> Arrears:
     """What bronze holds of later batches; they increase from version to version, so only the newest are looked at."""
-    if not DeltaTable.is_deltatable(str(events)):
+    if not is_table(events):
         return Arrears()
     oldest, unread = now, 0
-    for number in range(DeltaTable(events).version(), -1, -1):
+    for number in range(version_of(events), -1, -1):
         batches = [json.loads(add["stats"])["maxValues"]["bronze_batch"] for add in added(events, number) if add["dataChange"]]
         if batches and max(batches) <= bronze_batch:
             break
@@ -137,13 +117,3 @@ def arrears_after(bronze_batch: int, events: Path, now: datetime) -> Arrears:
         if sum(counts):
             oldest, unread = committed_at, unread + sum(counts)
     return Arrears(round(max((now - oldest).total_seconds(), 0.0), 1), unread)
-
-
-def read_up_to(checkpoint: Path, batch: Batch, table_id: str) -> tuple[int, int]:
-    """Version and index of the source's file that the batch read last; (0, -1) before the first batch."""
-    if batch.last_batch is None:
-        return 0, -1
-    for offset in offsets(checkpoint, batch.last_batch).read.values():
-        if offset.get("reservoirId") == table_id:
-            return int(offset["reservoirVersion"]), int(offset["index"])
-    return 0, -1

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.storage.generations import Generation, numbered, serving
+from orchestration.storage.generations import Generation, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
 
 GOLD_KINDS = ("aggregates", "vectors", "late")
@@ -32,7 +32,7 @@ class Cut:
 
 def latest_cut(conf: Conf) -> Cut:
     """The newest version of everything, which is consistent only while the lake is at rest."""
-    return _latest(conf, serving(conf.lake))
+    return _latest(conf, active_generation(conf.lake))
 
 
 def pinned_cut(conf: Conf, snapshot: Snapshot) -> Cut:

@@ -22,7 +22,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from orchestration.engine.jars import fetched, ivy
-from orchestration.jobs import ledger
+from orchestration.storage.ops_tables import LEDGER_FLOW
 from tests.bench import comparison
 from tests.bench.factory import DEVICES, GROUPS, expected_rows, write_conf, write_events
 from tests.bench.processes import FailedError, Run, timed
@@ -126,7 +126,7 @@ def _quality(folder: Path, conf: Path) -> Run:
 def _ledger_seconds(log: Path) -> float:
     """Of the last run, by its progress; some of them pass beside gold."""
     told_by_run = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines() if line.startswith("{")]
-    return math.fsum(batch["seconds"] for batch in told_by_run if batch.get("job") == ledger.NAME)
+    return math.fsum(batch["seconds"] for batch in told_by_run if batch.get("job") == LEDGER_FLOW)
 
 
 def _into_memory(landing: Path) -> None:

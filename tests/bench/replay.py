@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from rich.console import Console
 
 from orchestration.conf.load import load
-from orchestration.storage.generations import serving, swaps
+from orchestration.storage.generations import active_generation, switches
 from orchestration.storage.snapshots import all_snapshots
 from tests.bench.factory import GROUPS, write_conf, write_events
 from tests.bench.feed import arrivals, fed_run, spread
@@ -85,8 +85,8 @@ def _differing(folder: Path) -> int:
     """Rows that the last snapshots of both generations do not share, of the bronze batches that both hold."""
     lake = load(folder / "conf").lake
     pinned = {each.generation: each for each in all_snapshots(lake)}
-    first, second = pinned[1], pinned[serving(lake).generation]
-    places = {each.generation: each for each in swaps(lake)}
+    first, second = pinned[1], pinned[active_generation(lake).generation]
+    places = {each.generation: each for each in switches(lake)}
     batch, closed = min(first.bronze_batch, second.bronze_batch), min(*first.closed_until.values(), *second.closed_until.values())
     asked = [("silver.readings", READING, f"bronze_batch <= {batch}")]
     asked += [(f"gold.{group}_aggregates", WINDOW, f"window_end <= timestamptz '{closed.isoformat()}'") for group in GROUPS]

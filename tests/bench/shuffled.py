@@ -29,7 +29,7 @@ from tests.lakes import assert_same, latest
 
 ONE_FILE = 1 << 20
 """The least that conf takes; a file is never cut, and each has more."""
-MUST_BE_NOTHING = ("quarantined", "unaccounted", "doubled", "strays", "altered", "waiting")
+MUST_BE_NOTHING = ("quarantined", "missing", "duplicated", "orphaned", "count_mismatch", "waiting")
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from orchestration.cli.app import exit_code
 from orchestration.crash import VARIABLE, Point
 from orchestration.quality import suites
 from orchestration.storage.gate_state import closed_gates
-from orchestration.storage.positions import reach
+from orchestration.storage.positions import gold_position
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.quality_gate import GateClosedError
 from tests.chaos.account import GOLD, assert_as_undisturbed, tables
@@ -85,7 +85,7 @@ def test_what_has_not_passed_is_never_in_gold_whatever_dies_and_all_of_it_is_aft
     conf = plant.opened().conf
     with pytest.raises(GateClosedError, match=rf"Nothing measures {UNWANTED}"):
         run(conf, spark)
-    reached = reach(plant.opened(), "plant")
+    reached = gold_position(plant.opened(), "plant")
     assert reached is None or reached.bronze_batch < GOOD_BATCHES
     assert not is_unwanted_in_gold(plant)
     assert all(snapshot.bronze_batch < GOOD_BATCHES for snapshot in all_snapshots(conf.lake))

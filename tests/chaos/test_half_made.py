@@ -5,8 +5,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from orchestration.engine.lake import Lake
-from orchestration.jobs import idle_groups as idle
-from orchestration.jobs import ledger
+from orchestration.storage.ops_tables import LEDGER_SCHEMA, TICKS_SCHEMA
 from orchestration.storage.tables import ensure, ensure_rows
 from tests.lakes import conf, table
 
@@ -15,7 +14,7 @@ def test_a_kill_while_a_table_is_made_leaves_nothing_that_the_next_run_trips_ove
     """The folder of its log is there first, and the first entry a moment later."""
     made = conf(tmp_path)
     declared = Lake(made).tables.values()
-    rows = {made.lake / "ops/ticks": idle.SCHEMA, made.lake / "ops/ledger": ledger.SCHEMA}
+    rows = {made.lake / "ops/ticks": TICKS_SCHEMA, made.lake / "ops/ledger": LEDGER_SCHEMA}
     for path in (*(each.path for each in declared), *rows):
         (path / "_delta_log").mkdir(parents=True)
     for each in declared:

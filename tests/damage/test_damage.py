@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.engine.session import HEAP_STORE, ROCKSDB_STORE
 from orchestration.errors import TidemarkError
-from orchestration.storage.generations import serving
+from orchestration.storage.generations import active_generation
 from tests.damage.cells import PARTS, WAYS, inflict
 from tests.damage.damaged import PROVIDER, Damaged, built
 
@@ -96,7 +96,7 @@ def test_a_replay_mends_what_the_refusal_says_that_it_mends(part: str, damaged: 
     assert damaged.answers("replay")[0] == 0
     damaged.go_on()
     assert [damaged.answers(command)[0] for command in ("ledger", "verify")] == [0, 0]
-    assert serving(damaged.made.lake).generation == 2
+    assert active_generation(damaged.made.lake).generation == 2
 
 
 def test_architecture_has_every_cell() -> None:

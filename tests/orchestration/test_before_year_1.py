@@ -76,7 +76,7 @@ def test_runs_go_on_and_fold_the_row_in(made: Conf) -> None:
 
 
 def test_the_account_is_taken(made: Conf) -> None:
-    books = account.opened(Lake(made))
+    books = account.open_tables(Lake(made))
     assert damaged(books) == []
     assert sum(row["waiting"] for row in account.by_day(account.account(books).batches)) == 0
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.audit.reconciliation.account import ALARMS, account, by_day, opened
+from orchestration.audit.reconciliation.account import ALARMS, account, by_day, open_tables
 from orchestration.conf.model import Conf, Source
 from orchestration.engine import writing
 from orchestration.engine.lake import Lake
@@ -75,7 +75,7 @@ def test_a_source_is_added_removed_renamed_and_brought_back_on_one_lake(spark: S
         ("annex", "fridge", "1.0"): 2,
         ("hall", "oven", "4.0"): 2,
     }
-    days = by_day(account(opened(Lake(made))).batches)
+    days = by_day(account(open_tables(Lake(made))).batches)
     assert {(row["source"], *(row[alarm] for alarm in ALARMS)) for row in days} == {
         (name, 0, 0, 0, 0) for name in ("plant", "annex", "hall")
     }

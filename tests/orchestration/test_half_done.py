@@ -21,7 +21,7 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.jobs import amendments
 from orchestration.jobs.retry import Chosen
-from orchestration.storage.positions import reach
+from orchestration.storage.positions import gold_position
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.storage.tables import FEW
 from orchestration.supervisor.run import retry_quarantine
@@ -113,7 +113,7 @@ def assert_as_undisturbed(made: Conf, undisturbed: Conf) -> None:
 @pytest.mark.parametrize("kill", [HALF_WRITTEN, WRITTEN])
 def test_a_snapshot_holds_nothing_of_a_batch_that_is_half_done(kill: Kill, undisturbed: Conf, spark: SparkSession, tmp_path: Path) -> None:
     made = brought_in(tmp_path, spark, UNHARMED, UNHARMED, kill)
-    reached = reach(Lake(made), "kitchen")
+    reached = gold_position(Lake(made), "kitchen")
     assert reached is not None
     ends = {row["window_end"] for row in gold(made)["gold.kitchen_aggregates"]}
     assert max(ends) > datetime.fromtimestamp(reached.closed_until_ms / 1000, UTC)  # it was hit

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from orchestration.audit.reconciliation import account
-from orchestration.audit.reconciliation.discrepancies import offences
+from orchestration.audit.reconciliation.discrepancies import discrepancies
 from orchestration.conf.model import Conf, Source
 from orchestration.engine.lake import Lake
 from silver.spec import Origin, Shape, Time
@@ -194,10 +194,10 @@ def test_every_payload_is_in_bronze_byte_for_byte(made: Conf, written: dict[str,
 
 
 def test_every_payload_is_accounted_for(made: Conf, written: dict[str, list[bytes]]) -> None:
-    books = account.opened(Lake(made))
+    books = account.open_tables(Lake(made))
     found = account.account(books)
     rows = account.by_day(found.batches)
-    assert offences(books, found, {}) == []
+    assert discrepancies(books, found, {}) == []
     assert {row["source"]: row["events"] for row in rows} == {source: len(lines) + FILES for source, lines in written.items()}
     assert all(row[kind] > 0 for row in rows for kind in ("readings", "quarantined", "duplicates"))
     assert sum(row["waiting"] for row in rows) == 0

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.audit.reconciliation.account import ALARMS, account, by_day, opened
+from orchestration.audit.reconciliation.account import ALARMS, account, by_day, open_tables
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf, Device
 from orchestration.engine.lake import Lake
@@ -114,7 +114,7 @@ def test_days_of_rows_are_late_and_the_history_shows_the_windows_that_they_chang
 
 
 def test_ledger_and_verify_are_clean(room: Room) -> None:
-    (day,) = by_day(account(opened(Lake(room.made))).batches)
+    (day,) = by_day(account(open_tables(Lake(room.made))).batches)
     assert {alarm: day[alarm] for alarm in ALARMS} == dict.fromkeys(ALARMS, 0)
     assert day["readings"] + day["late"] == len(room.readings) == len(METRICS) * day["events"]
     report = verify(latest_cut(room.made), room.made)

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Conf
 from orchestration.engine import writing
-from orchestration.storage.bindings import newest_batch
+from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.snapshots import all_snapshots
-from orchestration.supervisor import run as runner
+from orchestration.supervisor import pipeline_run
 from tests.lakes import conf, event, land, run_until
 from tests.rows import at
 
@@ -71,7 +71,7 @@ def test_bronze_leaves_files_where_they_are_while_silver_is_behind(spark: SparkS
 
 @pytest.mark.usefixtures("slow_silver")
 def test_no_file_waits_longer_than_the_longest_wait(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "LONGEST_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(pipeline_run, "LONGEST_WAIT_SECONDS", 0.0)
     made, landing = conf(tmp_path), Landing(tmp_path)
 
     def is_far_ahead() -> bool:

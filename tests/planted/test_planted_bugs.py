@@ -25,7 +25,7 @@ from orchestration.errors import HeldError, TidemarkError
 from orchestration.jobs import amendments, maintenance
 from orchestration.storage import bindings as checkpoints
 from orchestration.storage import lease as lock
-from orchestration.storage.retention import Needs
+from orchestration.storage.retention import RetentionNeeds
 from orchestration.streaming import few_windows
 from orchestration.verify import cut
 from orchestration.verify.check import verify
@@ -70,9 +70,9 @@ class Day:
         """What verify and the ledger name."""
         report = verify(cut.latest_cut(self.made), self.made)
         found = [f"{outcome.table}: {difference.what}" for outcome in report.outcomes for difference in outcome.first]
-        books = account.opened(Lake(self.made))
+        books = account.open_tables(Lake(self.made))
         shapes = {name: source.shape for name, source in self.made.sources.items()}
-        told = offences.offences(books, account.account(books), shapes)
+        told = offences.discrepancies(books, account.account(books), shapes)
         return found + [f"ledger: {row['wrong']}" for row in told]
 
 
@@ -179,7 +179,7 @@ def asked_twice(day: Day) -> list[str]:
 
 def without_vacuum_guard(patch: pytest.MonkeyPatch) -> None:
     """Whatever the newest version does not have is removed."""
-    patch.setattr(maintenance, "_needs", lambda *_: Needs([], None, datetime.now(UTC) + timedelta(days=1)))
+    patch.setattr(maintenance, "_needs", lambda *_: RetentionNeeds([], None, datetime.now(UTC) + timedelta(days=1)))
 
 
 def maintained(day: Day) -> list[str]:

@@ -13,21 +13,20 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
-
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.jobs.ledger import TABLE, accounted_for
 from orchestration.jobs.retry import versions_before_retry
+from orchestration.storage.delta import OpenTable, ask, is_table, open_table
+from orchestration.storage.ops_tables import LEDGER
+from orchestration.storage.positions import accounted_for
 from orchestration.storage.tables import in_log
 
 KINDS = {"readings": "readings", "quarantined": "quarantine", "late": "late", "duplicates": "duplicates"}
 """What a measurement became, and the table of silver that then holds it."""
 COUNTED = ("events", *KINDS)
 """What ops.ledger counted when the batch was accounted for."""
-WRONG = ("unaccounted", "doubled", "strays")
-ALARMS = (*WRONG, "altered")
+WRONG = ("missing", "duplicated", "orphaned")
+ALARMS = (*WRONG, "count_mismatch")
 COLUMNS = ("source", "ingested_on", *COUNTED, *ALARMS, "waiting")
 SUMMED = {*COUNTED, *ALARMS, "waiting"}
 ROWS_AT_ONCE = 1_000_000
@@ -52,7 +51,7 @@ EVENTS = f"""
   ),
   seen as (
     select bronze_batch, bronze_row, count(*) as parts_seen, sum(n) as n, max(parts) as parts,
-      sum(case when n > 1 then 1 else 0 end) as doubled,
+      sum(case when n > 1 then 1 else 0 end) as duplicated,
       min(first_source) as first_source, max(last_source) as last_source, {", ".join(f"sum({kind}) as {kind}" for kind in KINDS)}
     from identities group by bronze_batch, bronze_row
   ),
@@ -66,16 +65,16 @@ EVENTS = f"""
       coalesce(copies, 0) as copies, coalesce(sent.source, first_source) as source, first_source, last_source, ingested_on, ingested_at,
       coalesce(sent.bronze_batch, seen.bronze_batch) <= {{accounted}} as is_accounted,
       coalesce(parts_seen, 0) as parts_seen, greatest(coalesce(parts, parts_seen, 1), 1) as parts, coalesce(n, 0) as n,
-      coalesce(doubled, 0) as parts_doubled, {", ".join(f"coalesce({kind}, 0) as {kind}" for kind in KINDS)}
+      coalesce(duplicated, 0) as parts_duplicated, {", ".join(f"coalesce({kind}, 0) as {kind}" for kind in KINDS)}
     from sent full join seen on sent.bronze_batch = seen.bronze_batch and sent.bronze_row = seen.bronze_row
   ),
   judged as (
     select *,
-      case when copies > 0 and is_accounted then greatest(parts - parts_seen, 0) else 0 end as unaccounted,
-      parts_doubled + greatest(copies - 1, 0) as doubled,
+      case when copies > 0 and is_accounted then greatest(parts - parts_seen, 0) else 0 end as missing,
+      parts_duplicated + greatest(copies - 1, 0) as duplicated,
       case when copies = 0 then n
         when first_source <> source or last_source <> source then 1
-        else greatest(parts_seen - parts, 0) end as strays
+        else greatest(parts_seen - parts, 0) end as orphaned
     from matched
   )
 """
@@ -115,17 +114,16 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Books:
+class OpenTables:
     """The tables of one moment. `accounted`: the newest bronze batch that the ledger has passed, -1 before the first."""
 
     accounted: int
-    query: QueryBuilder
-    tables: Mapping[str, DeltaTable]
+    tables: Mapping[str, OpenTable]
     paths: Mapping[str, Path]
 
     def ask(self, sql: str, **words: object) -> Rows:
         """Rows of a query over events, written and the tables of KINDS."""
-        rows: Rows = pa.table(self.query.execute(sql.format(accounted=self.accounted, **words))).to_pylist()
+        rows: Rows = ask(sql.format(accounted=self.accounted, **words), self.tables, SETTINGS).read_all().to_pylist()
         return rows
 
 
@@ -137,24 +135,21 @@ class Account:
     suspects: list[Slice]
 
 
-def opened(lake: Lake) -> Books:
+def open_tables(lake: Lake) -> OpenTables:
     """The newest versions, in the order that makes them fit together; TidemarkError where there is nothing to account for."""
-    places = {"written": TABLE} | {table: f"silver.{table}" for table in KINDS.values()} | {"events": "bronze.events"}
-    missing = [name for name in places.values() if not DeltaTable.is_deltatable(str(lake.table_path(name)))]
+    places = {"written": LEDGER} | {table: f"silver.{table}" for table in KINDS.values()} | {"events": "bronze.events"}
+    missing = [name for name in places.values() if not is_table(lake.table_path(name))]
     if missing:
         raise TidemarkError(f"there is no {missing[-1]} in the lake at {lake.conf.lake}: bring it up to date with `tidemark run --once`.")
     accounted, paths = accounted_for(lake), {word: lake.table_path(name) for word, name in places.items()}
     pinned = versions_before_retry(lake)
-    tables = {word: DeltaTable(paths[word], version=pinned.get(name)) for word, name in places.items()}
+    tables = {word: open_table(paths[word], pinned.get(name)) for word, name in places.items()}
     if versions_before_retry(lake) != pinned:
-        return opened(lake)  # a retry began or ended meanwhile
-    query = QueryBuilder(SETTINGS)
-    for word, table in tables.items():
-        query.register(word, table)
-    return Books(accounted, query, tables, paths)
+        return open_tables(lake)  # a retry began or ended meanwhile
+    return OpenTables(accounted, tables, paths)
 
 
-def account(books: Books, since: date | None = None) -> Account:
+def account(books: OpenTables, since: date | None = None) -> Account:
     """Of all batches, or of those ingested on that day (UTC) and later."""
     batches: dict[tuple[Any, ...], dict[str, Any]] = {}
     suspects, parts = [], slices(books.tables, since)
@@ -167,7 +162,9 @@ def account(books: Books, since: date | None = None) -> Account:
     for row in books.ask(WRITTEN, of=Slice(after=parts[0].after)) if parts else []:
         batches.setdefault(_key(row), _nothing(row))["written"] = {count: row[count] for count in COUNTED}
     for row in batches.values():
-        row["altered"] = int(any(row[count] != row["written"].get(count, 0) for count in COUNTED) and _is_passed(row, books.accounted))
+        row["count_mismatch"] = int(
+            any(row[count] != row["written"].get(count, 0) for count in COUNTED) and _is_passed(row, books.accounted)
+        )
     return Account([batches[key] for key in sorted(batches)], suspects)
 
 
@@ -181,7 +178,7 @@ def by_day(batches: Iterable[Mapping[str, Any]]) -> Rows:
     return [{name: days[key][name] for name in COLUMNS} for key in sorted(days)]
 
 
-def slices(tables: Mapping[str, DeltaTable], since: date | None) -> list[Slice]:
+def slices(tables: Mapping[str, OpenTable], since: date | None) -> list[Slice]:
     """All batches of the account, cut so that each slice has at most ROWS_AT_ONCE; none where nothing was ingested since."""
     sizes: Counter[int] = Counter()
     for word, table in tables.items():
@@ -225,7 +222,7 @@ def _nothing(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _add(to: dict[str, Any], row: Mapping[str, Any]) -> None:
-    """Counts are summed. Of a batch that was shared out every share knows the day, unless it has only strays."""
+    """Counts are summed. Of a batch that was shared out every share knows the day, unless it has only orphaned."""
     for count in SUMMED & to.keys():
         to[count] += row[count]
     for instant in {"ingested_on", "ingested_at"} & to.keys():

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from orchestration.audit.reconciliation.account import COUNTED, EVENTS, KINDS, MEASUREMENTS, WRONG, Account, Books, Rows
+from orchestration.audit.reconciliation.account import COUNTED, EVENTS, KINDS, MEASUREMENTS, WRONG, Account, OpenTables, Rows
 from orchestration.engine.lake import Lake
 from orchestration.storage.sealing import sealed_tables
 from orchestration.storage.seals import Damage
@@ -31,17 +31,17 @@ Parts = Mapping[int | None, Rows]
 """Of one event: the measurements that silver holds, by part."""
 
 
-def offences(books: Books, found: Account, shapes: Mapping[str, Shape]) -> Rows:
+def discrepancies(books: OpenTables, found: Account, shapes: Mapping[str, Shape]) -> Rows:
     """The first identities that are not accounted for once, and the first counts that are not those that were written; ten of each."""
     told: Rows = []
     for suspects in found.suspects:
         for event in books.ask(SUSPECTS, of=suspects):
             if len(told) < MOST:
                 told += _of_event(books, event, shapes.get(event["source"]))
-    return told[:MOST] + list(_altered(found.batches))[:MOST]
+    return told[:MOST] + list(_count_mismatches(found.batches))[:MOST]
 
 
-def damaged(books: Books) -> Rows:
+def damaged(books: OpenTables) -> Rows:
     """Files that are gone, or are not as long as their table's log says; while there are any, nobody can take an account."""
     return [
         {"bronze_batch": file.get("min.bronze_batch"), "bronze_row": None, "part": None, "wrong": _of_file(path, file), "payload": None}
@@ -51,7 +51,7 @@ def damaged(books: Books) -> Rows:
     ][:MOST]
 
 
-def unlike_their_seal(lake: Lake, look: Callable[[Path], Sequence[Damage]]) -> Rows:
+def seal_violations(lake: Lake, look: Callable[[Path], Sequence[Damage]]) -> Rows:
     """Files that are not as they were written; `look` says at which of a table."""
     damages = [damage for path in sealed_tables(lake).values() for damage in look(path)]
     return [{"bronze_batch": None, "bronze_row": None, "part": None, "wrong": str(damage), "payload": None} for damage in damages][:MOST]
@@ -61,7 +61,7 @@ def _of_file(path: Path, file: Mapping[str, Any]) -> str:
     """The rows that it held are known from the log."""
     length = _length(path)
     found = "is gone" if length is None else f"has {length} bytes, its table's log says {file['size_bytes']}"
-    rows = f"{file['num_records']} rows of bronze batches {file.get('min.bronze_batch')} to {file.get('max.bronze_batch')} are unaccounted"
+    rows = f"{file['num_records']} rows of bronze batches {file.get('min.bronze_batch')} to {file.get('max.bronze_batch')} are missing"
     return f"{path} {found}: {rows} until it is restored"
 
 
@@ -72,7 +72,7 @@ def _length(file: Path) -> int | None:
         return None
 
 
-def _of_event(books: Books, event: Mapping[str, Any], shape: Shape | None) -> Rows:
+def _of_event(books: OpenTables, event: Mapping[str, Any], shape: Shape | None) -> Rows:
     identity = " and ".join(f"({name} is not distinct from {_literal(event[name])})" for name in ("bronze_batch", "bronze_row"))
     parts: dict[int | None, Rows] = defaultdict(list)
     for row in books.ask(MEASUREMENTS_OF_ONE, of=identity):
@@ -117,9 +117,9 @@ def _missing(event: Mapping[str, Any], parts: Parts, shape: Shape | None) -> Ite
         yield None, f"{expected - len(parts)} of {expected} measurements in no table of silver; {_named(parts)} there"
 
 
-def _altered(batches: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _count_mismatches(batches: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     for batch in batches:
-        if batch["altered"]:
+        if batch["count_mismatch"]:
             written = {count: batch["written"].get(count, 0) for count in COUNTED}
             wrong = "; ".join(
                 f"{count} {batch[count]}, was {was} when it was written" for count, was in written.items() if was != batch[count]

@@ -4,7 +4,7 @@ Taken at the newest snapshot, so it is true while a run goes on; without Spark, 
 a reading in one of its windows, as sliding windows count a reading several times. What silver has of the group is matched with what gold
 has of it window by window:
 
-    readings + late = counted + open + kept_aside + waiting + unaccounted - doubled
+    readings + late = counted + open + kept_aside + waiting + missing - duplicated
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
-
 from gold.spec import Group, Late
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
+from orchestration.storage.delta import OpenTable, ask, open_table
 from orchestration.storage.generations import numbered
 from orchestration.storage.snapshot import Snapshot
 
-WRONG = ("unaccounted", "doubled")
+WRONG = ("missing", "duplicated")
 COUNTS = ("readings", "late", "counted", "open", "kept_aside", "waiting", *WRONG)
 COLUMNS = ("group", "metric", *COUNTS)
 WRONG_WINDOW = ("group", "device_id", "metric", "window_end", "wrong")
@@ -74,7 +72,7 @@ WINDOWS = f"""
   ),
   windows as (
     select *, case when is_closed then 0 else greatest(rest, 0) end as open,
-      case when is_closed then greatest(rest, 0) else 0 end as unaccounted, greatest(-rest, 0) as doubled
+      case when is_closed then greatest(rest, 0) else 0 end as missing, greatest(-rest, 0) as duplicated
     from judged
   )
 """
@@ -93,40 +91,39 @@ LATEST = "(select *, max(revision) over (partition by device_id, metric, window_
 
 
 @dataclass(frozen=True)
-class GoldBooks:
+class OpenGoldTables:
     """The tables of a snapshot, and the words that the queries leave open."""
 
-    query: QueryBuilder
+    tables: Mapping[str, OpenTable]
     words: dict[str, str]
 
     def ask(self, sql: str) -> Rows:
         """Rows of a query."""
-        rows: Rows = pa.table(self.query.execute(sql.format(**self.words))).to_pylist()
+        rows: Rows = ask(sql.format(**self.words), self.tables, SETTINGS).read_all().to_pylist()
         return rows
 
 
-def opened_at(lake: Lake, snapshot: Snapshot, since: date | None = None) -> GoldBooks | None:
+def open_gold_tables(lake: Lake, snapshot: Snapshot, since: date | None = None) -> OpenGoldTables | None:
     """What the snapshot pins; None where it has no group of the conf. `since`: only windows that begin on that day (UTC) or later."""
     groups = [group for group in lake.conf.groups.values() if _has(snapshot, group)]
     if not groups:
         return None
-    query, of_snapshot = QueryBuilder(SETTINGS), numbered(lake.conf.lake, snapshot.generation)
+    of_snapshot = numbered(lake.conf.lake, snapshot.generation)
     names = {"readings": "silver.readings", "late": "silver.late"}
     for number, group in enumerate(groups):
         names |= {f"{kind}_{number}": f"gold.{group.name}_{kind}" for kind in ("aggregates", "late")}
-    for word, name in names.items():
-        query.register(word, DeltaTable(of_snapshot.table(lake.conf.lake, name), version=snapshot.versions[name]))
-    return GoldBooks(query, _words(lake, snapshot, groups, since))
+    tables = {word: open_table(of_snapshot.table(lake.conf.lake, name), snapshot.versions[name]) for word, name in names.items()}
+    return OpenGoldTables(tables, _words(lake, snapshot, groups, since))
 
 
-def gold_account(lake: Lake, books: GoldBooks) -> Rows:
+def gold_account(lake: Lake, books: OpenGoldTables) -> Rows:
     """A row a group and metric, in the order of the conf; none for a metric that nobody has measured."""
     found = {(row.pop("group_name"), row.pop("metric")): row for row in books.ask(ACCOUNT)}
     keys = [(group.name, metric) for group in lake.conf.groups.values() for metric in group.metrics]
     return [{"group": key[0], "metric": key[1]} | found[key] for key in keys if key in found]
 
 
-def gold_offences(books: GoldBooks) -> Rows:
+def gold_discrepancies(books: OpenGoldTables) -> Rows:
     """The first ten windows that do not hold what silver has for them."""
     return [
         {"group": row["group_name"], "device_id": row["device_id"], "metric": row["metric"]}

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from bronze.events import LINE_FEED, File, events, identified, lines
-from orchestration.storage.offsets import NewFile
+from orchestration.storage.checkpoints import NewFile
 
 PIECE_BYTES, PIECE_ROWS = 16 * 1024 * 1024, 250_000
 LONGEST_HEADER = 1 << 20

@@ -21,35 +21,30 @@ from urllib.parse import quote
 from bronze.events import LINE_FEED
 from orchestration.conf.model import Source
 from orchestration.connectors.sources.file_reader import opened
+from orchestration.storage.retired_sources import claims_folder
 
-INTAKE = "intake"
 LONGEST_LINE = 1 << 30
 """In bytes. Arrow, Parquet and Spark hold less than two of these in one value, and no machine of ours in one row."""
 REFUSED_BY_HADOOP = re.compile(r"[:%+\\*?\[\]{}^\x00-\x1f\ud800-\udfff]")
 
 
 @dataclass
-class Look:
+class ScanResult:
     """What one look at a landing folder found."""
 
     claimed: int = 0
     claimed_bytes: int = 0
-    unsettled: list[Path] = field(default_factory=list)
+    still_growing: list[Path] = field(default_factory=list)
     refused: dict[Path, str] = field(default_factory=dict)
     """With the reason."""
 
 
-def claims_folder(lake: Path, source: str) -> Path:
-    """Where the links of a source are: `<version>/<path below the landing folder>`."""
-    return lake / INTAKE / source
-
-
-def claim_settled(source: Source, lake: Path, now: float, former: Sequence[str] = ()) -> Look:
+def claim_settled(source: Source, lake: Path, now: float, former: Sequence[str] = ()) -> ScanResult:
     """Claim every whole file that is not claimed yet, by this source or by one of the `former` ones: a source may get another name.
 
     `now` is in seconds since 1970, as file times are.
     """
-    look = Look()
+    scan = ScanResult()
     claims = claims_folder(lake, source.name)
     claims.mkdir(parents=True, exist_ok=True)
     for file in sorted(_files(source)):
@@ -62,13 +57,13 @@ def claim_settled(source: Source, lake: Path, now: float, former: Sequence[str] 
         if stat.st_size == 0 or os.path.lexists(claim) or any(_is(file, claims_folder(lake, name) / place) for name in former):
             continue
         if now - stat.st_mtime < source.settle_seconds:
-            look.unsettled.append(file)
+            scan.still_growing.append(file)
         elif why := _trouble(file, stat.st_size, stat.st_ctime_ns):
-            look.refused[file] = why
+            scan.refused[file] = why
         elif _claim(file, claim):
-            look.claimed += 1
-            look.claimed_bytes += stat.st_size
-    return look
+            scan.claimed += 1
+            scan.claimed_bytes += stat.st_size
+    return scan
 
 
 def _safe(name: str) -> str:

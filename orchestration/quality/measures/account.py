@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.findings import Row, not_checked, outcome_of
 from orchestration.quality.outcome import Outcome
+from orchestration.storage.delta import is_table, open_table
 
 COUNTED = {
     "events": "bronze.events",
@@ -56,5 +56,5 @@ def _describe(row: Row) -> str:
 
 def ledger(path: Path) -> pa.Table | None:
     """Rows of ops.ledger; None without any."""
-    rows = DeltaTable(path).to_pyarrow_table() if DeltaTable.is_deltatable(str(path)) else None
+    rows = open_table(path).to_pyarrow_table() if is_table(path) else None
     return rows if rows is not None and rows.num_rows else None

@@ -24,7 +24,7 @@ from orchestration.query.fast.translation import Translation, translated
 from orchestration.query.fast.types import arrow, from_delta
 from orchestration.serving.sql.answer import Answer, Limits, Question
 from orchestration.serving.sql.refusal import RefusedError
-from orchestration.storage.marts import cut_for
+from orchestration.storage.marts import snapshot_for
 from orchestration.storage.views import View, views
 
 MEMORY = 1024 * 1024 * 1024
@@ -63,7 +63,7 @@ class FastEngine:
 
     def ask(self, question: Question) -> Answer:
         """RefusedError for what it cannot answer as Spark would; TidemarkError for what breaks or does not end in time."""
-        snapshot = cut_for(self._conf.lake, question.query, question.snapshot_id, question.at)
+        snapshot = snapshot_for(self._conf.lake, question.query, question.snapshot_id, question.at)
         tables = Tables(views(self._conf, snapshot))
         translation = translated(question.query, tables.columns, self._limits)
         rows, is_cut_off = self._cut(self._batches(translation, tables), translation)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.storage.marts import builds, cut_for
+from orchestration.storage.marts import builds, snapshot_for
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import chosen
+from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.views import views
 
 ABOUT = "ops.this_snapshot"
@@ -33,12 +33,12 @@ def _snapshot(lake: Path, choice: Choice) -> Snapshot | None:
     """With the versions of the marts that were built of it, if any were."""
     if choice.snapshot_id is None and not choice.is_newest and builds(lake):
         try:
-            return cut_for(lake, "marts.")
+            return snapshot_for(lake, "marts.")
         except TidemarkError:  # the snapshot that they were built of has expired
-            return chosen(lake)
-    snapshot = chosen(lake, choice.snapshot_id)
+            return find_snapshot(lake)
+    snapshot = find_snapshot(lake, choice.snapshot_id)
     try:
-        return snapshot and cut_for(lake, "marts.", snapshot.snapshot_id)
+        return snapshot and snapshot_for(lake, "marts.", snapshot.snapshot_id)
     except TidemarkError:  # there are none of this one
         return snapshot
 

@@ -20,7 +20,7 @@ from orchestration.storage import marts
 from orchestration.storage.lease import Lease, sole_writer
 from orchestration.storage.marts import Build
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import chosen
+from orchestration.storage.snapshots import find_snapshot
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
@@ -74,14 +74,14 @@ def run(lake: Lake, arguments: Sequence[str], dropped: Sequence[str], tell: Tell
 
 def _cut(lake: Path, call: "Call") -> Snapshot:
     """The newest snapshot for what writes; else that of which the marts on the disk are, so that tests compare like with like."""
-    newest = chosen(lake)
+    newest = find_snapshot(lake)
     if newest is None:
         raise TidemarkError("there is no snapshot yet that marts could be built of; make one with `tidemark run --once`.")
     underway, known = begun.begun(lake), marts.builds(lake)
     if call.is_of_newest or not (underway or known):
         return newest
     try:
-        return chosen(lake, underway.snapshot_id if underway else known[-1].snapshot_id) or newest
+        return find_snapshot(lake, underway.snapshot_id if underway else known[-1].snapshot_id) or newest
     except TidemarkError:  # a build that was never recorded keeps no snapshot from expiring
         return newest
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from orchestration.conf.model import Conf
 from orchestration.serving.dbt.targets import folder
-from orchestration.storage.atomic_json import read_durably, write_durably
+from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.marts import Build, builds
 from orchestration.storage.snapshot import Snapshot
 
@@ -45,7 +45,7 @@ def begun(lake: Path) -> Begun | None:
     file = folder(lake) / FILE
     if not file.exists():
         return None
-    content = read_durably(file, "Remove it, and build with `tidemark dbt build --full-refresh`.")
+    content = read_atomic(file, "Remove it, and build with `tidemark dbt build --full-refresh`.")
     lists = {key: tuple(content[key]) for key in ("bases", "found_first", "found")}
     return Begun(**lists, snapshot_id=content["snapshot_id"])
 
@@ -55,7 +55,7 @@ def begin(lake: Path, basis: str, cut: Snapshot, on_disk: Collection[str]) -> No
     before, found = begun(lake), tuple(sorted(on_disk))
     bases = {basis, *(before.bases if before else ())}
     noted = Begun(tuple(sorted(bases)), before.found_first if before else found, found, cut.snapshot_id)
-    write_durably(folder(lake) / FILE, asdict(noted))
+    write_atomic(folder(lake) / FILE, asdict(noted))
 
 
 def end(lake: Path) -> None:

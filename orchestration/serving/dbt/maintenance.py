@@ -5,7 +5,7 @@ from pathlib import Path
 
 from orchestration.serving.dbt.targets import folder, versions
 from orchestration.storage import marts
-from orchestration.storage.retention import Needs, removable_files, removable_log, remove
+from orchestration.storage.retention import RetentionNeeds, removable_files, removable_log, remove
 from orchestration.storage.snapshots import all_snapshots
 
 
@@ -16,6 +16,6 @@ def clean(lake: Path, before: datetime, now: datetime) -> None:
     kept = marts.builds(lake)
     for name in versions(lake):
         place = folder(lake) / name.split(".", 1)[1]
-        needs = Needs(sorted({each.versions[name] for each in kept if name in each.versions}), None, before)
+        needs = RetentionNeeds(sorted({each.versions[name] for each in kept if name in each.versions}), None, before)
         for file in (*removable_files(place, needs, now), *removable_log(place, needs)):
             remove(file)

@@ -23,11 +23,11 @@ FATES: dict[str, dict[str, Any]] = {
     "late": {"color": "#E69F00", "hatch": "////"},
     "quarantined": {"color": "#0072B2", "hatch": "xxxx"},
     "waiting": {"color": "#d9d9d9"},
-    "unaccounted": {"color": "#D55E00"},
-    "doubled": {"color": "#D55E00", "hatch": "||||"},
-    "strays": {"color": "#D55E00", "hatch": "----"},
+    "missing": {"color": "#D55E00"},
+    "duplicated": {"color": "#D55E00", "hatch": "||||"},
+    "orphaned": {"color": "#D55E00", "hatch": "----"},
 }
-STACKED = ("readings", "duplicates", "late", "quarantined", "waiting", "unaccounted")
+STACKED = ("readings", "duplicates", "late", "quarantined", "waiting", "missing")
 ALWAYS = {"duplicates", "late", "quarantined"}
 """These have a scale of their own even where there are none: that is an answer too. Arrears and alarms only where there are some."""
 MOST_BARS = 60

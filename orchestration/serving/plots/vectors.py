@@ -24,7 +24,7 @@ from matplotlib.ticker import MaxNLocator
 from gold.spec import Group
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.storage.generations import serving
+from orchestration.storage.generations import active_generation
 from silver.spec import Aggregation, Metric
 
 MOST_ENTITIES = 12
@@ -70,7 +70,7 @@ def plot(conf: Conf, group: Group, entities: Sequence[str], output: Path) -> Pat
     """Draw the group's vectors into a PNG; without `entities` the first twelve by name. TidemarkError where there is nothing to draw."""
     if group.vector is None:
         raise TidemarkError(f"{group.name} has no vector to draw: declare one in {conf.folder / 'groups.yml'}.")
-    table = serving(conf.lake).table(conf.lake, f"gold.{group.name}_vectors")
+    table = active_generation(conf.lake).table(conf.lake, f"gold.{group.name}_vectors")
     known = entities_of(table)
     if not known:
         raise TidemarkError(f"gold.{group.name}_vectors holds no vectors yet: bring it up to date with `tidemark run --once`.")

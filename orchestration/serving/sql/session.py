@@ -56,11 +56,11 @@ class Session:
     def names(self) -> "Names":
         """Tables and columns of the snapshot that would be asked now, and marts of that which a query of marts would ask."""
         from orchestration.serving.sql.shell_names import Names
-        from orchestration.storage.marts import cut_for
+        from orchestration.storage.marts import snapshot_for
 
         snapshot = self.snapshot()
         try:
-            of_marts = cut_for(self.conf.lake, "marts.", self.snapshot_id, self.at)
+            of_marts = snapshot_for(self.conf.lake, "marts.", self.snapshot_id, self.at)
         except TidemarkError:  # there are none
             of_marts = None
         if self._names is None or (self._names.snapshot, self._names.of_marts) != (snapshot, of_marts):
@@ -69,9 +69,9 @@ class Session:
 
     def snapshot(self) -> "Snapshot | None":
         """The one that would be asked now."""
-        from orchestration.storage.marts import cut_for
+        from orchestration.storage.marts import snapshot_for
 
-        return cut_for(self.conf.lake, "", self.snapshot_id, self.at)
+        return snapshot_for(self.conf.lake, "", self.snapshot_id, self.at)
 
     def answer(self, query: str) -> None:
         """Ask, and show. TidemarkError where there is no answer; KeyboardInterrupt where it was cancelled."""

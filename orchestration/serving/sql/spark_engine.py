@@ -27,7 +27,7 @@ from orchestration.serving.sql.catalog import Catalog
 from orchestration.serving.sql.refusal import RefusedError
 from orchestration.serving.sql.spark_errors import told
 from orchestration.serving.sql.sql_guard import Fence
-from orchestration.storage.marts import cut_for
+from orchestration.storage.marts import snapshot_for
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import views
 
@@ -68,7 +68,7 @@ class SparkEngine:
 
     def ask(self, question: Question, name: str | None = None) -> Answer:
         """Rows of a query. `name`: by which `cancel` knows it."""
-        snapshot = cut_for(self._conf.lake, question.query, question.snapshot_id, question.at)
+        snapshot = snapshot_for(self._conf.lake, question.query, question.snapshot_id, question.at)
         catalog = self._catalog(snapshot)
         with self._in_time(name or uuid.uuid4().hex):
             try:
@@ -78,12 +78,12 @@ class SparkEngine:
 
     def warm(self) -> None:
         """Make the newest snapshot ready, so that the first question to it does not wait for the logs of its tables."""
-        catalog = self._catalog(cut_for(self._conf.lake, ""))
+        catalog = self._catalog(snapshot_for(self._conf.lake, ""))
         catalog.make(catalog.names)
 
     def practise(self) -> bool:
         """Ask questions of the usual forms, of which statistics tell that no row is meant. False where somebody asks: they go first."""
-        names = [name for name, view in self._catalog(cut_for(self._conf.lake, "")).views.items() if view.bronze_batch is not None]
+        names = [name for name, view in self._catalog(snapshot_for(self._conf.lake, "")).views.items() if view.bronze_batch is not None]
         for name in names:
             nothing = f"from {name} where bronze_batch < 0"
             for query in (

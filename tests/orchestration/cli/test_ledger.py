@@ -13,8 +13,8 @@ from orchestration.audit.reconciliation.account import COLUMNS, KINDS
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
-from orchestration.jobs import ledger
 from orchestration.serving.plots.account import MOST_BARS, bars_of, draw
+from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from tests.lakes import conf
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -63,8 +63,8 @@ def silver(made: Conf, kind: str, identities: Sequence[tuple[int, int]]) -> None
 def passed(made: Conf, batch: int) -> None:
     """What the ledger writes when it has accounted for a batch of nothing but readings."""
     counts = {"events": EVENTS_OF_A_BATCH, "readings": EVENTS_OF_A_BATCH, "quarantined": 0, "late": 0, "duplicates": 0}
-    row = pa.Table.from_pylist([{"bronze_batch": batch, "source": "plant"} | counts], ledger.SCHEMA)
-    done = CommitProperties(app_transactions=[Transaction(Lake(made).app_id(ledger.NAME, ledger.TABLE), batch)])
+    row = pa.Table.from_pylist([{"bronze_batch": batch, "source": "plant"} | counts], LEDGER_SCHEMA)
+    done = CommitProperties(app_transactions=[Transaction(Lake(made).app_id(LEDGER_FLOW, LEDGER), batch)])
     write_deltalake(made.lake / "ops/ledger", row, mode="append", commit_properties=done)
 
 
@@ -108,7 +108,7 @@ def test_what_is_wrong_is_told_after_the_table_beside_a_payload_that_is_short_an
     DeltaTable(made.lake / "silver/readings").delete("bronze_row = 0")
     assert exit_code(["ledger"]) == 1
     out, err = capsys.readouterr()
-    table, wrong = out.index("unaccounted"), out.index("in no table of silver")
+    table, wrong = out.index("missing"), out.index("in no table of silver")
     assert table < wrong
     assert "\\x1b[31mxxx" in out
     assert "... (1005 bytes)" in out
@@ -155,7 +155,7 @@ def test_a_picture_is_drawn_of_the_same_account(made: Conf, tmp_path: Path, caps
 
 
 def test_many_batches_share_bars_and_lose_nothing() -> None:
-    fates = {"duplicates": 1, "late": 0, "quarantined": 0, "waiting": 0, "unaccounted": 0, "doubled": 0, "strays": 0}
+    fates = {"duplicates": 1, "late": 0, "quarantined": 0, "waiting": 0, "missing": 0, "duplicated": 0, "orphaned": 0}
     batches = [
         {"bronze_batch": n, "readings": n, "events": n + 1, "ingested_at": NOON, "ingested_on": date(2026, 1, 5)} | fates
         for n in range(1000)

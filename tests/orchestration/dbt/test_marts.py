@@ -17,7 +17,7 @@ from orchestration.serving.dbt.project import shipped
 from orchestration.storage import registry
 from orchestration.storage.marts import Build, builds
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import all_snapshots, chosen
+from orchestration.storage.snapshots import all_snapshots, find_snapshot
 from tests.chaos.plants import Plant
 from tests.lakes import assert_same, run
 from tests.orchestration.dbt import expected
@@ -99,7 +99,7 @@ def told(first: First, spark: SparkSession) -> Told:
 def at_build(first: First, number: int, request: pytest.FixtureRequest) -> AtBuild:
     known = request.getfixturevalue("told").devices if number else first.devices
     build = builds(first.conf.lake)[number]
-    snapshot = chosen(first.conf.lake, build.snapshot_id)
+    snapshot = find_snapshot(first.conf.lake, build.snapshot_id)
     assert snapshot is not None
     return build, snapshot, known
 

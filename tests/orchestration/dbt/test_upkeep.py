@@ -16,7 +16,7 @@ from orchestration.jobs import maintenance
 from orchestration.serving.dbt import maintenance as upkeep
 from orchestration.storage import generations, snapshots
 from orchestration.storage.generations import Generation
-from orchestration.storage.marts import Build, builds, cut_for, needed_snapshots, record
+from orchestration.storage.marts import Build, builds, needed_snapshots, record, snapshot_for
 from tests.lakes import conf
 from tests.orchestration.upkeep.by_hand import batch, pinned
 
@@ -66,7 +66,7 @@ def test_maintenance_leaves_the_snapshot_of_the_newest_build_and_every_file_of_m
         list(maintenance.maintain(Lake(made), NOW + LONG_AGO, lambda _: nullcontext()))
     assert [each.snapshot_id for each in snapshots.all_snapshots(made.lake)] == [1, 3]
     assert sorted((made.lake / "marts").rglob("*")) == files
-    cut = cut_for(made.lake, QUERY)
+    cut = snapshot_for(made.lake, QUERY)
     assert cut is not None
     assert (cut.snapshot_id, cut.versions["marts.hourly"]) == (1, 1)
     silver = DeltaTable(made.lake / "silver" / "readings", cut.versions["silver.readings"]).to_pyarrow_table()
@@ -93,22 +93,22 @@ def test_readers_see_the_newest_build_of_the_generation_that_serves_and_before_t
     build(made.lake, 0, 0, 0)
     build(made.lake, 1, 1, 1)
     for swap, (generation, seen) in enumerate([(2, 1), (2, 2), (1, 1)]):
-        generations.propose(made.lake, Generation(swap + 1, generation, cause="test"))
-        generations.swap(made.lake, NOW)
+        generations.request_switch(made.lake, Generation(swap + 1, generation, cause="test"))
+        generations.switch(made.lake, NOW)
         if (generation, seen) == (2, 2):
             build(made.lake, 2, 2, 2, generation=2)
-        cut = cut_for(made.lake, QUERY)
+        cut = snapshot_for(made.lake, QUERY)
         assert cut is not None
         assert cut.snapshot_id == seen, (generation, seen)
 
 
 def test_marts_of_a_snapshot_that_has_none_are_refused_with_those_that_have_some(made: Conf) -> None:
     with pytest.raises(TidemarkError, match=r"^there are no marts yet: build them with `tidemark dbt build`"):
-        cut_for(made.lake, QUERY)
+        snapshot_for(made.lake, QUERY)
     build(made.lake, 0, 1, 1)
     with pytest.raises(TidemarkError, match=r"^no marts were built of snapshot 3; the newest that have some are 1\."):
-        cut_for(made.lake, QUERY, 3)
-    newest = cut_for(made.lake, "select 'marts of bronze' from bronze.events")
+        snapshot_for(made.lake, QUERY, 3)
+    newest = snapshot_for(made.lake, "select 'marts of bronze' from bronze.events")
     assert newest is not None
     assert newest.snapshot_id == 3
 

@@ -17,7 +17,7 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.errors import TidemarkError
 from orchestration.flows import flows
-from orchestration.storage.generations import serving
+from orchestration.storage.generations import active_generation
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.replay import REBUILT, build, finish, plan
 from orchestration.supervisor.rollback import roll_back
@@ -71,7 +71,7 @@ def replay(
     wanted = plan(lake, group, since)
     with Meanwhile([*REBUILT, *(flow.name for flow in flows(lake))], REBUILT[0], then) as progress:
         finish(build(lake, wanted, progress), wanted, progress)
-    return serving(made.lake).generation
+    return active_generation(made.lake).generation
 
 
 def differences(made: Conf) -> list[Any]:
@@ -154,7 +154,7 @@ def test_a_replay_builds_on_to_what_came_meanwhile(spark: SparkSession, tmp_path
     come(["1.json"])
     built = all_snapshots(made.lake)[-1].bronze_batch
     assert replay(made, spark, then=lambda: come(["2.json", "3.json"])) == 2
-    assert serving(made.lake).bronze_batch == built + 2  # by batch jobs, and not by the stream
+    assert active_generation(made.lake).bronze_batch == built + 2  # by batch jobs, and not by the stream
     assert differences(made) == []
     of_replay = all_of(made, spark)
     assert all(of_replay[name] for name in ("silver.readings", "silver.late", "silver.duplicates", "gold.kitchen_aggregates"))

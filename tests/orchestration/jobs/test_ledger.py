@@ -15,7 +15,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyspark.sql import SparkSession
 
 from orchestration.audit.reconciliation import account
-from orchestration.audit.reconciliation.discrepancies import damaged, offences
+from orchestration.audit.reconciliation.discrepancies import damaged, discrepancies
 from orchestration.conf.model import Conf, Source
 from orchestration.engine.lake import Lake
 from silver.spec import Origin, Shape, Time
@@ -52,9 +52,9 @@ def made(whole: Conf, tmp_path: Path) -> Conf:
 
 def of(made: Conf, since: date | None = None) -> tuple[list[dict[str, Any]], list[tuple[Any, ...]]]:
     """The account's rows, and what is wrong: batch, row, part, and the words for it."""
-    books = account.opened(Lake(made))
+    books = account.open_tables(Lake(made))
     found = account.account(books, since)
-    wrong = offences(books, found, {name: source.shape for name, source in made.sources.items()})
+    wrong = discrepancies(books, found, {name: source.shape for name, source in made.sources.items()})
     return account.by_day(found.batches), [(row["bronze_batch"], row["bronze_row"], row["part"], row["wrong"]) for row in wrong]
 
 
@@ -93,7 +93,7 @@ def test_a_clean_lake_is_accounted_for_by_source_and_day(whole: Conf) -> None:
 def test_a_lake_is_the_same_in_slices_of_any_size(whole: Conf, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = of(whole)
     monkeypatch.setattr(account, "ROWS_AT_ONCE", 10)
-    parts = account.slices(account.opened(Lake(whole)).tables, None)
+    parts = account.slices(account.open_tables(Lake(whole)).tables, None)
     assert len(parts) > 8
     assert of(whole) == at_once
 
@@ -110,9 +110,9 @@ def test_a_deleted_reading_is_unaccounted(made: Conf) -> None:
 
 def test_a_deleted_row_of_quarantine_is_unaccounted_and_shown_with_its_payload(made: Conf) -> None:
     table(made, "silver.quarantine").delete("event_time is null")
-    books = account.opened(Lake(made))
+    books = account.open_tables(Lake(made))
     found = account.account(books)
-    (first, _) = offences(books, found, {})
+    (first, _) = discrepancies(books, found, {})
     assert (first["bronze_row"], first["payload"]) == (row_of(made, "{broken"), "{broken")
 
 
@@ -212,11 +212,11 @@ def test_a_file_that_is_gone_or_cut_is_told_with_the_rows_that_it_held(name: str
         file.unlink()
     else:
         os.truncate(file, length)
-    (told,) = damaged(account.opened(Lake(made)))
+    (told,) = damaged(account.open_tables(Lake(made)))
     found = "is gone" if length is None else f"has {length} bytes"
     assert told["bronze_batch"] == 0
     assert told["wrong"].startswith(f"{file} {found}")
-    assert told["wrong"].endswith("rows of bronze batches 0 to 0 are unaccounted until it is restored")
+    assert told["wrong"].endswith("rows of bronze batches 0 to 0 are missing until it is restored")
 
 
 def test_an_event_that_bronze_has_twice_is_doubled(made: Conf) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from orchestration import crash
 from orchestration.audit.reconciliation import account
-from orchestration.audit.reconciliation.discrepancies import offences
+from orchestration.audit.reconciliation.discrepancies import discrepancies
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from tests.lakes import METRICS, conf, event, land, minutes, run, table
@@ -45,8 +45,8 @@ def test_what_is_in_quarantine_already_stays_there_and_what_is_not_is_late(
         run(bounded(made, 0.0, 100.0), spark, SILVER)
     run(bounded(made, 60.0, 1000.0), spark, SILVER)  # now it is the other one that would be refused
     assert [sorted(table(made, f"silver.{name}").value) for name in ("quarantine", "late", "duplicates")] == [[500], [50], []]
-    books = account.opened(Lake(made))
-    assert offences(books, account.account(books), {}) == []
+    books = account.open_tables(Lake(made))
+    assert discrepancies(books, account.account(books), {}) == []
 
 
 def bounded(made: Conf, least: float, most: float) -> Conf:

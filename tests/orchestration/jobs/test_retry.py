@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from orchestration.audit.reconciliation import account
-from orchestration.audit.reconciliation.discrepancies import offences
+from orchestration.audit.reconciliation.discrepancies import discrepancies
 from orchestration.conf.model import Conf, Source
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
@@ -100,9 +100,9 @@ def killed_before(step: int) -> Iterator[None]:
 
 def accounted(made: Conf) -> tuple[list[Any], list[Any]]:
     """What `tidemark ledger` counts, and what it finds wrong."""
-    books = account.opened(Lake(made))
+    books = account.open_tables(Lake(made))
     found = account.account(books)
-    return account.by_day(found.batches), offences(books, found, {})
+    return account.by_day(found.batches), discrepancies(books, found, {})
 
 
 def wrong(made: Conf) -> list[Any]:
@@ -174,7 +174,7 @@ def test_a_replay_pins_no_quarantine_that_a_killed_retry_left(killed: list[Conf]
     replay(made, spark, "kitchen")
     assert all_snapshots(made.lake) == before
     retry.finish(Lake(made, spark))
-    pinned = cuts.take(Lake(made), ["kitchen"], START)
+    pinned = cuts.take_snapshot(Lake(made), ["kitchen"], START)
     assert pinned is not None
     assert pinned.generation == 2
     assert wrong(made) == []

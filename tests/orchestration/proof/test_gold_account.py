@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from gold.spec import Late
-from orchestration.audit.reconciliation.gold_account import gold_account, gold_offences, opened_at
+from orchestration.audit.reconciliation.gold_account import gold_account, gold_discrepancies, open_gold_tables
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
@@ -63,10 +63,10 @@ def pinned(made: Conf, bronze_batch: int = 0) -> Snapshot:
 
 def account(made: Conf, bronze_batch: int = 0, since: date | None = None) -> tuple[dict[str, dict[str, int]], list[str]]:
     """By metric, what is not 0; and what is wrong, by device and the minute at which the window ends."""
-    books = opened_at(Lake(made), pinned(made, bronze_batch), since)
+    books = open_gold_tables(Lake(made), pinned(made, bronze_batch), since)
     assert books is not None
     rows = {row.pop("metric"): {name: n for name, n in row.items() if n and name != "group"} for row in gold_account(Lake(made), books)}
-    wrong = gold_offences(books)
+    wrong = gold_discrepancies(books)
     ends = [(row["window_end"] - START) // timedelta(minutes=1) for row in wrong]
     return rows, [f"{row['device_id']} {end}: {row['wrong']}" for row, end in zip(wrong, ends, strict=True)]
 
@@ -98,18 +98,18 @@ def test_readings_beyond_the_snapshot_and_rows_that_came_after_it_are_not_in_its
     measured(made, "readings", OVEN, [4, 24], bronze_batch=1)
     snapshot = pinned(made)
     counted(made, OVEN, {10: 5}, revision=1)
-    books = opened_at(Lake(made), snapshot)
+    books = open_gold_tables(Lake(made), snapshot)
     assert books is not None
     assert [row["counted"] for row in gold_account(Lake(made), books)] == [6, 7]
-    assert gold_offences(books) == []
+    assert gold_discrepancies(books) == []
 
 
 def test_a_lost_window_a_lost_reading_of_one_and_a_lost_reading_of_silver_are_told(made: Conf) -> None:
     DeltaTable(made.lake / "gold/kitchen_aggregates").delete(f"window_end = '{minute(20).isoformat()}'")
     DeltaTable(made.lake / "gold/presses_aggregates").update({"count": "1"}, predicate=f"window_end = '{minute(15).isoformat()}'")
     rows, wrong = account(made)
-    assert rows["temperature"] == {"readings": 9, "counted": 3, "open": 3, "unaccounted": 3}
-    assert rows["vibration"] == {"readings": 8, "counted": 6, "open": 1, "unaccounted": 1}
+    assert rows["temperature"] == {"readings": 9, "counted": 3, "open": 3, "missing": 3}
+    assert rows["vibration"] == {"readings": 8, "counted": 6, "open": 1, "missing": 1}
     assert wrong == ["oven 20: silver has 3 readings, gold counts 0", "press 15: silver has 2 readings, gold counts 1"]
     DeltaTable(made.lake / "silver/readings").delete(f"event_time = '{minute(2).isoformat()}'")
     assert "oven 10: silver has 2 readings, gold counts 3" in account(made)[1]
@@ -119,8 +119,8 @@ def test_a_doubled_window_a_window_that_should_be_open_and_one_of_nothing_are_to
     counted(made, OVEN, {10: 3, 30: 2})
     counted(made, PRESS, {-60: 4})
     rows, wrong = account(made)
-    assert rows["temperature"] == {"readings": 9, "counted": 11, "open": 1, "doubled": 3}
-    assert rows["vibration"]["doubled"] == 4
+    assert rows["temperature"] == {"readings": 9, "counted": 11, "open": 1, "duplicated": 3}
+    assert rows["vibration"]["duplicated"] == 4
     assert wrong == ["oven 10: silver has 3 readings, gold counts 6", "press -60: silver has 0 readings, gold counts 4"]
 
 
@@ -128,8 +128,8 @@ def test_late_rows_count_in_the_newest_revision_and_wait_for_windows_that_are_op
     measured(made, "late", OVEN, [4, 24])
     measured(made, "late", PRESS, [7])
     rows, wrong = account(made)
-    assert rows["temperature"] == {"readings": 9, "late": 2, "counted": 6, "open": 3, "waiting": 1, "unaccounted": 1}
-    assert rows["vibration"] == {"readings": 8, "late": 2, "counted": 7, "open": 1, "unaccounted": 2}
+    assert rows["temperature"] == {"readings": 9, "late": 2, "counted": 6, "open": 3, "waiting": 1, "missing": 1}
+    assert rows["vibration"] == {"readings": 8, "late": 2, "counted": 7, "open": 1, "missing": 2}
     assert wrong[0] == "oven 10: silver has 3 readings and 1 late ones, gold counts 3"
     counted(made, OVEN, {10: 4}, revision=1)
     counted(made, PRESS, {10: 3, 15: 3}, revision=1)
@@ -143,7 +143,7 @@ def test_a_group_that_keeps_late_rows_aside_has_each_of_them_once(made: Conf) ->
     aside = replace(made, groups={"kitchen": replace(KITCHEN, late=Late.KEEP_ASIDE), "presses": PRESSES})
     measured(aside, "late", OVEN, [4, 24])
     measured(aside, "readings", OVEN, [5], bronze_batch=0)  # came when its window was closed
-    assert account(aside)[0]["temperature"] == {"readings": 10, "late": 2, "counted": 6, "open": 3, "kept_aside": 2, "unaccounted": 1}
+    assert account(aside)[0]["temperature"] == {"readings": 10, "late": 2, "counted": 6, "open": 3, "kept_aside": 2, "missing": 1}
     append(aside, "gold.kitchen_late", LATE_FOR_GROUP, [("oven", "temperature", minute(10))])
     rows, wrong = account(aside)
     assert rows["temperature"] == {"readings": 10, "late": 2, "counted": 6, "open": 3, "kept_aside": 3}
@@ -162,10 +162,10 @@ def test_windows_before_1970_and_groups_without_a_snapshot_are_no_trouble(made: 
     measured(made, "readings", OVEN, [before])
     counted(made, OVEN, {before + 1 - (before + 1) % 10 + (10 if (before + 1) % 10 else 0): 1})
     new = replace(made, groups={**made.groups, "hall": replace(KITCHEN, name="hall", stream="hall")})
-    books = opened_at(Lake(new), pinned(made))
+    books = open_gold_tables(Lake(new), pinned(made))
     assert books is not None
     assert [row["counted"] for row in gold_account(Lake(new), books)] == [7, 7]
-    assert gold_offences(books) == []
+    assert gold_discrepancies(books) == []
 
 
 def test_the_command_tells_gold_after_the_events_or_alone_and_what_is_wrong_with_exit_code_1(
@@ -185,5 +185,5 @@ def test_the_command_tells_gold_after_the_events_or_alone_and_what_is_wrong_with
     write_deltalake(made.lake / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SCHEMA), mode="append")
     assert exit_code(["ledger", "--gold", "--format", "json"]) == 1
     out, err = capsys.readouterr()
-    assert [(row["group"], row["doubled"]) for row in json.loads(out)] == [("kitchen", 3), ("presses", 0)]
+    assert [(row["group"], row["duplicated"]) for row in json.loads(out)] == [("kitchen", 3), ("presses", 0)]
     assert err == "gold window kitchen oven temperature 2026-01-05T00:10:00Z: silver has 3 readings, gold counts 6\n"

@@ -15,12 +15,12 @@ from orchestration.conf.model import Conf, Engine, GateMode, Quality
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.jobs import ledger
 from orchestration.quality import suites
 from orchestration.quality.store import open_store
 from orchestration.quality.suite_rows import create_empty_table
 from orchestration.storage import quality_tables
 from orchestration.storage.gate_state import read_gate_state, releases
+from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from orchestration.storage.positions import late_rows_known
 from orchestration.storage.tables import append_rows, ensure_rows
 from orchestration.supervisor.quality_gate import GateClosedError, QualityGate
@@ -48,7 +48,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     of_gate = [suite(table.split(".")[1], {"table": table, "expectations": [DEVICE]}) for table in (READINGS, LATE)]
     monkeypatch.setattr(suites, "packaged", lambda: of_gate)
     monkeypatch.chdir(tmp_path)
-    ensure_rows(made.table_path(ledger.TABLE), ledger.SCHEMA)
+    ensure_rows(made.table_path(LEDGER), LEDGER_SCHEMA)
     add(made, READINGS)
     add(made, LATE)
     return made
@@ -200,7 +200,7 @@ def test_late_rows_are_known_to_gold_once_they_have_passed(lake: Lake) -> None:
 
 
 def account(lake: Lake, batch: int) -> None:
-    append_rows(lake.table_path(ledger.TABLE), ledger.SCHEMA.empty_table(), lake.app_id(ledger.NAME, ledger.TABLE), batch)
+    append_rows(lake.table_path(LEDGER), LEDGER_SCHEMA.empty_table(), lake.app_id(LEDGER_FLOW, LEDGER), batch)
 
 
 def test_a_gate_that_only_warns_tells_of_each_failure_and_holds_nothing(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:

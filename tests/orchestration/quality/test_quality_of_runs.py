@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from orchestration.conf.model import GateMode, Quality
 from orchestration.quality.history import RESULTS
 from orchestration.storage.quality_tables import path_of
-from orchestration.storage.snapshots import chosen
+from orchestration.storage.snapshots import find_snapshot
 from tests.lakes import conf, event, land, minutes, run_until, table
 from tests.rows import at
 
@@ -19,11 +19,11 @@ def test_a_run_checks_what_is_due_and_hands_over_what_passes(spark: SparkSession
     land(tmp_path, "first.jsonl", [event("oven", "temperature", 20.0, time) for time in times])
 
     def is_done() -> bool:
-        found = chosen(made.lake)
+        found = find_snapshot(made.lake)
         return found is not None and found.bronze_batch == 1 and path_of(made.lake, RESULTS).exists()
 
     def land_again() -> bool:
-        if chosen(made.lake) is None:
+        if find_snapshot(made.lake) is None:
             return False
         # In the order of time but for one row, which is late.
         lines = [event("oven", "temperature", 21.0, time) for time in (*minutes(at("13:00:00"), 60), times[5].replace(second=30))]

@@ -9,7 +9,8 @@ import pytest
 
 from orchestration.conf.model import Source
 from orchestration.connectors.sources import intake
-from orchestration.connectors.sources.intake import claim_settled, claims_folder
+from orchestration.connectors.sources.intake import claim_settled
+from orchestration.storage.retired_sources import claims_folder
 from tests.lakes import SHAPE
 
 NOW = 1_700_000_000.0
@@ -36,7 +37,7 @@ def test_a_file_is_claimed_once_it_has_not_changed_for_settle_seconds(tmp_path: 
     write(plant.path / "old.json", b"1\n", age=3)
     fresh = write(plant.path / "fresh.json", b"2", age=1)
     look = claim_settled(plant, tmp_path, NOW)
-    assert (claimed(tmp_path), look.unsettled) == ([("old.json", b"1\n")], [fresh])
+    assert (claimed(tmp_path), look.still_growing) == ([("old.json", b"1\n")], [fresh])
     assert claim_settled(plant, tmp_path, NOW + 5).claimed == 1
     assert claim_settled(plant, tmp_path, NOW + 5).claimed == 0
 

@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 from orchestration.conf.model import Source
 from orchestration.connectors.sources import file_reader as landed
 from orchestration.connectors.sources.file_reader import BYTE_ORDER_MARK, first_line, pieces, rows
-from orchestration.connectors.sources.intake import INTAKE, claim_settled
-from orchestration.storage.offsets import NewFile
+from orchestration.connectors.sources.intake import claim_settled
+from orchestration.storage.checkpoints import NewFile
+from orchestration.storage.retired_sources import INTAKE
 from tests.lakes import SHAPE
 from tests.rows import INGESTED_AT
 

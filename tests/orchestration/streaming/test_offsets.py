@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.storage.offsets import NewFile, Offsets, files, knows_sources_by_name, offsets
+from orchestration.storage.checkpoints import NewFile, Offsets, files, knows_sources_by_name, offsets
 
 WHOLE = '{"batchWatermarkMs":1000,"batchTimestampMs":2000,"conf":{}}'
 

@@ -10,9 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.engine.queries import AVAILABLE_NOW, Gate, finish, started
+from orchestration.engine.queries import AVAILABLE_NOW, WriteBarrier, start_queries, stop_queries
 from orchestration.flows import gold
-from orchestration.storage.bindings import bind, newest_batch
+from orchestration.storage.bindings import bind
+from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.tables import ensure
 from tests.lakes import conf, event, land, run
 from tests.rows import at
@@ -32,15 +33,15 @@ def test_a_query_that_repeats_a_batch_has_not_begun_before_it_knows_what_comes_a
     def die(batch: DataFrame, batch_id: int) -> None:
         raise RuntimeError("killed")
 
-    gate, offsets = Gate(threading.Event()), lake.checkpoint(flow.name) / "offsets"
-    (broken,) = started(lake, [replace(flow, write=die)], AVAILABLE_NOW, gate).values()
+    gate, offsets = WriteBarrier(threading.Event()), lake.checkpoint(flow.name) / "offsets"
+    (broken,) = start_queries(lake, [replace(flow, write=die)], AVAILABLE_NOW, gate).values()
     with pytest.raises(StreamingQueryException, match="killed"):
         broken.awaitTermination()
     with pytest.raises(RuntimeError, match=r"^killed$"):  # what it was, and not Spark's trace of it
-        finish({flow: broken}, Progress([flow.name]), gate)
+        stop_queries({flow: broken}, Progress([flow.name]), gate)
     assert newest_batch(offsets) == 0
 
-    queries = started(lake, [flow], AVAILABLE_NOW, gate)
+    queries = start_queries(lake, [flow], AVAILABLE_NOW, gate)
     gate.await_begin(queries)
     (query,) = queries.values()
     is_settled = not query.isActive or newest_batch(offsets) > 0

@@ -8,7 +8,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from orchestration.conf.model import Conf
 from orchestration.storage import snapshots
-from orchestration.storage.tables import OF_LOG
+from orchestration.storage.delta import OF_LOG
 
 EVENTS = pa.schema([("bronze_batch", pa.int64()), ("payload", pa.binary()), ("ingested_on", pa.date32())])
 INSTANT = pa.timestamp("us", "UTC")

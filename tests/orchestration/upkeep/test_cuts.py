@@ -17,12 +17,12 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from orchestration.audit.reconciliation.account import WRONG, account, opened
-from orchestration.audit.reconciliation.gold_account import gold_account, gold_offences, opened_at
+from orchestration.audit.reconciliation.account import WRONG, account, open_tables
+from orchestration.audit.reconciliation.gold_account import gold_account, gold_discrepancies, open_gold_tables
 from orchestration.conf.model import Conf, Device, Maintenance
 from orchestration.engine.lake import Lake
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import all_snapshots, chosen
+from orchestration.storage.snapshots import all_snapshots, find_snapshot
 from orchestration.supervisor.status import status
 from orchestration.verify.check import verify
 from orchestration.verify.cut import latest_cut
@@ -120,8 +120,8 @@ def seen(spark: SparkSession, made: Conf) -> Seen:
         answered = answer(made, snapshot)
         found.torn += whatever_is_torn(answered, snapshot)
         if found.reads % 10 == 0:
-            books = opened_at(Lake(made), snapshot)
-            found.torn += [str(wrong) for wrong in gold_offences(books)] if books else ["no gold"]
+            books = open_gold_tables(Lake(made), snapshot)
+            found.torn += [str(wrong) for wrong in gold_discrepancies(books)] if books else ["no gold"]
         if snapshot.snapshot_id in found.answers:
             found.again += 1
             if answered != found.answers[snapshot.snapshot_id]:
@@ -173,12 +173,12 @@ def test_after_it_everything_is_accounted_for_and_equal_to_what_bronze_gives(see
     for name in ("bronze.events", "silver.readings", "gold.kitchen_aggregates", "ops.snapshots"):
         assert (done.loc[name] > 0).all(), (name, done)
     lake = Lake(made)
-    assert [row[wrong] for row in account(opened(lake)).batches for wrong in WRONG] == [0] * FILES * len(WRONG)
-    newest = chosen(made.lake)
+    assert [row[wrong] for row in account(open_tables(lake)).batches for wrong in WRONG] == [0] * FILES * len(WRONG)
+    newest = find_snapshot(made.lake)
     assert newest is not None
-    books = opened_at(lake, newest)
+    books = open_gold_tables(lake, newest)
     assert books is not None
-    assert gold_offences(books) == []
+    assert gold_discrepancies(books) == []
     assert [row["late"] for row in gold_account(lake, books)] == [FILES - 1]
     assert verify(latest_cut(made), made).is_clean
     lines_of_status = status(made, datetime.now(UTC))

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf, Maintenance
-from orchestration.engine.background import Work
+from orchestration.engine.background import BackgroundTask
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.jobs import maintenance, ranges
@@ -24,6 +24,7 @@ from orchestration.storage import snapshots
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.retention import first_version, is_whole
 from orchestration.storage.snapshot import Snapshot
+from orchestration.supervisor import pipeline_run
 from orchestration.supervisor import run as runner
 from tests.lakes import conf
 from tests.orchestration.upkeep.by_hand import batch, measured_at, pinned, read_up_to
@@ -106,17 +107,17 @@ def test_a_compacted_file_goes_once_no_snapshot_that_was_the_newest_within_the_r
 def test_the_newest_snapshot_never_expires_and_an_expired_one_is_refused_by_name_with_the_way_out(made: Conf) -> None:
     for _ in range(2):
         maintained(made, NOW + 100 * WEEK)
-    newest = snapshots.chosen(made.lake)
+    newest = snapshots.find_snapshot(made.lake)
     assert newest is not None
     assert newest.snapshot_id == 5
     assert rows_of(made, newest)["silver.readings"] == [{"bronze_batch": n, "event_time": measured_at(n), "value": n} for n in range(6)]
     with pytest.raises(TidemarkError, match=r"^snapshot 3 has expired; .* are 5 to 5, from (.|\n)*maintenance.retain_seconds"):
-        snapshots.chosen(made.lake, 3)
+        snapshots.find_snapshot(made.lake, 3)
     with pytest.raises(TidemarkError, match=r"^what was the snapshot at .* has expired; those that can be asked are 5 to 5"):
-        snapshots.chosen(made.lake, at=NOW - timedelta(days=3))
-    assert snapshots.chosen(made.lake, at=NOW) == newest
+        snapshots.find_snapshot(made.lake, at=NOW - timedelta(days=3))
+    assert snapshots.find_snapshot(made.lake, at=NOW) == newest
     with pytest.raises(TidemarkError, match=r"^there is no snapshot 6; they are 5 to 5"):
-        snapshots.chosen(made.lake, 6)
+        snapshots.find_snapshot(made.lake, 6)
 
 
 @pytest.mark.parametrize(
@@ -145,9 +146,9 @@ def test_the_newest_snapshot_of_each_generation_stays_for_a_rollback_and_does_no
     assert [each.snapshot_id for each in snapshots.all_snapshots(made.lake)] == [5, 7]
     assert len(rows_of(made, snapshots.all_snapshots(made.lake)[0])["bronze.events"]) == 12
     with pytest.raises(TidemarkError, match=r"^what was the snapshot at .* has expired"):
-        snapshots.chosen(made.lake, at=NOW + timedelta(days=1, hours=1))
+        snapshots.find_snapshot(made.lake, at=NOW + timedelta(days=1, hours=1))
     with pytest.raises(TidemarkError, match=r"^snapshot 6 has expired"):
-        snapshots.chosen(made.lake, 6)
+        snapshots.find_snapshot(made.lake, 6)
 
 
 def test_a_replay_finds_the_end_of_bronze_commit_by_commit_however_long_nothing_came(made: Conf) -> None:
@@ -254,18 +255,18 @@ def test_maintenance_that_is_always_due_leaves_every_other_turn_to_the_rest() ->
         def maintain(self) -> None:
             turns.append("maintenance")
 
-        def round(self) -> None:
-            turns.append("round")
+        def gold_cycle(self) -> None:
+            turns.append("gold")
 
         def seal(self) -> None:
             turns.append("seals")
 
-    behind: dict[str, Work] = {}
+    behind: dict[str, BackgroundTask] = {}
     for _ in range(6):
-        runner._go_on_behind(cast(runner.Run, AlwaysDue()), behind)
+        runner._go_on_behind(cast(pipeline_run.PipelineRun, AlwaysDue()), behind)
         for work in behind.values():
             work.finish()
-    assert [turns[0], *sorted(turns[1:3]), turns[3], *sorted(turns[4:6])] == ["maintenance", "round", "seals"] * 2
+    assert [turns[0], *sorted(turns[1:3]), turns[3], *sorted(turns[4:6])] == ["maintenance", "gold", "seals"] * 2
 
 
 def test_maintenance_is_due_so_long_after_the_last_one_or_after_the_first_snapshot(made: Conf, tmp_path: Path) -> None:

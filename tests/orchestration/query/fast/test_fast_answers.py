@@ -22,7 +22,7 @@ from orchestration.query.fast.meaning import parts_of
 from orchestration.query.fast.queries import parsed
 from orchestration.query.fast.syntax import Call, Select
 from orchestration.serving.sql.answer import Limits, Question
-from orchestration.storage.marts import Build, cut_for, record
+from orchestration.storage.marts import Build, record, snapshot_for
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.storage.views import views
 from tests.orchestration.query.fast.answers import assert_same, chunks, listed
@@ -44,7 +44,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
 def lake(made: Conf, spark: SparkSession) -> Lake:
     """With all tables shown, so that Spark can be asked without looking at their logs again."""
     opened = Lake(made, spark)
-    opened.show(views(made, cut_for(made.lake, "")).values())
+    opened.show(views(made, snapshot_for(made.lake, "")).values())
     return opened
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,15 @@ class NewFile:
     source: str
     uri: str
     modified_ms: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The last micro-batch that a flow finished. `watermark_at` None: the flow has none, or has seen no event time yet."""
+
+    last_batch: int | None = None
+    last_batch_at: datetime | None = None
+    watermark_at: datetime | None = None
 
 
 def offsets(checkpoint: Path, batch: int) -> Offsets:
@@ -63,3 +73,29 @@ def knows_sources_by_name(checkpoint: Path) -> bool:
     """False where an earlier version of Tidemark began it: then it knows them by their places."""
     batches = [int(file.name) for file in (checkpoint / "offsets").glob("*") if file.name.isdecimal()]
     return not batches or (checkpoint / "offsets" / str(max(batches))).read_text().startswith("v2")
+
+
+def newest_batch(log: Path) -> int:
+    """The greatest number in one of a checkpoint's logs; -1 in an empty one."""
+    return max((int(file.name) for file in log.glob("*") if file.name.isdecimal()), default=-1)
+
+
+def last_batch(checkpoint: Path) -> Batch:
+    """The newest finished batch of a checkpoint."""
+    finished = [int(file.name) for file in (checkpoint / "commits").glob("*") if file.name.isdecimal()]
+    if not finished:
+        return Batch()
+    file = checkpoint / "commits" / str(max(finished))
+    at = datetime.fromtimestamp(int(file.stat().st_mtime), UTC)
+    watermark = json.loads(file.read_text().splitlines()[1]).get("nextBatchWatermarkMs") or 0
+    return Batch(max(finished), at, datetime.fromtimestamp(watermark / 1000, UTC) if watermark > 0 else None)
+
+
+def read_up_to(checkpoint: Path, batch: Batch, table_id: str) -> tuple[int, int]:
+    """Version and index of the source's file that the batch read last; (0, -1) before the first batch."""
+    if batch.last_batch is None:
+        return 0, -1
+    for offset in offsets(checkpoint, batch.last_batch).read.values():
+        if offset.get("reservoirId") == table_id:
+            return int(offset["reservoirVersion"]), int(offset["index"])
+    return 0, -1
