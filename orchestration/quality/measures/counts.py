@@ -17,12 +17,12 @@ BY_HOUR = """
   union all select 'group ' || group_name, hour, sum(n) from profile join members using (device_id) group by group_name, hour
 """
 WEEK_BEFORE = """
-  with judged as (
+  with checked as (
     select name, unnest(range($newest - $hours, $newest)) as hour from (select distinct name from by_hour)
   )
-  select name, judged.hour, coalesce(now.n, 0) as n, before.n as before
-  from judged join by_hour before using (name) left join by_hour now on now.name = judged.name and now.hour = judged.hour
-  where before.hour = judged.hour - 168 and before.n >= $min_rows order by name, judged.hour
+  select name, checked.hour, coalesce(now.n, 0) as n, before.n as before
+  from checked join by_hour before using (name) left join by_hour now on now.name = checked.name and now.hour = checked.hour
+  where before.hour = checked.hour - 168 and before.n >= $min_rows order by name, checked.hour
 """
 # UTC days. The day of the newest reading is not over, and hours before the first and after the last reading of a group do not count.
 LOST_HOURS = """

@@ -1,4 +1,4 @@
-"""Tables of one kind are judged together first: what each is told must be what it would be told alone."""
+"""Tables of one kind are evaluated together first: each gets the results that it would get alone."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -45,14 +45,14 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
-def judged(lake: Lake) -> dict[str, TableResult]:
+def evaluated(lake: Lake) -> dict[str, TableResult]:
     chosen = [suite for suite in packaged() if suite.name == "gold_aggregates"]
     run = check(lake, chosen, INGESTED_AT, lambda _: None, Scope(layer="gold"))
     return {table.table.removesuffix("_aggregates"): replace(table, table_id=None) for table in run.tables if table.results}
 
 
 def test_what_is_asked_of_many_tables_at_once_is_told_of_each_as_if_it_were_alone(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    together = judged(lake)
+    together = evaluated(lake)
     failed = {name: {result.expectation.description for result in table.failed} for name, table in together.items()}
     assert failed == {
         "gold.good": set(),
@@ -65,4 +65,4 @@ def test_what_is_asked_of_many_tables_at_once_is_told_of_each_as_if_it_were_alon
         "gold.empty": {"Some window of the group has closed."},
     }
     monkeypatch.setattr(checking, "create_union_views", lambda *_: [])
-    assert judged(lake) == together
+    assert evaluated(lake) == together

@@ -102,7 +102,7 @@ def window(**more: Any) -> dict[str, Any]:
     return {"window_start": at("12:00"), "window_end": at("12:01"), "revision": -1} | more
 
 
-def looked(lake: Lake, folder: Path, run_at: datetime = RUN_AT, suites: list[Suite] = SUITES) -> Run:
+def run_quality(lake: Lake, folder: Path, run_at: datetime = RUN_AT, suites: list[Suite] = SUITES) -> Run:
     run = check(lake, suites, run_at, lambda _: None, Scope(Cause.ASKED, last_runs=last_runs(lake.conf.lake)))
     publish(lake, run, store_run(lake, run), Places(folder / "page.html", folder / "junit.xml"))
     return run
@@ -126,7 +126,7 @@ def test_a_row_that_fails_stands_beside_its_message_in_every_layer(lake: Lake, t
     lost = window(device_id="gone", metric="temperature")
     add(lake, "gold.kitchen_aggregates", AGGREGATES, window(device_id="fryer", metric="temperature"), lost)
     add(lake, "gold.kitchen_vectors", VECTORS, window(entity="kitchen"), window(entity="fryer"))
-    looked(lake, tmp_path)
+    run_quality(lake, tmp_path)
 
     assert list(told(lake)) == [
         ("bronze.events", 0, 2, "0.jsonl", b"foreign"),
@@ -150,9 +150,9 @@ def test_a_row_that_fails_stands_beside_its_message_in_every_layer(lake: Lake, t
 def test_where_nothing_came_the_rows_of_the_earlier_run_are_shown_and_not_kept_again(lake: Lake, tmp_path: Path) -> None:
     add(lake, "bronze.events", EVENTS, event(0, 0, b"the message"))
     add(lake, "silver.readings", READINGS, reading(0, 0, INFINITY))
-    first = looked(lake, tmp_path)
-    second = looked(lake, tmp_path, RUN_AT + timedelta(hours=1))
-    third = looked(lake, tmp_path, RUN_AT + timedelta(hours=2))
+    first = run_quality(lake, tmp_path)
+    second = run_quality(lake, tmp_path, RUN_AT + timedelta(hours=1))
+    third = run_quality(lake, tmp_path, RUN_AT + timedelta(hours=2))
     assert [row["run_id"] for row in kept(lake)] == [first.run_id]
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<code>the message</code>" in page
@@ -165,7 +165,7 @@ def test_where_nothing_came_the_rows_of_the_earlier_run_are_shown_and_not_kept_a
 
 def test_at_most_twenty_rows_of_a_failure_are_kept(lake: Lake, tmp_path: Path) -> None:
     add(lake, "silver.readings", READINGS, *(reading(0, n, INFINITY) for n in range(30)))
-    run = looked(lake, tmp_path, suites=SUITES[1:2])
+    run = run_quality(lake, tmp_path, suites=SUITES[1:2])
     assert len(kept(lake)) == 20
     assert "30 of 30 rows" in next(failures(run))
     assert "17 more rows" in (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -212,7 +212,7 @@ def test_hostile_values_do_no_harm_to_table_page_xml_or_terminal(lake: Lake, tmp
     add(lake, "silver.readings", READINGS, *devices)
     windows = [window(device_id=value, metric="temperature") for value in hostile.ALL]
     add(lake, "gold.kitchen_aggregates", AGGREGATES, *windows)
-    run = looked(lake, tmp_path)
+    run = run_quality(lake, tmp_path)
 
     rows = kept(lake)
     of_devices = [row for row in rows if row["description"] == NAMED["description"]]
@@ -238,7 +238,7 @@ def test_hostile_values_do_no_harm_to_table_page_xml_or_terminal(lake: Lake, tmp
 
 
 def test_the_declared_columns_are_those_of_the_table_with_their_comments(lake: Lake, tmp_path: Path) -> None:
-    looked(lake, tmp_path)
+    run_quality(lake, tmp_path)
     fields = DeltaTable(path_of(lake.conf.lake, FAILED_ROWS)).schema().fields
     assert [field.name for field in fields] == FAILED_ROW_SCHEMA.names
     assert all(field.metadata.get("comment") for field in fields)

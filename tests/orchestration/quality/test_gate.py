@@ -87,14 +87,14 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err
 
 
-def test_without_a_gate_that_holds_nothing_is_looked_at(lake: Lake) -> None:
+def test_without_a_gate_that_holds_nothing_is_checked(lake: Lake) -> None:
     add(lake, READINGS, BAD)
     off = Lake(replace(lake.conf, quality=Quality()))
     assert is_open(off)
     assert not (lake.conf.lake / "quality").exists()
 
 
-def test_what_passes_is_handed_over_and_judged_once(lake: Lake) -> None:
+def test_what_passes_is_handed_over_and_evaluated_once(lake: Lake) -> None:
     add(lake, READINGS, "oven")
     assert is_open(lake)
     assert passed(lake) == 1
@@ -152,7 +152,7 @@ def test_a_release_lets_through_up_to_a_version_and_no_further(lake: Lake, capsy
     )
 
 
-def test_a_release_holds_when_what_was_written_down_is_lost_and_the_rest_is_judged_anew(lake: Lake) -> None:
+def test_a_release_holds_when_the_gate_state_is_lost_and_later_versions_are_checked_again(lake: Lake) -> None:
     add(lake, READINGS, BAD)
     assert not is_open(lake)
     assert exit_code(["quality", "release", "--version", "1", "--reason", "calibration"]) == 0
@@ -221,7 +221,7 @@ def test_a_gate_that_only_warns_tells_of_each_failure_and_holds_nothing(lake: La
 
 
 def told_by_webhook(gate: QualityGate, server: Server) -> list[tuple[str | None, int]]:
-    """Of each change what was before, and the version, after one more look."""
+    """Of each change what was before, and the version, after one more check."""
     gate.is_open()
     gate.warn()
     for thread in threading.enumerate():
@@ -260,15 +260,15 @@ def test_status_and_quality_say_that_the_gate_is_closed(lake: Lake, capsys: pyte
         assert "the gate of silver.readings is closed, and gold stays where it is: versions 0 to 1" in capsys.readouterr().err
 
 
-def test_a_failure_waits_for_somebody_who_looks_at_the_tables_and_nothing_passes_meanwhile(lake: Lake) -> None:
+def test_a_failure_waits_for_a_quality_run_and_nothing_passes_meanwhile(lake: Lake) -> None:
     add(lake, READINGS, BAD)
     stop, opened_at_the_end = threading.Event(), []
     gate = QualityGate(lake, stop, lambda _: None)
-    looking = threading.Thread(target=lambda: opened_at_the_end.append(gate.is_open()))
+    checking = threading.Thread(target=lambda: opened_at_the_end.append(gate.is_open()))
     with quality_tables.lock(lake.conf.lake):
-        looking.start()
+        checking.start()
         stop.set()
-        looking.join()
+        checking.join()
     assert opened_at_the_end == [False]
     assert passed(lake) == -1
     assert not is_open(lake)

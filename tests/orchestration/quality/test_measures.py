@@ -1,4 +1,4 @@
-"""Measures on small tables: when each must stay quiet, and what it says where it has too little to judge by."""
+"""Measures on small tables: when each must stay quiet, and what it says with too little data."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -85,7 +85,7 @@ def test_ten_healthy_days_pass_every_measure_of_readings(context: Context) -> No
         ("tidemark_distribution_to_be_steady", "there are 12 hours of readings; 192 are needed"),
     ],
 )
-def test_with_half_a_day_of_history_nothing_is_judged_by_it_and_the_reason_is_told(context: Context, kind: str, reason: str) -> None:
+def test_with_half_a_day_of_history_a_measure_is_not_checked_and_says_why(context: Context, kind: str, reason: str) -> None:
     without(context, "event_time < '2026-01-15 00:00Z'")
     found = outcome(context, kind)
     assert (found.is_success, found.observed.startswith("not checked: ")) == (None, True)
@@ -166,7 +166,7 @@ def test_a_clock_that_runs_ahead_is_named(context: Context) -> None:
     )
 
 
-def test_event_times_of_a_past_that_is_loaded_are_not_judged_by_now(context: Context) -> None:
+def test_event_times_are_not_compared_with_now_while_old_data_is_loaded(context: Context) -> None:
     assert outcome(context, "tidemark_rows_to_be_fresh", column="event_time").is_success
     context.store.execute("update silver_readings set ingested_at = ingested_at + interval 100 day")
     found = outcome(replace(context, now=NOW + timedelta(days=100)), "tidemark_rows_to_be_fresh", column="event_time")
@@ -218,7 +218,7 @@ def test_the_reference_is_the_time_that_conf_names_and_another_one_once_it_names
         assert sum((row["from_at"], row["until_at"]) == (reference.from_at, reference.until_at) for row in pinned) == 3
 
 
-def test_devices_with_few_rows_are_judged_together_by_metric(context: Context) -> None:
+def test_devices_with_few_rows_are_pooled_by_metric(context: Context) -> None:
     without(context, "minute(event_time) > 0")
     assert outcome(context, "tidemark_distribution_to_be_steady", min_rows=70).is_success
     context.store.execute("update silver_readings set value = value + 10 where event_time > '2026-01-13 12:00Z'")
@@ -233,7 +233,7 @@ def test_a_device_that_works_from_monday_to_friday_has_a_reference(context: Cont
     assert "temperature of device oven has drifted" in outcome(context, "tidemark_distribution_to_be_steady", min_rows=50).observed
 
 
-def test_a_look_at_the_past_pins_nothing(context: Context) -> None:
+def test_a_run_on_a_snapshot_pins_nothing(context: Context) -> None:
     assert outcome(replace(context, is_kept=False), "tidemark_distribution_to_be_steady").is_success
     assert not (context.lake.conf.lake / "quality").exists()
 

@@ -1,4 +1,4 @@
-"""Measures in a run: beside what Great Expectations judges, with the ledger, with earlier looks, and at a snapshot."""
+"""Measures in a run: beside Great Expectations, with the ledger, with earlier runs, and at a snapshot."""
 
 from contextlib import closing
 from datetime import timedelta
@@ -60,7 +60,7 @@ def test_the_tables_hold_what_the_ledger_counted(tmp_path: Path, lost: int, batc
     assert of_rows.outcome.is_success
 
 
-def test_a_look_repeats_what_was_found_of_rows_and_measures_anew(tmp_path: Path) -> None:
+def test_a_run_repeats_results_of_unchanged_rows_and_evaluates_measures_again(tmp_path: Path) -> None:
     lake = accounted(tmp_path / "lake")
     append_results(lake.conf.lake, check(lake, [ACCOUNT], NOW, lambda table: None, Scope(layer="bronze")))
     DeltaTable(lake.table_path("ops.ledger")).update({"readings": "11"})
@@ -69,7 +69,7 @@ def test_a_look_repeats_what_was_found_of_rows_and_measures_anew(tmp_path: Path)
     assert [(each.expectation.type[:8], each.outcome.is_success) for each in table.results] == [("expect_c", True), ("tidemark", False)]
 
 
-def test_a_snapshot_is_judged_as_it_would_have_been_then(tmp_path: Path) -> None:
+def test_a_snapshot_gets_the_results_that_it_would_have_had_then(tmp_path: Path) -> None:
     lake = accounted(tmp_path / "lake")
     (shipped,) = (each for each in packaged() if each.name == "bronze_account")
     taken = Snapshot(0, NOW, 0, 0, {"bronze.events": 0, "silver.readings": 0}, {})

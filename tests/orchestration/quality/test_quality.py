@@ -155,9 +155,7 @@ def test_two_runs_at_once_are_refused(lake: Lake, capsys: pytest.CaptureFixture[
     assert "writes the lake" in capsys.readouterr().err
 
 
-def test_a_look_judges_what_came_since_the_last_one_and_repeats_what_it_found_where_nothing_came(
-    lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_evaluates_new_rows_and_repeats_results_of_tables_without_new_rows(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     add_readings(lake, None, "oven")
     assert exit_code(["quality", "--layer", "silver"]) == 1
     assert exit_code(["quality", "--layer", "silver"]) == 1
@@ -171,7 +169,7 @@ def test_a_look_judges_what_came_since_the_last_one_and_repeats_what_it_found_wh
     assert sorted(set(told), key=str) == [(0, None), (2, 0), (2, None)]
 
 
-def test_where_maintenance_has_removed_what_came_everything_is_judged(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_maintenance_has_removed_new_files_all_rows_are_evaluated(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     add_readings(lake, None)
     assert exit_code(["quality", "--layer", "silver"]) == 1
     add_readings(lake, "oven")

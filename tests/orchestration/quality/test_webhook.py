@@ -115,7 +115,7 @@ def test_what_changed_is_told_once_and_what_stays_as_it_is_is_not(lake: Lake, tm
     assert (document["pipeline"], document["is_passed"], document["report"]) == ("plant", False, str(tmp_path / "page.html"))
 
 
-def test_a_look_at_the_past_changes_nothing(lake: Lake, tmp_path: Path) -> None:
+def test_a_run_on_a_snapshot_changes_nothing(lake: Lake, tmp_path: Path) -> None:
     with serving(200) as (server, url):
         for n, (outcome, cause) in enumerate(((GOOD, Cause.ASKED), (BAD, Cause.SNAPSHOT), (GOOD, Cause.ASKED))):
             each = run(n, outcome, cause)
@@ -129,7 +129,7 @@ def test_what_fails_when_it_is_first_seen_is_told_and_what_holds_is_not() -> Non
     assert changed(NOTHING) == []
 
 
-def test_a_streak_begins_with_the_first_failure_and_looks_that_could_not_tell_do_not_end_it(lake: Lake) -> None:
+def test_a_streak_begins_with_the_first_failure_and_unchecked_runs_do_not_end_it(lake: Lake) -> None:
     for n, outcome in enumerate((BAD, GOOD, BAD, NOTHING, BAD)):
         store_run(lake, run(n, outcome))
     (points,) = trends(lake.conf.lake).values()
