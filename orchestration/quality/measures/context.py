@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from orchestration.engine.lake import Lake
 from orchestration.quality.measures.findings import Row
-from orchestration.storage.registry import current
+from orchestration.storage.registry import ALWAYS, current
 
 HORIZON_HOURS = 216
 """A day, the week before it, and a day for late data."""
@@ -97,11 +97,18 @@ class Context:
         return int(length["hours"])
 
     @cached_property
+    def devices(self) -> list[Row]:
+        """Known devices with device_id, zone, groups and registered_at: of the registry, or of conf before the first registration."""
+        registered: list[Row] = [device for device in current(self.lake.conf.lake) if device["is_known"]]
+        return registered or [
+            {"device_id": each.device_id, "zone": each.zone, "groups": list(each.groups), "registered_at": ALWAYS}
+            for each in self.lake.conf.devices.values()
+        ]
+
+    @cached_property
     def members(self) -> str:
-        """A table; grain: a device in a group. From the registry, or from conf before the first registration."""
-        registered = [each for each in current(self.lake.conf.lake) if each["is_known"]]
-        devices = registered or [{"device_id": each.device_id, "groups": each.groups} for each in self.lake.conf.devices.values()]
-        rows = [{"device_id": each["device_id"], "group_name": group} for each in devices for group in each["groups"]]
+        """A table; grain: a device in a group."""
+        rows = [{"device_id": device["device_id"], "group_name": group} for device in self.devices for group in device["groups"]]
         schema = pa.schema([("device_id", pa.string()), ("group_name", pa.string())])
         self.store.register("arriving", pa.Table.from_pylist(rows, schema))
         self.store.execute("create or replace temp table members as from arriving")

@@ -55,8 +55,7 @@ def as_a_week_before(context: Context, table: str, *, hours: int, min_ratio: flo
 
 def describe_week(row: Row) -> str:
     """One stretch of hours."""
-    of = "all readings" if row["name"] == "all" else row["name"]
-    return f"{of}: {row['n']:,} rows in {stretch(row)}, {row['before']:,} a week before"
+    return f"{subject(row)}: {row['n']:,} rows in {stretch(row)}, {row['before']:,} a week before"
 
 
 def whole_days(context: Context, table: str, *, min_share: float, min_days: int) -> Outcome:
@@ -71,14 +70,18 @@ def whole_days(context: Context, table: str, *, min_share: float, min_days: int)
 
 def describe_day(row: Row) -> str:
     """One stretch of hours."""
-    of = "all readings" if row["name"] == "all" else row["name"]
-    return f"{of}: the day is truncated, {row['n']:,} rows in {stretch(row)}, {row['usual']:,.0f} an hour are usual"
+    return f"{subject(row)}: the day is truncated, {row['n']:,} rows in {stretch(row)}, {row['usual']:,.0f} an hour are usual"
 
 
 def by_hour(context: Context) -> None:
     """Create the table by_hour: counts of all readings and of each group."""
     context.needs("profile", "members")
     context.store.execute(BY_HOUR)
+
+
+def subject(row: Row) -> str:
+    """All readings, or the name of a group."""
+    return "all readings" if row["name"] == "all" else str(row["name"])
 
 
 def stretch(row: Row) -> str:

@@ -10,7 +10,6 @@ import pyarrow as pa
 from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.findings import Row, not_checked, outcome_of
 from orchestration.quality.outcome import Outcome
-from orchestration.storage.registry import ALWAYS, current
 
 METRIC_SCHEMA = pa.schema([("metric", pa.string()), ("unit", pa.string()), ("aggregation", pa.string()), ("step_seconds", pa.int32())])
 DEVICE_SCHEMA = pa.schema(
@@ -48,8 +47,9 @@ ENRICHED = """
 def as_declared(context: Context, table: str, *, hours: int) -> Outcome:
     """Rows that arrived in the last hours are enriched as conf says now."""
     store, view = context.store, context.view_of(table)
+    devices = [{name: device[name] for name in DEVICE_SCHEMA.names} for device in context.devices]
     store.register("said_metrics", pa.Table.from_pylist([_metric(each) for each in context.lake.conf.metrics.values()], METRIC_SCHEMA))
-    store.register("said_devices", pa.Table.from_pylist(_devices(context), DEVICE_SCHEMA))
+    store.register("said_devices", pa.Table.from_pylist(devices, DEVICE_SCHEMA))
     is_zone_registered = all(source.shape.zone is None for source in context.lake.conf.sources.values())
     try:
         wrong = context.ask(ENRICHED.format(view=view), hours=hours, is_zone_registered=is_zone_registered)
@@ -64,14 +64,6 @@ def as_declared(context: Context, table: str, *, hours: int) -> Outcome:
 
 def _metric(metric: Any) -> dict[str, Any]:
     return {"metric": metric.name, "unit": metric.unit, "aggregation": metric.aggregation.value, "step_seconds": metric.step_seconds}
-
-
-def _devices(context: Context) -> list[dict[str, Any]]:
-    """Known devices, from the registry, or from conf before the first registration."""
-    registered = [each for each in current(context.lake.conf.lake) if each["is_known"]]
-    declared = context.lake.conf.devices.values()
-    of_conf = [{"device_id": d.device_id, "zone": d.zone, "groups": list(d.groups), "registered_at": ALWAYS} for d in declared]
-    return [{name: each[name] for name in DEVICE_SCHEMA.names} for each in registered] or of_conf
 
 
 def _describe(row: Row) -> str:
