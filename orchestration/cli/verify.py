@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from orchestration.audit.verify.check import Report
+    from orchestration.audit.verify.compare import Outcome
     from orchestration.conf.model import Conf
     from orchestration.storage.seals import Damage
-    from orchestration.verify.check import Report
-    from orchestration.verify.compare import Outcome
 
 COLUMNS = ("table", "rows", "differences", "seconds")
 SIDE_BY_SIDE = ("table", "row", "what", "in_table", "from_bronze")
@@ -71,13 +71,13 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
     """Files that are not as they were written, then the tables; only the files where these cannot be read."""
     from rich.console import Console
 
+    from orchestration.audit.verify.check import Report, verify
+    from orchestration.audit.verify.lake_snapshot import latest_snapshot, pinned_snapshot
     from orchestration.engine.lake import Lake
     from orchestration.jobs.retry import begun
     from orchestration.storage.damage import damaged_files, damaged_log
     from orchestration.storage.lease import is_held
     from orchestration.storage.snapshots import find_snapshot
-    from orchestration.verify.check import Report, verify
-    from orchestration.verify.cut import latest_cut, pinned_cut
 
     with Console(stderr=True).status("looking at the files") as status:
         if logs := _damaged(conf, damaged_log):
@@ -85,8 +85,8 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
         files = _damaged(conf, partial(damaged_files, since=since))
         try:
             pinned = find_snapshot(conf.lake, snapshot) if snapshot is not None or is_held(conf.lake) or begun(Lake(conf)) else None
-            cut = pinned_cut(conf, pinned) if pinned else latest_cut(conf)
-            found = verify(cut, conf, groups or None, since, lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"))
+            state = pinned_snapshot(conf, pinned) if pinned else latest_snapshot(conf)
+            found = verify(state, conf, groups or None, since, lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"))
         except Exception:
             if not files:
                 raise
@@ -96,9 +96,9 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
 
 def _damaged(conf: "Conf", look: "Callable[[Path], Sequence[Damage]]") -> "tuple[Outcome, ...]":
     """One for each table of which it finds files that are not as they were written."""
+    from orchestration.audit.verify.compare import FIRST, Difference, Outcome
     from orchestration.engine.lake import Lake
     from orchestration.storage.sealing import sealed_tables
-    from orchestration.verify.compare import FIRST, Difference, Outcome
 
     found = {table: look(path) for table, path in sealed_tables(Lake(conf)).items()}
     return tuple(

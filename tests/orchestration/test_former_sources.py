@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from orchestration.audit.reconciliation.account import ALARMS, account, by_day, open_tables
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Source
 from orchestration.engine import writing
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.storage.retired_sources import FILE, former, remember, shapes
-from orchestration.verify.check import verify
-from orchestration.verify.cut import latest_cut
 from silver.spec import Origin, Shape, Time
 from tests.lakes import SHAPE, conf, event, land, minutes, multiset, run, table
 from tests.rows import at
@@ -79,7 +79,7 @@ def test_a_source_is_added_removed_renamed_and_brought_back_on_one_lake(spark: S
     assert {(row["source"], *(row[alarm] for alarm in ALARMS)) for row in days} == {
         (name, 0, 0, 0, 0) for name in ("plant", "annex", "hall")
     }
-    report = verify(latest_cut(made), made)
+    report = verify(latest_snapshot(made), made)
     assert [difference for outcome in report.outcomes for difference in outcome.first] == []
 
 

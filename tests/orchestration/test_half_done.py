@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from orchestration import crash
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf
 from orchestration.crash import Point
 from orchestration.engine.lake import Lake
@@ -25,8 +27,6 @@ from orchestration.storage.positions import gold_position
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.storage.tables import FEW
 from orchestration.supervisor.run import retry_quarantine
-from orchestration.verify.check import verify
-from orchestration.verify.cut import latest_cut
 from tests.lakes import KITCHEN, conf, event, land, minutes, run
 from tests.rows import at
 
@@ -107,7 +107,7 @@ def assert_as_undisturbed(made: Conf, undisturbed: Conf) -> None:
     assert_whole(made)
     newest, expected = (all_snapshots(each.lake)[-1] for each in (made, undisturbed))
     assert (newest.bronze_batch, newest.closed_until) == (expected.bronze_batch, expected.closed_until)
-    assert [difference for outcome in verify(latest_cut(made), made).outcomes for difference in outcome.first] == []
+    assert [difference for outcome in verify(latest_snapshot(made), made).outcomes for difference in outcome.first] == []
 
 
 @pytest.mark.parametrize("kill", [HALF_WRITTEN, WRITTEN])

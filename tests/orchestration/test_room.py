@@ -10,22 +10,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
 from orchestration.audit.reconciliation.account import ALARMS, account, by_day, open_tables
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf, Device
 from orchestration.engine.lake import Lake
 from orchestration.quality.check import Scope, check
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.suites import suites
-from orchestration.verify.check import verify
-from orchestration.verify.cut import latest_cut
 from silver.spec import Origin
-from tests import twin
 from tests.lakes import assert_same, latest, run, table
 from tests.test_readme import walk_through
 
@@ -92,22 +90,28 @@ def readings_of(folder: Path) -> pd.DataFrame:
     return long.assign(device_id="office", event_time=times)
 
 
-def test_gold_equals_what_pandas_computes_over_all_files(room: Room) -> None:
-    metrics, group = room.made.metrics, room.made.groups["room"]
-    windows = twin.aggregates(room.readings, metrics, group)
-    assert_same(latest(room.made, "gold.room_aggregates", twin.WINDOW), windows, twin.WINDOW, twin.AGGREGATES)
-    vectors = twin.vectors(windows, metrics, group)
-    vectors["vector"] = vectors["vector"].map(lambda values: np.array(values, dtype=float))  # a null is NaN, as pandas reads it
-    assert_same(latest(room.made, "gold.room_vectors", twin.VECTORS[:3]), vectors, twin.VECTORS[:3], twin.VECTORS)
+def windows_of(room: Room, readings: pd.DataFrame) -> set[tuple[object, ...]]:
+    """Metric and end of every window that holds a reading; no metric of the room has a slide."""
+    steps = readings["metric"].map({name: pd.Timedelta(seconds=metric.step_seconds) for name, metric in room.made.metrics.items()})
+    starts = (readings["event_time"] - pd.Timestamp(0, tz="UTC")) // steps * steps
+    return set(zip(readings["metric"], pd.Timestamp(0, tz="UTC") + starts + steps, strict=True))
+
+
+def test_the_readings_are_what_pandas_reads_and_every_window_is_emitted(room: Room) -> None:
+    """That the windows hold what the readings give is up to verify."""
+    readings = pd.concat([table(room.made, "silver.readings"), table(room.made, "silver.late")])
+    assert_same(readings, room.readings, ROW, [*ROW, "value"])
+    windows = latest(room.made, "gold.room_aggregates", ["device_id", "metric", "window_end"])
+    assert rows_of(windows, ["metric", "window_end"]) == windows_of(room, room.readings)
+    vectors = latest(room.made, "gold.room_vectors", ["entity", "window_end"])
+    assert set(vectors["window_end"]) == {end for _, end in windows_of(room, room.readings)}
 
 
 def test_days_of_rows_are_late_and_the_history_shows_the_windows_that_they_changed(room: Room) -> None:
     late, last = table(room.made, "silver.late"), room.readings["file"] == FILES[-1]
     assert rows_of(late, ROW) == rows_of(room.readings[last], ROW)
-    windows = twin.aggregates(room.readings, room.made.metrics, room.made.groups["room"])
-    before = twin.aggregates(room.readings[~last], room.made.metrics, room.made.groups["room"])
-    of_late = twin.aggregates(room.readings[last], room.made.metrics, room.made.groups["room"])
-    changed = len(before) + len(of_late) - len(windows)  # what is in both
+    windows, before, of_late = (windows_of(room, rows) for rows in (room.readings, room.readings[~last], room.readings[last]))
+    changed = len(before & of_late)
     assert (changed > 0) != IS_REAL  # the files of the walk-through do not overlap
     history = table(room.made, "gold.room_aggregates")
     assert history.revision.value_counts().to_dict() == {0: len(windows)} | ({1: changed} if changed else {})
@@ -117,7 +121,7 @@ def test_ledger_and_verify_are_clean(room: Room) -> None:
     (day,) = by_day(account(open_tables(Lake(room.made))).batches)
     assert {alarm: day[alarm] for alarm in ALARMS} == dict.fromkeys(ALARMS, 0)
     assert day["readings"] + day["late"] == len(room.readings) == len(METRICS) * day["events"]
-    report = verify(latest_cut(room.made), room.made)
+    report = verify(latest_snapshot(room.made), room.made)
     assert [difference for outcome in report.outcomes for difference in outcome.first] == []
     assert {outcome.table: outcome.rows for outcome in report.outcomes}["bronze.events"] == len(room.readings)
 

@@ -19,6 +19,8 @@ from expectations.rule import Rule
 from gold import few_vectors
 from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation import discrepancies as offences
+from orchestration.audit.verify import lake_snapshot
+from orchestration.audit.verify.check import verify
 from orchestration.conf.model import Conf, Device
 from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError, TidemarkError
@@ -27,8 +29,6 @@ from orchestration.storage import bindings as checkpoints
 from orchestration.storage import lease as lock
 from orchestration.storage.retention import RetentionNeeds
 from orchestration.streaming import few_windows
-from orchestration.verify import cut
-from orchestration.verify.check import verify
 from silver import few, ledger, readings, rules
 from tests.lakes import DEVICES, conf, event, land, minutes, run
 from tests.rows import at
@@ -68,7 +68,7 @@ class Day:
 
     def wrong(self) -> list[str]:
         """What verify and the ledger name."""
-        report = verify(cut.latest_cut(self.made), self.made)
+        report = verify(lake_snapshot.latest_snapshot(self.made), self.made)
         found = [f"{outcome.table}: {difference.what}" for outcome in report.outcomes for difference in outcome.first]
         books = account.open_tables(Lake(self.made))
         shapes = {name: source.shape for name, source in self.made.sources.items()}
@@ -198,7 +198,7 @@ def maintained(day: Day) -> list[str]:
 
 
 def verify_without_prefix(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(cut, "_passed", lambda *_: 10**9)
+    patch.setattr(lake_snapshot, "_passed", lambda *_: 10**9)
 
 
 def bronze_ahead(day: Day) -> list[str]:

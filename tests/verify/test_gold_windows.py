@@ -1,24 +1,22 @@
-"""Windows and vectors of the second evaluator against the batch twin in pandas, over random readings."""
+"""Windows and vectors of the second evaluator: literal ones, and over random readings against their definition, reading by reading."""
 
-from collections.abc import Iterator
+import math
+import statistics
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from gold.spec import Group, Vector
-from orchestration.conf.model import Device
-from orchestration.verify.gold_windows import vectors, windows
-from orchestration.verify.store import opened
+from orchestration.audit.verify.gold_windows import vectors, windows
+from orchestration.audit.verify.store import opened
 from silver.spec import Aggregation, Metric
-from tests import twin
-from tests.lakes import assert_same
 from tests.rows import at
 
 BEGIN = at("2026-01-01T00:00:00")
@@ -30,7 +28,7 @@ METRICS = {
         Metric("overlapping.dots", Aggregation.STDDEV, 120, slide_seconds=40),
     )
 }
-DEVICES = {name: Device(name, ("plant",)) for name in ("oven", "oven.2")}
+DEVICES = ("oven", "oven.2")
 FEATURES = tuple(f"{device}.{metric}" for device in DEVICES for metric in METRICS)
 READINGS = st.lists(
     st.tuples(
@@ -51,8 +49,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyC
         yield connection
 
 
-def fill(store: duckdb.DuckDBPyConnection, readings: list[tuple[Any, ...]]) -> pd.DataFrame:
-    """`counted` of the store: device, metric, microseconds after BEGIN, value; the same as a frame."""
+def fill(store: duckdb.DuckDBPyConnection, readings: list[tuple[Any, ...]]) -> None:
+    """`counted` of the store: device, metric, microseconds after BEGIN, value."""
     rows = pd.DataFrame(readings, columns=["device_id", "metric", "micros", "value"])
     rows["event_time"] = BEGIN + pd.to_timedelta(rows.pop("micros"), unit="us")
     counted = rows.assign(event_time=rows["event_time"].dt.tz_localize(None), bronze_batch=0, bronze_row=range(len(rows)), part=0)
@@ -61,54 +59,156 @@ def fill(store: duckdb.DuckDBPyConnection, readings: list[tuple[Any, ...]]) -> p
     late = "bronze_row % 7 = 3 as is_late"
     store.execute(f"create or replace table counted as select * replace ({micros}), ['plant'] as groups, {late} from arriving")
     store.unregister("arriving")
+
+
+def rows_of(store: duckdb.DuckDBPyConnection, name: str) -> list[dict[str, Any]]:
+    """A table of the store, with instants as seconds after BEGIN."""
+    begin = f"timestamp '{BEGIN:%Y-%m-%d %H:%M:%S}'"
+    instants = ", ".join(f"(epoch_us({column}) - epoch_us({begin})) / 1e6 as {column}" for column in ("window_start", "window_end"))
+    rows: list[dict[str, Any]] = store.sql(f"select * replace ({instants}) from {name}").to_arrow_table().to_pylist()
     return rows
 
 
-def frame(store: duckdb.DuckDBPyConnection, name: str) -> pd.DataFrame:
-    """A table of the store, as pandas reads ours."""
-    rows = store.sql(f"from {name}").df()
-    instants = {column: rows[column].dt.tz_localize("UTC") for column in ("window_start", "window_end")}
-    return pd.DataFrame(rows.assign(**instants))
+Seconds = float
+Cells = tuple[str, str, Seconds]
+"""Device, metric, and seconds after BEGIN at which the window ends."""
+
+
+def by_definition(readings: list[tuple[Any, ...]], closed_until: Seconds) -> dict[Cells, list[float]]:
+    """Values of every closed window in the order of their times: a window ends at a multiple of the slide and does not hold its end."""
+    values: dict[Cells, list[float]] = {}
+    for device, metric, micros, value in sorted(readings, key=lambda reading: reading[2]):
+        step, slide = METRICS[metric].step_seconds, METRICS[metric].slide_seconds or METRICS[metric].step_seconds
+        first = (micros // (slide * 1_000_000) + 1) * slide
+        for end in range(first, first + step, slide):
+            if end <= closed_until:
+                values.setdefault((device, metric, end), []).append(value)
+    return values
+
+
+VALUE_OF: dict[Aggregation, Callable[[list[float]], float | None]] = {
+    Aggregation.AVERAGE: statistics.fmean,
+    Aggregation.LATEST: lambda values: values[-1],
+    Aggregation.MIN: min,
+    Aggregation.MAX: max,
+    Aggregation.SUM: math.fsum,
+    Aggregation.COUNT: len,
+    Aggregation.FIRST: lambda values: values[0],
+    Aggregation.STDDEV: lambda values: statistics.stdev(values) if len(values) > 1 else None,
+    Aggregation.MEDIAN: statistics.median,
+}
+
+
+def vector_by_definition(of_entity: dict[tuple[str, Seconds], float | None], features: Sequence[str], end: Seconds, fill: int) -> Any:
+    """Vector, missing and filled. `of_entity`: values by feature and end of the window.
+
+    A feature is its newest value, if that ended at `end` or at most `fill` before.
+    """
+    newest = {
+        feature: max(
+            (at for (name, at), value in of_entity.items() if name == feature and at <= end and value is not None), default=-math.inf
+        )
+        for feature in features
+    }
+    fresh = {feature: at for feature, at in newest.items() if end - at <= fill}
+    vector = [of_entity[feature, fresh[feature]] if feature in fresh else None for feature in features]
+    return vector, [name for name in features if name not in fresh], [name for name in features if fresh.get(name, end) < end]
 
 
 @settings(max_examples=25, deadline=None, phases=[Phase.generate])
-@given(READINGS, st.integers(-600, 900), st.integers(0, 400))
-def test_windows_and_vectors_equal_those_of_the_twin(
-    store: duckdb.DuckDBPyConnection, readings: list[tuple[Any, ...]], closed_until_seconds: int, max_fill_seconds: int
+@given(READINGS, st.integers(-600, 900))
+def test_windows_are_what_their_definition_says(
+    store: duckdb.DuckDBPyConnection, readings: list[tuple[Any, ...]], closed_until: int
 ) -> None:
-    rows = fill(store, readings)
-    until = BEGIN + timedelta(seconds=closed_until_seconds)
-    for entity, features in (("device", tuple(METRICS)), ("group", FEATURES)):
-        group = Group("plant", tuple(METRICS), 0, "plant", Vector(entity, features, max_fill_seconds))
-        assert group.vector is not None
-        expected = twin.closed(twin.aggregates(rows, METRICS, group), pd.Timestamp(until))
-        windows(store, group, METRICS, until)
-        found = frame(store, "windows")
-        assert len(found) == len(expected)
-        if len(expected):
-            assert_near(found, expected)
-            vectors(store, group, group.vector, METRICS)
-            of_twin = twin.vectors(expected, METRICS, group)
-            of_twin["vector"] = of_twin["vector"].map(lambda values: np.array(values, dtype=float))
-            of_store = frame(store, "vectors")
-            of_store["vector"] = of_store["vector"].map(lambda values: np.ma.filled(np.ma.asarray(values, dtype=float), np.nan))
-            assert_near_vectors(of_store, of_twin)
+    fill(store, readings)
+    windows(store, Group("plant", tuple(METRICS), 0, "plant"), METRICS, BEGIN + timedelta(seconds=closed_until))
+    expected = by_definition(readings, closed_until)
+    rows = {(row["device_id"], row["metric"], row["window_end"]): row for row in rows_of(store, "windows")}
+    assert rows.keys() == expected.keys()
+    for cell, row in rows.items():
+        values, metric = expected[cell], METRICS[cell[1]]
+        assert row["window_start"] == cell[2] - metric.step_seconds
+        assert [row[name] for name in ("count", "min", "max", "latest")] == [len(values), min(values), max(values), values[-1]]
+        # Sums in another order: to 1e-9 of the largest reading, as verify compares them.
+        assert row["sum"] == pytest.approx(math.fsum(values), abs=1e-9 * (1 + row["size"]))
+        assert row["value"] == pytest.approx(VALUE_OF[metric.aggregation](values), abs=1e-9 * (1 + row["size"]))
 
 
-def assert_near(found: pd.DataFrame, expected: pd.DataFrame) -> None:
-    """Numbers to 1e-9 of the largest reading, as verify compares them; all else exactly."""
-    left, right = (rows.sort_values(twin.WINDOW, ignore_index=True) for rows in (found, expected))
-    assert_same(left, right, twin.WINDOW, [*twin.WINDOW, "count", "min", "max", "latest"])
-    for name in ("value", "sum"):
-        both = left[name].astype(float), right[name].astype(float)
-        assert (both[0].isna() == both[1].isna()).all()
-        assert ((both[0] - both[1]).abs().fillna(0) <= 1e-9 * (1 + left["size"])).all()
+@settings(max_examples=25, deadline=None, phases=[Phase.generate])
+@given(READINGS, st.integers(-600, 900), st.integers(0, 400), st.sampled_from(["device", "group"]))
+def test_vectors_are_what_their_definition_says(
+    store: duckdb.DuckDBPyConnection, readings: list[tuple[Any, ...]], closed_until: int, max_fill: int, entity: str
+) -> None:
+    fill(store, readings)
+    vector = Vector(entity, tuple(METRICS) if entity == "device" else FEATURES, max_fill)
+    group = Group("plant", tuple(METRICS), 0, "plant", vector)
+    windows(store, group, METRICS, BEGIN + timedelta(seconds=closed_until))
+    vectors(store, group, vector, METRICS)
+    of_entities: dict[str, dict[tuple[str, Seconds], float | None]] = {}
+    for row in rows_of(store, "windows"):
+        device, metric = row["device_id"], row["metric"]
+        name, feature = (device, metric) if entity == "device" else ("plant", f"{device}.{metric}")
+        of_entities.setdefault(name, {})[feature, row["window_end"]] = row["value"]
+    due = {(name, end): of_entity for name, of_entity in of_entities.items() for _, end in of_entity}
+    rows = {(row["entity"], row["window_end"]): row for row in rows_of(store, "vectors")}
+    assert rows.keys() == due.keys()
+    for (name, end), row in rows.items():
+        expected = vector_by_definition(due[name, end], vector.features, end, max_fill)
+        assert (row["vector"], row["missing"], row["filled"]) == expected
+        assert row["window_start"] == end - 40  # the shortest slide
 
 
-def assert_near_vectors(found: pd.DataFrame, expected: pd.DataFrame) -> None:
-    assert_same(found, expected, twin.VECTORS[:3], [name for name in twin.VECTORS if name != "vector"])
-    left, right = (np.stack(rows.sort_values(twin.VECTORS[:3])["vector"].to_list()) for rows in (found, expected))
-    np.testing.assert_allclose(left, right, rtol=1e-9, atol=2e-3 * 1e-3, equal_nan=True)
+SMALL = {"heat": Metric("heat", Aggregation.LATEST, 60), "noise": Metric("noise", Aggregation.STDDEV, 120)}
+
+
+def small_vectors(store: duckdb.DuckDBPyConnection, vector: Vector, *rows: tuple[str, str, float, float]) -> list[tuple[Any, ...]]:
+    """Entity, seconds at which its window ends, vector, missing and filled of readings: device, metric, seconds, value."""
+    fill(store, [(device, metric, int(after * 1_000_000), value) for device, metric, after, value in rows])
+    group = Group("plant", ("heat", "noise"), 0, "plant", vector)
+    windows(store, group, SMALL, BEGIN + timedelta(hours=1))
+    vectors(store, group, vector, SMALL)
+    in_order = sorted(rows_of(store, "vectors"), key=lambda row: (row["entity"], row["window_end"]))
+    return [tuple(row[name] for name in ("entity", "window_end", "vector", "missing", "filled")) for row in in_order]
+
+
+def test_a_feature_is_fresh_or_carried_forward_or_missing(store: duckdb.DuckDBPyConnection) -> None:
+    rows = [("oven", "heat", 0.0, 1.0), ("oven", "heat", 180.0, 4.0), ("oven", "noise", 0.0, 2.0), ("oven", "noise", 1.0, 4.0)]
+    assert small_vectors(store, Vector("device", ("noise", "heat"), 60), *rows) == [
+        ("oven", 60, [None, 1.0], ["noise"], []),
+        ("oven", 120, [math.sqrt(2), 1.0], [], ["heat"]),  # heat ended 60 s before: at most 60 s is not too old
+        ("oven", 240, [None, 4.0], ["noise"], []),  # noise ended 120 s before
+    ]
+
+
+def test_a_window_without_a_value_makes_a_vector_due_and_gives_it_nothing(store: duckdb.DuckDBPyConnection) -> None:
+    rows = [("oven", "noise", 0.0, 2.0), ("oven", "noise", 1.0, 2.0), ("oven", "noise", 120.0, 9.0), ("oven", "heat", 0.0, 7.0)]
+    assert small_vectors(store, Vector("device", ("noise", "heat"), 120), *rows)[1:] == [
+        ("oven", 120, [0.0, 7.0], [], ["heat"]),
+        ("oven", 240, [0.0, None], ["heat"], ["noise"]),
+    ]
+
+
+def test_a_group_vector_takes_its_features_from_several_devices(store: duckdb.DuckDBPyConnection) -> None:
+    rows = [("oven.1", "heat", 0.0, 1.0), ("pump", "heat", 60.0, 2.0), ("pump", "noise", 60.0, 9.0), ("other", "heat", 300.0, 1.0)]
+    assert small_vectors(store, Vector("group", ("pump.heat", "oven.1.heat"), 60), *rows) == [
+        ("plant", 60, [None, 1.0], ["pump.heat"], []),
+        ("plant", 120, [2.0, 1.0], [], ["oven.1.heat"]),
+    ]
+
+
+def test_readings_of_a_group_are_those_of_its_devices_and_metrics(store: duckdb.DuckDBPyConnection) -> None:
+    fill(store, [("oven", "heat", 0, 1.0), ("oven", "sum", 0, 1.0)])
+    store.execute("insert into counted select * replace (['other'] as groups, 'pump' as device_id) from counted where metric = 'heat'")
+    windows(store, Group("plant", ("heat",), 0, "plant"), SMALL, BEGIN + timedelta(hours=1))
+    assert store.execute("select device_id, metric from windows").fetchall() == [("oven", "heat")]
+
+
+def test_a_window_is_closed_when_the_watermark_is_at_its_end(store: duckdb.DuckDBPyConnection) -> None:
+    fill(store, [("oven", "heat", after * 1_000_000, 1.0) for after in (0, 60, 130)])
+    group = Group("plant", ("heat",), 0, "plant")
+    for watermark, count in ((60, 1), (119.999999, 1), (120, 2)):
+        windows(store, group, SMALL, BEGIN + timedelta(seconds=watermark))
+        assert len(rows_of(store, "windows")) == count
 
 
 def test_a_group_that_keeps_late_rows_aside_counts_neither_silver_s_nor_its_own(store: duckdb.DuckDBPyConnection) -> None:
@@ -118,16 +218,16 @@ def test_a_group_that_keeps_late_rows_aside_counts_neither_silver_s_nor_its_own(
     metrics = {"sum": Metric("sum", Aggregation.SUM, 120)}
     group = Group("plant", ("sum",), 0, "plant")
     windows(store, group, metrics, BEGIN + timedelta(hours=1))
-    assert frame(store, "windows")["value"].tolist() == [63.0]
+    assert [row["value"] for row in rows_of(store, "windows")] == [63.0]
     windows(store, group, metrics, BEGIN + timedelta(hours=1), set_aside=late_for_group)
-    assert frame(store, "windows")["value"].tolist() == [63.0 - 2 - 8]
+    assert [row["value"] for row in rows_of(store, "windows")] == [63.0 - 2 - 8]
 
 
 def test_before_1970_windows_still_begin_at_multiples_of_their_step(store: duckdb.DuckDBPyConnection) -> None:
     before = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
     fill(store, [("oven", "sum", int((before - BEGIN) / timedelta(microseconds=1)), 1.0)])
     windows(store, Group("plant", ("sum",), 0, "plant"), {"sum": Metric("sum", Aggregation.SUM, 60)}, BEGIN)
-    assert frame(store, "windows")["window_end"].tolist() == [pd.Timestamp(0, tz="UTC")]
+    assert [row["window_end"] for row in rows_of(store, "windows")] == [-BEGIN.timestamp()]
 
 
 def test_the_store_is_a_file_so_that_the_memory_is_bounded(tmp_path: Path) -> None:

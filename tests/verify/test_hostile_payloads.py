@@ -1,4 +1,4 @@
-"""Both evaluators judge alike: what Spark makes of a payload, pyarrow, Python and DuckDB make of it too, whatever the payload."""
+"""Both evaluators agree: what Spark makes of a payload, pyarrow, Python and DuckDB make of it too, whatever the payload."""
 
 import os
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bronze.schema import EVENTS
 from expectations.rule import Rule
+from orchestration.audit.verify.silver_evaluator import SilverEvaluator
 from orchestration.conf.model import Source
-from orchestration.verify import judged as second
 from silver import ledger as first
 from silver.enrich import catalogue
 from silver.readings import READING_COLUMNS, Declared
@@ -47,7 +47,7 @@ REGISTRY = [
 ]
 
 
-def test_both_evaluators_judge_hostile_payloads_alike(spark: SparkSession, tmp_path: Path) -> None:
+def test_both_evaluators_treat_hostile_payloads_alike(spark: SparkSession, tmp_path: Path) -> None:
     print(f"SEED={SEED}")  # repeats what failed
     events = list(hostile_events())
     of_spark = spark.createDataFrame(events, EVENTS).repartition(2).cache()
@@ -59,7 +59,7 @@ def test_both_evaluators_judge_hostile_payloads_alike(spark: SparkSession, tmp_p
         metrics = spark.createDataFrame(catalogue(METRICS))
         measurements = first.judged(of_spark, devices, metrics, Declared(SHAPES, policy, RULES)).cache()
         expected = table(measurements)
-        found = second.judged(table(of_spark), table(devices), made)
+        found = SilverEvaluator.of(made, table(devices)).evaluate(table(of_spark))
         is_good = pc.equal(pc.list_value_length(expected["broken_rules"]), 0)
         assert differences(events, found.accepted, expected.filter(is_good).select(READING_COLUMNS)) == {}
         assert differences(events, found.rejected, table(first.quarantine(measurements, of_spark))) == {}

@@ -1,32 +1,93 @@
-"""The second evaluator shares nothing with the layers but the words: frozen data classes of conf, as written or remembered, and errors."""
+"""The second evaluator shares no line with the layers: all that it imports, at any depth, reaches only what the user declared."""
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import orchestration.verify
+import orchestration.audit.verify
 
-FOLDER = Path(orchestration.verify.__file__).parent
-OURS = {"bronze", "silver", "gold", "expectations", "orchestration", "conf"}
-WORDS = {"silver.spec", "gold.spec", "expectations.rule"} | {
-    f"orchestration.{word}" for word in ("conf.model", "errors", "former_sources", "generations", "snapshot")
-}
+PACKAGE = orchestration.audit.verify.__name__
+ROOT = Path(orchestration.audit.verify.__file__).parents[PACKAGE.count(".") + 1]
+LAYERS = {"bronze", "silver", "gold", "expectations"}
+DECLARATIONS = {"silver.spec", "gold.spec", "expectations.rule"}
+"""Frozen data classes of what the user declared; they hold no rule."""
 ENGINES = {"pyspark", "delta", "py4j"}
 
 
-def imports() -> Iterator[tuple[str, str]]:
-    """Module of the evaluator, module that it imports."""
-    for file in FOLDER.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or "."] if isinstance(node, ast.ImportFrom) else []
-            yield from ((file.name, name) for name in names)
+def reached(root: Path, package: str) -> dict[str, str]:
+    """Every module that modules of the package import, and that these import; by name, with a module that imports it."""
+    importers = dict.fromkeys(_modules(root, package), package)
+    waiting = list(importers)
+    while waiting:
+        importer = waiting.pop()
+        for name in set(_imports(root, importer)) - importers.keys():
+            importers[name] = importer
+            waiting.append(name)
+    return importers
 
 
-def test_of_ours_it_imports_the_words_and_itself() -> None:
-    taken = {name for _, name in imports() if name.split(".")[0] in OURS and not name.startswith("orchestration.verify")}
-    assert taken == WORDS
+def _modules(root: Path, package: str) -> Iterator[str]:
+    for file in sorted((root / package.replace(".", "/")).rglob("*.py")):
+        yield ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
 
 
-def test_it_imports_no_spark() -> None:
-    assert [found for found in imports() if found[1].split(".")[0] in ENGINES] == []
+def _imports(root: Path, module: str) -> Iterator[str]:
+    """Modules that a module of this tree imports anywhere in it.
+
+    A package on the way to one of them is `package.__init__`: of that only the statements count, because its functions are not called.
+    """
+    file = _file(root, module)
+    tree = ast.parse(file.read_text(encoding="utf-8") if file else "")
+    for node in tree.body if module.endswith(".__init__") else ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            assert node.module and not node.level, f"{module} has a relative import"
+            members = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [member if _file(root, member) else node.module for member in members]
+        for name in names:
+            parts = name.split(".")
+            yield from (name, *(".".join([*parts[:length], "__init__"]) for length in range(1, len(parts))))
+
+
+def _file(root: Path, module: str) -> Path | None:
+    path = root.joinpath(*module.split("."))
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
+
+
+def test_of_the_layers_it_reaches_the_declarations_alone() -> None:
+    of_layers = {name: importer for name, importer in reached(ROOT, PACKAGE).items() if name.split(".")[0] in LAYERS}
+    assert {name: importer for name, importer in of_layers.items() if not name.endswith(".__init__") and name not in DECLARATIONS} == {}
+    assert of_layers.keys() >= DECLARATIONS
+
+
+def test_it_reaches_no_spark() -> None:
+    assert {name: importer for name, importer in reached(ROOT, PACKAGE).items() if name.split(".")[0] in ENGINES} == {}
+
+
+def test_the_declarations_have_no_code_but_data_classes() -> None:
+    for module in DECLARATIONS:
+        file = _file(ROOT, module)
+        assert file is not None
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        statements = (ast.ClassDef, ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom, ast.Expr)
+        assert [ast.unparse(node) for node in tree.body if not isinstance(node, statements)] == []
+        assert LAYERS & {name.split(".")[0] for name in _imports(ROOT, module)} == set()
+
+
+def test_a_layer_is_found_behind_other_modules_and_inside_functions(tmp_path: Path) -> None:
+    sources = {
+        "verify/__init__.py": "",
+        "audit/verify/check.py": "from shared import retired",
+        "shared/__init__.py": "def lazy():\n    import silver.rules",
+        "shared/retired.py": "def shapes():\n    from intake import INTAKE\n    return INTAKE",
+        "intake.py": "import bronze.events as events",
+        "bronze/events.py": "from pyspark.sql import functions",
+        "silver/rules.py": "",
+    }
+    for name, text in sources.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    importers = reached(tmp_path, "verify")
+    assert (importers["shared.retired"], importers["intake"]) == ("verify.check", "shared.retired")
+    assert (importers["bronze.events"], importers["pyspark.sql"]) == ("intake", "bronze.events")
+    assert "silver.rules" not in importers

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestration.audit.verify.instants import PLAIN, instants_of, reader
 from orchestration.errors import TidemarkError
-from orchestration.verify.instants import PLAIN, instants_of, reader
 from silver.spec import Time
 from tests.rows import at
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestration.verify.numerals import as_java_writes, number, number_or_switch, rounded
+from orchestration.audit.verify.numerals import as_java_writes, number, number_or_switch, rounded
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestration.verify.csv_payload import row_reader
-from orchestration.verify.json_payload import Branch, UnreadableError, as_text, is_as_declared, read_object
+from orchestration.audit.verify.csv_payload import row_reader
+from orchestration.audit.verify.json_payload import UnreadableError, as_text, read_object
+from orchestration.audit.verify.records import Level
 from silver.spec import Origin, Shape, Time
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -88,8 +89,12 @@ def test_the_last_of_a_repeated_name_counts() -> None:
     ],
 )
 def test_a_declared_object_or_list_must_be_one_each_time_it_is_there(text: str, fits: bool) -> None:
-    tree = {"d": Branch(False, {}), "l": Branch(True, {"in": Branch(False, {})})}
-    assert is_as_declared(read_object(text), tree) == fits
+    level = Level({"d": Level({}), "l": Level({"in": Level({})}, is_list=True)})
+    if fits:
+        level.record_of(read_object(text))
+    else:
+        with pytest.raises(UnreadableError):
+            level.record_of(read_object(text))
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from orchestration.verify.silver_account import prepare, silver_outcomes
-from orchestration.verify.store import DUPLICATES, QUARANTINE, READINGS, column_names, opened
+from orchestration.audit.verify.silver_account import prepare, silver_outcomes
+from orchestration.audit.verify.store import DUPLICATES, QUARANTINE, READINGS, column_names, opened
 
 Row = tuple[int, int, str, float]
 """Bronze batch, bronze row, device (the key: there is one metric and one instant), value."""

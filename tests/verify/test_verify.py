@@ -11,10 +11,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from orchestration.audit.verify.check import Report, verify
+from orchestration.audit.verify.compare import Difference
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Device
-from orchestration.verify.check import Report, verify
-from orchestration.verify.compare import Difference
-from orchestration.verify.cut import latest_cut
 from silver.spec import Unknown
 from tests.lakes import DEVICES, conf, event, land, minutes, run
 from tests.rows import at
@@ -49,7 +49,7 @@ def lake(made: Conf, tmp_path: Path) -> Conf:
 
 
 def test_what_the_flows_leave_is_clean_and_every_table_is_compared(made: Conf) -> None:
-    report = verify(latest_cut(made), made)
+    report = verify(latest_snapshot(made), made)
     assert problems(report) == []
     rows = {outcome.table: outcome.rows for outcome in report.outcomes}
     assert rows["bronze.events"] == rows["silver.readings"] + 3 + 3 + 3
@@ -58,10 +58,10 @@ def test_what_the_flows_leave_is_clean_and_every_table_is_compared(made: Conf) -
 
 
 def test_since_a_day_and_for_a_group_only_these_are_compared(made: Conf) -> None:
-    report = verify(latest_cut(made), made, groups=["presses"], since=date(2026, 1, 5))
+    report = verify(latest_snapshot(made), made, groups=["presses"], since=date(2026, 1, 5))
     assert problems(report) == []
     assert [outcome.table for outcome in report.outcomes][5:] == ["gold.presses_aggregates", "gold.presses_vectors"]
-    later = verify(latest_cut(made), made, since=date(2100, 1, 1))
+    later = verify(latest_snapshot(made), made, since=date(2100, 1, 1))
     assert {outcome.rows for outcome in later.outcomes} == {0}
 
 
@@ -93,7 +93,7 @@ def test_a_deleted_reading_is_unaccounted_for_and_missing(lake: Conf) -> None:
     rows = read(lake, "silver.readings")
     rewrite(lake, "silver.readings", rows.slice(1))
     gone = f"bronze_row {rows['bronze_row'][0].as_py()}"
-    report = verify(latest_cut(lake), lake)
+    report = verify(latest_snapshot(lake), lake)
     assert [(table, what) for table, what, _ in problems(report)] == [("bronze.events", "unaccounted for"), ("silver.readings", "missing")]
     assert gone in problems(report)[0][2]
     assert rows["device_id"][0].as_py() in problems(report)[1][2]
@@ -102,7 +102,7 @@ def test_a_deleted_reading_is_unaccounted_for_and_missing(lake: Conf) -> None:
 def test_a_doubled_reading_is_named_by_its_identity(lake: Conf) -> None:
     rows = read(lake, "silver.readings")
     rewrite(lake, "silver.readings", pa.concat_tables([rows, rows.slice(7, 1)]))
-    report = verify(latest_cut(lake), lake)
+    report = verify(latest_snapshot(lake), lake)
     assert [(table, what) for table, what, _ in problems(report)] == [
         (name, "more than once") for name in ("bronze.events", "silver.readings")
     ]
@@ -146,13 +146,13 @@ def test_a_replaced_bronze_row_shows_in_silver_and_in_gold(lake: Conf) -> None:
     payloads = rows["payload"].to_pylist()
     payloads[at_row] = payloads[at_row].replace(b'"value": 2', b'"value": 9')
     rewrite(lake, "bronze.events", rows.set_column(0, rows.schema.field(0), pa.array(payloads, rows.schema.field(0).type)))
-    tables = {table for table, _, _ in problems(verify(latest_cut(lake), lake))}
+    tables = {table for table, _, _ in problems(verify(latest_snapshot(lake), lake))}
     assert tables >= {"silver.readings", "gold.kitchen_aggregates", "gold.kitchen_vectors"}
 
 
 def test_a_table_that_is_not_there_counts_as_empty(lake: Conf) -> None:
     shutil.rmtree(lake.lake / "silver" / "duplicates")
-    report = verify(latest_cut(lake), lake)
+    report = verify(latest_snapshot(lake), lake)
     assert [(table, what) for table, what, _ in problems(report)] == [("bronze.events", "unaccounted for")] * 6 + [
         ("silver.duplicates", "missing")
     ] * 6
@@ -168,7 +168,7 @@ def test_rows_that_a_deletion_vector_took_away_are_not_read(lake: Conf, spark: S
         for line in file.read_text().splitlines()
         if '"add"' in line
     )
-    report = verify(latest_cut(lake), lake)
+    report = verify(latest_snapshot(lake), lake)
     assert [(table, what) for table, what, _ in problems(report)] == [("bronze.events", "unaccounted for"), ("silver.readings", "missing")]
 
 
@@ -203,7 +203,7 @@ def rewrite(lake: Conf, name: str, rows: pa.Table) -> None:
 
 def differing(lake: Conf, name: str) -> tuple[Difference, ...]:
     """The differences of one table; others may differ too."""
-    (outcome,) = (outcome for outcome in verify(latest_cut(lake), lake).outcomes if outcome.table == name)
+    (outcome,) = (outcome for outcome in verify(latest_snapshot(lake), lake).outcomes if outcome.table == name)
     assert outcome.differences == len(outcome.first)
     return outcome.first
 
@@ -213,6 +213,6 @@ def problems(report: Report) -> list[tuple[str, str, str]]:
 
 
 def test_the_watermark_of_a_cut_is_an_instant_in_utc(made: Conf) -> None:
-    closed = latest_cut(made).closed_until
+    closed = latest_snapshot(made).closed_until
     assert set(closed) == {"kitchen", "presses"}
     assert all(at.tzinfo is UTC and at > datetime(2026, 1, 5, 3, tzinfo=UTC) for at in closed.values())

@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from gold.spec import Late
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
@@ -21,8 +23,6 @@ from orchestration.storage.generations import active_generation
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.replay import REBUILT, build, finish, plan
 from orchestration.supervisor.rollback import roll_back
-from orchestration.verify.check import verify
-from orchestration.verify.cut import latest_cut
 from tests.lakes import KITCHEN, PRESSES, conf, event, land, minutes, run
 from tests.rows import at
 
@@ -75,7 +75,7 @@ def replay(
 
 
 def differences(made: Conf) -> list[Any]:
-    return [difference for outcome in verify(latest_cut(made), made).outcomes for difference in outcome.first]
+    return [difference for outcome in verify(latest_snapshot(made), made).outcomes for difference in outcome.first]
 
 
 def kitchen_and_press(start: datetime, count: int, value: float = 1.0) -> list[str]:

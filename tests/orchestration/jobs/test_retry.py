@@ -17,6 +17,8 @@ from rich.console import Console
 
 from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation.discrepancies import discrepancies
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Source
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
@@ -28,8 +30,6 @@ from orchestration.jobs.retry import Chosen
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.replay import REBUILT, build, finish, plan
 from orchestration.supervisor.run import retry_quarantine
-from orchestration.verify.check import verify
-from orchestration.verify.cut import latest_cut
 from silver.spec import Origin, Shape, Time
 from tests.lakes import KITCHEN, METRICS, conf, event, land, latest, minutes, multiset, run, table
 from tests.rows import at
@@ -107,7 +107,7 @@ def accounted(made: Conf) -> tuple[list[Any], list[Any]]:
 
 def wrong(made: Conf) -> list[Any]:
     """What `tidemark ledger` and `tidemark verify` find."""
-    return [*accounted(made)[1], *(difference for outcome in verify(latest_cut(made), made).outcomes for difference in outcome.first)]
+    return [*accounted(made)[1], *(difference for outcome in verify(latest_snapshot(made), made).outcomes for difference in outcome.first)]
 
 
 def temperature(made: Conf, minute: int) -> list[float]:

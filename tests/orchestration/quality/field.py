@@ -16,13 +16,13 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from gold.schema import AGGREGATES, VECTORS
+from orchestration.audit.verify.gold_windows import vectors, windows
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.connectors.simulator.arrivals import Arrivals, Kind, Messages
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from orchestration.engine.lake import Lake
 from orchestration.quality.suite_rows import create_empty_table
-from orchestration.verify.gold_windows import vectors, windows
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
 DEVICES = {"oven": 4, "fridge": 4, "press": 2, "pump": 2}

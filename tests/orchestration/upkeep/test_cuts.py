@@ -19,13 +19,13 @@ from pyspark.sql import SparkSession
 
 from orchestration.audit.reconciliation.account import WRONG, account, open_tables
 from orchestration.audit.reconciliation.gold_account import gold_account, gold_discrepancies, open_gold_tables
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Device, Maintenance
 from orchestration.engine.lake import Lake
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, find_snapshot
 from orchestration.supervisor.status import status
-from orchestration.verify.check import verify
-from orchestration.verify.cut import latest_cut
 from tests.lakes import DEVICES, KITCHEN, conf, event, land, run, run_until, table
 from tests.rows import at
 
@@ -180,7 +180,7 @@ def test_after_it_everything_is_accounted_for_and_equal_to_what_bronze_gives(see
     assert books is not None
     assert gold_discrepancies(books) == []
     assert [row["late"] for row in gold_account(lake, books)] == [FILES - 1]
-    assert verify(latest_cut(made), made).is_clean
+    assert verify(latest_snapshot(made), made).is_clean
     lines_of_status = status(made, datetime.now(UTC))
     assert {line["behind"] for line in lines_of_status} == {0, None}
     assert lines_of_status[0]["rows"] == FILES * (MINUTES + 3) - 1
@@ -202,7 +202,7 @@ def test_a_new_group_begins_on_tables_that_were_compacted_and_cleaned(spark: Spa
     }
     assert windows["hall"] == windows["kitchen"]
     assert len(windows["hall"]) > FILES
-    assert verify(latest_cut(with_hall), with_hall).is_clean
+    assert verify(latest_snapshot(with_hall), with_hall).is_clean
 
 
 def test_the_newest_snapshot_of_a_lake_at_rest_is_answered_after_more_than_a_week(

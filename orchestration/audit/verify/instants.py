@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from orchestration.verify.numerals import number, rounded
-from orchestration.verify.time_patterns import Fields, fields_reader
+from orchestration.audit.verify.numerals import number, rounded
+from orchestration.audit.verify.time_patterns import Fields, fields_reader
 from silver.spec import Time
 
 MICROS = 1_000_000
@@ -81,10 +81,10 @@ def _epoch_reader(micros_per_unit: int) -> Reader:
 
 
 def _iso_fields(text: str) -> Fields | None:
-    found = ISO.fullmatch(text)
-    if found is None:
+    match = ISO.fullmatch(text)
+    if match is None:
         return None
-    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
     micros = int(fraction[:6].ljust(6, "0")) if fraction else 0
     return Fields(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), micros, zone)
 
@@ -105,9 +105,9 @@ def _instant(fields: Fields, declared: ZoneInfo) -> int | None:
 
 def _named_offset(fields: Fields, zone: str) -> int | None:
     """Seconds ahead of UTC that a text names; None where there is no such place on earth."""
-    found = OFFSET.fullmatch(zone)
-    if found is not None:
-        return _offset(found)
+    match = OFFSET.fullmatch(zone)
+    if match is not None:
+        return _offset(match)
     if zone.upper() in {"Z", "UTC", "GMT"}:
         return 0
     try:
@@ -116,8 +116,8 @@ def _named_offset(fields: Fields, zone: str) -> int | None:
         return None
 
 
-def _offset(found: re.Match[str]) -> int | None:
-    sign, hours, minutes, seconds = found[1], *(int(found[n] or 0) for n in (2, 3, 4))
+def _offset(match: re.Match[str]) -> int | None:
+    sign, hours, minutes, seconds = match[1], *(int(match[n] or 0) for n in (2, 3, 4))
     offset = hours * 3600 + minutes * 60 + seconds
     if minutes > 59 or seconds > 59 or offset > LARGEST_OFFSET_SECONDS:
         return None

@@ -18,17 +18,17 @@ PLAIN_FROM, PLAIN_BELOW = 1e-3, 1e7
 
 def number(text: str) -> float | None:
     """The number that a text is; also NaN and the infinities, for the rules to turn away. Hexadecimals and `1d` are none."""
-    found = DECIMAL.fullmatch(text)
-    if found is not None:
-        return float(found[1])
+    match = DECIMAL.fullmatch(text)
+    if match is not None:
+        return float(match[1])
     word = text.strip(BLANKS)
     return math.nan if word in {"+NaN", "-NaN"} else NOT_FINITE.get(word.lower())
 
 
 def number_or_switch(text: str) -> float | None:
     """Also true and false, which many devices send for switches: 1 and 0."""
-    found = number(text)
-    return SWITCH.get(text.lower()) if found is None else found
+    amount = number(text)
+    return SWITCH.get(text.lower()) if amount is None else amount
 
 
 def rounded(amount: float) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 FIRST = 10
-"""Differences that are told side by side; the others are counted."""
+"""Differences that are shown side by side; the others are counted."""
 NEAR = """
   create or replace macro near(a, b, size) as
     a is not distinct from b or coalesce(abs(a - b) <= 1e-9 * greatest(abs(a), abs(b), coalesce(size, 0)), false);
@@ -50,11 +50,14 @@ class Comparison:
     near: dict[str, str]
 
 
-def compared(store: duckdb.DuckDBPyConnection, found: str, expected: str, of: Comparison) -> Outcome:
-    """`found` and `expected` are relations with the columns of the comparison; rows of one key are compared in the order of their cells."""
+def compared(store: duckdb.DuckDBPyConnection, recorded: str, expected: str, of: Comparison) -> Outcome:
+    """`recorded` and `expected` are relations with the columns of the comparison.
+
+    Rows of one key are compared in the order of their cells.
+    """
     store.execute(NEAR)
     cells = [*of.key, *of.columns]
-    for side, relation in (("found", found), ("expected", expected)):
+    for side, relation in (("recorded", recorded), ("expected", expected)):
         order = f"partition by {', '.join(of.key)} order by {', '.join(of.columns)}"
         store.execute(f"create or replace temp table {side}_rows as select *, row_number() over ({order}) as nth from {relation}")
     on = " and ".join(f"f.{name} is not distinct from e.{name}" for name in (*of.key, "nth"))
@@ -62,32 +65,32 @@ def compared(store: duckdb.DuckDBPyConnection, found: str, expected: str, of: Co
     flags = ", ".join(f"{sql} as same_{name}" for name, sql in same.items())
     texts = ", ".join(f"{_text(f'{side}.{name}', name)} as {side}_{name}" for side in "fe" for name in cells)
     store.execute(
-        "create or replace temp table differing as select f.nth is not null as is_found, e.nth is not null as is_expected,"
+        "create or replace temp table differing as select f.nth is not null as is_recorded, e.nth is not null as is_expected,"
         f" {flags}, {texts}"
-        f" from found_rows f full join expected_rows e on {on}"
+        f" from recorded_rows f full join expected_rows e on {on}"
         f" where not coalesce(f.nth is not null and e.nth is not null and {' and '.join(same.values())}, false)"
     )
-    rows = max(count(store, "found_rows"), count(store, "expected_rows"))
+    rows = max(count(store, "recorded_rows"), count(store, "expected_rows"))
     first = store.execute(f"from differing order by all limit {FIRST}").fetchall()
     names = [column[0] for column in store.description or ()]
     shown = tuple(_difference(dict(zip(names, row, strict=True)), of) for row in first)
     return Outcome(of.table, rows, count(store, "differing"), shown)
 
 
-def timed(look: Callable[[], Outcome]) -> Outcome:
+def timed(comparison: Callable[[], Outcome]) -> Outcome:
     """An outcome with the time that it took."""
     began = time.monotonic()
-    outcome = look()
+    outcome = comparison()
     return replace(outcome, seconds=outcome.seconds + time.monotonic() - began)
 
 
 def together(table: str, outcomes: Sequence[Outcome]) -> Outcome:
-    """Several looks at one table as one."""
+    """Several comparisons of one table as one."""
     first = tuple(difference for outcome in outcomes for difference in outcome.first)[:FIRST]
     return Outcome(table, max(outcome.rows for outcome in outcomes), sum(outcome.differences for outcome in outcomes), first)
 
 
-def found_wrong(store: duckdb.DuckDBPyConnection, table: str, rows: int, sql: str) -> Outcome:
+def discrepancies(store: duckdb.DuckDBPyConnection, table: str, rows: int, sql: str) -> Outcome:
     """`sql` selects row, what, in_table and from_bronze of each difference."""
     store.execute(f"create or replace temp table wrong as {sql}")
     first = store.execute(f"select row, what, in_table, from_bronze from wrong order by all limit {FIRST}").fetchall()
@@ -111,10 +114,10 @@ def _same(name: str, size: str | None) -> str:
 
 
 def _difference(row: dict[str, Any], of: Comparison) -> Difference:
-    is_found, is_expected = row["is_found"], row["is_expected"]
-    side = "f" if is_found else "e"
+    is_recorded, is_expected = row["is_recorded"], row["is_expected"]
+    side = "f" if is_recorded else "e"
     key = _cells({name: row[f"{side}_{name}"] for name in of.key})
-    if not is_found:
+    if not is_recorded:
         return Difference(of.table, key, "missing", None, _cells({name: row[f"e_{name}"] for name in of.columns}))
     if not is_expected:
         return Difference(of.table, key, "surplus", _cells({name: row[f"f_{name}"] for name in of.columns}), None)

@@ -10,13 +10,12 @@ from pathlib import Path
 import duckdb
 
 from gold.spec import Group, Late
-from orchestration.conf.model import Conf
-from orchestration.verify.compare import Comparison, Outcome, compared, timed
-from orchestration.verify.cut import Cut
-from orchestration.verify.gold_windows import EVER, vectors, windows
-from orchestration.verify.judging import CHUNK_ROWS, judge_into
-from orchestration.verify.silver_account import prepare, silver_outcomes
-from orchestration.verify.store import (
+from orchestration.audit.verify.compare import Comparison, Outcome, compared, timed
+from orchestration.audit.verify.evaluation import CHUNK_ROWS, evaluate_into
+from orchestration.audit.verify.gold_windows import EVER, vectors, windows
+from orchestration.audit.verify.lake_snapshot import LakeSnapshot
+from orchestration.audit.verify.silver_account import prepare, silver_outcomes
+from orchestration.audit.verify.store import (
     AGGREGATES,
     DEVICES,
     DUPLICATES,
@@ -24,11 +23,12 @@ from orchestration.verify.store import (
     QUARANTINE,
     READINGS,
     VECTORS,
-    judged_view,
+    evaluated_view,
     opened,
     record,
 )
-from orchestration.verify.tables import batches, chunks
+from orchestration.audit.verify.tables import batches, chunks
+from orchestration.conf.model import Conf
 
 EVENTS = ("payload", "header", "source", "position", "received_at", "ingested_at", "bronze_batch", "bronze_row")
 NUMBERS = ("value", "min", "max", "sum", "latest")
@@ -53,8 +53,10 @@ def silent(what: str, done: int, total: int) -> None:
     """Tells nobody."""
 
 
-def verify(cut: Cut, conf: Conf, groups: Sequence[str] | None = None, since: date | None = None, progress: Progress = silent) -> Report:
-    """Compare every table of the cut with what bronze gives. `groups`: of gold only these.
+def verify(
+    snapshot: LakeSnapshot, conf: Conf, groups: Sequence[str] | None = None, since: date | None = None, progress: Progress = silent
+) -> Report:
+    """Compare every table of the snapshot with what bronze gives. `groups`: of gold only these.
 
     `since`: only what was ingested on that day or later, and windows that begin then or later; what is recorded of before is taken
     as it is.
@@ -63,52 +65,54 @@ def verify(cut: Cut, conf: Conf, groups: Sequence[str] | None = None, since: dat
     start = EVER if since is None else datetime(since.year, since.month, since.day, tzinfo=UTC)
     with tempfile.TemporaryDirectory(prefix="tidemark-verify-") as folder, opened(Path(folder)) as store:
         began = time.monotonic()
-        first_batch = _judge(store, Path(folder), cut, conf, since, progress)
+        first_batch = _evaluate(store, Path(folder), snapshot, conf, since, progress)
         progress("silver", 0, 1)
-        _record_silver(store, cut)
+        _record_silver(store, snapshot)
         prepare(store, first_batch)
         spent = time.monotonic() - began
         account, *of_silver = silver_outcomes(store, first_batch)
         outcomes = [replace(account, seconds=account.seconds + spent), *of_silver]
         for at, group in enumerate(chosen):
             progress(f"gold.{group.name}", at, len(chosen))
-            outcomes += _of_group(store, cut, conf, group, start)
+            outcomes += _of_group(store, snapshot, conf, group, start)
     return Report(tuple(outcomes))
 
 
-def _judge(store: duckdb.DuckDBPyConnection, folder: Path, cut: Cut, conf: Conf, since: date | None, progress: Progress) -> int:  # noqa: PLR0917
+def _evaluate(  # noqa: PLR0917
+    store: duckdb.DuckDBPyConnection, folder: Path, snapshot: LakeSnapshot, conf: Conf, since: date | None, progress: Progress
+) -> int:
     """Makes `accepted` and `rejected`; the first bronze batch of these."""
-    where = f"bronze_batch <= {cut.bronze_batch}" + ("" if since is None else f" and ingested_on >= date '{since.isoformat()}'")
-    bronze = cut.tables["bronze.events"], cut.versions["bronze.events"]
+    where = f"bronze_batch <= {snapshot.bronze_batch}" + ("" if since is None else f" and ingested_on >= date '{since.isoformat()}'")
+    bronze = snapshot.tables["bronze.events"], snapshot.versions["bronze.events"]
     counted = batches(*bronze, ["count(*) as events", "min(bronze_batch) as first_batch"], where).read_all().to_pylist()[0]
-    record(store, cut, "silver.devices", "devices", DEVICES)
+    record(store, snapshot, "silver.devices", "devices", DEVICES)
     registry = store.sql("from devices").to_arrow_table()
     events = chunks(batches(*bronze, EVENTS, where), CHUNK_ROWS)
-    judge_into(folder, events, counted["events"], registry, conf, lambda done: progress("bronze.events", done, counted["events"]))
-    judged_view(store, "accepted", READINGS, folder / "accepted")
-    judged_view(store, "rejected", QUARANTINE, folder / "rejected")
-    # Nothing to judge: then all that is recorded is of before.
-    return cut.bronze_batch + 1 if counted["first_batch"] is None else int(counted["first_batch"])
+    evaluate_into(folder, events, counted["events"], registry, conf, lambda done: progress("bronze.events", done, counted["events"]))
+    evaluated_view(store, "accepted", READINGS, folder / "accepted")
+    evaluated_view(store, "rejected", QUARANTINE, folder / "rejected")
+    # Without events to evaluate, all that is recorded is of earlier batches.
+    return snapshot.bronze_batch + 1 if counted["first_batch"] is None else int(counted["first_batch"])
 
 
-def _record_silver(store: duckdb.DuckDBPyConnection, cut: Cut) -> None:
+def _record_silver(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot) -> None:
     for name, columns in (("readings", READINGS), ("late", READINGS), ("quarantine", QUARANTINE), ("duplicates", DUPLICATES)):
-        record(store, cut, f"silver.{name}", name, columns, where=f"bronze_batch <= {cut.bronze_batch}")
+        record(store, snapshot, f"silver.{name}", name, columns, where=f"bronze_batch <= {snapshot.bronze_batch}")
 
 
-def _of_group(store: duckdb.DuckDBPyConnection, cut: Cut, conf: Conf, group: Group, since: datetime) -> list[Outcome]:
+def _of_group(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, conf: Conf, group: Group, since: datetime) -> list[Outcome]:
     """Aggregates, and vectors where the group declares any."""
     set_aside = None
     if group.late is Late.KEEP_ASIDE:
         set_aside = "set_aside"
-        record(store, cut, f"gold.{group.name}_late", set_aside, LATE_FOR_GROUP)
+        record(store, snapshot, f"gold.{group.name}_late", set_aside, LATE_FOR_GROUP)
     longest = max(conf.metrics[name].step_seconds for name in group.metrics)
     reach = timedelta(seconds=longest + (group.vector.max_fill_seconds if group.vector else 0))
     readings_since = since if since == EVER else since - reach
-    windows(store, group, conf.metrics, cut.closed_until.get(group.stream, EVER), readings_since, set_aside)
+    windows(store, group, conf.metrics, snapshot.closed_until.get(group.stream, EVER), readings_since, set_aside)
     cells = ("window_end", *NUMBERS[:1], "count", *NUMBERS[1:])
     of_windows = Comparison(f"gold.{group.name}_aggregates", ("device_id", "metric", "window_start"), cells, dict.fromkeys(NUMBERS, "size"))
-    outcomes = [timed(lambda: _of_gold(store, cut, "windows", AGGREGATES, of_windows, since))]
+    outcomes = [timed(lambda: _of_gold(store, snapshot, "windows", AGGREGATES, of_windows, since))]
     if group.vector is not None:
         vectors(store, group, group.vector, conf.metrics)
         of_vectors = Comparison(
@@ -117,13 +121,15 @@ def _of_group(store: duckdb.DuckDBPyConnection, cut: Cut, conf: Conf, group: Gro
             ("window_end", "vector", "missing", "filled"),
             {"vector": "list:sizes"},
         )
-        outcomes.append(timed(lambda: _of_gold(store, cut, "vectors", VECTORS, of_vectors, since)))
+        outcomes.append(timed(lambda: _of_gold(store, snapshot, "vectors", VECTORS, of_vectors, since)))
     return outcomes
 
 
-def _of_gold(store: duckdb.DuckDBPyConnection, cut: Cut, expected: str, columns: str, of: Comparison, since: datetime) -> Outcome:  # noqa: PLR0917
+def _of_gold(  # noqa: PLR0917
+    store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, expected: str, columns: str, of: Comparison, since: datetime
+) -> Outcome:
     """The latest revision of each key against what was computed."""
-    record(store, cut, of.table, "revisions", columns)
+    record(store, snapshot, of.table, "revisions", columns)
     key = ", ".join(of.key)
     latest = f"select * from revisions qualify revision = max(revision) over (partition by {key})"
     begin = f"window_start >= timestamp '{since:%Y-%m-%d}'" if since != EVER else "true"

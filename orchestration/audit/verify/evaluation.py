@@ -1,4 +1,4 @@
-"""Judging a whole prefix of bronze: in chunks, by several processes where there is much, into Parquet files: the memory is bounded."""
+"""Evaluates a whole prefix of bronze into Parquet files, in chunks that bound the memory, and in several processes where there is much."""
 
 import gc
 import multiprocessing
@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from orchestration.audit.verify.silver_evaluator import SilverEvaluator
 from orchestration.conf.model import Conf
-from orchestration.verify.judged import Judge
 
 CHUNK_ROWS = 50_000
 WORTH_PROCESSES = 2 * CHUNK_ROWS
@@ -21,37 +21,37 @@ MOST_PROCESSES = 4
 WAITING_PER_PROCESS = 2
 KINDS = ("accepted", "rejected")
 
-Tell = Callable[[int], None]
+ReportDone = Callable[[int], None]
 
 
 class Worker:
-    """One of several processes; it makes its judge once."""
+    """One of several processes; it makes its evaluator once."""
 
-    judge: Judge
+    evaluator: SilverEvaluator
 
     @classmethod
     def begin(cls, conf: Conf, registry: pa.Table) -> None:
         """As the process starts."""
         gc.disable()  # nothing here is cyclic, and looking for cycles among millions of rows is a fifth of the time
-        cls.judge = Judge.of(conf, registry)
+        cls.evaluator = SilverEvaluator.of(conf, registry)
 
     @classmethod
     def work(cls, chunk: pa.Table, folder: Path, number: int) -> int:
         """One chunk; how many events it had."""
-        return write(cls.judge, chunk, folder, number)
+        return write(cls.evaluator, chunk, folder, number)
 
 
-def judge_into(folder: Path, chunks: Iterable[pa.Table], events: int, registry: pa.Table, conf: Conf, tell: Tell) -> None:  # noqa: PLR0917
-    """Files below `folder`/accepted and `folder`/rejected; `tell` gets how many of the `events` are done."""
+def evaluate_into(folder: Path, chunks: Iterable[pa.Table], events: int, registry: pa.Table, conf: Conf, report: ReportDone) -> None:  # noqa: PLR0917
+    """Files below `folder`/accepted and `folder`/rejected; `report` gets how many of the `events` are done."""
     for kind in KINDS:
         (folder / kind).mkdir()
     processes = min(MOST_PROCESSES, os.cpu_count() or 1)
     done = 0
     if events < WORTH_PROCESSES or processes == 1:
-        judge = Judge.of(conf, registry)
+        evaluator = SilverEvaluator.of(conf, registry)
         for number, chunk in enumerate(chunks):
-            done += write(judge, chunk, folder, number)
-            tell(done)
+            done += write(evaluator, chunk, folder, number)
+            report(done)
         return
     # Not forked: threads of DuckDB and of the Delta reader would be missing in the copy.
     spawned = multiprocessing.get_context("spawn")
@@ -61,16 +61,15 @@ def judge_into(folder: Path, chunks: Iterable[pa.Table], events: int, registry: 
             waiting.append(pool.submit(Worker.work, chunk, folder, number))
             if len(waiting) >= WAITING_PER_PROCESS * processes:
                 done += waiting.popleft().result()
-                tell(done)
+                report(done)
         for future in waiting:
             done += future.result()
-            tell(done)
+            report(done)
 
 
-def write(judge: Judge, chunk: pa.Table, folder: Path, number: int) -> int:
-    """Judge one chunk and write what it holds; how many events it had."""
-    found = judge.judged(chunk)
-    for kind, rows in zip(KINDS, found, strict=True):
+def write(evaluator: SilverEvaluator, chunk: pa.Table, folder: Path, number: int) -> int:
+    """Evaluate one chunk and write the rows; how many events it had."""
+    for kind, rows in zip(KINDS, evaluator.evaluate(chunk), strict=True):
         if rows.num_rows:
             pq.write_table(rows, folder / kind / f"{number:06d}.parquet")
     return int(chunk.num_rows)

@@ -48,7 +48,7 @@ VECTORS = """
   create or replace temp table vectors as
   with due as (select distinct entity, window_end from cells),
   wanted as (select due.*, f.place, f.feature from due cross join features f),
-  found as (
+  fresh as (
     select w.*, c.size, c.value, c.window_end as ended_at, w.window_end - c.window_end <= to_seconds($max_fill) as is_there
     from wanted w asof left join (from cells where value is not null) c
       on c.entity = w.entity and c.place = w.place and w.window_end >= c.window_end
@@ -57,7 +57,7 @@ VECTORS = """
     list(case when is_there then value end order by place) as vector, list(case when is_there then size end order by place) as sizes,
     list_filter(list(case when not coalesce(is_there, false) then feature end order by place), lambda name: name is not null) as missing,
     list_filter(list(case when is_there and ended_at < window_end then feature end order by place), lambda name: name is not null) as filled
-  from found group by entity, window_end
+  from fresh group by entity, window_end
 """
 EVER = datetime(1, 1, 1, tzinfo=UTC)
 
@@ -80,10 +80,10 @@ def windows(  # noqa: PLR0917
     store.register("steps", _steps(used))
     store.execute(PLACED, {"name": group.name, "since": _utc(since), "without_late": set_aside is not None})
     of_type = " ".join(
-        f"when '{each.value}' then {OF_TYPE[each]} filter (aggregation = '{each.value}')"
-        if each not in {Aggregation.AVERAGE, Aggregation.COUNT}
-        else f"when '{each.value}' then {OF_TYPE[each]}"
-        for each in sorted({metric.aggregation for metric in used})
+        f"when '{kind.value}' then {OF_TYPE[kind]} filter (aggregation = '{kind.value}')"
+        if kind not in {Aggregation.AVERAGE, Aggregation.COUNT}
+        else f"when '{kind.value}' then {OF_TYPE[kind]}"
+        for kind in sorted({metric.aggregation for metric in used})
     )
     placed = "placed" if set_aside is None else f"placed anti join {set_aside} using (bronze_batch, bronze_row, part, window_end)"
     store.execute(WINDOWS.format(of_type=of_type, placed=placed), {"closed_until": _utc(closed_until)})

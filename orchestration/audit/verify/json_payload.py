@@ -6,12 +6,11 @@ Of a name that an object repeats, the last value counts.
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from orchestration.verify.numerals import as_java_writes
+from orchestration.audit.verify.numerals import as_java_writes
 
 MOST_DIGITS = 1_000
 LONGEST_NAME = 50_000
@@ -34,25 +33,13 @@ class Repeating(dict[str, Any]):
     """An object that repeats a name; `members` are all of them in order."""
 
     def __init__(self, members: list[tuple[str, Any]]) -> None:
-        """The last of each name is found by it."""
+        """A name leads to its last member."""
         super().__init__(members)
         self.members = members
 
     def items(self) -> Any:
         """Also those that a later one hides: so they are written."""
         return self.members
-
-
-@dataclass(frozen=True)
-class Branch:
-    """An object, or a list of objects, below which a shape reads something."""
-
-    is_list: bool
-    inner: "Tree"
-
-
-Tree = dict[str, Branch]
-"""By name of the member; what is read as it stands is not in it."""
 
 
 def read_object(text: str) -> dict[str, Any]:
@@ -65,21 +52,11 @@ def read_object(text: str) -> dict[str, Any]:
         return _read(text)
 
 
-def is_as_declared(members: dict[str, Any], tree: Tree) -> bool:
-    """Whether all that the shape declares as an object, or as a list of objects, is that, or null."""
-    return all(value is None or _fits(value, branch) for name, branch in tree.items() for value in _values(members, name))
-
-
-def _fits(value: Any, branch: Branch) -> bool:
-    if not branch.is_list:
-        return isinstance(value, dict) and is_as_declared(value, branch.inner)
-    return isinstance(value, list) and all(
-        element is None or (isinstance(element, dict) and is_as_declared(element, branch.inner)) for element in value
-    )
-
-
-def _values(members: dict[str, Any], name: str) -> list[Any]:
-    return [value for key, value in members.items() if key == name] if isinstance(members, Repeating) else [members.get(name)]
+def values_of(members: Mapping[str, Any], name: str) -> list[Any]:
+    """Of a member: None where it is absent, several where the object repeats its name."""
+    if isinstance(members, Repeating):
+        return [value for key, value in members.items() if key == name] or [None]
+    return [members.get(name)]
 
 
 def as_text(value: Any) -> str | None:
@@ -88,6 +65,8 @@ def as_text(value: Any) -> str | None:
         return None
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if type(value) is int:
+        return str(value)
     with _room():
         return WRITTEN_OTHERWISE.sub(_as_java_writes, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
@@ -95,22 +74,22 @@ def as_text(value: Any) -> str | None:
 def _read(text: str) -> dict[str, Any]:
     decoder = QUICK if len(text) <= MOST_DIGITS else CAREFUL
     try:
-        found = _whole(decoder, text)
+        payload = _whole(decoder, text)
     except ValueError as error:
         if "INF" not in text and "+Inf" not in text:
             raise UnreadableError from error
-        found = _with_signed_infinities(decoder, text)
-    if not isinstance(found, dict):
+        payload = _with_signed_infinities(decoder, text)
+    if not isinstance(payload, dict):
         raise UnreadableError
-    return found
+    return payload
 
 
 def _whole(decoder: json.JSONDecoder, text: str) -> Any:
     stripped = text.strip(BLANKS)
-    found, end = decoder.raw_decode(stripped)
+    value, end = decoder.raw_decode(stripped)
     if end != len(stripped):
         raise UnreadableError
-    return found
+    return value
 
 
 def _with_signed_infinities(decoder: json.JSONDecoder, text: str) -> Any:
@@ -131,13 +110,13 @@ def _as_java_writes(word: re.Match[str]) -> str:
     return word[0] if word[1].removeprefix("-").isdecimal() else as_java_writes(float(word[1]))
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{found[0][2:].upper()}" if found[0].startswith("\\") else f"\\u{ord(found[0]):04X}"
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{match[0][2:].upper()}" if match[0].startswith("\\") else f"\\u{ord(match[0]):04X}"
 
 
 def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    return found if len(found) == len(members) else Repeating(members)
+    by_name = dict(members)
+    return by_name if len(by_name) == len(members) else Repeating(members)
 
 
 def _checked_members(members: list[tuple[str, Any]]) -> dict[str, Any]:

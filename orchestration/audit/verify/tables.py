@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+
+from orchestration.storage.delta import ask, open_table
 
 INSTANT = pa.timestamp("us")
 """In UTC. Without a zone, because DuckDB compares instants with one only with an extension that it would have to download."""
@@ -13,8 +14,7 @@ INSTANT = pa.timestamp("us")
 def batches(path: Path, version: int, columns: Sequence[str], where: str = "true") -> pa.RecordBatchReader:
     """Rows of a table as it was at that version; `where` is SQL."""
     query = f"select {', '.join(columns)} from recorded where {where}"
-    found = QueryBuilder().register("recorded", DeltaTable(path, version=version)).execute(query)
-    reader = pa.RecordBatchReader.from_stream(found)
+    reader = ask(query, {"recorded": open_table(path, version)})
     schema = plain_schema(reader.schema)
     return pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in reader))
 
@@ -24,7 +24,7 @@ def chunks(reader: pa.RecordBatchReader, rows: int) -> Iterator[pa.Table]:
     held: list[pa.RecordBatch] = []
     for batch in reader:
         held.append(batch)
-        if sum(each.num_rows for each in held) >= rows:
+        if sum(batch.num_rows for batch in held) >= rows:
             yield pa.Table.from_batches(held)
             held = []
     if held:

@@ -1,4 +1,4 @@
-"""Datetime patterns as conf/sources.yml writes them (yyyy-MM-dd HH:mm:ss), turned into what reads the fields of a text."""
+"""Datetime patterns as conf/sources.yml writes them (yyyy-MM-dd HH:mm:ss), turned into functions that read the fields of a text."""
 
 import re
 from collections.abc import Callable
@@ -36,15 +36,15 @@ class Fields(NamedTuple):
 
 
 def fields_reader(pattern: str) -> Callable[[str], Fields | None]:
-    """What reads texts of this pattern; TidemarkError for a letter whose meaning is not known here."""
+    """A function that reads texts of this pattern; TidemarkError for a letter that it does not support."""
     pieces = [_expression(pattern, piece) for piece in PIECE.finditer(pattern)]
     # Spark never finds a fraction that nothing divides from a year: that may be longer than its letters.
     never = NOTHING if FRACTION_IN_YEAR.search(pattern) else ""
     expression = re.compile(never + "".join(pieces), re.IGNORECASE | re.ASCII)
 
     def read(text: str) -> Fields | None:
-        found = expression.fullmatch(text)
-        return None if found is None else _fields(found.groupdict())
+        match = expression.fullmatch(text)
+        return None if match is None else _fields(match.groupdict())
 
     return read
 
@@ -66,11 +66,11 @@ def _expression(pattern: str, piece: re.Match[str]) -> str:
         "S": f"(?P<fraction>[0-9]{{1,{width}}})",
         "a": "(?P<noon>AM|PM)",
     }
-    found = expressions.get(letter) or (f"(?P<zone>{ZONED[piece[0]]})" if piece[0] in ZONED else None)
-    if found is None:
+    expression = expressions.get(letter) or (f"(?P<zone>{ZONED[piece[0]]})" if piece[0] in ZONED else None)
+    if expression is None:
         letters = " ".join(SUPPORTED)
         raise TidemarkError(f"conf/sources.yml: time format '{pattern}' cannot be verified: {piece[0]} is not understood; use {letters}")
-    return found
+    return expression
 
 
 def _digits(width: int) -> str:
@@ -81,17 +81,17 @@ def _names(width: int) -> list[str]:
     return [name if width > 3 else name[:3] for name in MONTHS]
 
 
-def _fields(found: dict[str, str | None]) -> Fields | None:
+def _fields(texts: dict[str, str | None]) -> Fields | None:
     def whole(name: str, default: int = 0) -> int:
-        return int(found.get(name) or default)
+        return int(texts.get(name) or default)
 
-    hour = _hour(whole("hour"), found.get("half"), found.get("noon"))
-    month = _names(3).index(str(found["name"])[:3].title()) + 1 if found.get("name") else whole("month", 1)
-    year = 2000 + whole("short") if found.get("short") else whole("year")
-    micros = int((found.get("fraction") or "")[:6].ljust(6, "0"))
+    hour = _hour(whole("hour"), texts.get("half"), texts.get("noon"))
+    month = _names(3).index(str(texts["name"])[:3].title()) + 1 if texts.get("name") else whole("month", 1)
+    year = 2000 + whole("short") if texts.get("short") else whole("year")
+    micros = int((texts.get("fraction") or "")[:6].ljust(6, "0"))
     if hour is None:
         return None
-    return Fields(year, month, whole("day", 1), hour, whole("minute"), whole("second"), micros, found.get("zone"))
+    return Fields(year, month, whole("day", 1), hour, whole("minute"), whole("second"), micros, texts.get("zone"))
 
 
 def _hour(hour: int, half: str | None, noon: str | None) -> int | None:

@@ -54,13 +54,13 @@ def _splitter(shape: Shape) -> Callable[[str], list[str | None] | None]:
         cells: list[str | None] = []
         at, more = 0, True
         while more:
-            found = value.match(line, at)
-            if found is None:
+            match = value.match(line, at)
+            if match is None:
                 return None
-            quoted, bare, end = found.groups()
+            quoted, bare, end = match.groups()
             text = bare.strip(blanks) if quoted is None else quoted.replace(shape.quote * 2, shape.quote)
             cells.append(text or None)
-            at, more = found.end(), end is not None
+            at, more = match.end(), end is not None
         return cells
 
     return split

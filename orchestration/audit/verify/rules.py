@@ -1,4 +1,4 @@
-"""Rules as DuckDB judges them: those that hold for every reading, written anew from what they promise, and those of conf/rules.yml."""
+"""Rules as DuckDB evaluates them: those that hold for every reading, written anew from what they promise, and those of conf/rules.yml."""
 
 import duckdb
 import sqlglot
@@ -17,7 +17,7 @@ COLUMNS = """
 
 
 def broken_rules(conf: Conf) -> str:
-    """SQL for the list of names of the rules that a row breaks; ConfError names a rule that DuckDB cannot judge as Spark does."""
+    """SQL for the list of names of the rules that a row breaks; ConfError names a rule that DuckDB cannot evaluate as Spark does."""
     conditions = _built_in(conf.policy) | {rule.name: f"not is_readable or ({translated(rule)})" for rule in conf.rules}
     named = (f"case when coalesce({holds}, false) then null else '{name}' end" for name, holds in conditions.items())
     return f"list_filter([{', '.join(named)}], lambda name: name is not null)"

@@ -1,15 +1,14 @@
 """What must hold of silver over a prefix of bronze: every measurement is in exactly one table, as bronze gives it.
 
-Which of the kept rows came too late, or were re-admitted from quarantine, is recorded and not computed anew: it depends on how batches
-were cut, and on when somebody asked. The store holds `accepted`
-and `rejected` (judged from bronze) and the recorded `readings`, `late`, `quarantine` and `duplicates`. Bronze was judged from `first_batch`
-on; recorded rows of batches before it are taken as they are.
+Which of the kept rows came too late, or were re-admitted from quarantine, is recorded and not computed anew: it depends on the size of
+the batches, and on when somebody asked. The store holds `accepted` and `rejected`, evaluated from bronze, and the recorded `readings`,
+`late`, `quarantine` and `duplicates`. Bronze was evaluated from `first_batch` on; recorded rows of earlier batches are taken as they are.
 """
 
 import duckdb
 
-from orchestration.verify.compare import Comparison, Outcome, compared, count, described, found_wrong, timed, together
-from orchestration.verify.store import DUPLICATES, IDENTITY, KEY, QUARANTINE, READINGS, column_names, listed
+from orchestration.audit.verify.compare import Comparison, Outcome, compared, count, described, discrepancies, timed, together
+from orchestration.audit.verify.store import DUPLICATES, IDENTITY, KEY, QUARANTINE, READINGS, column_names, listed
 
 TABLES = ("readings", "late", "quarantine", "duplicates")
 BY_IDENTITY, BY_KEY = f"using ({listed(IDENTITY)})", f"using ({listed(KEY)})"
@@ -55,8 +54,8 @@ def silver_outcomes(store: duckdb.DuckDBPyConnection, first_batch: int) -> list[
     """The account of bronze, then the four tables."""
     return [
         timed(lambda: _account(store, first_batch)),
-        timed(lambda: together("silver.readings", [_as_judged(store, "readings", first_batch), _wrong_keys(store)])),
-        timed(lambda: _as_judged(store, "late", first_batch)),
+        timed(lambda: together("silver.readings", [_as_evaluated(store, "readings", first_batch), _wrong_keys(store)])),
+        timed(lambda: _as_evaluated(store, "late", first_batch)),
         timed(lambda: _quarantine(store, first_batch)),
         timed(lambda: _duplicates(store, first_batch)),
     ]
@@ -68,7 +67,7 @@ def _account(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
         f"select {listed(IDENTITY)}, 'silver.{name}' as place from {name} where bronze_batch >= {first_batch}" for name in TABLES
     )
     store.execute(f"create or replace temp table recorded as {recorded}")
-    return found_wrong(
+    return discrepancies(
         store,
         "bronze.events",
         count(store, "of_bronze"),
@@ -80,7 +79,7 @@ def _account(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
     )
 
 
-def _as_judged(store: duckdb.DuckDBPyConnection, name: str, first_batch: int) -> Outcome:
+def _as_evaluated(store: duckdb.DuckDBPyConnection, name: str, first_batch: int) -> Outcome:
     """Rows of readings or late that are no accepted measurement, or another one."""
     in_scope = f"(from {name} where bronze_batch >= {first_batch})"
     cells = [cell for cell in column_names(READINGS) if cell not in IDENTITY]
@@ -90,13 +89,13 @@ def _as_judged(store: duckdb.DuckDBPyConnection, name: str, first_batch: int) ->
         f" where e.part is null or ({listed(cells, 'f.')}) is distinct from ({listed(cells, 'e.')})"
     )
     of_table, of_bronze = (f"(from {relation} semi join odd {BY_IDENTITY})" for relation in (in_scope, "accepted"))
-    found = compared(store, of_table, of_bronze, Comparison(f"silver.{name}", IDENTITY, cells, {}))
-    return Outcome(found.table, count(store, in_scope), found.differences, found.first)
+    outcome = compared(store, of_table, of_bronze, Comparison(f"silver.{name}", IDENTITY, cells, {}))
+    return Outcome(outcome.table, count(store, in_scope), outcome.differences, outcome.first)
 
 
 def _wrong_keys(store: duckdb.DuckDBPyConnection) -> Outcome:
     place = f"'silver.' || place || ' ' || {described(IDENTITY)}"
-    return found_wrong(
+    return discrepancies(
         store,
         "silver.readings",
         0,
@@ -110,16 +109,16 @@ def _wrong_keys(store: duckdb.DuckDBPyConnection) -> Outcome:
 def _quarantine(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
     columns = column_names(QUARANTINE)
     sorted_rules = "list_sort(broken_rules) as broken_rules"
-    found, expected = (
+    recorded, expected = (
         f"(select * replace ({sorted_rules}) from (select {listed(columns)} from {name} where bronze_batch >= {first_batch}))"
         for name in ("quarantine", "rejected")
     )
     cells = [name for name in columns if name not in IDENTITY]
-    return compared(store, found, expected, Comparison("silver.quarantine", IDENTITY, cells, {}))
+    return compared(store, recorded, expected, Comparison("silver.quarantine", IDENTITY, cells, {}))
 
 
 def _duplicates(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
-    """Every accepted measurement that is not kept itself, with the kept one of its key; wrong keys are told with the readings."""
+    """Every accepted measurement that is not kept itself, with the kept one of its key; wrong keys are differences of the readings."""
     columns = column_names(DUPLICATES)
     own = [name for name in columns if not name.startswith("kept_") and name != "retry"]
     expected = (
@@ -127,9 +126,9 @@ def _duplicates(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
         f" from (from accepted anti join kept {BY_IDENTITY} anti join wrong_keys w on {_equal(KEY, 'accepted.', 'w.')}) a"
         f" join kept k on {_equal(KEY, 'a.', 'k.')})"
     )
-    found = f"(from duplicates anti join wrong_keys {BY_KEY} where bronze_batch >= {first_batch})"
+    recorded = f"(from duplicates anti join wrong_keys {BY_KEY} where bronze_batch >= {first_batch})"
     cells = [name for name in columns if name not in (*IDENTITY, "retry")]
-    return compared(store, found, expected, Comparison("silver.duplicates", IDENTITY, cells, {}))
+    return compared(store, recorded, expected, Comparison("silver.duplicates", IDENTITY, cells, {}))
 
 
 def _equal(names: tuple[str, ...], left: str, right: str) -> str:

@@ -7,11 +7,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from orchestration.audit.verify.measurements import MEASUREMENTS, measurements
+from orchestration.audit.verify.rules import broken_rules
+from orchestration.audit.verify.tables import INSTANT, plain
 from orchestration.conf.model import Conf
 from orchestration.storage.retired_sources import shapes
-from orchestration.verify.measurements import MEASUREMENTS, measurements
-from orchestration.verify.rules import broken_rules
-from orchestration.verify.tables import INSTANT, plain
 from silver.spec import UNASSIGNED_GROUP, Shape, Unknown
 
 READING_COLUMNS = (
@@ -26,7 +26,7 @@ OF_EVENT = ("source", "ingested_at", "bronze_batch", "bronze_row")
 OF_REJECTED_EVENT = ("payload", "header", "position", "received_at")
 
 
-class Judged(NamedTuple):
+class Evaluated(NamedTuple):
     """Every measurement of every event is in exactly one: columns of silver.readings, of silver.quarantine."""
 
     accepted: pa.Table
@@ -34,16 +34,16 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judge:
-    """What judging needs to know, made once for many tables of events."""
+class SilverEvaluator:
+    """Applies conf and registry to events; made once for many tables of them."""
 
     conf: Conf
     connection: duckdb.DuckDBPyConnection
     sql: str
 
     @classmethod
-    def of(cls, conf: Conf, registry: pa.Table) -> "Judge":
-        """`registry`: silver.devices. ConfError names a rule that cannot be judged here."""
+    def of(cls, conf: Conf, registry: pa.Table) -> "SilverEvaluator":
+        """`registry`: silver.devices. ConfError names a rule that DuckDB cannot evaluate."""
         connection = duckdb.connect(config={"threads": 1})
         connection.register("catalogue", _catalogue(conf))
         connection.register("conversions", _conversions(conf))
@@ -52,7 +52,7 @@ class Judge:
             connection.execute(f"create table {name} as from {sql}")
         return cls(conf, connection, _sql(conf))
 
-    def judged(self, events: pa.Table) -> Judged:
+    def evaluate(self, events: pa.Table) -> Evaluated:
         """Events of sources that the lake does not know are of neither side."""
         events = plain(events)
         typed = pa.concat_tables([MEASUREMENTS.empty_table(), *(self._typed(events, *of_shape) for of_shape in self._shapes().items())])
@@ -61,26 +61,21 @@ class Judge:
         for name in OF_EVENT:
             rows = rows.append_column(name, of_event[name])
         self.connection.register("measured", rows)
-        found = self.connection.sql(self.sql).to_arrow_table()
-        is_accepted = pc.equal(pc.list_value_length(found["broken_rules"]), 0)
-        rejected = found.filter(pc.invert(is_accepted))
+        evaluated = self.connection.sql(self.sql).to_arrow_table()
+        is_accepted = pc.equal(pc.list_value_length(evaluated["broken_rules"]), 0)
+        rejected = evaluated.filter(pc.invert(is_accepted))
         of_rejected = events.select(OF_REJECTED_EVENT).take(rejected["event_at"])
         for name in OF_REJECTED_EVENT:
             rejected = rejected.append_column(name, of_rejected[name])
-        return Judged(found.filter(is_accepted).select(READING_COLUMNS), rejected.select(QUARANTINE_COLUMNS))
+        return Evaluated(evaluated.filter(is_accepted).select(READING_COLUMNS), rejected.select(QUARANTINE_COLUMNS))
 
     def _shapes(self) -> dict[str, Shape]:
         return shapes(self.conf)
 
     def _typed(self, events: pa.Table, source: str, shape: Shape) -> pa.Table:
         places = pc.indices_nonzero(pc.equal(events["source"], source))
-        found = measurements(events.take(places), shape, self.conf.policy.max_payload_bytes)
-        return found.set_column(0, MEASUREMENTS.field(0), places.take(found["event_at"]).cast(pa.int32()))
-
-
-def judged(events: pa.Table, registry: pa.Table, conf: Conf) -> Judged:
-    """`events`: rows of bronze.events; `registry`: all of silver.devices, of which the version at the time of ingestion counts."""
-    return Judge.of(conf, registry).judged(events)
+        measured = measurements(events.take(places), shape, self.conf.policy.max_payload_bytes)
+        return measured.set_column(0, MEASUREMENTS.field(0), places.take(measured["event_at"]).cast(pa.int32()))
 
 
 VERSIONS = """

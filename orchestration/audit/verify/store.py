@@ -5,8 +5,8 @@ from pathlib import Path
 
 import duckdb
 
-from orchestration.verify.cut import Cut
-from orchestration.verify.tables import batches
+from orchestration.audit.verify.lake_snapshot import LakeSnapshot
+from orchestration.audit.verify.tables import batches
 
 MEMORY = "2GB"
 IDENTITY = ("bronze_batch", "bronze_row", "part")
@@ -42,17 +42,17 @@ def opened(folder: Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def record(store: duckdb.DuckDBPyConnection, cut: Cut, table: str, name: str, columns: str, *, where: str = "true") -> None:
-    """A recorded table of the cut as `name`; without rows where the lake has no such table."""
+def record(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, table: str, name: str, columns: str, *, where: str = "true") -> None:
+    """A recorded table of the snapshot as `name`; without rows where the lake has no such table."""
     store.execute(f"create or replace table {name} ({columns})")
-    if table in cut.versions:
+    if table in snapshot.versions:
         names = column_names(columns)
-        store.register("arriving", batches(cut.tables[table], cut.versions[table], names, where))
+        store.register("arriving", batches(snapshot.tables[table], snapshot.versions[table], names, where))
         store.execute(f"insert into {name} by name select * from arriving")
         store.unregister("arriving")
 
 
-def judged_view(store: duckdb.DuckDBPyConnection, name: str, columns: str, files: Path) -> None:
+def evaluated_view(store: duckdb.DuckDBPyConnection, name: str, columns: str, files: Path) -> None:
     """Parquet files as `name`, also where there are none."""
     if any(files.iterdir()):
         store.execute(f"create view {name} as select {', '.join(column_names(columns))} from '{files}/*.parquet'")

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
+from orchestration.storage.delta import is_table, open_table, version_of
 from orchestration.storage.generations import Generation, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
 
@@ -18,7 +18,7 @@ GOLD_KINDS = ("aggregates", "vectors", "late")
 
 
 @dataclass(frozen=True)
-class Cut:
+class LakeSnapshot:
     """`tables`: where each is, by its SQL name; `versions`: of those that exist. `bronze_batch`: the newest of the prefix.
 
     `closed_until`: by gold stream; windows that end there or before are emitted. A stream that emitted nothing yet is not in it.
@@ -30,26 +30,26 @@ class Cut:
     closed_until: Mapping[str, datetime]
 
 
-def latest_cut(conf: Conf) -> Cut:
+def latest_snapshot(conf: Conf) -> LakeSnapshot:
     """The newest version of everything, which is consistent only while the lake is at rest."""
     return _latest(conf, active_generation(conf.lake))
 
 
-def pinned_cut(conf: Conf, snapshot: Snapshot) -> Cut:
+def pinned_snapshot(conf: Conf, snapshot: Snapshot) -> LakeSnapshot:
     """What a snapshot pins; the registry, which it does not pin, in its newest version: it only ever grows."""
     latest = _latest(conf, numbered(conf.lake, snapshot.generation))
-    return Cut(latest.tables, {**latest.versions, **snapshot.versions}, snapshot.bronze_batch, snapshot.closed_until)
+    return LakeSnapshot(latest.tables, {**latest.versions, **snapshot.versions}, snapshot.bronze_batch, snapshot.closed_until)
 
 
-def _latest(conf: Conf, generation: Generation) -> Cut:
+def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
     tables = {name: generation.table(conf.lake, name) for name in _names(conf)}
-    versions = {name: DeltaTable(path).version() for name, path in tables.items() if DeltaTable.is_deltatable(str(path))}
+    versions = {name: version_of(path) for name, path in tables.items() if is_table(path)}
     if "bronze.events" not in versions:
         raise TidemarkError(f"{conf.lake} holds no bronze.events, so there is nothing to verify; run `tidemark run --once` first")
     streams = {group.stream for group in conf.groups.values()}
     closed = {stream: _watermark(generation.checkpoint(conf.lake, f"gold.{stream}")) for stream in streams}
     passed = _passed(generation.checkpoint(conf.lake, "silver.readings"), tables)
-    return Cut(tables, versions, passed, {stream: at for stream, at in closed.items() if at is not None})
+    return LakeSnapshot(tables, versions, passed, {stream: at for stream, at in closed.items() if at is not None})
 
 
 def _names(conf: Conf) -> list[str]:
@@ -62,12 +62,14 @@ def _passed(checkpoint: Path, tables: Mapping[str, Path]) -> int:
     newest = _newest(checkpoint)
     if newest is None:
         return -1
-    bronze = DeltaTable(tables["bronze.events"])
+    bronze = open_table(tables["bronze.events"])
     lines = (newest[0] / "offsets" / newest[1]).read_text().splitlines()[2:]
     # A line is `source:offset`.
-    offset = next(found for line in lines if (found := json.loads(line.partition(":")[2])).get("reservoirId") == str(bronze.metadata().id))
+    newest_offset = next(
+        offset for line in lines if (offset := json.loads(line.partition(":")[2])).get("reservoirId") == str(bronze.metadata().id)
+    )
     # A negative index: nothing of that version is read yet.
-    bronze.load_as_version(int(offset["reservoirVersion"]) - (int(offset["index"]) < 0))
+    bronze.load_as_version(int(newest_offset["reservoirVersion"]) - (int(newest_offset["index"]) < 0))
     files = pa.table(bronze.get_add_actions(flatten=True)).to_pydict()
     return max((batch for batch in files.get("max.bronze_batch", []) if batch is not None), default=-1)
 

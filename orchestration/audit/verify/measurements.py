@@ -1,0 +1,244 @@
+"""Payloads to measurements: what each event of a shape says, numbers and instants read, before anything is known about device and metric.
+
+At least one row an event: one that cannot be read has a row without what could not be read.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from orchestration.audit.verify.instants import instants_of
+from orchestration.audit.verify.json_payload import as_text
+from orchestration.audit.verify.numerals import number_or_switch
+from orchestration.audit.verify.records import Level, Record, levels_of, path_of, reader
+from silver.spec import Origin, Shape, Time
+
+# Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three.
+SURROGATE_IN_UTF8 = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+LONGEST_TIME = 100
+MEASUREMENTS = pa.schema(
+    [
+        ("event_at", pa.int32()),  # which event of the table, from 0
+        ("is_small", pa.bool_()),
+        ("is_utf8", pa.bool_()),
+        ("is_readable", pa.bool_()),
+        ("device_id", pa.string()),
+        ("zone_text", pa.string()),
+        ("metric", pa.string()),
+        ("number", pa.float64()),
+        ("unit_text", pa.string()),
+        ("event_time", pa.int64()),  # microseconds since 1970, UTC
+        ("part", pa.int32()),
+        ("parts", pa.int32()),
+    ]
+)
+
+
+def measurements(events: pa.Table, shape: Shape, max_payload_bytes: int) -> pa.Table:
+    """Grain: one measurement of one event, in any order. `events` are of this shape, with the columns of bronze.events.
+
+    Schema: MEASUREMENTS.
+    """
+    texts, is_utf8 = _decoded(events["payload"])
+    is_small = pc.less_equal(pc.binary_length(events["payload"]), max_payload_bytes)
+    headers = events["header"].to_pylist() if shape.format == "csv" else repeat(None)
+    records = list(map(reader(shape), pc.if_else(is_small, texts, None).to_pylist(), headers))
+    of_event = {"is_small": is_small, "is_utf8": is_utf8, "is_readable": pa.array([record is not None for record in records], pa.bool_())}
+    rows = _rows(records, events["position"], shape)
+    of_row = {name: values.take(rows.event_at) for name, values in of_event.items()} | {
+        "event_at": rows.event_at,
+        "device_id": rows.names(shape.device),
+        "zone_text": rows.names(shape.zone),
+        "unit_text": rows.names(shape.unit),
+        "event_time": rows.instants(shape.time),
+    }
+    return pa.concat_tables(_table(of_row, rows, cells) for cells in _cells(rows, shape))
+
+
+def _decoded(payloads: pa.ChunkedArray) -> tuple[pa.ChunkedArray | pa.Array, pa.Array]:
+    """The payloads as text, and whether they are UTF-8."""
+    try:
+        return payloads.cast(pa.string()), pa.repeat(True, len(payloads))
+    except pa.ArrowInvalid:
+        both = [_text_of(payload) for payload in payloads.to_pylist()]
+        return pa.array([text for text, _ in both], pa.large_string()), pa.array([is_utf8 for _, is_utf8 in both])
+
+
+def _text_of(payload: bytes) -> tuple[str, bool]:
+    try:
+        return payload.decode(), True
+    except UnicodeDecodeError:
+        return SURROGATE_IN_UTF8.sub("\ufffd".encode(), payload).decode("utf-8", "replace"), False
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """One an event, or one an element where a shape reads a list: `events` and `elements` are the records of each row, `positions` theirs.
+
+    `element_at`: its place in the list. `count`: how many elements the list has, null where there is none; 1 where none is declared.
+    """
+
+    shape: Shape
+    event_at: pa.Array
+    events: Sequence[Record]
+    elements: Sequence[Record]
+    element_at: pa.Array
+    count: pa.Array
+    positions: pa.Array
+    levels: tuple[Level, Level]
+
+    def values(self, field: str) -> list[Any]:
+        """What stands in the field."""
+        is_of_element, path = path_of(field, self.shape)
+        return _members(self.elements if is_of_element else self.events, self.levels[is_of_element], path)
+
+    def names(self, origin: Origin | None) -> pa.Array:
+        if origin is None or origin.constant is not None:
+            return pa.repeat(pa.scalar(origin.constant if origin else None, pa.string()), len(self.events))
+        if origin.file_name is not None:
+            return _distinct(self.positions, partial(_part_of_name, re.compile(origin.file_name)), pa.string())
+        assert origin.field is not None
+        return _named(_texts(self.values(origin.field)))
+
+    def instants(self, time: Time) -> pa.Array:
+        texts = _texts(self.values(time.field))
+        encoded = pc.if_else(pc.less_equal(pc.utf8_length(texts), LONGEST_TIME), texts, None).dictionary_encode()
+        return instants_of(encoded.dictionary, time).take(encoded.indices)
+
+
+class _Cells(NamedTuple):
+    """One metric of all rows that have it: `row_at`. `metric_at`: its place in a row of several."""
+
+    row_at: NDArray[np.int64] | None
+    metric_at: int
+    metric: pa.Array
+    number: pa.Array
+    parts: pa.Array
+
+
+def _rows(records: Sequence[Record | None], positions: pa.ChunkedArray, shape: Shape) -> _Rows:
+    event_level, element_level = levels = levels_of(shape)
+    nothing = event_level.record()
+    events = [nothing if record is None else record for record in records]
+    positions = pc.fill_null(positions, "").combine_chunks()
+    if shape.each is None:
+        event_at = pa.array(np.arange(len(events)), pa.int32())
+        first, one = (pa.repeat(pa.scalar(n, pa.int32()), len(events)) for n in (0, 1))
+        return _Rows(shape, event_at, events, [], first, one, positions, levels)
+    empty, lists = element_level.record(), _members(events, event_level, path_of(shape.each, shape)[1])
+    places = [(at, n, element or empty) for at, elements in enumerate(lists) for n, element in enumerate(elements or [None])]
+    event_at = pa.array([at for at, _, _ in places], pa.int32())
+    counts = pa.array([None if elements is None else len(elements) for elements in lists], pa.int32())
+    return _Rows(
+        shape,
+        event_at,
+        [events[at] for at, _, _ in places],
+        [element for _, _, element in places],
+        pa.array([n for _, n, _ in places], pa.int32()),
+        counts.take(event_at),
+        positions.take(event_at),
+        levels,
+    )
+
+
+def _cells(rows: _Rows, shape: Shape) -> Iterator[_Cells]:
+    if shape.value is not None:
+        yield _Cells(None, 0, _named(rows.names(shape.metric)), _numbers(rows.values(shape.value)), rows.count)
+        return
+    # A blank says that nothing was measured; its place is still counted.
+    measured = [[_not_blank(value) for value in rows.values(field)] for field in shape.metrics.values()]
+    row_ats = [np.flatnonzero([value is not None for value in values]) for values in measured]
+    count = np.bincount(np.concatenate(row_ats), minlength=len(rows.events))
+    parts = pa.nulls(len(count), pa.int32()) if shape.each else pa.array(count, pa.int32())
+    for metric_at, (metric, values, row_at) in enumerate(zip(shape.metrics, measured, row_ats, strict=True)):
+        metrics = pa.repeat(pa.scalar(metric.strip(" ") or None, pa.string()), len(row_at))
+        yield _Cells(row_at, metric_at, metrics, _numbers([values[at] for at in row_at]), parts.take(row_at))
+    nothing = np.flatnonzero(count == 0)
+    yield _Cells(nothing, 0, pa.nulls(len(nothing), pa.string()), pa.nulls(len(nothing), pa.float64()), parts.take(nothing))
+
+
+def _table(of_row: dict[str, pa.Array], rows: _Rows, cells: _Cells) -> pa.Table:
+    width = max(len(rows.shape.metrics), 1)
+    part = pc.add(pc.multiply(rows.element_at, width), cells.metric_at).cast(pa.int32())
+    of_both = of_row | {"part": part}
+    taken = of_both if cells.row_at is None else {name: values.take(cells.row_at) for name, values in of_both.items()}
+    columns = taken | {"metric": cells.metric, "number": cells.number, "parts": cells.parts}
+    return pa.table({name: columns[name] for name in MEASUREMENTS.names}).cast(MEASUREMENTS)
+
+
+def _members(records: Sequence[Record], level: Level, path: Sequence[str]) -> list[Any]:
+    first, *more = path
+    values = list(map(attrgetter(level.attributes[first]), records))
+    if not more:
+        return values
+    inner = level.members[first]
+    assert inner is not None
+    empty = inner.record()
+    return _members([value or empty for value in values], inner, more)
+
+
+def _texts(values: Sequence[Any]) -> pa.Array:
+    try:
+        return pa.array(values, pa.string())
+    except (ValueError, TypeError):  # nearly all are texts
+        return pa.array(map(as_text, values), pa.string())
+
+
+def _named(texts: pa.Array) -> pa.Array:
+    """Without spaces around them; null where nothing is left."""
+    trimmed = pc.utf8_trim(texts, " ")
+    return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
+
+
+def _part_of_name(pattern: re.Pattern[str], position: str) -> str | None:
+    """The first group of the pattern in the name of the file."""
+    match = pattern.search(position)
+    return (match[1].strip(" ") or None) if match and match[1] is not None else None
+
+
+def _not_blank(value: Any) -> Any:
+    return (value.strip(" ") or None) if isinstance(value, str) else value
+
+
+def _numbers(values: Sequence[Any]) -> pa.Array:
+    try:
+        numbers = pa.array(values, pa.float64())
+        return pc.if_else(pc.is_finite(numbers), numbers, None)
+    except (ValueError, TypeError):  # nearly all are numbers that a float can hold
+        return pa.array(map(_number, values), pa.float64())
+
+
+def _number(value: Any) -> float | None:
+    match value:
+        case str():
+            return number_or_switch(value)
+        case float():
+            return value if math.isfinite(value) else None
+        case int():
+            return _as_float(value)
+        case _:
+            return None
+
+
+def _as_float(value: int) -> float:
+    """An integer beyond all floats is infinite, for the rules to turn away."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _distinct(texts: pa.Array, read: Callable[[str], Any], of: pa.DataType) -> pa.Array:
+    """The result for every text; a text that comes again is read once."""
+    encoded = texts.dictionary_encode()
+    return pa.array(map(read, encoded.dictionary.to_pylist()), of).take(encoded.indices)

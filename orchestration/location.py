@@ -1,0 +1,42 @@
+"""Where a lake and what lies below it are: the one type that says so. Local disks today."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, order=True)
+class Location:
+    """A place in the store of a lake.
+
+    Rooms pass it on and go below it by `/`. Only storage looks inside, so that another kind of store is added there. `local` is for what
+    needs a file of this machine: locks, sockets, logs, checkpoints of Spark.
+    """
+
+    local: Path
+
+    def __truediv__(self, name: str) -> "Location":
+        """The place of that name below this one; the name may have several parts."""
+        return Location(self.local / name)
+
+    def __str__(self) -> str:
+        """As Delta and Spark name it."""
+        return str(self.local)
+
+    @property
+    def name(self) -> str:
+        """The last part."""
+        return self.local.name
+
+    @property
+    def parent(self) -> "Location":
+        """The place that this one is in."""
+        return Location(self.local.parent)
+
+    def exists(self) -> bool:
+        """Whether something is there."""
+        return self.local.exists()
+
+    def glob(self, pattern: str) -> Iterator["Location"]:
+        """Places below this one by a pattern, in no order."""
+        return map(Location, self.local.glob(pattern))
