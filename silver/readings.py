@@ -11,8 +11,8 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from expectations.judge import passing
 from expectations.rule import Rule
+from expectations.rule_results import passing
 from silver.enrich import with_catalogue, with_registry
 from silver.instants import in_four_digits, to_instant
 from silver.parse import measurements

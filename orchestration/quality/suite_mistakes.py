@@ -16,11 +16,11 @@ from orchestration.conf.document import Step, read_document
 from orchestration.conf.model import Conf
 from orchestration.conf.structure import Finding, check_structure, where
 from orchestration.quality.check import parameters
-from orchestration.quality.judged import columns_of, declare, show_judged
 from orchestration.quality.kinds import arguments_refused, kind_refused
-from orchestration.quality.measures.kinds import KINDS, is_ours
-from orchestration.quality.store import opened
-from orchestration.quality.validation import impossible
+from orchestration.quality.measures.kinds import KINDS, is_measure
+from orchestration.quality.store import open_store
+from orchestration.quality.suite_rows import columns_of, create_empty_table, create_suite_view
+from orchestration.quality.validation import not_computable
 from orchestration.storage.generations import Generation
 from orchestration.storage.tables import tables
 
@@ -31,7 +31,7 @@ def checked(files: Sequence[Path], conf: Conf) -> tuple[list[Suite], list[Diagno
     """The suites that are well formed, and the mistakes of all."""
     found: list[Suite] = []
     mistakes: list[Diagnostic] = []
-    with closing(opened()) as store:
+    with closing(open_store()) as store:
         ddl = {name: table.ddl for name, table in tables(conf, Generation()).items()}
         checking = _Checking(store, ddl, parameters(conf))
         for file in files:
@@ -88,7 +88,7 @@ class _Checking:
     def _computed(self, read: Suite, table: str) -> tuple[list[str], list[Finding]]:
         """The names of all columns, wrong ones included so that none is told twice, and what is wrong with the computed ones."""
         views = [self._declared(name) for name in (table, *read.together_with)]
-        own = [name for name, _ in columns_of(self.store, show_judged(self.store, replace(read, columns={}), views))]
+        own = [name for name, _ in columns_of(self.store, create_suite_view(self.store, replace(read, columns={}), views))]
         sound: dict[str, str] = {}
         wrong: list[Finding] = []
         for name, sql in read.columns.items():
@@ -97,7 +97,7 @@ class _Checking:
                 wrong.append(Finding(path, f"columns.{name} has the name of a column of {table}; choose another"))
                 continue
             try:
-                show_judged(self.store, replace(read, columns=sound | {name: sql}), views)
+                create_suite_view(self.store, replace(read, columns=sound | {name: sql}), views)
                 sound[name] = sql
             except (duckdb.Error, ValueError) as error:
                 wrong.append(Finding(path, f"columns.{name} cannot be computed: {_reason(error, table, [*own, *sound])}"))
@@ -106,15 +106,15 @@ class _Checking:
 
     def _impossible(self, read: Suite, table: str) -> Iterator[Finding]:
         """Expectations that do not fit the types of their columns, or hold a pattern that is none: DuckDB says so even without rows."""
-        view = show_judged(self.store, read, [self._declared(name) for name in (table, *read.together_with)])
-        of_rows = {n: each for n, each in enumerate(read.expectations) if not is_ours(each)}
-        for n, error in impossible(self.store, view, read.name, of_rows, self.parameters).items():
+        view = create_suite_view(self.store, read, [self._declared(name) for name in (table, *read.together_with)])
+        of_rows = {n: each for n, each in enumerate(read.expectations) if not is_measure(each)}
+        for n, error in not_computable(self.store, view, read.name, of_rows, self.parameters).items():
             path: tuple[Step, ...] = ("expectations", n, "kwargs")
             yield Finding(path, f"{where(path)} cannot be computed: {error}; correct it")
 
     def _declared(self, name: str) -> str:
         view = name.replace(".", "_")
-        declare(self.store, view, self.ddl[name])
+        create_empty_table(self.store, view, self.ddl[name])
         return view
 
     def _of_columns(self, read: Suite, table: str, columns: Sequence[str]) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ from orchestration.storage.retired_sources import claims_folder, former, payload
 from orchestration.storage.sealing import WITHOUT_SPARK, Sealing
 from orchestration.storage.tables import ensure, ensure_rows
 from orchestration.supervisor import schedules
-from orchestration.supervisor.quality_gate import Handover
+from orchestration.supervisor.quality_gate import QualityGate
 
 PAUSE_SECONDS, LONGEST_WAIT_SECONDS = 10.0, 60.0
 
@@ -40,7 +40,7 @@ class PipelineRun:
         flows = [each for each in chosen if isinstance(each, Flow)]
         self.flows = {layer: [flow for flow in flows if flow.layer == layer] for layer in ("bronze", "silver", "gold")}
         self._jobs = {each.name: each for each in chosen if isinstance(each, Job)}
-        self.handover = Handover(lake, stop, progress.warned)
+        self.handover = QualityGate(lake, stop, progress.warned)
         self._seen_by_gold: tuple[int, ...] = ()
         self._settled: tuple[int, ...] = ()
         self._paused_until = 0.0
