@@ -1,6 +1,6 @@
-"""Runs behind a fence and tells what it could do there: one JSON object on stdout. Asked by a JSON object as its argument.
+"""Runs in a sandbox and tells what it could do there: one JSON object on stdout. ServerConfig by a JSON object as its argument.
 
-It has the standard library only, and is given as text to the Python behind the fence.
+It has the standard library only, and is given as text to the Python in the sandbox.
 """
 
 import ctypes

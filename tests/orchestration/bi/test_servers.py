@@ -1,4 +1,4 @@
-"""Both servers behind their fences beside a pipeline that goes on: real clients get the rows of `Lake.sql`, and attacks come to nothing.
+"""Both servers in their sandboxes beside a pipeline that goes on: real clients get the rows of `Lake.sql`, and attacks come to nothing.
 
 The sample makes one snapshot beside the clients and tries a few attacks; BI=all makes six and tries all.
 """
@@ -127,7 +127,7 @@ def assert_no_secret(said: str, server: Server) -> None:
 
 
 WHO = "select transform(1) using 'id -u' as (line string)"
-"""That commands do run shows that it is the fence which holds, and not Spark."""
+"""That commands do run shows that the sandbox isolates them, and not Spark."""
 
 
 def test_attacks_by_jdbc_come_to_nothing(thrift: Server, host: Host) -> None:

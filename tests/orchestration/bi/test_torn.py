@@ -1,4 +1,4 @@
-"""Reads over two tables while both are written, compacted and cleaned: none sees half of one cut and half of the next.
+"""Reads over two tables while both are written, compacted and cleaned: none sees half of one snapshot and half of the next.
 
 BI=all runs it: 100 reads for each of two clients by JDBC and by Spark Connect, of the rest of READS a fifth by the sql-server, the
 others by the fast engine.
@@ -42,7 +42,7 @@ COUNTED = """
     (select count(*) as n, max(bronze_batch) as newest from bronze.events) e,
     (select count(*) as n, max(bronze_batch) as newest from silver.readings) r where e.newest = r.newest
 """
-"""One row, of two equal counts; between two cuts there is none, or they differ."""
+"""One row, of two equal counts; between two snapshots there is none, or they differ."""
 TWO_TABLES = f"select snapshot_id, events, readings from ops.this_snapshot, ({COUNTED})"
 
 
