@@ -5,7 +5,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
-from orchestration.serving.sql.output import values
+from orchestration.rendering import values
 
 TABLE = "silver.quarantine"
 COUNTED = ("rule", "source", "rows", "first_ingested_at", "last_ingested_at")

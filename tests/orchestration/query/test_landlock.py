@@ -1,4 +1,4 @@
-"""Landlock: what is started behind it cannot write, but where it may; what was there before can."""
+"""Landlock: what is started under it can write in the given folders only; threads that existed before are not restricted."""
 
 import subprocess
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from orchestration.serving.sql import landlock
 
-pytestmark = pytest.mark.skipif(not landlock.is_there(), reason="this kernel has no Landlock")
+pytestmark = pytest.mark.skipif(not landlock.is_supported(), reason="this kernel has no Landlock")
 
 
 @pytest.mark.parametrize(
