@@ -25,7 +25,7 @@ from orchestration.serving.bi.system_calls import MACHINES, REFUSED, system_call
 
 PROBE = Path(__file__).with_name("probe.py").read_text()
 SPEC = ServerSpec("thrift", 1, -1, [], "/tmp", "512m", 2, 0, is_sandboxed=True, user=USER if is_root() else None)
-DROP = f"from orchestration.serving.bi.inside import drop_privileges, ServerSpec\ngive_up_powers(ServerSpec.of_line({SPEC.line()!r}))\n"
+DROP = f"from orchestration.serving.bi.inside import drop_privileges, ServerSpec\ndrop_privileges(ServerSpec.of_line({SPEC.line()!r}))\n"
 SCRATCH_BYTES = 256 << 20
 REPOSITORY = Path(orchestration.__file__).parents[1]
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY)}
