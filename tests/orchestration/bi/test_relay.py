@@ -63,7 +63,7 @@ async def said_back(port: int, said: bytes) -> bytes:
 def test_what_a_client_says_comes_back_whole_for_each_of_many() -> None:
     async def work(port: int) -> None:
         said = [b"%d " % number + LARGE for number in range(20)]
-        assert await asyncio.gather(*(said_back(port, each) for each in said)) == said
+        assert await asyncio.gather(*(said_back(port, text) for text in said)) == said
         assert await said_back(port, b"") == b""
 
     through(work)

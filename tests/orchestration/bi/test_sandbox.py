@@ -76,7 +76,7 @@ class Host:
             "file": str(self.lake / "bronze" / "part"),
             "but": [str(path) for path in reads],
             "process": self.process.pid,
-            "addresses": [each.getsockname()[:2] for each in self.servers[:2]],
+            "addresses": [server.getsockname()[:2] for server in self.servers[:2]],
             "abstract": self.secret.parent.name,
             "calls": {name: int(number) for name, number in calls.items() if number != "-"},
             "is_limited": is_limited,
@@ -86,8 +86,8 @@ class Host:
 
     def close(self) -> None:
         """All gone."""
-        for each in self.servers:
-            each.close()
+        for server in self.servers:
+            server.close()
         self.process.kill()
         self.process.wait()
 

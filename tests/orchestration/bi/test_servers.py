@@ -44,7 +44,7 @@ def servers(plant: Plant) -> Iterator[tuple[Server, Server]]:
     """The Thrift server and that of notebooks, started side by side."""
     with ThreadPoolExecutor() as threads, ExitStack() as both:
         starting = [threads.submit(Server, plant, command) for command in ("thrift-server", "connect-server")]
-        thrift, connect = (both.enter_context(each.result()) for each in starting)
+        thrift, connect = (both.enter_context(server.result()) for server in starting)
         yield thrift, connect
 
 
@@ -166,7 +166,7 @@ def test_nobody_is_let_in_with_another_word(thrift: Server, connect: Server) -> 
 
 
 def test_their_words_are_on_no_command_line(thrift: Server, connect: Server) -> None:
-    lines = [Path(f"/proc/{each}/cmdline").read_bytes() for server in (thrift, connect) for each in server.family()]
+    lines = [Path(f"/proc/{process}/cmdline").read_bytes() for server in (thrift, connect) for process in server.family()]
     assert len(lines) > 6
     assert not any(thrift.token.encode() in line for line in lines)
 

@@ -153,15 +153,15 @@ def answers_of(engine: Engine, reads: int) -> Iterator[Rows]:
 
 def in_two_threads(reads: Callable[[], Iterator[Rows]]) -> Iterator[Rows]:
     with ThreadPoolExecutor(2) as threads:
-        for found in threads.map(lambda _: list(reads()), range(2)):
-            yield from found
+        for answers in threads.map(lambda _: list(reads()), range(2)):
+            yield from answers
 
 
 @pytest.mark.parametrize("read", [by_jdbc, by_notebook, by_http, by_fast_engine])
 def test_no_read_of_two_tables_is_torn(read: Callable[[Plant], Iterator[Rows]], writer: tuple[Writer, Plant]) -> None:
     at_first, began = writer[0].count, time.monotonic()
-    found = list(read(writer[1]))
-    print(f"{len(found)} reads in {time.monotonic() - began:.0f} s beside {writer[0].count - at_first} snapshots")
-    assert len(found) >= OF_BI
-    assert [rows for rows in found if len(rows) != 1 or rows[0][1] != rows[0][2] or rows[0][1] != 3 * (rows[0][0] + 1)] == []
-    assert len({rows[0][0] for rows in found}) >= 5
+    answers = list(read(writer[1]))
+    print(f"{len(answers)} reads in {time.monotonic() - began:.0f} s beside {writer[0].count - at_first} snapshots")
+    assert len(answers) >= OF_BI
+    assert [rows for rows in answers if len(rows) != 1 or rows[0][1] != rows[0][2] or rows[0][1] != 3 * (rows[0][0] + 1)] == []
+    assert len({rows[0][0] for rows in answers}) >= 5

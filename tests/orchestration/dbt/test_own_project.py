@@ -41,10 +41,10 @@ def files(folder: Path) -> dict[str, str]:
 @pytest.fixture
 def plant(tmp_path: Path) -> Plant:
     """Its conf names a project of one model, one view and one seed."""
-    found = made(tmp_path / "plant")
-    pipeline = found.folder / "conf" / "pipeline.yml"
+    plant = made(tmp_path / "plant")
+    pipeline = plant.folder / "conf" / "pipeline.yml"
     pipeline.write_text(pipeline.read_text().replace("project: null", "project: ./dbt of mine"))
-    mine = found.folder / "dbt of mine"
+    mine = plant.folder / "dbt of mine"
     for name, text in (
         ("dbt_project.yml", PROJECT),
         ("sql/models/hot.sql", HOT),
@@ -53,7 +53,7 @@ def plant(tmp_path: Path) -> Plant:
     ):
         (mine / name).parent.mkdir(parents=True, exist_ok=True)
         (mine / name).write_text(text)
-    return found
+    return plant
 
 
 def test_a_project_is_adopted_by_links_and_keeps_what_it_says_itself(plant: Plant) -> None:

@@ -86,18 +86,18 @@ def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 def test_json_csv_and_arrow_hold_the_same_rows(server: Server) -> None:
     query = "select device_id, metric, event_time, value, groups from silver.readings order by bronze_row, part limit 200"
-    told = server.post({"query": query}).json()
-    rows = pd.DataFrame(told["rows"], columns=[column["name"] for column in told["columns"]])
+    answer = server.post({"query": query}).json()
+    rows = pd.DataFrame(answer["rows"], columns=[column["name"] for column in answer["columns"]])
     arrow = pa.ipc.open_stream(server.post({"query": query}, "application/vnd.apache.arrow.stream").content).read_all()
     text = pd.read_csv(io.BytesIO(server.post({"query": query}, "text/csv").content))
     assert len(rows) == 200
     assert arrow["value"].to_pylist() == rows["value"].tolist() == text["value"].tolist()
-    assert arrow["groups"].to_pylist() == rows["groups"].tolist() == [json.loads(each) for each in text["groups"]]
+    assert arrow["groups"].to_pylist() == rows["groups"].tolist() == [json.loads(cell) for cell in text["groups"]]
     for other in (rows["event_time"], text["event_time"]):
         assert (arrow["event_time"].to_pandas() == pd.to_datetime(other)).all()
-    known = duckdb.from_arrow(arrow).aggregate("count(*), sum(value)").fetchall()
-    assert known == [(200, pytest.approx(sum(rows["value"])))]
-    assert told["snapshot"]["snapshot_id"] == 0
+    totals = duckdb.from_arrow(arrow).aggregate("count(*), sum(value)").fetchall()
+    assert totals == [(200, pytest.approx(sum(rows["value"])))]
+    assert answer["snapshot"]["snapshot_id"] == 0
 
 
 def test_attacks_over_http_change_nothing_and_tell_nothing(server: Server) -> None:
@@ -156,11 +156,11 @@ def test_fifty_at_once_are_answered_beside_two_that_are_endless(server: Server) 
         asked = [pool.submit(server.rows, f"select count(*) + {n} as n from silver.readings") for n in range(48)]
         # Users take turns, so another one need not wait for the fifty; on a slow machine these take as long as an endless one may.
         first = server.post({"query": "select count(*) from silver.readings"}, token=OTHER_TOKEN).json()["rows"][0][0]
-        assert not any(each.done() for each in endless)
-        assert [each.result(120) for each in asked] == [[[first + n]] for n in range(48)]
+        assert not any(query.done() for query in endless)
+        assert [query.result(120) for query in asked] == [[[first + n]] for n in range(48)]
         for n in range(2):
             requests.delete(f"{server.url}/sql/endless {n}", headers={"Authorization": f"Bearer {server.token}"}, timeout=60)
-        assert all(each.result(60).status_code >= 400 for each in endless)
+        assert all(query.result(60).status_code >= 400 for query in endless)
 
 
 def test_the_jvm_cannot_write_and_cannot_regain_the_right(server: Server) -> None:
