@@ -111,7 +111,7 @@ def test_a_feature_finds_its_metric_though_names_hold_dots() -> None:
 
 def test_nothing_to_draw_is_one_sentence_with_the_way_out(tmp_path: Path) -> None:
     conf = conf_with(tmp_path, row("oven", 0, [1.0, 2.0]))
-    with pytest.raises(TidemarkError, match=r"knows no entity 'stove': it has oven\."):
+    with pytest.raises(TidemarkError, match=r"has no entity 'stove': it has oven\."):
         plot(conf, KITCHEN, ["stove"], tmp_path / "a.png")
     with pytest.raises(TidemarkError, match=r"halls has no vector to draw: declare one in .*groups\.yml"):
         plot(conf, Group("halls", (), 600, "halls"), (), tmp_path / "a.png")

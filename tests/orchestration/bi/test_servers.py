@@ -1,4 +1,4 @@
-"""Both servers behind their fences beside a pipeline that goes on: real clients get the rows of `Lake.sql`, and attacks come to nothing.
+"""Both servers in their sandboxes beside a pipeline that goes on: real clients get the rows of `Lake.sql`, and attacks come to nothing.
 
 The sample makes one snapshot beside the clients and tries a few attacks; BI=all makes six and tries all.
 """
@@ -44,7 +44,7 @@ def servers(plant: Plant) -> Iterator[tuple[Server, Server]]:
     """The Thrift server and that of notebooks, started side by side."""
     with ThreadPoolExecutor() as threads, ExitStack() as both:
         starting = [threads.submit(Server, plant, command) for command in ("thrift-server", "connect-server")]
-        thrift, connect = (both.enter_context(each.result()) for each in starting)
+        thrift, connect = (both.enter_context(server.result()) for server in starting)
         yield thrift, connect
 
 
@@ -127,7 +127,7 @@ def assert_no_secret(said: str, server: Server) -> None:
 
 
 WHO = "select transform(1) using 'id -u' as (line string)"
-"""That commands do run shows that it is the fence which holds, and not Spark."""
+"""That commands do run shows that the sandbox isolates them, and not Spark."""
 
 
 def test_attacks_by_jdbc_come_to_nothing(thrift: Server, host: Host) -> None:
@@ -166,7 +166,7 @@ def test_nobody_is_let_in_with_another_word(thrift: Server, connect: Server) -> 
 
 
 def test_their_words_are_on_no_command_line(thrift: Server, connect: Server) -> None:
-    lines = [Path(f"/proc/{each}/cmdline").read_bytes() for server in (thrift, connect) for each in server.family()]
+    lines = [Path(f"/proc/{process}/cmdline").read_bytes() for server in (thrift, connect) for process in server.family()]
     assert len(lines) > 6
     assert not any(thrift.token.encode() in line for line in lines)
 

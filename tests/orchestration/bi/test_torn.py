@@ -1,4 +1,4 @@
-"""Reads over two tables while both are written, compacted and cleaned: none sees half of one cut and half of the next.
+"""Reads over two tables while both are written, compacted and cleaned: none sees half of one snapshot and half of the next.
 
 BI=all runs it: 100 reads for each of two clients by JDBC and by Spark Connect, of the rest of READS a fifth by the sql-server, the
 others by the fast engine.
@@ -42,7 +42,7 @@ COUNTED = """
     (select count(*) as n, max(bronze_batch) as newest from bronze.events) e,
     (select count(*) as n, max(bronze_batch) as newest from silver.readings) r where e.newest = r.newest
 """
-"""One row, of two equal counts; between two cuts there is none, or they differ."""
+"""One row, of two equal counts; between two snapshots there is none, or they differ."""
 TWO_TABLES = f"select snapshot_id, events, readings from ops.this_snapshot, ({COUNTED})"
 
 
@@ -153,15 +153,15 @@ def answers_of(engine: Engine, reads: int) -> Iterator[Rows]:
 
 def in_two_threads(reads: Callable[[], Iterator[Rows]]) -> Iterator[Rows]:
     with ThreadPoolExecutor(2) as threads:
-        for found in threads.map(lambda _: list(reads()), range(2)):
-            yield from found
+        for answers in threads.map(lambda _: list(reads()), range(2)):
+            yield from answers
 
 
 @pytest.mark.parametrize("read", [by_jdbc, by_notebook, by_http, by_fast_engine])
 def test_no_read_of_two_tables_is_torn(read: Callable[[Plant], Iterator[Rows]], writer: tuple[Writer, Plant]) -> None:
     at_first, began = writer[0].count, time.monotonic()
-    found = list(read(writer[1]))
-    print(f"{len(found)} reads in {time.monotonic() - began:.0f} s beside {writer[0].count - at_first} snapshots")
-    assert len(found) >= OF_BI
-    assert [rows for rows in found if len(rows) != 1 or rows[0][1] != rows[0][2] or rows[0][1] != 3 * (rows[0][0] + 1)] == []
-    assert len({rows[0][0] for rows in found}) >= 5
+    answers = list(read(writer[1]))
+    print(f"{len(answers)} reads in {time.monotonic() - began:.0f} s beside {writer[0].count - at_first} snapshots")
+    assert len(answers) >= OF_BI
+    assert [rows for rows in answers if len(rows) != 1 or rows[0][1] != rows[0][2] or rows[0][1] != 3 * (rows[0][0] + 1)] == []
+    assert len({rows[0][0] for rows in answers}) >= 5
