@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PY := .venv/bin/python
 TIDEMARK := .venv/bin/tidemark
+# Files in the order of tests/conftest.py, and not by how many tests they have.
+IN_TWO := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 step = @printf '\n\033[1m== %s\033[0m\n' $(1)
 
 .PHONY: help
@@ -65,15 +67,15 @@ bubblewrap: ## the fence of the BI servers, a Debian package; installed where it
 
 .PHONY: test
 test: install bubblewrap ## all tests, file by file on two processes
-	$(PY) -m pytest --numprocesses=2 --dist=loadfile --durations=25 --durations-min=5
+	$(PY) -m pytest $(IN_TWO) --durations=25 --durations-min=5
 
 .PHONY: quick
 quick: install ## the tests that need no Spark, in two minutes
-	$(PY) -m pytest --numprocesses=2 --dist=loadfile -m "not spark and not slow"
+	$(PY) -m pytest $(IN_TWO) -m "not spark and not slow"
 
 .PHONY: slow
 slow: install bubblewrap ## the long ones of the tests, of which `make test` has shorter ones
-	$(PY) -m pytest --numprocesses=2 --dist=loadfile -m "slow and not (bi or cuts or damage or dbt or defects or fast or kill or planted)"
+	$(PY) -m pytest $(IN_TWO) -m "slow and not (bi or cuts or damage or dbt or defects or fast or kill or planted)"
 
 ROUNDS ?= 1
 ifndef SEED

@@ -91,7 +91,7 @@ def test_a_run_dies(phase: Phase, flags: tuple[str, ...], plant: Plant, waiting:
 
 
 def test_no_kill_has_lost_or_doubled_a_row(spark: SparkSession, plant: Plant, files: list[Path], tmp_path: Path) -> None:
-    assert plant.exit_code("run", "--once") == 0, plant.told()
+    run(plant.opened().conf, spark)
     undisturbed = Plant(tmp_path / "undisturbed")
     undisturbed.land([file for file in files if (plant.folder / "landing" / file.name).exists()])
     run(undisturbed.opened().conf, spark)
