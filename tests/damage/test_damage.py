@@ -1,4 +1,4 @@
-"""Damage to any file of a lake is refused, named or mended, and never silently wrong; a table in ARCHITECTURE.md says which of them.
+"""Damage to any file of a lake is refused, named or mended, and never silently wrong; a table in orchestration/storage/README.md says it.
 
 A sample of the cells is in every run of the tests; `make damage` looks at all of them.
 """
@@ -19,7 +19,7 @@ from tests.damage.damaged import PROVIDER, Damaged, built
 ROW = re.compile(r"^\| (.+?) \|" + r" (refused|named|mended|-) \|" * len(WAYS) + "$", re.MULTILINE)
 SAID: Mapping[tuple[str, str], str] = {
     (row[1], way): row[2 + n]
-    for row in ROW.finditer((Path(__file__).parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    for row in ROW.finditer((Path(__file__).parents[2] / "orchestration/storage/README.md").read_text(encoding="utf-8"))
     for n, way in enumerate(WAYS)
 }
 ALL = [cell for cell, word in SAID.items() if word != "-"]
