@@ -98,8 +98,10 @@ def test_the_picture_grows_with_the_features() -> None:
         figure = draw(group, METRICS, {"g": Series(at, np.ones((1, count)), np.zeros((1, count), bool))}, "")
         return figure.get_figheight(), sum(panel.get_visible() for panel in figure.axes)
 
-    assert [size(1)[1], size(4)[1], size(7)[1], size(13)[1]] == [1, 4, 7, 13]
-    assert size(1)[0] < size(4)[0] < size(13)[0]
+    counts = [1, 4, 7, 13]
+    heights, panels = zip(*map(size, counts), strict=True)
+    assert list(panels) == counts
+    assert heights[0] < heights[1] < heights[3]
 
 
 def test_a_feature_finds_its_metric_though_names_hold_dots() -> None:

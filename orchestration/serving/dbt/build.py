@@ -16,6 +16,7 @@ from orchestration.storage import marts
 from orchestration.storage.lease import Lease, sole_writer
 from orchestration.storage.marts import Build
 from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.snapshots import find_snapshot
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult

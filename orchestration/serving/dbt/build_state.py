@@ -12,6 +12,7 @@ from pathlib import Path
 
 from orchestration.conf.model import Conf
 from orchestration.serving.dbt.targets import folder
+from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.marts import Build, builds
 from orchestration.storage.snapshot import Snapshot
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from orchestration.serving.dbt.targets import folder, versions
 from orchestration.storage import marts
-from orchestration.storage.retention import removable_files, removable_log, remove
+from orchestration.storage.retention import RetentionNeeds, removable_files, removable_log, remove
 from orchestration.storage.snapshots import all_snapshots
 
 

@@ -1,6 +1,5 @@
-"""A client that asks too much is stopped, and the others are answered: time, result, scratch, memory, processes. BI=all runs it."""
+"""A client that asks too much is stopped, and the others are answered: time, result, scratch, memory, processes. `make bi` runs it."""
 
-import os
 import time
 from collections.abc import Iterator
 
@@ -11,7 +10,7 @@ from orchestration.serving.bi.inside import MAX_PROCESSES
 from tests.orchestration.bi.clients import FailedError, Notebook, Pyhive
 from tests.orchestration.bi.served import SECRET, Plant, Server, are_gone
 
-pytestmark = pytest.mark.skipif(os.environ.get("BI") != "all", reason="make bi runs it, in minutes")
+pytestmark = [pytest.mark.bi, pytest.mark.bubblewrap, pytest.mark.slow, pytest.mark.spark]
 LIMITED = ("--seconds", "8", "--scratch", "64")
 ENDLESS = "select count(*) from range(1000000000) a join range(1000000) b on a.id % 7 = b.id % 3"
 LARGE = "insert overwrite directory '/tmp/large' using csv select id, repeat(uuid(), 10) from range(10000000)"

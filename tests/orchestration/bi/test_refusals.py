@@ -1,4 +1,7 @@
-"""What the two commands say when they cannot, or should not, start: a sentence with a hint, and no Spark."""
+"""What the two commands say when they cannot, or should not, start: a sentence with a hint, and no Spark.
+
+Those that ask Java for its version first start a JVM, so they have the marker `spark`.
+"""
 
 import socket
 from collections.abc import Iterator
@@ -40,6 +43,7 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> str:
     return output.err.splitlines()[-1]
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("command", COMMANDS)
 def test_without_bubblewrap_they_do_not_start(
     command: str, conf: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -50,6 +54,7 @@ def test_without_bubblewrap_they_do_not_start(
     assert "install bubblewrap (Debian and Ubuntu: `apt-get install bubblewrap`)" in last_line(capsys)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_port_that_somebody_has_is_reported_at_once(command: str, conf: str, port: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["--conf", conf, command, "--port", port]) == 4
@@ -59,6 +64,7 @@ def test_a_port_that_somebody_has_is_reported_at_once(command: str, conf: str, p
     assert last_line(capsys).startswith("tidemark: no.such.host.invalid is no address of this machine")
 
 
+@pytest.mark.spark
 def test_a_snapshot_that_is_not_there_is_told(conf: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["--conf", conf, "thrift-server", "--port", free(), "--snapshot", "7"]) == 4
     assert last_line(capsys) == "tidemark: there is no snapshot 7; there is none yet."
@@ -79,6 +85,7 @@ def test_what_makes_no_sense_is_wrong_usage(flags: list[str], conf: str, capsys:
     capsys.readouterr()
 
 
+@pytest.mark.spark
 def test_a_server_without_a_sandbox_warns_in_capitals(conf: str, port: str, capsys: pytest.CaptureFixture[str]) -> None:
     exit_code(["--conf", conf, "thrift-server", "--port", port, "--without-a-fence", "--host", "0.0.0.0"])
     output = capsys.readouterr().err

@@ -1,6 +1,5 @@
 """After a replay gold counts its batches anew: marts are rebuilt from the generation that serves, and again after a rollback."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from tests.chaos.plants import Plant
 from tests.lakes import run
 from tests.orchestration.dbt.plant import content, dbt, land_the_first_day, land_what_comes_late, made
 
-pytestmark = pytest.mark.skipif("DBT" not in os.environ, reason="make dbt runs it, in minutes")
+pytestmark = [pytest.mark.dbt, pytest.mark.slow]
 READINGS = "select sum(readings) as n from marts.hourly where device_group = 'building' and metric = 'temperature'"
 OF_GOLD = "select sum(count) as n from gold.building_aggregates where metric = 'temperature'"
 

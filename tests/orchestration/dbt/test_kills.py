@@ -1,6 +1,5 @@
 """A build killed at any moment, JVM and all: the next process makes what a full rebuild makes, and the history of devices only grows."""
 
-import os
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ from tests.chaos.plants import Plant
 from tests.lakes import run
 from tests.orchestration.dbt.plant import change_devices, content, dbt, killed, land_the_first_day, land_what_comes_late, made
 
-pytestmark = pytest.mark.skipif("DBT" not in os.environ, reason="make dbt runs it, in minutes")
+pytestmark = [pytest.mark.dbt, pytest.mark.slow]
 OF_THE_FIRST = (
     r"marts/arrivals/part-[^/]*\.parquet$",  # rows without a log
     r"marts/device_history/_delta_log/0{20}\.json$",  # created, its history not completed

@@ -1,6 +1,5 @@
 """A user's own dbt project is one line of conf: the same sources, profile and marts, and nothing of it is written to."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -73,7 +72,8 @@ def test_a_folder_that_is_no_project_is_refused(plant: Plant) -> None:
         prepare(plant.opened().conf)
 
 
-@pytest.mark.skipif("DBT" not in os.environ, reason="make dbt runs it, in minutes")
+@pytest.mark.dbt
+@pytest.mark.slow
 def test_it_is_built_beside_our_marts_at_one_cut_and_a_seed_has_its_rows_once(plant: Plant, spark: SparkSession) -> None:
     mine = plant.folder / "dbt of mine"
     before = files(mine)

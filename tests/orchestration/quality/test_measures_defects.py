@@ -1,7 +1,6 @@
 """Twelve defects are planted into the data of a simulated plant, and each is named by the report; clean data raise no alarm."""
 
 import html
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -19,10 +18,11 @@ from orchestration.quality.outcome import Run
 from orchestration.quality.report import rendered
 from orchestration.quality.suites import packaged
 from tests.orchestration.quality.field import DAYS, START, made, simulated
+from tests.sample import all_of
 
+pytestmark = pytest.mark.defects
 FIRST_SEED = 1
-IS_ALL = os.environ.get("DEFECTS") == "all"
-SEEDS = range(FIRST_SEED, FIRST_SEED + (20 if IS_ALL else 2))
+SEEDS = range(FIRST_SEED, FIRST_SEED + 20)
 FIRST_RUN = 8.1
 """Days after the start: there is a week of reference, and the day after it."""
 SUITES = [suite for suite in packaged() if all(map(is_measure, suite.expectations))]
@@ -169,7 +169,7 @@ def test_of_twelve_defects_at_once_each_is_named_by_the_report(page: str, name: 
     assert [words for words in DEFECTS[name].said if words not in page] == []
 
 
-@pytest.mark.parametrize("name", DEFECTS if IS_ALL else ["slow drift"])
+@pytest.mark.parametrize("name", all_of(DEFECTS, ["slow drift"]))
 def test_a_defect_alone_is_named_and_nothing_else_is(plant: Plant, tmp_path: Path, name: str) -> None:
     defect = DEFECTS[name]
     found = alarms(plant.after(tmp_path, defect))
@@ -178,7 +178,7 @@ def test_a_defect_alone_is_named_and_nothing_else_is(plant: Plant, tmp_path: Pat
     assert {kind for kind, _ in found} == set(defect.kinds), text
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", all_of(SEEDS, SEEDS[:2]))
 def test_clean_data_raise_no_alarm(plant: Plant, tmp_path: Path, seed: int) -> None:
     with nullcontext(plant) if seed == FIRST_SEED else first_run(seed, tmp_path / "before") as found:
         run = found.after(tmp_path / "after")
