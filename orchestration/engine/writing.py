@@ -21,8 +21,8 @@ from orchestration.storage.positions import watermark_ms
 from orchestration.storage.retired_sources import INTAKE, payload_formats
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import Table, append, append_rows, max_in_log
-from orchestration.streaming.amount import is_little_read
-from silver.retry import without_keys_of
+from orchestration.streaming.batch_size import is_small
+from silver.readings import without_keys_of
 
 
 def events(lake: Lake, table: Table, _: DataFrame, batch_id: int) -> int:
@@ -45,7 +45,7 @@ def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
         late = lake.read("silver.late").where(F.col("event_time") >= F.timestamp_millis(F.lit(watermark)))
         rows = without_keys_of(late, rows)
     app_id = lake.app_id(table.name, table.name)
-    if is_little_read(lake, table.name, "bronze.events", batch_id):
+    if is_small(lake, table.name, "bronze.events", batch_id):
         append_rows(table.path, rows.toArrow(), app_id, batch_id)
     else:
         append(rows, table, app_id, batch_id)

@@ -15,7 +15,7 @@ from gold.spec import Group
 from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.engine.writing import gold_tables
-from orchestration.storage.tables import FEW, Table, read_few
+from orchestration.storage.tables import MAX_ARROW_ROWS, Table, read_bounded
 
 Append = Callable[[Table, pa.Table], None]
 """Rows without `gold_batch` to a table."""
@@ -59,11 +59,11 @@ def _beside(lake: Lake, group: Group, windows: pa.Table, ends: tuple[int, int], 
     of_device, of_entity = (pc.scalar(True) if is_one_entity else pc.field(name).isin(devices) for name in ("device_id", "entity"))
     aggregates, of_vectors, _ = gold_tables(lake, group)
     in_reach = _ends_between(ends[0] - fill_seconds, ends[1] + fill_seconds)
-    known = read_few(aggregates.path, in_reach & of_device, FEW, most_bytes)
+    known = read_bounded(aggregates.path, in_reach & of_device, MAX_ARROW_ROWS, most_bytes)
     if known is None:
         return None
     may_change = _ends_between(ends[0], ends[1] + fill_seconds)
-    vectors = read_few(of_vectors.path, may_change & of_entity, FEW, most_bytes - known.nbytes)
+    vectors = read_bounded(of_vectors.path, may_change & of_entity, MAX_ARROW_ROWS, most_bytes - known.nbytes)
     return None if vectors is None else Amended(group, windows, known, vectors)
 
 

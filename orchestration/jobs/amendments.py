@@ -29,7 +29,7 @@ from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.bindings import repair_hint
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.positions import GoldPosition, closed_until_ms, gold_position, read_by
-from orchestration.storage.tables import FEW, Table, append, append_rows, in_log, max_in_log
+from orchestration.storage.tables import MAX_ARROW_ROWS, Table, append, append_rows, in_log, max_in_log
 
 NAME = "gold.amendments"
 FILE = "amendments.json"
@@ -111,7 +111,7 @@ def _amend(lake: Lake, stream: str, groups: Sequence[Group], this: Round) -> int
         measures = F.count("*"), F.sum(F.octet_length("device_id")), *(F.unix_seconds(end("window_end")) for end in (F.min, F.max))
         count, name_bytes, *ends = affected.agg(*measures).collect()[0]
         if count:
-            is_few = count <= FEW and name_bytes <= amended_few.MOST_NAME_BYTES
+            is_few = count <= MAX_ARROW_ROWS and name_bytes <= amended_few.MOST_NAME_BYTES
             _append_windows(lake, amended, this, affected, (ends[0], ends[1]), is_few=is_few)
             crash.point(crash.Point.AMENDMENT_WRITTEN)
         return int(count)

@@ -20,7 +20,7 @@ from gold.schema import WINDOW_KEY
 from gold.spec import Group
 from orchestration import crash
 from orchestration.engine.writing import gold_tables
-from orchestration.storage.tables import FEW, append_rows, read_few
+from orchestration.storage.tables import MAX_ARROW_ROWS, append_rows, read_bounded
 from orchestration.streaming.closed import Batch, Closed
 
 
@@ -37,7 +37,7 @@ class Bounds:
     more_bytes: int
 
 
-SMALL = Bounds(FEW, 32 * 1024 * 1024, 128 * 1024 * 1024)
+SMALL = Bounds(MAX_ARROW_ROWS, 32 * 1024 * 1024, 128 * 1024 * 1024)
 LARGE = Bounds(1_000_000, 256 * 1024 * 1024, 1024 * 1024 * 1024)
 _LARGE = threading.Lock()
 """Held by the one stream that needs more than SMALL: several side by side would fill the memory."""
@@ -115,7 +115,7 @@ def _earlier(this: Batch, each: Closed, fill_seconds: int, most: tuple[int, int]
     """None where they are more than `most` rows and bytes, or only Spark can read them."""
     # Without the rows of this batch, which a repeated batch finds in the table already.
     may_fill = _ends_from(each.first_end - fill_seconds) & (pc.field("gold_batch") < this.number)
-    found = read_few(gold_tables(this.lake, each.group)[0].path, may_fill, *most)
+    found = read_bounded(gold_tables(this.lake, each.group)[0].path, may_fill, *most)
     return None if found is None else found.append_column("group", pa.repeat(each.group.name, len(found)))
 
 

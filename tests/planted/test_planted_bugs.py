@@ -28,7 +28,8 @@ from orchestration.storage import bindings as checkpoints
 from orchestration.storage import lease as lock
 from orchestration.storage.retention import RetentionNeeds
 from orchestration.streaming import few_windows
-from silver import few, ledger, readings, rules
+from silver import account as account_of_silver
+from silver import readings, rules
 from tests.lakes import DEVICES, conf, event, land, minutes, run
 from tests.rows import at
 from tests.sample import all_of
@@ -88,8 +89,7 @@ def without_rule(name: str) -> Callable[[pytest.MonkeyPatch], None]:
         def left(*declared: Any) -> tuple[Rule, ...]:
             return tuple(rule for rule in rules.rules_of(*declared) if rule.name != name)
 
-        for layer in (readings, ledger):
-            patch.setattr(layer, "rules_of", left)
+        patch.setattr(readings, "rules_of", left)
 
     return plant
 
@@ -100,9 +100,8 @@ def without_amendments(patch: pytest.MonkeyPatch) -> None:
 
 def ledger_forgets(patch: pytest.MonkeyPatch) -> None:
     """As one that trusts Spark's count of dropped rows would."""
-    patch.setattr(ledger, "turned_away", lambda measurements: measurements.select(*readings.READING_COLUMNS).limit(0))
-    placed = few.broken_and_turned_away
-    patch.setattr(few, "broken_and_turned_away", lambda rows: (placed(rows)[0], placed(rows)[1].slice(0, 0)))
+    split = account_of_silver.split
+    patch.setattr(account_of_silver, "split", lambda measurements: (split(measurements)[0], split(measurements)[1].slice(0, 0)))
 
 
 def without_fill_bound(patch: pytest.MonkeyPatch) -> None:

@@ -5,20 +5,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import reduce
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from bronze.schema import EVENTS
-from silver import few
-from silver import ledger as layer
+from silver import account
 from silver.enrich import catalogue
-from silver.readings import KEYS, READING_COLUMNS, Declared
+from silver.readings import READING_COLUMNS, SilverConfig, with_rule_results
 from silver.spec import Origin, PayloadFormat, Time
 from tests.rows import INGESTED_AT, METRICS, POLICY, at, devices
 
@@ -41,6 +39,7 @@ Batches = list[list[Event]]
 Identity = tuple[int, int, int]
 
 SITES = 8
+IDENTITIES = pa.schema([("bronze_batch", pa.int64()), ("bronze_row", pa.int64()), ("part", pa.int32())])
 MEASUREMENTS = st.builds(Measurement, st.sampled_from(["oven", "room"]), st.integers(0, 12), st.sampled_from([True, True, True, False]))
 EVENTS_OF_A_BATCH = st.lists(st.tuples(st.integers(0, SITES - 1), st.lists(MEASUREMENTS, max_size=3)), min_size=20, max_size=60)
 BATCHES = st.lists(EVENTS_OF_A_BATCH, min_size=2, max_size=4)
@@ -48,7 +47,7 @@ BATCHES = st.lists(EVENTS_OF_A_BATCH, min_size=2, max_size=4)
 
 @dataclass
 class Expected:
-    """What each measurement is, told by a model of the stream that has no table in it."""
+    """What each measurement is, by a model of the stream that has no table in it."""
 
     accepted: set[Identity] = field(default_factory=set)
     rejected: set[Identity] = field(default_factory=set)
@@ -56,7 +55,7 @@ class Expected:
 
 
 def expected(batches: Batches) -> Expected:
-    """A batch is judged by the watermark that those before it left; of a key the stream takes one, here the last that is in the batch."""
+    """What is late depends on the watermark of the batches before; of a key the stream takes one, here the last that is in the batch."""
     model = Expected()
     watermark, newest, taken = [-1] * SITES, [-1] * SITES, set[tuple[str, int]]()
     for batch, events in enumerate(batches):
@@ -99,63 +98,42 @@ def accounted(spark: SparkSession, batches: Batches, accepted: set[Identity], cu
     registry: list[tuple[Any, ...]] = [
         (f"{name}-{site}", None, [], None, True, "conf", START) for name in ("oven", "room") for site in range(SITES)
     ]
-    metrics = spark.createDataFrame(catalogue(METRICS))
-    knowledge = (devices(spark, *registry), metrics, Declared({"plant": LISTS}, POLICY))
-    events = sent(spark, batches).localCheckpoint()
-    of_stream = spark.createDataFrame(sorted(accepted), "bronze_batch bigint, bronze_row bigint, part int")
-    every = layer.judged(events, *knowledge).select(*READING_COLUMNS)
-    readings = every.join(of_stream, on=layer.IDENTITY, how="left_semi").select(*READING_COLUMNS).localCheckpoint()
-    tables: dict[str, list[dict[str, Any]]] = {
-        "readings": told({"readings": readings})["readings"],
-        "quarantine": [],
-        "late": [],
-        "duplicates": [],
-    }
-    kept = readings.select(*KEYS, *layer.IDENTITY)
+    inputs = (
+        sent(spark, batches),
+        devices(spark, *registry),
+        spark.createDataFrame(catalogue(METRICS)),
+        SilverConfig({"plant": LISTS}, POLICY),
+    )
+    events, measurements = inputs[0].toArrow(), with_rule_results(*inputs).toArrow()
+    of_stream = pa.Table.from_pylist([dict(zip(account.IDENTITY, identity, strict=True)) for identity in accepted], IDENTITIES)
+    readings = account.among(measurements, account.IDENTITY, of_stream).select(READING_COLUMNS)
+    tables: dict[str, list[pa.Table]] = {"readings": [readings], "quarantine": [], "late": [readings.slice(0, 0)], "duplicates": []}
     for first, last in ((0, cut), (cut, len(batches))):
-        of_these = (F.col("bronze_batch") >= first) & (F.col("bronze_batch") < last)
-        keys = layer.keys_not_yet_readings(events.where(of_these).toArrow(), readings.where(of_these).toArrow())
-        judged = layer.judged(layer.of_keys(events.where(of_these), spark.createDataFrame(keys)), *knowledge)
-        measurements = layer.not_among(judged, readings.where(of_these)).localCheckpoint()
-        beside = layer.with_kept(layer.turned_away(measurements), kept.where(F.col("bronze_batch") < last))
-        late = layer.late(beside).localCheckpoint()
-        alone = (judged.toArrow(), readings.where(of_these).toArrow(), events.toArrow(), kept.where(F.col("bronze_batch") < last).toArrow())
-        kinds = {"quarantine": layer.quarantine(measurements, events), "late": late, "duplicates": layer.duplicates(beside)}
-        for kind, rows in told(kinds).items():
-            tables[kind] += rows
-        for kind, few_rows in of_few(*alone).items():
-            assert ordered(few_rows) == ordered(kinds[kind].select(*few_rows.column_names).toArrow())
-        kept = kept.unionByName(late.select(*KEYS, *layer.IDENTITY))
-    return tables
+        of_range = (pc.field("bronze_batch") >= first) & (pc.field("bronze_batch") < last)
+        known = readings.filter(of_range)
+        incomplete = account.incomplete(events.filter(of_range), halves(known))
+        to_place = account.among(measurements, account.OF_EVENT, incomplete)
+        broken, good = account.split(account.without_readings(to_place, known))
+        tables["quarantine"] += account.quarantine(broken, events)
+        stored = [readings.filter(pc.field("bronze_batch") < last), *tables["late"]]
+        kept = account.kept_of_keys(halves(good), stored)
+        beside = [account.with_kept(rows, kept) for rows in halves(good)]
+        tables["late"] += [account.late(rows).select(READING_COLUMNS) for rows in beside]
+        tables["duplicates"] += map(account.duplicates, beside)
+    return {name: [row for piece in pieces for row in piece.to_pylist()] for name, pieces in tables.items()}
 
 
-def of_few(judged: pa.Table, accepted: pa.Table, events: pa.Table, kept: pa.Table) -> dict[str, pa.Table]:
-    """The same account without Spark; what is kept comes in two pieces."""
-    broken, turned_away = few.broken_and_turned_away(few.not_among(judged, accepted))
-    halves = (kept.slice(0, len(kept) // 2), kept.slice(len(kept) // 2))
-    late, duplicates = few.late_and_duplicates(few.with_kept(turned_away, few.of_these_keys(halves, turned_away)))
-    return {"quarantine": few.quarantine(broken, events), "late": late, "duplicates": duplicates}
+def halves(rows: pa.Table) -> list[pa.Table]:
+    return [rows.slice(0, len(rows) // 2), rows.slice(len(rows) // 2)]
 
 
-def ordered(rows: pa.Table) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = rows.sort_by([(name, "ascending") for name in layer.IDENTITY]).to_pylist()
-    return found
-
-
-def told(kinds: Mapping[str, DataFrame]) -> dict[str, list[dict[str, Any]]]:
-    """Identities, and those of the kept ones where a table has them; in one job."""
-    parts = [rows.select(F.lit(kind).alias("kind"), *(set(rows.columns) & {*layer.IDENTITY, *layer.KEPT})) for kind, rows in kinds.items()]
-    rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts).toArrow().to_pylist()
-    return {kind: [row for row in rows if row["kind"] == kind] for kind in kinds}
-
-
-def identity_of(row: Mapping[str, Any], names: Sequence[str] = layer.IDENTITY) -> Identity:
+def identity_of(row: Mapping[str, Any], names: Sequence[str] = account.IDENTITY) -> Identity:
     batch, place, part = (row[name] for name in names)
     return batch, place, part
 
 
 @given(batches=BATCHES, share=st.floats(0, 1))
-@settings(max_examples=3, deadline=None, phases=[Phase.generate], suppress_health_check=[*HealthCheck])
+@settings(max_examples=8, deadline=None, phases=[Phase.generate], suppress_health_check=[*HealthCheck])
 def test_every_measurement_ends_in_exactly_one_table(spark: SparkSession, batches: Batches, share: float) -> None:
     """Shrinking would take hours of Spark; Hypothesis prints what it found."""
     model = expected(batches)
@@ -171,6 +149,6 @@ def test_every_measurement_ends_in_exactly_one_table(spark: SparkSession, batche
         key = model.key_of[identity_of(row)]
         assert identity_of(row) == min(identity for identity, other in model.key_of.items() if other == key)
     for row in tables["duplicates"]:
-        named = identity_of(row, layer.KEPT)
+        named = identity_of(row, account.KEPT)
         assert named in kept
         assert model.key_of[named] == model.key_of[identity_of(row)]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from unittest.mock import patch
+from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
-from orchestration.streaming import amount
+from orchestration.streaming import batch_size
 from silver.spec import PayloadFormat
 from tests.lakes import SHAPE, conf, event, land, minutes, multiset, run, table
 
@@ -20,15 +20,21 @@ OF_THE_RUN = ["ingested_at", "ingested_on"]
 
 @pytest.fixture(scope="module")
 def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Conf]:
-    """The same files, with a late, a double, an unreadable and a future row, in two batches: as configured, and all by Spark."""
+    """The same files, with a late, a double, an unreadable and a future row, in two batches: as ever, and readings by Spark."""
     made = {}
-    for name, length in (("small", 16_777_216), ("none", 0)):
-        folder = tmp_path_factory.mktemp(name)
-        made[name] = conf(folder)
+    for name, most in (("small", batch_size.MAX_SMALL_BYTES), ("none", 0)):
+        made[name] = brought_in(tmp_path_factory.mktemp(name), spark, most)
+    return made
+
+
+def brought_in(folder: Path, spark: SparkSession, most: int) -> Conf:
+    """What has more bytes than these is not small."""
+    made = conf(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_size, "MAX_SMALL_BYTES", most)
         first = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 60))]
         land(folder, "1.json", [*first, first[3], "{broken", event("oven", "temperature", 9, datetime(2099, 1, 1, tzinfo=UTC))])
-        with patch.object(amount, "SMALL_BATCH_BYTES", length):
-            run(made[name], spark)
+        run(made, spark)
         land(
             folder,
             "2.json",
@@ -37,12 +43,11 @@ def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
                 *(event("oven", "power", n, START.replace(hour=2)) for n in (1, 2)),
             ],
         )
-        with patch.object(amount, "SMALL_BATCH_BYTES", length):
-            run(made[name], spark)
+        run(made, spark)
     return made
 
 
-def test_small_batches_are_written_without_spark_and_with_0_none_is(lakes: dict[str, Conf]) -> None:
+def test_small_batches_are_written_without_spark_and_others_by_it(lakes: dict[str, Conf]) -> None:
     assert not any("Spark" in writer for writer in _writers(lakes["small"], "silver.readings"))
     assert all("Spark" in writer for writer in _writers(lakes["none"], "silver.readings"))
 
@@ -64,7 +69,7 @@ def test_rows_do_not_depend_on_who_wrote_them(lakes: dict[str, Conf]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "shape", "is_little"),
+    ("most", "shape", "is_small"),
     [
         (66, SHAPE, True),
         (62, SHAPE, False),
@@ -75,11 +80,11 @@ def test_rows_do_not_depend_on_who_wrote_them(lakes: dict[str, Conf]) -> None:
     ],
 )
 def test_a_batch_that_may_hold_many_readings_is_not_small(
-    most: int, shape: PayloadFormat, is_little: bool, lakes: dict[str, Conf], monkeypatch: pytest.MonkeyPatch
+    most: int, shape: PayloadFormat, is_small: bool, lakes: dict[str, Conf], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = replace(lakes["small"], sources={"plant": replace(lakes["small"].sources["plant"], payload_format=shape)})
-    monkeypatch.setattr(amount, "MOST_READINGS", most)
-    assert amount.is_little_read(Lake(made), "silver.readings", "bronze.events", 0) == is_little
+    monkeypatch.setattr(batch_size, "MAX_READINGS", most)
+    assert batch_size.is_small(Lake(made), "silver.readings", "bronze.events", 0) == is_small
 
 
 def _writers(made: Conf, name: str) -> list[str]:
