@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from gold.aggregates import aggregates
 from gold.spec import Group
 from gold.windows import COUNTED, of_groups
-from orchestration.engine import reading, writing
+from orchestration.engine import reading, windows, writing
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.flow import Flow, Job
@@ -26,7 +26,6 @@ from orchestration.jobs.measurements import ReferenceData
 from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.ops_tables import LEDGER_FLOW
 from orchestration.storage.retired_sources import payload_formats
-from orchestration.streaming import windows
 from silver.enrich import catalogue
 from silver.readings import SilverConfig, readings
 

@@ -13,20 +13,18 @@ from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gold.few_vectors import size_of_one
-from gold.rebuilt import closed_in_time, closed_windows, late_again
+from gold.replay import closed_in_time, closed_windows, late_again
 from gold.spec import Group, Late
-from gold.vectors import vectors
 from gold.windows import of_groups
 from orchestration.engine.lake import Lake
 from orchestration.engine.writing import gold_tables
 from orchestration.jobs.measurements import ReferenceData
 from orchestration.jobs.ranges import Range, range_after
+from orchestration.jobs.spark_vectors import vectors
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.positions import accounted_for
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.tables import MAX_ARROW_ROWS, append, append_rows
-from orchestration.streaming.few_windows import SMALL
+from orchestration.storage.tables import append, append_rows
 from silver.account import IDENTITY
 from silver.readings import KEYS, with_rule_results
 from silver.replay import DUPLICATE, LATE, RECORDED, replayed_readings
@@ -145,14 +143,12 @@ def _of_group(lake: Lake, recorded: Recorded, group: Group, closed_until: Column
         _append(lake, windows.withColumn("revision", F.lit(0)), aggregates.name, count)
         if group.vector is not None:
             completed = vectors(windows, group, group.vector, metrics)
-            # Spark hands over what is few, so that has to be short.
-            is_short = count * size_of_one(group, group.vector) <= SMALL.more_bytes
-            _append(lake, completed.withColumn("revision", F.lit(0)), of_vectors.name, count if is_short else MAX_ARROW_ROWS + 1)
+            _append(lake, completed.withColumn("revision", F.lit(0)), of_vectors.name)
         return count
     finally:
         windows.unpersist()
 
 
-def _append(lake: Lake, rows: DataFrame, name: str, count: int = MAX_ARROW_ROWS + 1) -> None:
+def _append(lake: Lake, rows: DataFrame, name: str, count: int | None = None) -> None:
     stamped = rows.withColumn("gold_batch", F.lit(NO_GOLD_BATCH).cast("bigint"))
     append(stamped, lake.tables[name], lake.app_id(NAME, name), 0, count)

@@ -19,8 +19,11 @@ from deltalake.transaction import AddAction
 from orchestration.storage.commits import committing
 from orchestration.storage.tables import Table
 
+LONGEST = 256
+"""Characters of a text that a log tells of."""
 
-def append_pieces(table: Table, pieces: Iterator[pa.Table], app_id: str, version: int, unlike: str) -> int:
+
+def append_pieces(table: Table, pieces: Iterator[pa.Table], app_id: str, version: int, unlike: str | None = None) -> int:
     """Append rows of one partition once. Returns how many; none of a repeat with the same app id and a version that is not higher.
 
     A piece becomes a row group. `unlike`: a column in which no two values are alike, so that looking for repeats is in vain.
@@ -35,7 +38,7 @@ def append_pieces(table: Table, pieces: Iterator[pa.Table], app_id: str, version
         return sum(json.loads(file.stats)["numRecords"] for file in added)
 
 
-def _file(table: Table, schema: pa.Schema, pieces: Iterator[pa.Table], unlike: str) -> Iterator[AddAction]:
+def _file(table: Table, schema: pa.Schema, pieces: Iterator[pa.Table], unlike: str | None) -> Iterator[AddAction]:
     """A data file that no version of the table has yet, or nothing where there are no rows."""
     first = next(pieces, None)
     if first is None:
@@ -55,8 +58,8 @@ def _file(table: Table, schema: pa.Schema, pieces: Iterator[pa.Table], unlike: s
     yield AddAction(place.as_posix(), known.st_size, of_partition, int(known.st_mtime * 1000), True, stats)
 
 
-def _write(file: Path, columns: pa.Schema, pieces: Iterator[pa.Table], unlike: str) -> None:
-    repeated = [name for name in columns.names if name != unlike]
+def _write(file: Path, columns: pa.Schema, pieces: Iterator[pa.Table], unlike: str | None) -> None:
+    repeated = True if unlike is None else [name for name in columns.names if name != unlike]
     with pq.ParquetWriter(file, columns, use_dictionary=repeated, write_statistics=repeated) as writer:
         for piece in pieces:
             writer.write_table(piece.select(columns.names).cast(columns))

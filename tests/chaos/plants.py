@@ -13,8 +13,8 @@ from orchestration.conf.starter import write_starter
 from orchestration.connectors.simulator.feed import in_order
 from orchestration.connectors.simulator.landing import Landing
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
+from orchestration.engine import batch_size
 from orchestration.engine.lake import Lake
-from orchestration.streaming import batch_size
 
 SPARK_WRITES = "TIDEMARK_TESTS_SPARK_WRITES"
 """Variable of the environment: the processes of a plant write by Spark what they otherwise write without it."""

@@ -17,11 +17,10 @@ from pyspark.sql import SparkSession
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
-from orchestration.engine import queries
+from orchestration.engine import batch_size, queries
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import HEAP_STORE
 from orchestration.storage.sealing import Sealing
-from orchestration.streaming import batch_size
 from tests.lakes import KITCHEN, conf, event, land, minutes, multiset, run, table
 from tests.rows import at
 

@@ -3,31 +3,33 @@
 `make planted` plants all of them; the default run plants those of FEW.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from expectations.rule import Rule
-from gold import few_vectors
+from gold import vectors
 from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation import discrepancies as offences
 from orchestration.audit.verify import lake_snapshot
 from orchestration.audit.verify.check import verify
 from orchestration.conf.model import Conf, Device
+from orchestration.engine import windows
 from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.jobs import amendments, maintenance
 from orchestration.storage import bindings as checkpoints
 from orchestration.storage import lease as lock
 from orchestration.storage.retention import RetentionNeeds
-from orchestration.streaming import few_windows
+from orchestration.storage.tables import Table
 from silver import account as account_of_silver
 from silver import readings, rules
 from tests.lakes import DEVICES, conf, event, land, minutes, run
@@ -105,19 +107,21 @@ def ledger_forgets(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_fill_bound(patch: pytest.MonkeyPatch) -> None:
-    bounded = few_vectors.vectors
-    boundless = {"max_fill_seconds": 10**9}
-    patch.setattr(few_vectors, "vectors", lambda rows, group, vector, metrics: bounded(rows, group, replace(vector, **boundless), metrics))
+    bounded, boundless = vectors.in_blocks, {"max_fill_seconds": 10**9}
+    patch.setattr(windows, "in_blocks", lambda rows, group, vector, metrics: bounded(rows, group, replace(vector, **boundless), metrics))
 
 
 def without_transaction_ids(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(few_windows, "append_rows", lambda path, rows, *_: write_deltalake(path, rows, mode="append"))
+    def append(table: Table, pieces: Iterator[pa.Table], *_: Any) -> None:
+        write_deltalake(table.path, pa.concat_tables(pieces), mode="append")
+
+    patch.setattr(windows, "append_pieces", append)
 
 
 def crash_between_two_tables(day: Day) -> list[str]:
     """The aggregates of a batch are written, its vectors are not; then the batch is repeated."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(few_vectors, "vectors", _crash)
+        patch.setattr(windows, "in_blocks", _crash)
         with pytest.raises(CrashError):
             day.first()
     run(day.made, day.spark)

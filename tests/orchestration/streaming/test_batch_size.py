@@ -9,8 +9,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Conf
+from orchestration.engine import batch_size
 from orchestration.engine.lake import Lake
-from orchestration.streaming import batch_size
 from silver.spec import PayloadFormat
 from tests.lakes import SHAPE, conf, event, land, minutes, multiset, run, table
 

@@ -28,5 +28,5 @@ def closed_in_time(readings: DataFrame, late: DataFrame, group: Group, metrics: 
 def late_again(readings: DataFrame, late: DataFrame, group: Group, metrics: Mapping[str, Metric], closed_until: Column) -> DataFrame:
     """Rows of gold.<group>_late that are still true: of readings, and of windows as the conf has them now."""
     recorded = F.broadcast(late.select(*OF_ROW, "window_end"))
-    found = behind(readings.join(recorded.drop("window_end").distinct(), on=OF_ROW, how="left_semi"), [group], metrics, closed_until)
-    return found.join(recorded, on=[*OF_ROW, "window_end"], how="left_semi").select(*LATE_COLUMNS)
+    still_late = behind(readings.join(recorded.drop("window_end").distinct(), on=OF_ROW, how="left_semi"), [group], metrics, closed_until)
+    return still_late.join(recorded, on=[*OF_ROW, "window_end"], how="left_semi").select(*LATE_COLUMNS)
