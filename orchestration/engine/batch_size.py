@@ -7,10 +7,10 @@ to read the log, whatever is written.
 from urllib.parse import unquote
 
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 
 from orchestration.engine.lake import Lake
 from orchestration.storage.checkpoints import Batch, read_up_to
+from orchestration.storage.delta import table_id
 from orchestration.storage.delta_log import added
 from orchestration.storage.retired_sources import payload_formats
 
@@ -24,8 +24,8 @@ as payloads are compressed; and a list in a payload one for each `"t":1,`.
 def is_small(lake: Lake, flow: str, source: str, batch_id: int) -> bool:
     """Whether a micro-batch of a table is small, by the log of the table and the ends of its files."""
     path = lake.table_path(source)
-    table_id = str(DeltaTable(path).metadata().id)
-    first, last = (read_up_to(lake.checkpoint(flow), batch, table_id)[0] for batch in (_before(batch_id), Batch(batch_id)))
+    source_id = table_id(path)
+    first, last = (read_up_to(lake.checkpoint(flow), batch, source_id)[0] for batch in (_before(batch_id), Batch(batch_id)))
     files = [add for version in range(first, last + 1) for add in added(path, version)]
     if sum(add["size"] for add in files) > MAX_SMALL_BYTES:
         return False

@@ -11,12 +11,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gold.spec import Group
 from orchestration.engine.micro_batch import ClosedWindows, measured
+from orchestration.storage.delta import ask, open_table
 from orchestration.storage.tables import Table
 
 HASHES = 256
@@ -150,10 +150,9 @@ def handed_over(rows: DataFrame, of_groups: Iterable[ClosedWindows]) -> Iterator
 
 def read(table: Table, predicate: str, limits: Limits | None, of: tuple[str, pa.Array] | None = None) -> pa.Table | None:
     """Rows of a table by a predicate of SQL, and by the values of a column, without Spark; None where they are more than the limits."""
-    newest = DeltaTable(table.path)
+    newest = open_table(table.path)
     schema, kept, count, size = pa.schema(newest.schema().to_arrow()), [], 0, 0
-    batches = QueryBuilder().register("history", newest).execute(f"select * from history where {predicate}")
-    for batch in pa.RecordBatchReader.from_stream(batches):
+    for batch in ask(f"select * from history where {predicate}", {"history": newest}):
         rows = pa.Table.from_batches([batch]).cast(schema)
         kept.append(rows if of is None else _with_value(rows, *of))
         count, size = count + len(kept[-1]), size + kept[-1].nbytes

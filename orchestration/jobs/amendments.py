@@ -11,7 +11,6 @@ from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -26,6 +25,7 @@ from orchestration.jobs.amended_windows import Amendment, append_all
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.bindings import repair_hint
 from orchestration.storage.checkpoints import newest_batch
+from orchestration.storage.delta import open_table, written_by
 from orchestration.storage.positions import GoldPosition, closed_until_ms, gold_position, read_by
 from orchestration.storage.tables import Table, append, in_log, max_in_log
 
@@ -70,8 +70,8 @@ def refuse_older(lake: Lake, stream: str, groups: Sequence[Group]) -> None:
         *((table, number, "round") for group in groups for table in gold_tables(lake, group)[:2]),
         *((gold_tables(lake, group)[2], begun, "batch") for group in groups),
     ):
-        written = DeltaTable(table.path).transaction_version(lake.app_id(NAME, table.name))
-        if written is not None and written > newest:
+        written = written_by(table.path, lake.app_id(NAME, table.name))
+        if written > newest:
             raise TidemarkError(
                 f"the checkpoint of gold.{stream} at {lake.checkpoint(f'gold.{stream}')} is older than {table.name}, which holds"
                 f" {word} {written} of amendments: the checkpoint knows {newest}.\n  {repair_hint(lake, f'gold.{stream}')}"
@@ -138,7 +138,7 @@ def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold
 
 def _may_hold_late(readings: Table, after: int, up_to: int, closed_until: int) -> bool:
     """By the log alone: whether a reading of bronze batches `after` < batch <= `up_to` is before `closed_until`, in ms since 1970."""
-    log = in_log(DeltaTable(readings.path), "num_records", "min.bronze_batch", "max.bronze_batch", "min.event_time")
+    log = in_log(open_table(readings.path), "num_records", "min.bronze_batch", "max.bronze_batch", "min.event_time")
     files = log.filter((pc.field("num_records") > 0) & (pc.field("max.bronze_batch") > after) & (pc.field("min.bronze_batch") <= up_to))
     first = pc.min(files["min.event_time"].cast(pa.int64())).as_py()  # a number, as Python has no instant before the year 1
     return first is not None and first < closed_until * 1000

@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from orchestration import crash
 from orchestration.engine.lake import Lake
@@ -31,6 +30,7 @@ from orchestration.jobs.measurements import (
     scratch_file,
 )
 from orchestration.jobs.ranges import Range, merged, pieces, range_after
+from orchestration.storage.delta import written_by
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA, MEASUREMENTS
 from orchestration.storage.positions import accounted_for, passed_by_silver
 from orchestration.storage.retired_sources import payload_formats
@@ -158,5 +158,4 @@ class _Account:
 
 def _appended(lake: Lake, name: str) -> int:
     """The last batch of the newest range that reached a table; -1 for none."""
-    batch = DeltaTable(lake.table_path(name)).transaction_version(lake.app_id(LEDGER_FLOW, name))
-    return -1 if batch is None else batch
+    return written_by(lake.table_path(name), lake.app_id(LEDGER_FLOW, name))

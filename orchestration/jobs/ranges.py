@@ -6,10 +6,10 @@ from itertools import chain
 
 import numpy as np
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame
 
 from orchestration.engine.lake import Lake
+from orchestration.storage.delta import ask, open_table
 from orchestration.storage.tables import in_log
 
 ROWS_AT_ONCE = 2_000_000
@@ -36,7 +36,7 @@ class Range:
 
 def range_after(lake: Lake, after: int, last: int) -> Range:
     """As many batches up to `last` as hold ROWS_AT_ONCE, at least one."""
-    log = in_log(DeltaTable(lake.table_path("bronze.events")), "min.bronze_batch", "max.bronze_batch", "num_records").to_pydict()
+    log = in_log(open_table(lake.table_path("bronze.events")), "min.bronze_batch", "max.bronze_batch", "num_records").to_pydict()
     files = [file for file in zip(log["min.bronze_batch"], log["max.bronze_batch"], log["num_records"], strict=True) if file[2]]
     # A compacted file holds many batches.
     sizes = [(batch, rows / (last - first + 1)) for first, last, rows in files for batch in range(first, last + 1)]
@@ -57,8 +57,8 @@ def cut(sizes: Iterable[tuple[int, float]], after: int, last: int, most: float) 
 
 def pieces(lake: Lake, name: str, query: str, most_bytes: int = PIECE_BYTES) -> Iterator[pa.Table]:
     """Rows that a query finds in a table, which it calls `rows`, by DataFusion: see `in_pieces`."""
-    table = DeltaTable(lake.table_path(name))
-    reader = pa.RecordBatchReader.from_stream(QueryBuilder().register("rows", table).execute(query))
+    table = open_table(lake.table_path(name))
+    reader = ask(query, {"rows": table})
     # Arrow joins no views of strings.
     declared = pa.schema(table.schema().to_arrow())
     schema = pa.schema([declared.field(field.name) if field.name in declared.names else field for field in reader.schema])

@@ -9,7 +9,6 @@ from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -21,6 +20,7 @@ from orchestration.engine.writing import gold_tables
 from orchestration.jobs.measurements import ReferenceData
 from orchestration.jobs.ranges import Range, range_after
 from orchestration.jobs.spark_vectors import vectors
+from orchestration.storage.delta import open_table, version_of
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.positions import accounted_for
 from orchestration.storage.snapshot import Snapshot
@@ -48,7 +48,7 @@ class Recorded:
     def as_accounted_for(self) -> "Recorded":
         """What the ledger has recorded of silver by now: it is ahead of the snapshots of a running pipeline."""
         up_to = accounted_for(self.lake)  # asked first: what it tells of is in the tables
-        versions = {name: DeltaTable(self.lake.table_path(name)).version() for name in ("silver.late", "silver.duplicates")}
+        versions = {name: version_of(self.lake.table_path(name)) for name in ("silver.late", "silver.duplicates")}
         return Recorded(self.lake, replace(self.snapshot, bronze_batch=up_to, versions=versions))
 
     def read(self, name: str) -> DataFrame:
@@ -64,7 +64,7 @@ def copy_before(lake: Lake, recorded: Recorded, first: int) -> None:
     for name in OF_SILVER:
         rows = recorded.read(name).where(F.col("bronze_batch") < first)
         append(rows, lake.tables[name], lake.app_id(NAME, name), first - 1)
-    account = pa.table(DeltaTable(recorded.lake.table_path(LEDGER)).to_pyarrow_table())
+    account = pa.table(open_table(recorded.lake.table_path(LEDGER)).to_pyarrow_table())
     before = account.filter(pc.less(account["bronze_batch"], first))
     append_rows(lake.table_path(LEDGER), before, lake.app_id(LEDGER_FLOW, LEDGER), first - 1)
 

@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from orchestration import crash
 from orchestration.engine.lake import Lake
@@ -35,6 +34,7 @@ from orchestration.jobs.measurements import (
 )
 from orchestration.jobs.ranges import Range, cut, merged, pieces
 from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.delta import open_table, version_of, written_by
 from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA, MEASUREMENTS
 from orchestration.storage.positions import accounted_for, retried
 from orchestration.storage.tables import append_rows
@@ -133,7 +133,7 @@ def carry_out(lake: Lake, verdict: Verdict) -> None:
     number = max(retried(lake), _done(lake)) + 1
     shutil.rmtree(_outcome(lake), ignore_errors=True)
     shutil.copytree(verdict.outcome, _outcome(lake))
-    versions = {name: DeltaTable(lake.table_path(name)).version() for name in CHANGED}
+    versions = {name: version_of(lake.table_path(name)) for name in CHANGED}
     corrections = as_rows(Counter({key: count for key, count in verdict.counts.items() if key[0] in MEASUREMENTS}))
     written = PendingRetry(number, corrections.to_pylist(), versions)
     write_atomic(_folder(lake) / "retry.json", vars(written))
@@ -157,9 +157,9 @@ def _replace(lake: Lake, this: PendingRetry, changes: Path) -> None:
     """In one commit, what quarantine holds of the events of the outcome by what breaks a rule now."""
     table = lake.tables["silver.quarantine"]
     app = lake.app_id(NAME, table.name)
-    if DeltaTable(table.path).transaction_version(app) == this.number:
+    if written_by(table.path, app) == this.number:
         return
-    here = in_session(lake, DeltaTable(table.path).count())
+    here = in_session(lake, open_table(table.path).count())
     same = " and ".join(f"recorded.{name} = changes.{name}" for name in account.IDENTITY)
     with _transaction(here, app, this.number):
         replace = REPLACED.format(path=str(table.path).replace("`", "``"), same=same)
@@ -246,8 +246,7 @@ def _summary(counts: Counts) -> list[dict[str, Any]]:
 
 
 def _done(lake: Lake) -> int:
-    number = DeltaTable(lake.table_path(LEDGER)).transaction_version(lake.app_id(NAME, LEDGER))
-    return -1 if number is None else number
+    return written_by(lake.table_path(LEDGER), lake.app_id(NAME, LEDGER))
 
 
 def _folder(lake: Lake) -> Path:

@@ -6,22 +6,17 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from duckdb import DuckDBPyConnection
 from sqlglot import exp
 
 from orchestration.serving.sql.fast.errors import SqlError, unknown
 from orchestration.serving.sql.fast.functions import text
 from orchestration.serving.sql.fast.types import duckdb, from_delta
+from orchestration.storage.delta import OpenTable, open_table
 from orchestration.storage.views import View
 
 PLAIN = 1
 """Reader version of a table whose rows are what its files hold: no deletion vectors, no other names of columns."""
-
-
-def opened(path: Path, version: int | None) -> DeltaTable:
-    """The only place that opens one."""
-    return DeltaTable(path, version=version)
 
 
 class Tables:
@@ -30,14 +25,14 @@ class Tables:
     def __init__(self, views: Mapping[str, View]) -> None:
         """See views.views."""
         self._views = views
-        self._opened: dict[tuple[Path, int | None], tuple[str, DeltaTable]] = {}
+        self._opened: dict[tuple[Path, int | None], tuple[str, OpenTable]] = {}
 
     def columns(self, node: exp.Table) -> tuple[str, Sequence[tuple[str, str]]]:
         """See queries.Tables."""
         view = self._views[_named(node, self._views)]
         key = view.path, view.version
         if key not in self._opened:
-            self._opened[key] = f"t{len(self._opened) + 1}", opened(*key)
+            self._opened[key] = f"t{len(self._opened) + 1}", open_table(*key)
         name, table = self._opened[key]
         return view.select(name).replace(" left anti join ", " anti join "), _fields(table)
 
@@ -53,7 +48,7 @@ class Tables:
         connection.execute(f"set allowed_directories = [{folders}]; set enable_external_access = false; set lock_configuration = true")
 
 
-def _files(path: Path, table: DeltaTable) -> str:
+def _files(path: Path, table: OpenTable) -> str:
     # A file lacks the columns that the table got later, and that of its partition.
     none = ", ".join(f"cast(null as {duckdb(kind)}) as {quoted(column)}" for column, kind in _fields(table) if "?" not in kind)
     names = table.get_add_actions().column("path").to_pylist()
@@ -66,7 +61,7 @@ def _files(path: Path, table: DeltaTable) -> str:
     return f"select {none} where false{rows}"
 
 
-def _fields(table: DeltaTable) -> list[tuple[str, str]]:
+def _fields(table: OpenTable) -> list[tuple[str, str]]:
     return [(field["name"], from_delta(field["type"])) for field in json.loads(table.schema().to_json())["fields"]]
 
 
