@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PY := .venv/bin/python
 TIDEMARK := .venv/bin/tidemark
+# Files in the order of tests/conftest.py, and not by how many tests they have.
+IN_TWO := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 step = @printf '\n\033[1m== %s\033[0m\n' $(1)
 
 .PHONY: help
@@ -65,11 +67,15 @@ bubblewrap: ## the fence of the BI servers, a Debian package; installed where it
 
 .PHONY: test
 test: install bubblewrap ## all tests, file by file on two processes
-	$(PY) -m pytest --numprocesses=2 --dist=loadfile --durations=25 --durations-min=5
+	$(PY) -m pytest $(IN_TWO) --durations=25 --durations-min=5
+
+.PHONY: quick
+quick: install ## the tests that need no Spark, in two minutes
+	$(PY) -m pytest $(IN_TWO) -m "not spark and not slow"
 
 .PHONY: slow
 slow: install bubblewrap ## the long ones of the tests, of which `make test` has shorter ones
-	$(PY) -m pytest --numprocesses=2 --dist=loadfile -m slow
+	$(PY) -m pytest $(IN_TWO) -m "slow and not (bi or cuts or damage or dbt or defects or fast or kill or planted)"
 
 ROUNDS ?= 1
 ifndef SEED
@@ -83,42 +89,42 @@ chaos: install ## kill a run in every phase, ROUNDS=1 times, each in a lake of i
 
 .PHONY: kills
 kills: install ## kill a pipeline whose gate is closed, and a retry of the quarantine
-	KILLS=all $(PY) -m pytest -v tests/chaos/test_gate_kills.py tests/chaos/test_retry_kills.py
+	$(PY) -m pytest -v -m kill tests/chaos
 
 .PHONY: damage
 damage: install ## damage each kind of file in each way, and see that it is refused, named or mended
-	DAMAGE=all $(PY) -m pytest -v tests/damage
+	$(PY) -m pytest -v -m damage tests/damage
 
 HOSTILE ?= 1000000
 .PHONY: fuzz
 fuzz: install ## bring HOSTILE=1000000 hostile payloads through a lake and account for each; SEED=... repeats, and is printed
 	$(call step,"seed $(SEED)")
-	HOSTILE=$(HOSTILE) SEED=$(SEED) $(PY) -m pytest -v tests/orchestration/test_hostile_payloads.py
+	$(PY) -m pytest -v -m fuzz --hostile $(HOSTILE) --seed $(SEED) tests/orchestration/test_hostile_payloads.py
 
 .PHONY: cuts
 cuts: install ## read snapshots while a run writes, compacts and removes: no cut is torn
-	CUTS=all $(PY) -m pytest -v tests/orchestration/upkeep/test_cuts.py
+	$(PY) -m pytest -v -m cuts tests/orchestration/upkeep
 
 .PHONY: planted
 planted: install ## switch off each protection in turn, and see that verify, the ledger or a test notices
-	PLANTED=all $(PY) -m pytest -v -rP tests/planted
+	$(PY) -m pytest -v -rP -m planted tests/planted
 
 .PHONY: fast
 fast: install ## ask the fast engine and Spark 700 queries made at random: it answers the same, or refuses
-	FAST=all $(PY) -m pytest -v tests/orchestration/query/fast/test_fast_made.py
+	$(PY) -m pytest -v -m fast tests/orchestration/query/fast
 
 READS ?= 1000
 .PHONY: bi
 bi: install bubblewrap ## READS=1000 reads over two tables by BI servers, sql-server and fast engine while both are written; and what BI clients may take
-	BI=all READS=$(READS) $(PY) -m pytest -v -rP -m "" tests/orchestration/bi
+	$(PY) -m pytest -v -rP -m "" --reads $(READS) tests/orchestration/bi
 
 .PHONY: dbt
 dbt: install ## kill builds of marts at eight places: the next one makes what a full rebuild makes
-	DBT=all $(PY) -m pytest -v -m "" tests/orchestration/dbt
+	$(PY) -m pytest -v -m "" tests/orchestration/dbt
 
 .PHONY: defects
 defects: install ## plant each of twelve defects, see that the quality report names it alone, and that 20 clean plants raise no alarm
-	DEFECTS=all $(PY) -m pytest -v tests/orchestration/quality/test_measures_defects.py
+	$(PY) -m pytest -v -m defects tests/orchestration/quality
 
 .PHONY: check
 check: install ## style, types, and the shape of the tree
@@ -174,7 +180,7 @@ bench-ask: install ## after make demo: how soon `tidemark sql` answers: Spark an
 ROOM ?= room/landing
 .PHONY: room
 room: install ## the three files of README's walk-through, from ROOM=room/landing, arriving one by one in the order of their names
-	ROOM=$(ROOM) $(PY) -m pytest -v tests/orchestration/test_room.py
+	$(PY) -m pytest -v --room $(ROOM) tests/orchestration/test_room.py
 
 .PHONY: clean
 clean: ## remove what the targets made, but not .venv

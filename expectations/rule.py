@@ -1,4 +1,4 @@
-"""A rule says what must be true of a row; data, free of Spark."""
+"""A rule: what must be true of a row. Data, without Spark."""
 
 from dataclasses import dataclass
 

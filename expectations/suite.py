@@ -1,4 +1,4 @@
-"""A suite says what must be true of one kind of table; data for Great Expectations, free of Spark and of I/O."""
+"""Suites: what must be true of one kind of table. Data for Great Expectations, without Spark and I/O."""
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ COLUMN_ARGUMENTS = ("column", "column_A", "column_B", "column_list")
 
 
 class Severity(StrEnum):
-    """What it means that an expectation fails; the worst first."""
+    """How serious a failure is; the worst first."""
 
     CRITICAL = "critical"
     WARNING = "warning"
@@ -28,22 +28,22 @@ class Expectation:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns it looks at; none where it looks at the table as a whole."""
+        """The columns it is about; none if it is about the whole table."""
         named = [self.kwargs[argument] for argument in COLUMN_ARGUMENTS if argument in self.kwargs]
         return tuple(column for names in named for column in ([names] if isinstance(names, str) else names))
 
     @property
     def is_about_table(self) -> bool:
-        """Whether it has a meaning for a table without rows."""
+        """Whether it can be evaluated on a table without rows."""
         return self.type.startswith("expect_table_")
 
 
 @dataclass(frozen=True)
 class Suite:
-    """`table` is a name, or a pattern with `*` for the tables of all device groups.
+    """`table`: a name, or a pattern with `*` for the tables of all device groups.
 
-    `columns`: computed before anything is expected, SQL by name. `sample`: what is shown of a row that fails.
-    `together_with`: tables whose rows are judged as one with those of `table`; a column that one of them lacks is null there.
+    `columns`: SQL by name, computed before the expectations. `sample`: columns to show of a row that fails.
+    `together_with`: tables whose rows are evaluated together with those of `table`; a column that one of them lacks is null there.
     """
 
     name: str
@@ -78,8 +78,8 @@ def _expectation(where: str, entry: Mapping[str, Any]) -> Expectation:
     return Expectation(entry["type"], entry["description"], Severity(entry["severity"]), dict(entry.get("kwargs", {})))
 
 
-def _check_keys(where: str, found: Mapping[str, Any], required: Set[str], optional: Set[str]) -> None:
-    if absent := sorted(required - found.keys()):
+def _check_keys(where: str, entry: Mapping[str, Any], required: Set[str], optional: Set[str]) -> None:
+    if absent := sorted(required - entry.keys()):
         raise ValueError(f"{where} lacks {', '.join(absent)}; add it")
-    if unknown := sorted(found.keys() - required - optional):
+    if unknown := sorted(entry.keys() - required - optional):
         raise ValueError(f"{where} has {', '.join(unknown)}, which is not a key; the keys are {', '.join(sorted(required | optional))}")

@@ -1,10 +1,12 @@
-"""Errors meant for people: one sentence that says where, what and the way out; the command line turns each into its exit code."""
+"""Errors meant for people: one sentence that says where, what and how to fix it; the command line turns each into its exit code."""
+
+BROKE = 4
 
 
 class TidemarkError(Exception):
     """It broke, but we know how: shown as one sentence, with a trace only under --debug."""
 
-    exit_code = 4
+    exit_code = BROKE
 
 
 class ConfError(TidemarkError):
@@ -17,3 +19,25 @@ class HeldError(TidemarkError):
     """Someone else holds the lake."""
 
     exit_code = 3
+
+
+def describe(error: Exception) -> str:
+    """What went wrong, for people: a line for each mistake of a ConfError, for others a sentence; no trace."""
+    match error:
+        case ConfError():
+            return "\n".join(f"tidemark: {line}" for line in str(error).splitlines())
+        case TidemarkError():
+            return f"tidemark: {error}"
+        case _:
+            return f"tidemark: it broke: {type(error).__name__}: {_first_line(str(error))} (--debug shows the trace)"
+
+
+def exit_code_of(error: Exception) -> int:
+    """The exit code of the command that ended with this error."""
+    return error.exit_code if isinstance(error, TidemarkError) else BROKE
+
+
+def _first_line(message: str) -> str:
+    """What happened in a Java error: without the call through which Python met it, and without the trace."""
+    lines = (line.strip().removeprefix(": ") for line in message.splitlines())
+    return next((line for line in lines if line and not line.startswith("An error occurred while calling")), "without a message")

@@ -24,7 +24,7 @@ from orchestration.flow import Flow, Job
 from orchestration.jobs import amendments, ledger, retry
 from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.ops_tables import LEDGER_FLOW
-from orchestration.storage.retired_sources import shapes
+from orchestration.storage.retired_sources import payload_formats
 from orchestration.streaming import windows
 from silver.enrich import catalogue
 from silver.readings import Declared, readings
@@ -103,7 +103,7 @@ def streams(lake: Lake) -> dict[str, list[Group]]:
 def silver_knowledge(lake: Lake) -> tuple[DataFrame, DataFrame, Declared]:
     """Devices, metrics, and the rest of what conf declares."""
     conf = lake.conf
-    declared = Declared(shapes(conf), conf.policy, conf.rules)
+    declared = Declared(payload_formats(conf), conf.policy, conf.rules)
     metrics = from_arrow(lake.spark, catalogue(conf.metrics))
     # Read as a table, not as a stream: every micro-batch sees the registry as it is then.
     return lake.read("silver.devices"), metrics, declared

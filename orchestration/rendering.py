@@ -1,4 +1,4 @@
-"""Rows on stdout, as a table for people or as CSV or JSON for programs."""
+"""Rows on stdout, as a table for people or as CSV or JSON for programs; errors on stderr."""
 
 import csv
 import json
@@ -7,9 +7,14 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from orchestration.errors import describe, exit_code_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 format_option = click.option(
     "--format", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True, help="How to print the rows."
@@ -49,6 +54,23 @@ def plain(value: Any) -> Any:
 def visible(text: str) -> str:
     """Text that a terminal prints and does not obey: what cannot be printed becomes its backslash escape."""
     return UNPRINTABLE.sub(_escaped, text)
+
+
+def show_error(error: Exception) -> int:
+    """Print on stderr what went wrong; returns the exit code."""
+    click.echo("\n".join(visible(line) for line in describe(error).splitlines()), err=True)
+    return exit_code_of(error)
+
+
+def values(column: "pa.ChunkedArray") -> list[Any]:
+    """Python values of a column. Instants outside of the years 1 to 9999, which Python cannot hold, become text."""
+    try:
+        cells: list[Any] = column.to_pylist(maps_as_pydicts="lossy")
+    except (ValueError, OverflowError):
+        import pyarrow as pa
+
+        cells = column.cast(pa.string()).to_pylist()
+    return cells
 
 
 def show_json(cells: Sequence[Mapping[str, Any]]) -> None:

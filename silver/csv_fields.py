@@ -5,13 +5,13 @@ import re
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from silver.spec import Shape
+from silver.spec import PayloadFormat
 
 MAX_COLUMNS = 64
 """Columns of a file with a header that conf does not list; a wider line is unreadable until conf lists its columns."""
 
 
-def csv_event(events: DataFrame, text: Column, shape: Shape) -> DataFrame:
+def csv_event(events: DataFrame, text: Column, shape: PayloadFormat) -> DataFrame:
     """Adds `field`, a struct of the declared columns as text, and `is_readable`: as many values as names.
 
     A header may have one name fewer than the rows have values: the first value is then a row number without a name, as R writes it.
@@ -42,14 +42,14 @@ def _cell(name: str) -> Column:
     return F.when(place > 0, F.get("cells", (place - 1 + F.col("unnamed")).cast("int")))
 
 
-def _cells(line: Column, shape: Shape, width: int) -> Column:
+def _cells(line: Column, shape: PayloadFormat, width: int) -> Column:
     schema = ", ".join(f"c{n} string" for n in range(width))
     options = {"sep": shape.separator, "quote": shape.quote, "escape": shape.quote}
     row = F.from_csv(line, schema, options | {"ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"})
     return F.array(*(row[f"c{n}"] for n in range(width)))
 
 
-def _count(line: Column, shape: Shape) -> Column:
+def _count(line: Column, shape: PayloadFormat) -> Column:
     """Values on a line; a separator inside quotes does not count. Null for a blank line."""
     quote, separator = "\\" + shape.quote, re.escape(shape.separator)
     blanks = f"[\\x00-\\x20&&[^{separator}]]*"
@@ -60,6 +60,6 @@ def _count(line: Column, shape: Shape) -> Column:
     return F.when((F.trim(line) != "") & ~F.contains(bare, F.lit(shape.quote)), separators / len(shape.separator) + 1).cast("int")
 
 
-def _declared(shape: Shape) -> list[str]:
+def _declared(shape: PayloadFormat) -> list[str]:
     origins = [o.field for o in (shape.device, shape.zone, shape.metric, shape.unit) if o is not None and o.field is not None]
     return list(dict.fromkeys([*origins, shape.time.field, *shape.metrics.values(), *([shape.value] if shape.value else [])]))

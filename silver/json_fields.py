@@ -6,13 +6,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
 
-from silver.spec import ELEMENT, Shape
+from silver.spec import ELEMENT, PayloadFormat
 
 JSON_EVENT, JSON_ELEMENT = "json_event", "json_element"
 BROKEN = "tidemark_broken"
 
 
-def json_event(events: DataFrame, text: Column, shape: Shape) -> DataFrame:
+def json_event(events: DataFrame, text: Column, shape: PayloadFormat) -> DataFrame:
     """Adds the parsed event (null unless the payload is exactly one object) and `is_readable`.
 
     Spark reads the first of several objects on a line and forgets the rest. Inside `{"event":[...]}` only a payload
@@ -40,7 +40,7 @@ def json_field(path: str, root: str = JSON_EVENT) -> Column:
     return F.col(".".join(f"`{name}`" for name in (root, *path.split("."))))
 
 
-def _schema(shape: Shape) -> StructType:
+def _schema(shape: PayloadFormat) -> StructType:
     origins = [o.field for o in (shape.device, shape.zone, shape.metric, shape.unit) if o is not None and o.field is not None]
     paths = [*origins, shape.time.field, *shape.metrics.values(), *([shape.value] if shape.value else [])]
     in_event = [path for path in paths if not (shape.each and path.startswith(ELEMENT))]

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from expectations.judge import with_broken_rules
+from expectations.rule_results import with_broken_rules
 from silver.readings import KEYS, READING_COLUMNS, Declared, enriched
 from silver.rules import rules_of
 

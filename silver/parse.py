@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 
 from silver.csv_fields import csv_event
 from silver.json_fields import JSON_ELEMENT, json_event, json_field
-from silver.spec import ELEMENT, Origin, Shape
+from silver.spec import ELEMENT, Origin, PayloadFormat
 
 
-def measurements(events: DataFrame, shape: Shape, max_payload_bytes: int) -> DataFrame:
+def measurements(events: DataFrame, shape: PayloadFormat, max_payload_bytes: int) -> DataFrame:
     """Events of one shape to measurements: beside the columns of events, what names the measurement and `..._text` still to be read.
 
     A payload longer than `max_payload_bytes` is not read. No payload goes any further, only what rules ask of it: copies of a line
@@ -43,14 +43,14 @@ def measurements(events: DataFrame, shape: Shape, max_payload_bytes: int) -> Dat
     )
 
 
-def _one_row_per_element(read: DataFrame, shape: Shape) -> DataFrame:
+def _one_row_per_element(read: DataFrame, shape: PayloadFormat) -> DataFrame:
     if shape.each is None:
         return read.select("*", F.lit(0).alias("element_at"), F.lit(1).alias("elements"))
     elements = json_field(shape.each)
     return read.select("*", F.posexplode_outer(elements).alias("element_at", JSON_ELEMENT), F.size(elements).alias("elements"))
 
 
-def _one_metric_a_row(elements: DataFrame, shape: Shape) -> DataFrame:
+def _one_metric_a_row(elements: DataFrame, shape: PayloadFormat) -> DataFrame:
     assert shape.value is not None
     return elements.select(
         "*",
@@ -61,7 +61,7 @@ def _one_metric_a_row(elements: DataFrame, shape: Shape) -> DataFrame:
     )
 
 
-def _one_row_per_metric(elements: DataFrame, shape: Shape) -> DataFrame:
+def _one_row_per_metric(elements: DataFrame, shape: PayloadFormat) -> DataFrame:
     """Wide to long; a blank says that nothing was measured. The place in the declaration is the part: a blank does not move it."""
     values = [_named(_field(path, shape)) for path in shape.metrics.values()]
     cells = [
@@ -75,7 +75,7 @@ def _one_row_per_metric(elements: DataFrame, shape: Shape) -> DataFrame:
     return exploded.select("*", "cell.*").where(F.col("value_text").isNotNull() | ~F.col("has_any"))
 
 
-def _origin(origin: Origin | None, shape: Shape) -> Column:
+def _origin(origin: Origin | None, shape: PayloadFormat) -> Column:
     if origin is None:
         return F.lit(None).cast("string")
     if origin.constant is not None:
@@ -86,7 +86,7 @@ def _origin(origin: Origin | None, shape: Shape) -> Column:
     return _named(_field(origin.field, shape))
 
 
-def _field(path: str, shape: Shape) -> Column:
+def _field(path: str, shape: PayloadFormat) -> Column:
     if shape.format == "csv":
         return F.col(f"field.`{path}`")
     return json_field(path.removeprefix(ELEMENT), JSON_ELEMENT) if shape.each and path.startswith(ELEMENT) else json_field(path)

@@ -11,13 +11,13 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from expectations.judge import passing
 from expectations.rule import Rule
+from expectations.rule_results import passing
 from silver.enrich import with_catalogue, with_registry
 from silver.instants import in_four_digits, to_instant
 from silver.parse import measurements
 from silver.rules import rules_of
-from silver.spec import Policy, Shape
+from silver.spec import PayloadFormat, Policy
 
 KEYS = ["device_id", "metric", "event_time"]
 READING_COLUMNS = [
@@ -30,7 +30,7 @@ READING_COLUMNS = [
 class Declared:
     """What conf says about the silver layer. `shapes` is by name of source."""
 
-    shapes: Mapping[str, Shape]
+    shapes: Mapping[str, PayloadFormat]
     policy: Policy
     rules: tuple[Rule, ...] = ()
 
@@ -51,9 +51,9 @@ def enriched(events: DataFrame, devices: DataFrame, catalogue: DataFrame, declar
     return with_registry(with_catalogue(reduce(DataFrame.unionByName, parsed), catalogue), devices, declared.policy)
 
 
-def _sources_by_shape(shapes: Mapping[str, Shape]) -> list[tuple[Shape, list[str]]]:
+def _sources_by_shape(shapes: Mapping[str, PayloadFormat]) -> list[tuple[PayloadFormat, list[str]]]:
     """Sources of one shape are read in one scan."""
-    by_shape: list[tuple[Shape, list[str]]] = []
+    by_shape: list[tuple[PayloadFormat, list[str]]] = []
     for name, shape in shapes.items():
         same = next((sources for known, sources in by_shape if known == shape), None)
         if same is None:
@@ -63,7 +63,7 @@ def _sources_by_shape(shapes: Mapping[str, Shape]) -> list[tuple[Shape, list[str
     return by_shape
 
 
-def _typed(events: DataFrame, shape: Shape, sources: list[str], policy: Policy) -> DataFrame:
+def _typed(events: DataFrame, shape: PayloadFormat, sources: list[str], policy: Policy) -> DataFrame:
     of_shape = events.where(F.col("source").isin(sources))
     rows = measurements(of_shape, shape, policy.max_payload_bytes)
     timed = rows.withColumn("event_time", to_instant(F.col("time_text"), shape.time)).drop("time_text")

@@ -27,7 +27,7 @@ class Unknown(StrEnum):
 
 UNASSIGNED_GROUP = "unassigned"
 ELEMENT = "each."
-"""A field path that begins with this begins at the element of the list `Shape.each`, not at the event."""
+"""A field path that begins with this begins at the element of the list `PayloadFormat.each`, not at the event."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Time:
 
 
 @dataclass(frozen=True)
-class Shape:
+class PayloadFormat:
     """How the payload of one source is read.
 
     Field paths are dotted (`data.temperature`); in CSV a field is a column name.

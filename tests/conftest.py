@@ -3,19 +3,63 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+PROGRAMS = {"bubblewrap": "bwrap"}
+"""By marker: what a test cannot do without, and no package brings."""
+
 # Far from UTC, where a test would pass by luck.
 os.environ["TZ"] = "Asia/Kathmandu"
 time.tzset()
+# Code of tests runs a few times: the JVM's second compiler would take more time than it saves. Every JVM of a test's processes too.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+# A machine that is busy with another test is no mistake.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Counts and seeds; what a test is left out or taken by is a marker."""
+    options = parser.getgroup("tidemark")
+    options.addoption("--hostile", type=int, default=10_000, help="hostile payloads of the topic `fuzz`")
+    options.addoption("--reads", type=int, default=1000, help="reads of the topic `bi` beside a writer")
+    options.addoption("--room", type=Path, help="folder with the three files of README's walk-through")
+    options.addoption("--seed", type=int, help="of what a test makes at random; without it each test has its own")
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that asks for the fixture `spark`, itself or by another one, has the marker; without its program a test is left out.
+
+    Files that start Spark come first: they take minutes, and what takes seconds fills up the end where processes share the files.
+    """
+    missing = {marker: program for marker, program in PROGRAMS.items() if shutil.which(program) is None}
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+        for marker, program in missing.items():
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=f"{program} is missing"))
+    of_spark = {item.path for item in items if item.get_closest_marker("spark")}
+    items.sort(key=lambda item: item.path not in of_spark)
+
+
+@pytest.fixture(scope="session")
+def seed(pytestconfig: pytest.Config) -> int | None:
+    """Chosen on the command line."""
+    chosen: int | None = pytestconfig.getoption("seed")
+    return chosen
 
 
 @pytest.fixture(scope="session")

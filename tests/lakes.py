@@ -22,9 +22,9 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.flows import flows
 from orchestration.supervisor.run import run_continuously, run_once
-from silver.spec import Aggregation, Metric, Origin, Policy, Shape, Time
+from silver.spec import Aggregation, Metric, Origin, PayloadFormat, Policy, Time
 
-SHAPE = Shape("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value")
+SHAPE = PayloadFormat("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value")
 METRICS = {
     "temperature": Metric("temperature", Aggregation.AVERAGE, 600),
     "power": Metric("power", Aggregation.SUM, 3600),

@@ -11,7 +11,7 @@ from silver.enrich import catalogue
 from silver.ledger import judged, quarantine
 from silver.readings import Declared, readings
 from silver.schema import DEVICES, READINGS
-from silver.spec import Aggregation, Conversion, Metric, Origin, Policy, Shape, Time
+from silver.spec import Aggregation, Conversion, Metric, Origin, PayloadFormat, Policy, Time
 
 INGESTED_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 METRICS = {
@@ -24,7 +24,7 @@ METRICS = {
         Metric("power", Aggregation.SUM, 3600, "W"),
     )
 }
-LONG = Shape("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value", unit=Origin(field="unit"))
+LONG = PayloadFormat("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value", unit=Origin(field="unit"))
 POLICY = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
 
 
@@ -59,7 +59,9 @@ def devices(spark: SparkSession, *versions: tuple[Any, ...]) -> DataFrame:
     return spark.createDataFrame(known, DEVICES)
 
 
-def silver(spark: SparkSession, rows: DataFrame, shape: Shape = LONG, policy: Policy = POLICY, **more: Any) -> tuple[list[Any], list[Any]]:
+def silver(
+    spark: SparkSession, rows: DataFrame, shape: PayloadFormat = LONG, policy: Policy = POLICY, **more: Any
+) -> tuple[list[Any], list[Any]]:
     """Readings and quarantine of events, in the order of events."""
     declared = Declared({"plant": shape}, policy, more.get("rules", ()))
     inputs = (rows, more.get("devices") or devices(spark), spark.createDataFrame(catalogue(METRICS)), declared)

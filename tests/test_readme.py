@@ -129,7 +129,7 @@ def test_every_payload_in_readme_gives_the_readings_beside_it(example: re.Match[
     for name in ("pipeline", "metrics", "devices", "groups", "rules"):
         (tmp_path / f"{name}.yml").write_text((ROOT / "conf" / f"{name}.yml").read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "sources.yml").write_text(example["conf"], encoding="utf-8")
-    shape = load(tmp_path).sources["plant"].shape
+    shape = load(tmp_path).sources["plant"].payload_format
     lines, expected = example["lines"].splitlines(), [line.split() for line in example["readings"].splitlines()]
     header = lines.pop(0) if shape.has_header else None
     registry = devices(spark, *((name, None, ["kitchen"], None, True, "conf", at("1970-01-01")) for name in {row[0] for row in expected}))

@@ -2,7 +2,7 @@
 
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
-from orchestration.serving.sql.output import values
+from orchestration.rendering import values
 from orchestration.storage.delta import ask, is_table, open_table
 
 TABLE = "silver.quarantine"

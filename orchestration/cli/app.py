@@ -15,11 +15,9 @@ from typing import Any
 
 import click
 
-from orchestration.errors import ConfError, TidemarkError
-from orchestration.rendering import visible
+from orchestration.rendering import show_error
 
 STDOUT = 1
-BROKE = 4
 INTERRUPTED = 130
 
 # One line each, so that `tidemark --help` imports none of them. Each is `command` in the module of its name.
@@ -39,8 +37,8 @@ COMMANDS = {
     "sql": "Answer a query over the tables.",
     "sql-server": "Answer queries over HTTP, from a Spark that stays warm.",
     "dbt": "Build, test and document the marts.",
-    "thrift-server": "Serve JDBC and ODBC clients, behind a fence of the operating system.",
-    "connect-server": "Serve notebooks by Spark Connect, behind the same fence.",
+    "thrift-server": "Serve JDBC and ODBC clients, in a sandbox.",
+    "connect-server": "Serve notebooks with Spark Connect, in a sandbox.",
     "quality": "Check the tables against their expectations, and write a report.",
     "plot": "Draw the vectors of a device group over time.",
     "devices": "Load and list the device registry.",
@@ -97,7 +95,7 @@ def main() -> None:
 
 
 def exit_code(arguments: Sequence[str]) -> int:
-    """Run one command line; errors are told on stderr, all but a closed stdout."""
+    """Run one command line; errors are shown on stderr, all but a closed stdout."""
     obj: dict[str, Any] = {"debug": False}
     try:
         with tidemark.make_context("tidemark", list(arguments), obj=obj) as context:
@@ -114,26 +112,7 @@ def exit_code(arguments: Sequence[str]) -> int:
             raise
         if obj["debug"]:
             traceback.print_exc()
-        return told(error)
-
-
-def told(error: Exception) -> int:
-    """Say on stderr what went wrong; the exit code for it."""
-    match error:
-        case ConfError():
-            lines = [f"tidemark: {line}" for line in str(error).splitlines()]
-        case TidemarkError():
-            lines = f"tidemark: {error}".splitlines()
-        case _:
-            lines = [f"tidemark: it broke: {type(error).__name__}: {first_meaningful_line(str(error))} (--debug shows the trace)"]
-    click.echo("\n".join(visible(line) for line in lines), err=True)
-    return error.exit_code if isinstance(error, TidemarkError) else BROKE
-
-
-def first_meaningful_line(message: str) -> str:
-    """Of a Java error, what happened; without the name of the call through which Python met it and without the trace."""
-    lines = (line.strip().removeprefix(": ") for line in message.splitlines())
-    return next((line for line in lines if line and not line.startswith("An error occurred while calling")), "without a message")
+        return show_error(error)
 
 
 def is_stdout_open() -> bool:

@@ -9,19 +9,19 @@ import click
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     no_args_is_help=True,
 )
-@click.option("--drop", "dropped", multiple=True, metavar="NAME", help="Give up this mart first, with all that it held; may be said again.")
+@click.option("--drop", "dropped", multiple=True, metavar="NAME", help="Delete this mart first, with all that it holds; may be repeated.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def command(obj: dict[str, Any], dropped: tuple[str, ...], arguments: tuple[str, ...]) -> int:
     """Run a command of dbt on the newest snapshot of the lake: build, test, docs generate, source freshness, show, ls and so on.
 
-    All that follows goes to dbt as it is; `tidemark dbt build --help` is dbt's. The project is the one that Tidemark ships, or the one
-    that dbt.project in pipeline.yml names. Safe beside a running pipeline.
+    All arguments go to dbt unchanged; `tidemark dbt build --help` is dbt's help. The project is Tidemark's own, or the one that
+    dbt.project in pipeline.yml names. It is safe to run while a pipeline runs.
 
     \b
-    When a build of all models has come to its end without an error, its marts and the snapshot are recorded together in ops.marts, and
-    `tidemark sql` joins marts and gold at that snapshot. Until then readers see the marts as they were.
-    A mart that was built before and is gone or damaged is never replaced in silence: restore it, or give it up with --drop.
+    When a build of all models ends without an error, its marts and the snapshot are recorded together in ops.marts, and `tidemark sql`
+    joins marts and gold at that snapshot. Until then readers see the earlier marts.
+    A mart that was built before and is gone or damaged is never replaced in silence: restore it, or delete it with --drop.
     Exit codes: 0 done; 1 models or tests failed; 2 wrong usage, conf or project; 3 another `tidemark dbt` runs; 4 it broke.
 
     \b

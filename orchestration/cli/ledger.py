@@ -83,7 +83,7 @@ def account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     from orchestration.audit.reconciliation.discrepancies import damaged, discrepancies, seal_violations
     from orchestration.engine.lake import Lake
     from orchestration.storage.damage import damaged_files, damaged_log
-    from orchestration.storage.retired_sources import shapes
+    from orchestration.storage.retired_sources import payload_formats
 
     lake = Lake.open(conf)
     with Console(stderr=True).status("accounting"):
@@ -93,7 +93,7 @@ def account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
         if files := damaged(books) or seal_violations(lake, partial(damaged_files, since=since)):
             return [], files
         found = account(books, since)
-        return found.batches, discrepancies(books, found, shapes(lake.conf))
+        return found.batches, discrepancies(books, found, payload_formats(lake.conf))
 
 
 def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":

@@ -1,4 +1,4 @@
-"""`tidemark plot`: a picture of a group's vectors."""
+"""`tidemark plot`: draw a group's vectors."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`tidemark quality`: are the tables as they should be? And `tidemark quality release`: let through what a gate holds back."""
+"""`tidemark quality` checks every table against its expectations; `tidemark quality release` releases versions that a gate holds back."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @click.group(invoke_without_command=True)
 @click.option("--layer", type=click.Choice(["bronze", "silver", "gold"]), help="Only tables of this layer.")
-@click.option("--full", is_flag=True, help="Judge all rows, and not only what came since the last look.")
-@click.option("--snapshot", type=int, help="Judge all rows as this snapshot pins them.")
+@click.option("--full", is_flag=True, help="Check all rows, not only those that are new since the last run.")
+@click.option("--snapshot", type=int, help="Check all rows at the versions of this snapshot.")
 @click.option("--scheduled", is_flag=True, help="Check the suites that are due by quality.schedule in pipeline.yml, once, then end.")
 @click.option(
     "--report",
@@ -33,15 +33,15 @@ def command(context: click.Context, /, report: Path, junit: Path | None, format:
     """Check every table against its expectations, without Spark; safe beside a running pipeline.
 
     \b
-    Each suite judges what came to a table since it last looked, corrections of gold included; where nothing came, what it found
-    then still holds. Prints a line a table: how many expectations passed, failed (by severity), or were not checked for want of
-    rows. The details are in the report, one page with everything inside it, and for ever in the tables quality.results and
-    quality.failed_rows, where each row that fails stands beside the message it came from.
+    Each suite checks the rows that are new since its last run, corrections of gold included; a table without new rows keeps its
+    last results. Prints a line a table: how many expectations passed, failed (by severity), or were not checked because there are
+    no rows. Details are in the report, a single HTML file. The tables quality.results and quality.failed_rows keep all results,
+    with each failing row beside the message it came from.
     Exit code 1: a critical expectation failed, or a gate is closed.
 
     \b
-    With --scheduled, for cron: suites that are due are checked once; where none is, it ends at once. However many times a suite
-    was missed, it is checked once. `tidemark run` does the same by itself.
+    With --scheduled, for cron: checks the suites that are due, or ends at once if none is. A suite that missed several times is
+    checked once. `tidemark run` does the same by itself.
 
     \b
     Examples:
@@ -52,11 +52,11 @@ def command(context: click.Context, /, report: Path, junit: Path | None, format:
         return 0
     if asked["scheduled"] and (asked["layer"] or asked["full"] or asked["snapshot"] is not None):
         raise click.UsageError("--scheduled goes by quality.schedule in pipeline.yml; leave --layer, --full and --snapshot out")
-    return _told(context.obj["conf"], asked | {"report": report, "junit": junit}, format)
+    return _report(context.obj["conf"], asked | {"report": report, "junit": junit}, format)
 
 
 @command.command()
-@click.option("--version", type=int, required=True, help="Let versions up to this one through.")
+@click.option("--version", type=int, required=True, help="Release versions up to this one.")
 @click.option("--reason", required=True, help="Why; it is kept for ever.")
 @click.option(
     "--table",
@@ -67,60 +67,61 @@ def command(context: click.Context, /, report: Path, junit: Path | None, format:
 )
 @click.pass_obj
 def release(obj: dict[str, Any], table: str, version: int, reason: str) -> None:
-    """Let versions of a table through that its gate holds back. A running pipeline hands them over in its next round.
+    """Release versions of a table that its gate holds back. A running pipeline reads them in its next round.
 
-    What lies beyond the version is looked at anew. Who released what, and why, is kept in quality.releases.
+    Releasing version 12 lets every version up to 12 pass; later versions are checked again. Who released what, and why, is kept in
+    quality.releases.
 
     \b
     Example:
       tidemark quality release --version 12 --reason "the oven was being calibrated"
     """
     from orchestration.engine.lake import Lake
-    from orchestration.quality.release import let_through
+    from orchestration.quality.release import release_version
 
     lake = Lake.open(obj["conf"])
-    released = let_through(lake, table, version, reason, datetime.now(UTC))
+    released = release_version(lake, table, version, reason, datetime.now(UTC))
     click.echo(visible(f"released: {released}"), err=True)
 
 
-def _told(conf: Path, asked: dict[str, Any], format: str) -> int:
+def _report(conf: Path, asked: dict[str, Any], format: str) -> int:
     from rich.console import Console
 
     from orchestration.engine.lake import Lake
-    from orchestration.quality.outcome import COLUMNS, summary
+    from orchestration.quality.outcome import SUMMARY_COLUMNS, summary
     from orchestration.quality.report import failures
-    from orchestration.storage.gate_state import closed_gates, told
+    from orchestration.storage.gate_state import closed_gates, describe_gates
 
     lake = Lake.open(conf)
     with Console(stderr=True).status("starting") as progress:
-        run = _looked(lake, asked, lambda table: progress.update(f"checking {table}"))
-    show(summary(run) if run else [], format, COLUMNS)
-    for line in (*(failures(run) if run else ()), *told(lake.conf, lake.table_path)):
+        run = _run(lake, asked, lambda table: progress.update(f"checking {table}"))
+    show(summary(run) if run else [], format, SUMMARY_COLUMNS)
+    for line in (*(failures(run) if run else ()), *describe_gates(lake.conf, lake.table_path)):
         click.echo(visible(line), err=True)
     click.echo(f"report: {asked['report']}" if run else "no suite is due", err=True)
     return 0 if (run is None or run.is_passed) and not any(closed_gates(lake.conf, lake.table_path)) else 1
 
 
-def _looked(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) -> "Run | None":
-    """None where none of the suites is due."""
+def _run(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) -> "Run | None":
+    """None if no suite is due."""
     from orchestration.quality.check import Scope, check
-    from orchestration.quality.history import looks
+    from orchestration.quality.history import last_runs
     from orchestration.quality.outcome import Cause
-    from orchestration.quality.publish import Places, keep, publish
+    from orchestration.quality.publish import Places, publish, store_run
     from orchestration.quality.suites import suites as of_conf
-    from orchestration.storage.lease import sole_writer
+    from orchestration.storage import quality_tables
     from orchestration.storage.snapshots import find_snapshot
     from orchestration.supervisor.schedules import due
 
     pins, now = None if asked["snapshot"] is None else find_snapshot(lake.conf.lake, asked["snapshot"]), datetime.now(UTC)
-    with sole_writer(lake.conf.lake / "quality"):
+    with quality_tables.lock(lake.conf.lake):
         suites = of_conf(lake.conf)
         suites = due(lake, suites, now) if asked["scheduled"] else suites
         if not suites:
             return None
         cause = Cause.SCHEDULED if asked["scheduled"] else Cause.SNAPSHOT if pins else Cause.ASKED
-        scope = Scope(cause, asked["layer"], pins, None if asked["full"] or pins else looks(lake.conf.lake))
+        scope = Scope(cause, asked["layer"], pins, None if asked["full"] or pins else last_runs(lake.conf.lake))
         run = check(lake, suites, now, tell, scope)
-        rows = keep(lake, run)
+        rows = store_run(lake, run)
     publish(lake, run, rows, Places(asked["report"], asked["junit"], lake.conf.quality.webhook))
     return run

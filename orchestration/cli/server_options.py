@@ -1,4 +1,4 @@
-"""What both servers can be told on the command line, and what they say there."""
+"""Options and start-up messages that `tidemark thrift-server` and `tidemark connect-server` have in common."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,17 +11,17 @@ from orchestration.rendering import visible
 
 if TYPE_CHECKING:
     from orchestration.conf.model import Conf
-    from orchestration.serving.bi.server import Asked
+    from orchestration.serving.bi.server import ServerConfig
 
 MEGABYTE = 1 << 20
-WITHOUT_A_FENCE = (
-    "WITHOUT A FENCE: whoever is let in can run any command as you, read and write every file that you can, and reach every network that "
+WITHOUT_A_SANDBOX = (
+    "WITHOUT A SANDBOX: every client can run any command as you, read and write every file that you can, and reach every network that "
     "this machine can."
 )
 WITHOUT_A_PASSWORD = (
     "AND WITHOUT A PASSWORD for other users of this machine: they can find the server behind the port, which asks for none."
 )
-IN_CLEAR = "Rows and passwords pass unencrypted between {host} and the clients: see that something on the way encrypts them."
+UNENCRYPTED = "Rows and passwords pass unencrypted between {host} and the clients: put a proxy or tunnel that encrypts between them."
 
 
 def _heap(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -31,74 +31,74 @@ def _heap(context: click.Context, option: click.Parameter, value: str | None) ->
 
 
 OPTIONS = (
-    click.option("--host", default="127.0.0.1", show_default=True, help="The address to serve on."),
+    click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on."),
     click.option(
-        "--token-file", type=click.Path(path_type=Path, dir_okay=False), help="Where the token is kept; made where there is none."
+        "--token-file", type=click.Path(path_type=Path, dir_okay=False), help="The file of the token; created if it does not exist."
     ),
     click.option("--snapshot", type=int, help="Serve this snapshot, and no newer one."),
-    click.option("--newest", is_flag=True, help="Serve the newest snapshot, also where no marts were built of it."),
-    click.option("--memory", callback=_heap, metavar="SIZE", help="The heap, such as 4g; default: engine.driver_memory of pipeline.yml."),
+    click.option("--newest", is_flag=True, help="Serve the newest snapshot, even if no marts were built of it."),
+    click.option("--memory", callback=_heap, metavar="SIZE", help="Heap size, such as 4g; default: engine.driver_memory of pipeline.yml."),
     click.option(
         "--scratch", type=click.IntRange(64), default=1024, show_default=True, help="Megabytes of memory for what the heap cannot hold."
     ),
     click.option(
-        "--seconds", type=click.IntRange(0), default=300, show_default=True, help="The longest that a query may take; 0: no limit."
+        "--seconds", type=click.IntRange(0), default=300, show_default=True, help="The longest that a query may run; 0: no limit."
     ),
-    click.option("--without-a-fence", is_flag=True, help="Give clients the powers that you have on this machine."),
+    click.option("--without-a-fence", is_flag=True, help="Run without the sandbox: clients can do whatever you can on this machine."),
 )
 
 
-def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Those that both have."""
+def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the common options to a command."""
     for option in reversed(OPTIONS):
         command = option(command)
     return command
 
 
-def serve_as_told(obj: dict[str, Any], service: str, told: dict[str, Any], ways_in: str) -> None:
-    """Serve until Ctrl-C or SIGTERM. `ways_in`: how a client comes in, with {port} and {file} in it."""
+def run_server(obj: dict[str, Any], service: str, options: dict[str, Any], connection: str) -> None:
+    """Serve until Ctrl-C or SIGTERM. `connection`: how a client connects, with the placeholders {port} and {file}."""
     from orchestration.conf.load import load
-    from orchestration.serving.bi.secret import usual_file
+    from orchestration.serving.bi.secret import default_token_file
     from orchestration.serving.bi.server import serve
 
-    if told["snapshot"] is not None and told["newest"]:
+    if options["snapshot"] is not None and options["newest"]:
         raise click.UsageError("give --snapshot or --newest, not both")
     conf = load(obj["conf"])
-    file = told["token_file"] or usual_file(conf.lake)
-    asked = _asked(conf, service, told, file)
-    for line in _warnings(asked):
-        _say(line)
-    _say(f"starting, which takes some 15 s; {ways_in.format(port=asked.port, file=file)}")
-    serve(conf, asked, _say, (lambda line: _say(f"| {line}")) if obj["debug"] else (lambda line: None))
+    file = options["token_file"] or default_token_file(conf.lake)
+    config = _config(conf, service, options, file)
+    for line in _warnings(config):
+        _echo(line)
+    _echo(f"starting, which takes about 15 s; {connection.format(port=config.port, file=file)}")
+    serve(conf, config, _echo, (lambda line: _echo(f"| {line}")) if obj["debug"] else (lambda line: None))
 
 
-def _warnings(asked: "Asked") -> Iterator[str]:
-    if not asked.is_fenced:
-        yield WITHOUT_A_FENCE
-        if asked.service == "thrift":
+def _warnings(config: "ServerConfig") -> Iterator[str]:
+    if not config.is_sandboxed:
+        yield WITHOUT_A_SANDBOX
+        if config.service == "thrift":
             yield WITHOUT_A_PASSWORD
-    if asked.host not in ("localhost", "127.0.0.1", "::1"):
-        yield IN_CLEAR.format(host=asked.host)
+    if config.host not in ("localhost", "127.0.0.1", "::1"):
+        yield UNENCRYPTED.format(host=config.host)
 
 
-def _asked(conf: "Conf", service: str, told: dict[str, Any], file: Path) -> "Asked":
+def _config(conf: "Conf", service: str, options: dict[str, Any], file: Path) -> "ServerConfig":
     from orchestration.serving.bi.messages import Service
-    from orchestration.serving.bi.secret import secret_in
-    from orchestration.serving.bi.server import Asked
-    from orchestration.serving.bi.snapshots import Choice
+    from orchestration.serving.bi.secret import load_token
+    from orchestration.serving.bi.server import ServerConfig
+    from orchestration.serving.bi.snapshots import SnapshotChoice
 
-    return Asked(
+    return ServerConfig(
         Service(service),
-        told["host"],
-        told["port"],
-        secret_in(file),
-        Choice(told["snapshot"], told["newest"]),
-        told["memory"] or conf.engine.driver_memory,
-        told["scratch"] * MEGABYTE,
-        told["seconds"],
-        is_fenced=not told["without_a_fence"],
+        options["host"],
+        options["port"],
+        load_token(file),
+        SnapshotChoice(options["snapshot"], options["newest"]),
+        options["memory"] or conf.engine.driver_memory,
+        options["scratch"] * MEGABYTE,
+        options["seconds"],
+        is_sandboxed=not options["without_a_fence"],
     )
 
 
-def _say(line: str) -> None:
+def _echo(line: str) -> None:
     click.echo(visible(line), err=True)

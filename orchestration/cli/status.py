@@ -21,17 +21,17 @@ def command(obj: dict[str, Any], format: str) -> None:
     behind        rows of its source that the flow has not read yet
     lag_seconds   how long the oldest of these has been waiting
 
-    A gate that is closed, or whose table has failed, is told on the error stream.
+    Closed gates, and tables that fail a gate, are reported on the error stream.
 
     \b
     Example:
       tidemark status --format json
     """
     from orchestration.conf.load import load
-    from orchestration.storage.gate_state import told
+    from orchestration.storage.gate_state import describe_gates
     from orchestration.supervisor.status import COLUMNS, path_of, status
 
     conf = load(obj["conf"])
     show(status(conf, datetime.now(UTC)), format, COLUMNS)
-    for line in told(conf, lambda name: path_of(conf, name)):
+    for line in describe_gates(conf, lambda name: path_of(conf, name)):
         click.echo(visible(line), err=True)

@@ -3,26 +3,34 @@
 from pathlib import Path
 from typing import Any
 
-from orchestration.conf.document import read_document
-from orchestration.conf.meaning import Written, check_meaning
-from orchestration.conf.mistake import Mistake
+from orchestration.conf.diagnostic import Diagnostic
+from orchestration.conf.document import Document, Step, read_document
+from orchestration.conf.files import FILES, Settings
+from orchestration.conf.meaning import check_meaning
+from orchestration.conf.names import Declared
 from orchestration.conf.structure import check_structure
 
-FILES = ("pipeline", "sources", "metrics", "devices", "groups", "rules")
 
-
-def checked(folder: Path) -> tuple[dict[str, dict[str, Any]], list[Mistake]]:
-    """Settings by file name without its ending (to be used only if there are no mistakes), and mistakes by file and line."""
+def checked(folder: Path) -> tuple[Settings, list[Diagnostic]]:
+    """The settings of a folder (to be used only if there are no mistakes), and its mistakes by file and line."""
     if not folder.is_dir():
-        return {}, [Mistake(str(folder), 1, "is not a folder; name the conf folder with --conf, or write one with `tidemark init DIR`")]
-    mistakes: list[Mistake] = []
-    written: dict[str, Written] = {}
+        text = "is not a folder; name the conf folder with --conf, or write one with `tidemark init DIR`"
+        return Settings(*(check_structure(name, {})[0] for name in FILES)), [Diagnostic(str(folder), 1, text)]
+    diagnostics: list[Diagnostic] = []
+    documents: dict[str, Document] = {}
+    files: dict[str, Any] = {}
+    unsound: set[tuple[str, tuple[Step, ...]]] = set()
     for name in FILES:
         document, unreadable = read_document(folder / f"{name}.yml")
-        mistakes += unreadable
+        diagnostics += unreadable
+        files[name], findings = check_structure(name, document.data if document else {})
         if document is not None:
-            sound, malformed = check_structure(name, document)
-            mistakes += malformed
-            written[name] = Written(document, sound)
-    mistakes += check_meaning(folder, written)
-    return {name: w.sound for name, w in written.items()}, sorted(set(mistakes))
+            documents[name] = document
+            diagnostics += [document.diagnostic(finding.path, finding.text) for finding in findings]
+            unsound |= {(name, finding.path) for finding in findings if not finding.is_sound}
+    settings = Settings(**files)
+    declared = Declared.of({name: document.data for name, document in documents.items()})
+    for name, finding in check_meaning(folder, settings, declared):
+        if name in documents and (name, finding.path) not in unsound:
+            diagnostics.append(documents[name].diagnostic(finding.path, finding.text))
+    return settings, sorted(set(diagnostics))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from orchestration.conf.mistake import Mistake, shown
+from orchestration.conf.diagnostic import Diagnostic, quoted
 
 MAX_DEPTH = 20
 """The C loader has no bound of its own: 100,000 brackets would end the process."""
@@ -25,7 +25,7 @@ TAG = "tag:yaml.org,2002:"
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(_Base):  # type: ignore[misc]
+class Loader(_Base):  # type: ignore[misc]
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  PyYAML asks for it on the class
 
 
@@ -36,7 +36,7 @@ for _tag, _pattern, _first in (
     ("float", r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", list("-+.0123456789")),
     ("merge", r"<<", ["<"]),
 ):
-    _Loader.add_implicit_resolver(TAG + _tag, re.compile(rf"^(?:{_pattern})$"), _first)
+    Loader.add_implicit_resolver(TAG + _tag, re.compile(rf"^(?:{_pattern})$"), _first)
 
 Step = str | int
 """A key of a mapping, or a place in a list."""
@@ -60,6 +60,10 @@ class Document:
             line, at = places[step], at[step]
         return line
 
+    def diagnostic(self, path: Sequence[Step], text: str) -> Diagnostic:
+        """A mistake at a path, with its line."""
+        return Diagnostic(self.file, self.line(path), text)
+
 
 class _Unreadable(Exception):
     """Carries the one mistake that keeps the file from being read at all."""
@@ -69,15 +73,15 @@ class _Unreadable(Exception):
         self.line, self.text = line, text
 
 
-def read_document(path: Path) -> tuple[Document | None, list[Mistake]]:
+def read_document(path: Path) -> tuple[Document | None, list[Diagnostic]]:
     """A file that cannot be read at all is one mistake and no document."""
     file = str(path)
     try:
         node = _composed(_text(path))
         reading = _Reading(file)
-        return Document(file, reading.plain(node).value, reading.lines), reading.mistakes
+        return Document(file, reading.plain(node).value, reading.lines), reading.diagnostics
     except _Unreadable as error:
-        return None, [Mistake(file, error.line, error.text)]
+        return None, [Diagnostic(file, error.line, error.text)]
 
 
 def _text(path: Path) -> str:
@@ -99,7 +103,7 @@ def _text(path: Path) -> str:
 def _composed(text: str) -> yaml.Node:
     try:
         _check_depth(text)
-        node = yaml.compose(text, _Loader)
+        node = yaml.compose(text, Loader)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise _Unreadable(line, f"holds the control character U+{error.character:04X}; remove it") from None
@@ -112,7 +116,7 @@ def _composed(text: str) -> yaml.Node:
 
 def _check_depth(text: str) -> None:
     depth = 0
-    for event in yaml.parse(text, _Loader):
+    for event in yaml.parse(text, Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             line = event.start_mark.line + 1 if event.start_mark else 1
@@ -142,7 +146,7 @@ class _Reading:
 
     file: str
     lines: dict[int, dict[Step, int]] = field(default_factory=dict)
-    mistakes: list[Mistake] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
     done: dict[int, _Plain | None] = field(default_factory=dict)
     paired: dict[int, list[tuple[Step, yaml.Node, int]]] = field(default_factory=dict)
 
@@ -159,7 +163,7 @@ class _Reading:
         if isinstance(node, yaml.ScalarNode):
             return _Plain(self._scalar(node), 0, 1)
         if node.tag not in (TAG + "map", TAG + "seq"):
-            self._mistake(node, f"the tag {shown(node.tag)} is not read here; remove it")
+            self._refuse(node, f"the tag {quoted(node.tag)} is not read here; remove it")
         pairs = self._pairs(node) if isinstance(node, yaml.MappingNode) else [(n, item, _line(item)) for n, item in enumerate(node.value)]
         children = [(step, self.plain(child), line) for step, child, line in pairs]
         value: Any = {step: child.value for step, child, _ in children}
@@ -184,9 +188,9 @@ class _Reading:
             if key.tag == TAG + "merge":
                 merged += self._merged(child)
             elif not isinstance(key, yaml.ScalarNode):
-                self._mistake(key, "a list or mapping cannot be a key; write a text")
+                self._refuse(key, "a list or mapping cannot be a key; write a text")
             elif key.value in own:
-                self._mistake(key, f"{shown(key.value)} is there twice, first on line {own[key.value][1]}; keep one")
+                self._refuse(key, f"{quoted(key.value)} is there twice, first on line {own[key.value][1]}; keep one")
             else:
                 own[key.value] = child, _line(key)
         rest = {step: (child, line) for step, child, line in reversed(merged) if step not in own}
@@ -199,7 +203,7 @@ class _Reading:
             if isinstance(part, yaml.MappingNode):
                 pairs += self._pairs(part)
             else:
-                self._mistake(part, "'<<' merges mappings only; name the anchor of a mapping")
+                self._refuse(part, "'<<' merges mappings only; name the anchor of a mapping")
         return pairs
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
@@ -207,16 +211,16 @@ class _Reading:
         if kind in ("str", "merge"):
             return node.value
         if kind not in ("null", "bool", "int", "float"):
-            self._mistake(node, f"the tag {shown(node.tag)} is not read here; remove it")
+            self._refuse(node, f"the tag {quoted(node.tag)} is not read here; remove it")
             return node.value
         try:
             return _value(kind, node.value)
         except ValueError:
-            self._mistake(node, f"{shown(node.value)} is not a number that can be used; write a finite one of at most 18 digits")
+            self._refuse(node, f"{quoted(node.value)} is not a number that can be used; write a finite one of at most 18 digits")
             return 0
 
-    def _mistake(self, node: yaml.Node, text: str) -> None:
-        self.mistakes.append(Mistake(self.file, _line(node), text))
+    def _refuse(self, node: yaml.Node, text: str) -> None:
+        self.diagnostics.append(Diagnostic(self.file, _line(node), text))
 
 
 def _value(kind: str, text: str) -> bool | int | float | None:

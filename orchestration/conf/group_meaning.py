@@ -1,48 +1,49 @@
 """What groups.yml and devices.yml mean: references to groups, metrics and devices, and what a shared stream must share."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from orchestration.conf.mistake import shown, way_out
+from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.names import Declared
+from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, VectorSettings
 from orchestration.conf.structure import Finding
 
+Devices = Mapping[str, DeviceSettings | None]
 
-def check_devices(devices: Mapping[str, Any], declared: Declared) -> Iterator[Finding]:
+
+def check_devices(devices: Devices, declared: Declared) -> Iterator[Finding]:
     for device_id, device in devices.items():
-        for at, group in enumerate((device or {}).get("groups", ())):
+        for at, group in enumerate(device.groups or () if device else ()):
             if declared.lacks("groups", group):
                 yield Finding(("devices", device_id, "groups", at), f"{device_id}.groups names {declared.unknown('groups', group)}")
 
 
-def check_groups(groups: Mapping[str, Any], devices: Mapping[str, Any], declared: Declared) -> Iterator[Finding]:
+def check_groups(groups: Mapping[str, GroupSettings], devices: Devices, declared: Declared) -> Iterator[Finding]:
     """A group without devices is no mistake: they may come by `tidemark devices load`."""
     for name, group in groups.items():
-        for at, metric in enumerate(group.get("metrics", ())):
+        for at, metric in enumerate(group.metrics or ()):
             if declared.lacks("metrics", metric):
                 yield Finding(("groups", name, "metrics", at), f"{name}.metrics names {declared.unknown('metrics', metric)}")
-        if "vector" in group and "metrics" in group:
-            members = [device_id for device_id, device in devices.items() if name in (device or {}).get("groups", (name,))]
-            yield from _check_features(name, group, members, declared)
+        if group.vector and group.metrics:
+            members = [device_id for device_id, device in devices.items() if not device or not device.groups or name in device.groups]
+            yield from _check_features(name, group.vector, list(group.metrics), members, declared)
     yield from _check_streams(groups)
 
 
-def _check_features(name: str, group: Mapping[str, Any], members: list[str], declared: Declared) -> Iterator[Finding]:
-    vector, metrics = group["vector"], list(group["metrics"])
+def _check_features(name: str, vector: VectorSettings, metrics: list[str], members: list[str], declared: Declared) -> Iterator[Finding]:
     if any(declared.lacks("metrics", metric) for metric in metrics):
         metrics += declared.names["metrics"] or ()  # the unknown metric is told already: the feature it would have been is not
     setting = f"{name}.vector.features"
-    is_of_group = vector.get("entity") == "group"
-    if is_of_group and "features" not in vector:
+    is_of_group = vector.entity == "group"
+    if is_of_group and vector.features is None:
         example = f"{(members or ['device'])[0]}.{metrics[0]}"
         yield Finding(("groups", name, "vector"), f"{setting} is missing, and entity group has no default; write for example [{example}]")
-    for at, feature in enumerate(vector.get("features", ())):
+    for at, feature in enumerate(vector.features or ()):
         if is_of_group:
             problem = _problem_of_pair(feature, metrics, members, declared)
         else:
-            problem = None if feature in metrics else f"is no metric of the group; {way_out(feature, metrics, f'add it to {name}.metrics')}"
+            problem = None if feature in metrics else f"is no metric of the group; {hint(feature, metrics, f'add it to {name}.metrics')}"
         if problem:
-            yield Finding(("groups", name, "vector", "features", at), f"{setting} names {shown(feature)}, which {problem}")
+            yield Finding(("groups", name, "vector", "features", at), f"{setting} names {quoted(feature)}, which {problem}")
 
 
 def _problem_of_pair(feature: str, metrics: list[str], members: list[str], declared: Declared) -> str | None:
@@ -56,18 +57,18 @@ def _problem_of_pair(feature: str, metrics: list[str], members: list[str], decla
         is_member = declared.names["devices"] is None or known[0][0] in members
         return None if is_member else f"is of a device outside the group; add the group to {known[0][0]} in devices.yml"
     if of_metric:
-        return f"is of a device that devices.yml does not declare; {way_out(of_metric[0][0], members, 'declare it there')}"
+        return f"is of a device that devices.yml does not declare; {hint(of_metric[0][0], members, 'declare it there')}"
     possible = [f"{device_id}.{metric}" for device_id in members for metric in metrics]
-    return f"is no device.metric of the group; {way_out(feature, possible, 'its metrics are ' + ', '.join(metrics))}"
+    return f"is no device.metric of the group; {hint(feature, possible, 'its metrics are ' + ', '.join(metrics))}"
 
 
-def _check_streams(groups: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_streams(groups: Mapping[str, GroupSettings]) -> Iterator[Finding]:
     """One query has one way to close its windows when nothing comes."""
     first: dict[str, str] = {}
     for name, group in groups.items():
-        stream = group.get("stream", name)
+        stream = group.stream or name
         other = first.setdefault(stream, name)
-        own, others = (groups[each].get("idle_close_seconds", "not set") for each in (name, other))
+        own, others = (group.idle_close_seconds or "not set" for group in (group, groups[other]))
         if own != others:
             text = f"{name}.idle_close_seconds is {own}, but {others} for {other}, which shares the stream {stream}; make them equal"
             yield Finding(("groups", name, "idle_close_seconds"), text)

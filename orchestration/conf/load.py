@@ -10,7 +10,7 @@ from orchestration.errors import ConfError
 
 def load(folder: Path) -> Conf:
     """The conf; raises ConfError with one line per mistake, all of them at once."""
-    settings, mistakes = checked(folder)
-    if mistakes:
-        raise ConfError("\n".join(str(mistake) for mistake in mistakes))
+    settings, diagnostics = checked(folder)
+    if diagnostics:
+        raise ConfError("\n".join(map(str, diagnostics)))
     return build(folder, settings)

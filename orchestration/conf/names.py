@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestration.conf.mistake import shown, way_out
+from orchestration.conf.diagnostic import hint, quoted
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Declared:
 
     def unknown(self, noun: str, name: str) -> str:
         """Second half of a sentence about a name that is not declared."""
-        return f"{shown(name)}, which {noun}.yml does not declare; {way_out(name, self.names[noun] or (), 'declare it there')}"
+        return f"{quoted(name)}, which {noun}.yml does not declare; {hint(name, self.names[noun] or (), 'declare it there')}"
 
 
 def differ_in_case(path: str, other: str) -> bool:

@@ -3,20 +3,20 @@
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from orchestration.conf.document import Step
 from orchestration.conf.place import absolute
+from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding, where
 
 UNREADABLE = re.compile(r"[\[\]^|\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
 """What delta-rs finds no table below: it takes paths for URLs."""
 
 
-def check_paths(folder: Path, lake: str | None, sources: Mapping[str, Any]) -> Iterator[tuple[str, Finding]]:
+def check_paths(folder: Path, lake: str | None, sources: Mapping[str, SourceSettings]) -> Iterator[tuple[str, Finding]]:
     """Findings with the file they belong to. Spark would read the lake's own files as events, or one file for two sources."""
     settings: list[tuple[str, tuple[Step, ...], str, str | None]] = [("pipeline", ("lake",), "the lake", lake)]
-    settings += [("sources", ("sources", name, "path"), f"source {name}", source.get("path")) for name, source in sources.items()]
+    settings += [("sources", ("sources", name, "path"), f"source {name}", source.path) for name, source in sources.items()]
     seen: dict[str, Path] = {}
     for file, at, label, text in settings:
         if text is None:

@@ -3,7 +3,7 @@
 import json
 import re
 
-from orchestration.conf.mistake import printable
+from orchestration.conf.diagnostic import printable
 from orchestration.conf.proposal import Proposal, Seen, file_name_pattern, suffix_of
 from orchestration.conf.roles import Roles
 from orchestration.conf.summary import counted

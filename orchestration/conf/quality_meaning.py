@@ -1,17 +1,16 @@
 """What section `quality` of pipeline.yml means: cron expressions, names of suites and tables, where a gate can hold."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from cronsim import CronSim, CronSimError
 
+from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
-from orchestration.conf.mistake import shown, way_out
-from orchestration.conf.model import GateMode
 from orchestration.conf.names import Declared
+from orchestration.conf.pipeline_settings import GateMode, Quality
 from orchestration.conf.structure import Finding
 
 HOLDABLE = "silver.readings"
@@ -22,26 +21,22 @@ OWN_SUITES = "expectations"
 """Folder of the conf."""
 
 
-def check_quality(folder: Path, quality: Mapping[str, Any], declared: Declared) -> Iterator[Finding]:
-    """`quality` is what is well formed of the section."""
+def check_quality(folder: Path, quality: Quality, declared: Declared) -> Iterator[Finding]:
     known = _suites(folder)
-    yield from _check_cron(("quality", "schedule"), quality.get("schedule"))
-    for suite, cron in quality.get("schedules", {}).items():
+    yield from _check_cron(("quality", "schedule"), quality.schedule)
+    for suite, cron in (quality.schedules or {}).items():
         at = ("quality", "schedules", suite)
         if suite not in known:
-            text = f"quality.schedules names {shown(suite)}, which is no suite; {way_out(suite, known, f'they are {_listed(known)}')}"
+            text = f"quality.schedules names {quoted(suite)}, which is no suite; {hint(suite, known, f'they are {_listed(known)}')}"
             yield Finding(at, text)
         yield from _check_cron(at, cron)
-    for table, mode in quality.get("gates", {}).items():
+    for table, mode in (quality.gates or {}).items():
         yield from _check_gate(table, mode, declared)
-    if (reference := quality.get("reference")) is not None:
-        yield from _check_reference(reference)
-
-
-def instant(text: str) -> datetime:
-    """An instant in ISO 8601, UTC where it names no zone; ValueError where it is none."""
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    reference = quality.reference
+    if reference and reference.from_at and reference.until_at and reference.from_at >= reference.until_at:
+        first, end = (at.isoformat().replace("+00:00", "Z") for at in (reference.from_at, reference.until_at))
+        text = f"quality.reference.from is {quoted(first)}, not before until ({end}); swap them or correct one"
+        yield Finding(("quality", "reference", "from"), text)
 
 
 def _check_cron(path: tuple[Step, ...], cron: str | None) -> Iterator[Finding]:
@@ -50,33 +45,20 @@ def _check_cron(path: tuple[Step, ...], cron: str | None) -> Iterator[Finding]:
     try:
         CronSim(cron, datetime(2000, 1, 1, tzinfo=UTC))
     except CronSimError as error:
-        problem = f"is {shown(cron)}, which is no schedule: {str(error).lower()}"
+        problem = f"is {quoted(cron)}, which is no schedule: {str(error).lower()}"
         remedy = "write minute, hour, day of month, month and day of week, such as '15 3 * * *'"
         yield Finding(path, f"{'.'.join(map(str, path))} {problem}; {remedy}")
 
 
-def _check_gate(table: str, mode: str, declared: Declared) -> Iterator[Finding]:
+def _check_gate(table: str, mode: GateMode, declared: Declared) -> Iterator[Finding]:
     path = ("quality", "gates", table)
     groups = declared.names["groups"]
     known = [*FIXED, *(f"gold.{group}_{kind}" for group in sorted(groups or ()) for kind in OF_GROUP)]
     if table not in known and (groups is not None or not table.startswith("gold.")):
-        yield Finding(path, f"quality.gates names {shown(table)}, which is no table; {way_out(table, known, f'they are {_listed(known)}')}")
+        yield Finding(path, f"quality.gates names {quoted(table)}, which is no table; {hint(table, known, f'they are {_listed(known)}')}")
     elif mode == GateMode.HOLD and table != HOLDABLE:
         text = f"quality.gates.{table} is 'hold', but only {HOLDABLE} is handed over to another layer; choose 'warn', or hold {HOLDABLE}"
         yield Finding(path, text)
-
-
-def _check_reference(reference: Mapping[str, str]) -> Iterator[Finding]:
-    found = {}
-    for key, text in reference.items():
-        try:
-            found[key] = instant(text)
-        except ValueError:
-            remedy = "write one in ISO 8601, such as 2026-01-05T00:00:00Z"
-            yield Finding(("quality", "reference", key), f"quality.reference.{key} is {shown(text)}, which is no instant; {remedy}")
-    if len(found) == 2 and found["from"] >= found["until"]:
-        text = f"quality.reference.from is {shown(reference['from'])}, not before until ({reference['until']}); swap them or correct one"
-        yield Finding(("quality", "reference", "from"), text)
 
 
 def _suites(folder: Path) -> list[str]:

@@ -3,16 +3,15 @@
 import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
-from orchestration.conf.mistake import shown, way_out
 from orchestration.conf.names import Declared, differ_in_case
+from orchestration.conf.source_settings import OriginSettings, SourceSettings, TimeSettings
 from orchestration.conf.structure import Finding, where
 from silver.spec import ELEMENT
 
 CSV_ONLY = ("header", "columns", "separator", "quote")
-ORIGINS = ("device", "zone", "metric", "unit")
 NAMED_FORMATS = ("iso", "epoch_s", "epoch_ms", "epoch_us")
 PATTERN_LETTERS = set("GyMLdDaHhkKmsSVzOXx")
 """Letters by which Spark parses times (it formats with more); any other fails at start."""
@@ -20,23 +19,24 @@ NUMBER = re.compile("[ML]{1,2}|([ydDhHkKmsS])\\1*")
 FIXED = re.compile("yy|DDD|S|([MLdhHkKms])\\1")
 
 
-def check_sources(sources: Mapping[str, Any], declared: Declared) -> Iterator[Finding]:
+def check_sources(sources: Mapping[str, SourceSettings], declared: Declared) -> Iterator[Finding]:
     for name, source in sources.items():
         base: tuple[Step, ...] = ("sources", name)
         written = declared.settings.get(name, frozenset())
-        yield from _check_shape(base, source, written)
+        yield from _check_measured(base, written)
         yield from _check_format(base, source, written)
-        yield from _check_time(base, source.get("time", {}))
+        if source.time:
+            yield from _check_time(base, source.time)
         yield from _check_file_names(base, source)
         yield from _check_metrics(base, source, declared)
         yield from _check_case(base, source)
-        if source.get("format") == "csv":
+        if source.format == "csv":
             yield from _check_columns(base, source)
         else:
             yield from _check_json_paths(base, source)
 
 
-def _check_shape(base: tuple[Step, ...], source: Mapping[str, Any], written: frozenset[str]) -> Iterator[Finding]:
+def _check_measured(base: tuple[Step, ...], written: frozenset[str]) -> Iterator[Finding]:
     name, long = base[1], [key for key in ("metric", "value") if key in written]
     if long and "metrics" in written:
         yield Finding((*base, "metrics"), f"{name} sets {' and '.join(long)} (long rows) and metrics (wide rows); keep one of the two")
@@ -48,34 +48,34 @@ def _check_shape(base: tuple[Step, ...], source: Mapping[str, Any], written: fro
         yield Finding((*base, long[0]), f"{name}.{long[0]} is set without {name}.{missing}; long rows need both")
 
 
-def _check_format(base: tuple[Step, ...], source: Mapping[str, Any], written: frozenset[str]) -> Iterator[Finding]:
+def _check_format(base: tuple[Step, ...], source: SourceSettings, written: frozenset[str]) -> Iterator[Finding]:
     name = base[1]
-    if source.get("format") == "json":
+    if source.format == "json":
         for key in CSV_ONLY:
-            if key in source:
+            if key in written:
                 yield Finding((*base, key), f"{name}.{key} is for csv, but {name}.format is json; remove it")
-    if source.get("format") == "csv":
-        if not source.get("header") and not written & {"columns"}:
+    if source.format == "csv":
+        if not source.header and "columns" not in written:
             yield Finding(base, f"{name} has neither header nor columns; set `header: true`, or name the columns in order")
-        if "each" in source:
+        if "each" in written:
             yield Finding((*base, "each"), f"{name}.each is for json, but {name}.format is csv; remove it")
-        if source.get("separator", ",") == source.get("quote", '"'):
+        if source.separator and source.separator == source.quote:
             yield Finding((*base, "quote"), f"{name}.quote is also its separator; choose another")
-    if "/" in source.get("files", ""):
+    if "/" in (source.files or ""):
         yield Finding((*base, "files"), f"{name}.files is a glob on names, but holds a '/'; put folders into {name}.path")
 
 
-def _check_time(base: tuple[Step, ...], time: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_time(base: tuple[Step, ...], time: TimeSettings) -> Iterator[Finding]:
     at = (*base, "time")
-    zone = time.get("time_zone", "UTC")
+    zone = time.time_zone or "UTC"
     try:
         zoneinfo.ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
-        remedy = way_out(zone, zoneinfo.available_timezones(), "write an IANA name such as Europe/Brussels")
-        yield Finding((*at, "time_zone"), f"{where((*at, 'time_zone'))} {shown(zone)} is not a time zone; {remedy}")
-    problem = None if time.get("format", "iso") in NAMED_FORMATS else _problem_of_pattern(time["format"])
+        remedy = hint(zone, zoneinfo.available_timezones(), "write an IANA name such as Europe/Brussels")
+        yield Finding((*at, "time_zone"), f"{where((*at, 'time_zone'))} {quoted(zone)} is not a time zone; {remedy}")
+    problem = None if time.format in (None, *NAMED_FORMATS) else _problem_of_pattern(time.format)
     if problem:
-        yield Finding((*at, "format"), f"{where((*at, 'format'))} {shown(time['format'])} {problem}")
+        yield Finding((*at, "format"), f"{where((*at, 'format'))} {quoted(time.format)} {problem}")
 
 
 def _problem_of_pattern(pattern: str) -> str | None:
@@ -86,9 +86,9 @@ def _problem_of_pattern(pattern: str) -> str | None:
         return "opens a quote ' that nothing closes; close it"
     if letters - PATTERN_LETTERS or set("{}#%") & set(bare):
         odd = next(c for c in bare if c in (letters - PATTERN_LETTERS) | set("{}#%"))
-        return f"is not a datetime pattern of Spark ({odd} has no meaning); {way_out(pattern, NAMED_FORMATS, formats)}"
+        return f"is not a datetime pattern of Spark ({odd} has no meaning); {hint(pattern, NAMED_FORMATS, formats)}"
     if "y" not in letters or not letters & set("dD"):
-        return f"has no year or no day; {way_out(pattern, NAMED_FORMATS, formats)}"
+        return f"has no year or no day; {hint(pattern, NAMED_FORMATS, formats)}"
     if bare.count("[") != bare.count("]"):
         return "has a bracket without its partner; close it"
     return _problem_of_digits(pattern)
@@ -113,13 +113,12 @@ def _problem_of_digits(pattern: str) -> str | None:
     return None
 
 
-def _check_file_names(base: tuple[Step, ...], source: Mapping[str, Any]) -> Iterator[Finding]:
-    for key in ORIGINS:
-        pattern = source.get(key, {}).get("file_name")
-        problem = None if pattern is None else _problem_of_expression(pattern)
+def _check_file_names(base: tuple[Step, ...], source: SourceSettings) -> Iterator[Finding]:
+    for key, origin in _origins(source):
+        problem = origin.file_name and _problem_of_expression(origin.file_name)
         if problem:
             at = (*base, key, "file_name")
-            yield Finding(at, f"{where(at)} {shown(pattern)} {problem}")
+            yield Finding(at, f"{where(at)} {quoted(origin.file_name)} {problem}")
 
 
 def _problem_of_expression(pattern: str) -> str | None:
@@ -133,50 +132,57 @@ def _problem_of_expression(pattern: str) -> str | None:
     return None if groups else "has no group; put ( ) around the part to take, for example '^(.+)\\.txt$'"
 
 
-def _check_metrics(base: tuple[Step, ...], source: Mapping[str, Any], declared: Declared) -> Iterator[Finding]:
-    constant = source.get("metric", {}).get("constant")
-    used = [((*base, "metrics", metric), metric) for metric in source.get("metrics", {})]
+def _check_metrics(base: tuple[Step, ...], source: SourceSettings, declared: Declared) -> Iterator[Finding]:
+    constant = source.metric and source.metric.constant
+    used = [((*base, "metrics", metric), metric) for metric in source.metrics or ()]
     used += [((*base, "metric", "constant"), constant)] if constant else []
     for at, metric in used:
         if declared.lacks("metrics", metric):
             yield Finding(at, f"{where(at[:3])} names {declared.unknown('metrics', metric)}")
 
 
-def _fields(base: tuple[Step, ...], source: Mapping[str, Any]) -> list[tuple[tuple[Step, ...], str]]:
+def _origins(source: SourceSettings) -> list[tuple[str, OriginSettings]]:
+    """The texts of a source that come from somewhere, by setting."""
+    origins = {"device": source.device, "zone": source.zone, "metric": source.metric, "unit": source.unit}
+    return [(key, origin) for key, origin in origins.items() if origin]
+
+
+def _fields(base: tuple[Step, ...], source: SourceSettings) -> list[tuple[tuple[Step, ...], str]]:
     """Every field that the source reads, with where it is set."""
-    single = [((*base, key, "field"), source.get(key, {}).get("field")) for key in (*ORIGINS, "time", "value")]
-    wide = [((*base, "metrics", metric), field) for metric, field in source.get("metrics", {}).items()]
-    return [(at, field) for at, field in (*single, *wide) if field is not None]
+    paths = [(key, origin.field) for key, origin in _origins(source)]
+    paths += [(key, holder.field if holder else None) for key, holder in (("time", source.time), ("value", source.value))]
+    single = [((*base, key, "field"), path) for key, path in paths if path]
+    return [*single, *(((*base, "metrics", metric), field) for metric, field in (source.metrics or {}).items())]
 
 
-def _check_case(base: tuple[Step, ...], source: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_case(base: tuple[Step, ...], source: SourceSettings) -> Iterator[Finding]:
     """Two fields `t` and `T` would end the run at its start: Spark takes one for the other."""
     fields = _fields(base, source)
     for n, (at, field) in enumerate(fields):
         twin = next((other for _, other in fields[:n] if differ_in_case(field, other)), None)
         if twin:
             remedy = "read one of the two, or rename one at the source"
-            yield Finding(at, f"{where(at)} is {shown(field)}, which Spark does not tell from {shown(twin)}; {remedy}")
+            yield Finding(at, f"{where(at)} is {quoted(field)}, which Spark does not tell from {quoted(twin)}; {remedy}")
 
 
-def _check_columns(base: tuple[Step, ...], source: Mapping[str, Any]) -> Iterator[Finding]:
-    columns: list[str] = source.get("columns", [])
+def _check_columns(base: tuple[Step, ...], source: SourceSettings) -> Iterator[Finding]:
+    columns = source.columns or ()
     for at, field in _fields(base, source) if columns else ():
         if field not in columns:
-            remedy = way_out(field, columns, "they are " + ", ".join(columns[:20]))
-            yield Finding(at, f"{where(at)} is {shown(field)}, which is not among {base[1]}.columns; {remedy}")
+            remedy = hint(field, columns, "they are " + ", ".join(columns[:20]))
+            yield Finding(at, f"{where(at)} is {quoted(field)}, which is not among {base[1]}.columns; {remedy}")
 
 
-def _check_json_paths(base: tuple[Step, ...], source: Mapping[str, Any]) -> Iterator[Finding]:
-    each = source.get("each")
+def _check_json_paths(base: tuple[Step, ...], source: SourceSettings) -> Iterator[Finding]:
+    each = source.each
     fields = _fields(base, source)
     paths = [*fields, *([((*base, "each"), each)] if each else [])]
     for at, path in paths:
         if not all(path.split(".")):
-            yield Finding(at, f"{where(at)} is {shown(path)}, which has an empty part; write names with single dots between them")
+            yield Finding(at, f"{where(at)} is {quoted(path)}, which has an empty part; write names with single dots between them")
         parent = _parent(path, [other for _, other in paths], each)
         if parent:
-            yield Finding(at, f"{where(at)} is {shown(path)}, but {shown(parent)} is read as one value; read one of the two")
+            yield Finding(at, f"{where(at)} is {quoted(path)}, but {quoted(parent)} is read as one value; read one of the two")
         if path == each and at != (*base, "each"):
             yield Finding(at, f"{where(at)} is the list of {where((*base, 'each'))} itself; begin at its elements with '{ELEMENT}'")
     if each and fields and not any(path.startswith(ELEMENT) for _, path in fields):

@@ -3,7 +3,7 @@
 from importlib import resources
 from pathlib import Path
 
-from orchestration.conf.check import FILES
+from orchestration.conf.files import FILES, MODELS
 from orchestration.conf.proposal import Proposal
 from orchestration.conf.proposal_text import files_of
 from orchestration.errors import ConfError
@@ -22,7 +22,7 @@ def write_proposal(folder: Path, proposal: Proposal) -> None:
 
 def _write(folder: Path, texts: dict[str, str]) -> None:
     schemas = resources.files("conf").joinpath("schema")
-    texts = texts | {f"schema/{name}.json": schemas.joinpath(f"{name}.json").read_text(encoding="utf-8") for name in (*FILES, "suite")}
+    texts = texts | {f"schema/{name}.json": schemas.joinpath(f"{name}.json").read_text(encoding="utf-8") for name in MODELS}
     present = [name for name in texts if (folder / name).exists()]
     if present:
         rest = f" and {len(present) - 1} more" if present[1:] else ""

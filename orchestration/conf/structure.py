@@ -1,58 +1,52 @@
-"""Structure of one conf file, by its JSON Schema in conf/schema: the same schema that completes and explains keys in an editor."""
+"""Structure of one conf file: its document as the pydantic dataclass that declares its settings, and a finding for each that is wrong."""
 
 import copy
 import functools
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
-from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.validators import extend
+from pydantic import TypeAdapter, ValidationError
 
-from orchestration.conf.document import Document, Step
-from orchestration.conf.mistake import Mistake, nearest, shown, way_out
+from orchestration.conf.diagnostic import hint, nearest, quoted
+from orchestration.conf.document import Step
+from orchestration.conf.files import MODELS
+from orchestration.conf.schemas import Node, resolved, schema_of
+from orchestration.conf.values import ABSENT, PARTIAL
 
 KINDS = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number", type(None): "empty"}
-WANTED = {
-    "object": "a mapping",
-    "array": "a list",
-    "string": "a text",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
+WANTED: dict[str, tuple[str, tuple[type, ...]]] = {
+    "object": ("a mapping", (dict,)),
+    "array": ("a list", (list,)),
+    "string": ("a text", (str,)),
+    "boolean": ("true or false", (bool,)),
+    "integer": ("a whole number", (int,)),
+    "number": ("a number", (int, float)),
 }
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong at `path`. `is_sound`: the value there can still be judged for its meaning."""
+    """What is wrong at `path`. `is_sound`: the value there can still be checked for its meaning."""
 
     path: tuple[Step, ...]
     text: str
     is_sound: bool = False
 
 
-def check_structure(name: str, document: Document) -> tuple[dict[str, Any], list[Mistake]]:
-    """The settings that are well formed (others are left out, so that their meaning is not judged), and the mistakes in the rest."""
-    findings = _one_each(finding for error in _validator(name).iter_errors(document.data) for finding in _findings(error))
-    mistakes = [Mistake(document.file, document.line(finding.path), finding.text) for finding in findings]
-    if not isinstance(document.data, dict):
-        return {}, mistakes
-    sound = copy.deepcopy(document.data)
-    for finding in findings:
-        if not finding.is_sound:
-            _leave_out(sound, finding.path)
-    return sound, mistakes
-
-
-def _one_each(findings: Iterable[Finding]) -> list[Finding]:
-    """Of several sentences about one wrong value the first: 0.5 for a whole number is not also too small."""
-    found = list(findings)
-    first = {finding.path: finding for finding in reversed(found) if not finding.is_sound}
-    return [finding for finding in found if finding.is_sound or first[finding.path] is finding]
+def check_structure(name: str, data: Any) -> tuple[Any, list[Finding]]:
+    """The settings of a file, as `MODELS[name]`, and what is wrong with its data. Where something is, the settings are partial."""
+    settings, errors = _validated(name, data)
+    findings = [finding for error in errors for finding in _findings(name, data, error)]
+    if errors:
+        data = copy.deepcopy(data) if isinstance(data, dict) else {}
+        while errors:
+            for error in errors:
+                if error["type"] != "twice" and error["loc"][-1:] != ("[key]",):  # which a partial validation does not mind
+                    _leave_out(name, data, error["loc"], error["type"])
+            settings, errors = _validated(name, data, PARTIAL)
+    return settings, findings
 
 
 def where(path: Sequence[Step]) -> str:
@@ -63,90 +57,122 @@ def where(path: Sequence[Step]) -> str:
 
 
 @functools.cache
-def _validator(name: str) -> Draft202012Validator:
-    schema = json.loads(resources.files("conf").joinpath("schema", f"{name}.json").read_text(encoding="utf-8"))
-    kind: type[Draft202012Validator] = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
-    return kind(schema)
+def _adapter(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(MODELS[name])
 
 
-def _pattern(_: object, pattern: str, instance: object, __: object) -> Iterator[ValidationError]:
-    """`$` of JSON Schema is the end; that of Python also matches before a last line end."""
-    if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance):
-        yield ValidationError("pattern")
+def _validated(name: str, data: Any, context: Any = None) -> tuple[Any, list[Any]]:
+    try:
+        return _adapter(name).validate_python(data, by_alias=True, by_name=False, context=context), []
+    except ValidationError as error:
+        return None, error.errors(include_url=False)
 
 
-def _leave_out(sound: dict[str, Any], path: Sequence[Step]) -> None:
-    """Takes the value out of its mapping; a list with a wrong item goes as a whole."""
-    keys = list(path)
+def _leave_out(name: str, data: dict[str, Any], path: Sequence[Step], kind: str) -> None:
+    """Takes a wrong value out of its mapping; a list with a wrong item goes as a whole. A known key is kept, for an absent value."""
+    inner: Any = data
     for at, step in enumerate(path):
-        if isinstance(step, int):
-            keys = keys[:at]
-            break
-    inner: Any = sound
-    for key in keys[:-1]:
-        inner = inner.get(key) if isinstance(inner, dict) else None
-    if keys and isinstance(inner, dict):
-        inner.pop(keys[-1], None)
+        if at + 1 < len(path) and isinstance(inner.get(step), dict):
+            inner = inner[step]
+        elif kind == "unexpected_keyword_argument" or "properties" not in _node(name, path[:at]):
+            inner.pop(step, None)
+            return
+        else:
+            inner[step] = ABSENT
+            return
 
 
-def _findings(error: Any) -> Iterator[Finding]:
-    path = tuple(error.absolute_path)
-    if error.validator == "additionalProperties":
-        known = error.schema["properties"]
-        for key in sorted(set(error.instance) - set(known)):
-            yield Finding((*path, key), f"{where((*path, key))} is not a setting; {way_out(key, known, 'known here: ' + ', '.join(known))}")
-    elif error.validator == "required":
-        key = next(key for key in error.validator_value if error.message.startswith(repr(key)))
-        if not nearest(key, set(error.instance) - set(error.schema["properties"])):  # a misspelt key is told as such
-            example = _example(error.schema["properties"][key])
-            yield Finding(path, f"{where((*path, key))} is missing; add for example `{key}: {example}`", is_sound=True)
-    elif error.validator == "uniqueItems":
-        first_at = {str(item): at for at, item in reversed(list(enumerate(error.instance)))}
-        for at, item in enumerate(error.instance):
-            if first_at[str(item)] != at:
-                yield Finding((*path, at), f"{where(path)} names {shown(item)} twice; remove one", is_sound=True)
-    elif "propertyNames" in error.absolute_schema_path:
-        yield Finding((*path, error.instance), f"{shown(error.instance)} cannot be a name here; {_way_out_of_text(error)}", is_sound=True)
-    else:
-        yield Finding(path, f"{where(path) or 'the file'} {_problem(error)}")
+def _node(name: str, path: Sequence[Step]) -> Node:
+    """What the schema says of the value at a path."""
+    root = schema_of(name)
+    node = root
+    for step in path:
+        below = node["items"] if isinstance(step, int) else node.get("properties", {}).get(step) or node["additionalProperties"]
+        node = resolved(below, root)
+    return node
 
 
-def _problem(error: Any) -> str:
-    limit, value = error.validator_value, error.instance
-    problems: dict[str, Callable[[], str]] = {
-        "type": lambda: _wrong_kind(error),
-        "enum": lambda: f"is {shown(value)}; {way_out(str(value), limit, 'choose one of ' + ', '.join(limit))}",
-        "minimum": lambda: f"is {shown(value)}; it must be at least {limit}",
-        "maximum": lambda: f"is {shown(value)}; it must be at most {limit}",
-        "minItems": lambda: f"is an empty list; write for example {_example(error.schema)}",
-        "minProperties": lambda: f"is empty; set {_one_of(error.schema)}",
-        "maxProperties": lambda: f"sets {' and '.join(value)}; set only {_one_of(error.schema)}",
-    }
-    return problems.get(error.validator, lambda: f"is {shown(value)}; {_way_out_of_text(error)}")()
+def _value(data: Any, path: Iterable[Step]) -> Any:
+    for step in path:
+        data = data[step]
+    return data
 
 
-def _wrong_kind(error: Any) -> str:
-    wanted = error.validator_value if isinstance(error.validator_value, str) else error.validator_value[0]
-    is_quotable = wanted == "string" and isinstance(error.instance, bool | int | float)
-    remedy = "put it in quotes" if is_quotable else f"write for example {_example(error.schema)}"
-    if wanted == "integer" and isinstance(error.instance, float):
-        return f"is {shown(error.instance)}, but must be a whole number; {remedy}"
-    return f"is {KINDS[type(error.instance)]}, but must be {WANTED[wanted]}; {remedy}"
+def _findings(name: str, data: Any, error: Any) -> Iterator[Finding]:
+    path, kind = tuple(error["loc"]), error["type"]
+    if kind == "unexpected_keyword_argument":
+        names = _node(name, path[:-1])["properties"]
+        yield Finding(path, f"{where(path)} is not a setting; {hint(path[-1], names, 'known here: ' + ', '.join(names))}")
+    elif kind == "missing":
+        node, key = _node(name, path[:-1]), path[-1]
+        if not nearest(key, set(_value(data, path[:-1])) - set(node["properties"])):  # a misspelt key is a finding of its own
+            example = _example(_node(name, path), name)
+            yield Finding(path[:-1], f"{where(path)} is missing; add for example `{key}: {example}`", is_sound=True)
+    elif kind == "twice":
+        items = list(map(str, _value(data, path)))
+        for at, item in enumerate(items):
+            if item in items[:at]:
+                yield Finding((*path, at), f"{where(path)} names {quoted(item)} twice; remove one", is_sound=True)
+    elif path and path[-1] == "[key]":
+        names = _node(name, path[:-2]).get("propertyNames", {})
+        yield Finding(path[:-1], f"{quoted(path[-2])} cannot be a name here; {_hint_of_text(names, kind)}", is_sound=True)
+    elif kind != "too_short" or not _value(data, path):  # pydantic does not count wrong items, which are findings of their own
+        problem = _problem(_node(name, path), _value(data, path), error, name)
+        yield Finding(path, f"{where(path) or 'the file'} {problem}")
 
 
-def _way_out_of_text(error: Any) -> str:
+def _problem(node: Node, value: Any, error: Any, name: str) -> str:
+    """The second half of a sentence about a value that is wrong."""
+    wanted, types = WANTED[node["type"]]
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        is_quotable = node["type"] == "string" and isinstance(value, bool | int | float)
+        remedy = "put it in quotes" if is_quotable else f"write for example {_example(node, name)}"
+        is_fraction = node["type"] == "integer" and isinstance(value, float)
+        return f"is {quoted(value) if is_fraction else KINDS[type(value)]}, but must be {wanted}; {remedy}"
+    said = f"is {quoted(value)}"
+    match error["type"], value:
+        case (("enum" | "literal_error"), str()):
+            remedy = hint(value, node["enum"], "choose one of " + ", ".join(node["enum"]))
+        case "greater_than_equal", _:
+            remedy = f"it must be at least {node['minimum']}"
+        case "less_than_equal", _:
+            remedy = f"it must be at most {node['maximum']}"
+        case "too_short", list():
+            said, remedy = "is an empty list", f"write for example {_example(node, name)}"
+        case "too_short", _:
+            said, remedy = "is empty", f"set {_one_of(node, name)}"
+        case "too_long", dict():
+            said, remedy = f"sets {' and '.join(value)}", f"set only {_one_of(node, name)}"
+        case "too_long", list():
+            said, remedy = f"has {len(value):,} items", f"write at most {node['maxItems']:,}"
+        case "instant", _:
+            said, remedy = f"{said}, which is no instant", error["msg"]
+        case kind, _:
+            remedy = _hint_of_text(node, kind)
+    return f"{said}; {remedy}"
+
+
+def _hint_of_text(node: Node, kind: str) -> str:
     """For a text that is empty, too long or of the wrong pattern."""
-    if error.validator == "maxLength":
-        return f"write at most {error.validator_value} characters"
-    return str(error.schema.get("patternErrorMessage", "write a text"))
+    if kind == "string_too_long":
+        return f"write at most {node['maxLength']} characters"
+    return str(node.get("patternErrorMessage", "write a text"))
 
 
-def _one_of(schema: dict[str, Any]) -> str:
-    settings = list(schema.get("properties", ()))
-    return "one of " + ", ".join(settings) if settings else f"for example {_example(schema)}"
+def _one_of(node: Node, name: str) -> str:
+    settings = list(node.get("properties", ()))
+    return "one of " + ", ".join(settings) if settings else f"for example {_example(node, name)}"
 
 
-def _example(schema: dict[str, Any]) -> str:
+def _example(node: Node, name: str) -> str:
     """As YAML, on one line."""
-    examples = schema.get("examples") or [{}]
-    return examples[0] if isinstance(examples[0], str) else json.dumps(examples[0], ensure_ascii=False)
+    example = example_of(node, schema_of(name))
+    return example if isinstance(example, str) else json.dumps(example, ensure_ascii=False)
+
+
+def example_of(node: Node, root: Node) -> Any:
+    """The first example of a node, or its default; of a mapping without one its required settings, or else its first."""
+    if "examples" in node or "properties" not in node:
+        return next(iter(node.get("examples", ())), node.get("default", {}))
+    names = node.get("required") or list(node["properties"])[:1]
+    return {name: example_of(resolved(node["properties"][name], root), root) for name in names}

@@ -13,7 +13,7 @@ from orchestration.errors import TidemarkError
 from orchestration.storage.checkpoints import last_batch
 from orchestration.storage.ops_tables import TICKS
 from orchestration.storage.retention import is_whole
-from orchestration.storage.retired_sources import claims_folder, shapes
+from orchestration.storage.retired_sources import claims_folder, payload_formats
 
 NO_LIMIT = 2**31 - 1
 
@@ -23,7 +23,7 @@ def landed_files(lake: Lake) -> DataFrame:
 
     Spark keeps account of the files and cuts batches; what is in them it does not read (connectors/sources/file_reader.py).
     """
-    return reduce(DataFrame.unionByName, (_files(lake, source) for source in sorted(shapes(lake.conf))))
+    return reduce(DataFrame.unionByName, (_files(lake, source) for source in sorted(payload_formats(lake.conf))))
 
 
 def _files(lake: Lake, source: str) -> DataFrame:

@@ -18,7 +18,7 @@ from orchestration.storage.bindings import THE_BEGINNING, first_bronze_batch, st
 from orchestration.storage.checkpoints import files, newest_batch, offsets
 from orchestration.storage.delta import written_by
 from orchestration.storage.positions import watermark_ms
-from orchestration.storage.retired_sources import INTAKE, shapes
+from orchestration.storage.retired_sources import INTAKE, payload_formats
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import Table, append, append_rows, max_in_log
 from orchestration.streaming.amount import is_little_read
@@ -27,7 +27,7 @@ from silver.retry import without_keys_of
 
 def events(lake: Lake, table: Table, _: DataFrame, batch_id: int) -> int:
     """Bronze: lines of the batch's files, as one file of the table, so that silver can take one commit at a time. Returns how many."""
-    with_header = [name for name, shape in shapes(lake.conf).items() if shape.has_header]
+    with_header = [name for name, shape in payload_formats(lake.conf).items() if shape.has_header]
     bronze_batch = first_bronze_batch(lake, table) + batch_id
     checkpoint = lake.checkpoint(table.name)
     begun_at = landed.instant(offsets(checkpoint, batch_id).begun_ms)

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.jobs.ranges import Counts, Knowledge, Range, pieces
-from orchestration.storage.retired_sources import shapes
+from orchestration.storage.retired_sources import payload_formats
 from orchestration.storage.tables import FEW
-from orchestration.streaming.amount import MOST_READINGS, most_readings
+from orchestration.streaming.amount import MOST_READINGS, SMALL_BATCH_BYTES, most_readings
 from silver import few
 from silver import ledger as layer
 from silver.readings import KEYS
@@ -35,7 +35,7 @@ def read(lake: Lake, batches: Range, keys: pa.Table) -> pa.Table | None:
     """
     if len(keys) > FEW:
         return None
-    most = left = lake.conf.engine.small_batch_bytes
+    most = left = SMALL_BATCH_BYTES
     found = []
     for piece in pieces(lake, "bronze.events", f"select * from rows where {batches.sql()}"):
         found.append(few.among(piece, layer.OF_EVENT, keys))
@@ -73,7 +73,7 @@ def _copies(lake: Lake, batches: Range, events: pa.Table, complete: pa.Table) ->
 
     `complete`: events whose every measurement is a reading. Copies of those that have no place in memory are judged.
     """
-    by_name = [name for name, shape in shapes(lake.conf).items() if shape.is_read_by_name]
+    by_name = [name for name, shape in payload_formats(lake.conf).items() if shape.is_read_by_name]
     known, columns = events["payload"].combine_chunks(), ", ".join((*layer.OF_EVENT, *few.CONTENT))
     found = pieces(lake, "bronze.events", f"select {columns} from rows where {batches.sql()}")
     originals, left = [], MOST_BYTES

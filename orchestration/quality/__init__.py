@@ -1,1 +1,1 @@
-"""Are the tables as they should be: suites of package expectations, run by Great Expectations, kept in a table, told on a page."""
+"""Data quality: runs the suites of package expectations with Great Expectations, keeps results in tables, writes a report."""

@@ -1,6 +1,6 @@
-"""DuckDB for SQLAlchemy, as far as Great Expectations asks it: its SQL engine judges 2,000,000 rows in a second, without a JVM.
+"""A SQLAlchemy dialect for DuckDB, as far as Great Expectations needs one: it evaluates 2,000,000 rows a second, without a JVM.
 
-Of the packages for this, one breaks on DuckDB 2 and the other excludes it. DuckDB's SQL is PostgreSQL's but for what stands here.
+Of the packages for this, one breaks on DuckDB 2 and the other excludes it. DuckDB's SQL is PostgreSQL's except for what is here.
 """
 
 from collections.abc import Sequence
@@ -27,10 +27,10 @@ TYPES = {
 
 
 class Connection:
-    """Each cursor is a DuckDB connection of its own: what it found outlives the close that Great Expectations makes before it fetches."""
+    """Each cursor is its own DuckDB connection: Great Expectations closes the connection before it fetches the result."""
 
     def __init__(self, store: Sequence[duckdb.DuckDBPyConnection]) -> None:
-        """The store is the only item, whichever that is when it is asked: SQLAlchemy keeps connections."""
+        """`store` has one item, the current store: SQLAlchemy keeps connections longer than a store lives."""
         self._store = store
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
@@ -38,13 +38,13 @@ class Connection:
         return self._store[0].cursor()
 
     def commit(self) -> None:
-        """Nothing is ever written, and the store is closed by who opened it."""
+        """Nothing is written, and the caller that opened the store closes it."""
 
     rollback = close = commit
 
 
 class Compiler(PGCompiler):
-    """`~` matches a part of a text in PostgreSQL, the whole of it in DuckDB."""
+    """`~` matches part of a text in PostgreSQL, the whole text in DuckDB."""
 
     def visit_custom_op_binary(self, element: Any, operator: Any, **kw: Any) -> str:
         """Regular expressions by function."""
@@ -62,18 +62,18 @@ class Preparer(PGIdentifierPreparer):
 
 
 class Dialect(PGDialect):
-    """Reads views of a store that somebody else opened."""
+    """Reads the views of an open store."""
 
     name, driver, supports_statement_cache = NAME, "tidemark", True
     statement_compiler, preparer = Compiler, Preparer
 
     @classmethod
     def import_dbapi(cls) -> Any:
-        """What SQLAlchemy asks a driver for."""
+        """What SQLAlchemy needs from a driver."""
         return SimpleNamespace(paramstyle="numeric_dollar", Error=duckdb.Error)
 
     def initialize(self, connection: sa.Connection) -> None:
-        """PostgreSQL would be asked for its version."""
+        """PostgreSQL's dialect would query the version."""
 
     def has_table(self, connection: sa.Connection, table_name: str, schema: str | None = None, **kw: Any) -> bool:
         """Views count."""
@@ -85,12 +85,12 @@ class Dialect(PGDialect):
 
     def get_columns(self, connection: sa.Connection, table_name: str, schema: str | None = None, **kw: Any) -> Any:
         """In their order."""
-        # duckdb_columns() would look into every view of the store
-        found = connection.exec_driver_sql(f'describe "{table_name}"').fetchall()
-        kinds = [(name, TYPES.get(str(kind), sa.types.NullType)) for name, kind, *_ in found]
+        # duckdb_columns() would bind every view of the store
+        columns = connection.exec_driver_sql(f'describe "{table_name}"').fetchall()
+        kinds = [(name, TYPES.get(str(kind), sa.types.NullType)) for name, kind, *_ in columns]
         return [{"name": name, "type": kind(), "nullable": True, "default": None} for name, kind in kinds]
 
 
 registry.register(NAME, __name__, Dialect.__name__)
 MODULE = SimpleNamespace(dialect=postgresql.dialect, **TYPES)
-"""In place of the module that Great Expectations would look for by the name of the dialect."""
+"""Stands for the module that Great Expectations looks up by the name of the dialect."""

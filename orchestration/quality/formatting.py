@@ -1,4 +1,4 @@
-"""Results of Great Expectations in words."""
+"""Formats results of Great Expectations as text."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,27 +8,27 @@ from typing import Any
 from orchestration.quality.outcome import Outcome
 
 LONGEST = 500
-CUT = "… ({:,} characters)"
+SHORTENED = "… ({:,} characters)"
 KEYS = ("bronze_batch", "bronze_row", "device_id", "metric", "entity", "window_start", "window_end")
 """Columns that lead from a row to its event, in tables that have them."""
 
 
-def told(answer: Mapping[str, Any], count: int, sample: Sequence[str] = ()) -> Outcome:
-    """What one result says about a table of `count` rows.
+def describe(answer: Mapping[str, Any], count: int, sample: Sequence[str] = ()) -> Outcome:
+    """The outcome of one result on a table of `count` rows.
 
-    `sample`: of its keys only these are shown of a row that fails; empty: all.
+    `sample`: key columns to show of a row that fails; empty: all.
     """
     if error := error_of(answer):
-        return Outcome(False, f"could not be evaluated: {cut(error)}")
-    found = answer.get("result") or {}
-    if "observed_value" in found:
-        return Outcome(answer["success"], text(found["observed_value"]))
-    unexpected = found.get("unexpected_count", 0)
+        return Outcome(False, f"could not be evaluated: {shorten(error)}")
+    details = answer.get("result") or {}
+    if "observed_value" in details:
+        return Outcome(answer["success"], text(details["observed_value"]))
+    unexpected = details.get("unexpected_count", 0)
     of_rows = f"{unexpected:,}" if unexpected else "none"
-    rows = found.get("partial_unexpected_index_list") or [{"value": value} for value in found.get("partial_unexpected_list", [])]
+    rows = details.get("partial_unexpected_index_list") or [{"value": value} for value in details.get("partial_unexpected_list", [])]
     samples = tuple(dict(_sample(row, sample)) for row in rows)
     keys = tuple({column: row[column] for column in KEYS if column in row} for row in rows)
-    return Outcome(answer["success"], f"{of_rows} of {count:,} rows", found.get("unexpected_percent", 0.0), samples, keys)
+    return Outcome(answer["success"], f"{of_rows} of {count:,} rows", details.get("unexpected_percent", 0.0), samples, keys)
 
 
 def error_of(answer: Mapping[str, Any]) -> str:
@@ -40,31 +40,31 @@ def error_of(answer: Mapping[str, Any]) -> str:
     return next((line for message in messages for line in str(message).splitlines() if line.strip()), "")
 
 
-def cut(text: str) -> str:
-    """A text that fits: the end of a long one is given up. One that was cut is not cut again, and says how long it was at first."""
-    return text if len(text) <= LONGEST + len(CUT) + 20 else text[:LONGEST] + CUT.format(len(text))
+def shorten(text: str) -> str:
+    """The text, or the start of a long one with its full length. Shortening twice changes nothing."""
+    return text if len(text) <= LONGEST + len(SHORTENED) + 20 else text[:LONGEST] + SHORTENED.format(len(text))
 
 
 def text(value: Any) -> str:
-    """A value for people, cut where it is long; instants in UTC."""
+    """A value for people, shortened; times in UTC."""
     match value:
         case datetime():
-            shown = value.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ") + "Z"
+            formatted = value.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ") + "Z"
         case float() if math.isfinite(value):
-            shown = f"{value:,.10g}"
+            formatted = f"{value:,.10g}"
         case None:
-            shown = "null"
+            formatted = "null"
         case bool() | str() | date() | float():
-            shown = str(value)
+            formatted = str(value)
         case int():
-            shown = f"{value:,}"
+            formatted = f"{value:,}"
         case bytes() | bytearray():
-            shown = bytes(value).decode("utf-8", "backslashreplace")
+            formatted = bytes(value).decode("utf-8", "backslashreplace")
         case Sequence():
-            shown = f"[{', '.join(map(text, value))}]"
+            formatted = f"[{', '.join(map(text, value))}]"
         case _:
-            shown = str(value)
-    return cut(shown)
+            formatted = str(value)
+    return shorten(formatted)
 
 
 def _sample(row: Mapping[str, Any], sample: Sequence[str]) -> Iterator[tuple[str, str]]:

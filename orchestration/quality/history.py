@@ -1,22 +1,21 @@
-"""quality.results: what every run found, kept. Append only; who writes it holds `<lake>/quality`, as two processes would lose rows."""
+"""quality.results: what every run found. Append only; the writer holds `quality_tables.lock`. Times are in UTC."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
 
 from expectations.suite import Expectation, Severity
-from orchestration.quality.outcome import Outcome, Result, Run, TableResult
-from orchestration.storage.delta import OF_LOG
+from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult
+from orchestration.storage import quality_tables
 
 SAMPLES = 5
-MOST_FILES = 100
-
-COLUMNS = (
+RESULTS = "quality.results"
+RESULT_COLUMNS = (
     ("run_id", pa.string(), "one call of tidemark quality; sorts by time"),
     ("run_at", pa.timestamp("us", "UTC"), "when it began"),
     ("cause", pa.string(), "asked, scheduled, gate or snapshot"),
@@ -34,76 +33,62 @@ COLUMNS = (
     ("unexpected_percent", pa.float64(), "of rows in which the column is not null, 0 to 100; null where rows are not judged one by one"),
     ("details", pa.string(), "JSON: description, kwargs, samples of rows that fail; more are in quality.failed_rows"),
 )
-SCHEMA = pa.schema([pa.field(name, kind, metadata={"comment": comment}) for name, kind, comment in COLUMNS])
+RESULT_SCHEMA = quality_tables.schema_of(RESULT_COLUMNS)
 """Grain: one expectation of one suite on one table in one run."""
+ALL_SUITES = [Cause.ASKED.value, Cause.SCHEDULED.value]
+"""Causes of runs that later runs continue. A run on a snapshot is about the past, and a gate evaluates critical expectations only."""
 
 
 @dataclass(frozen=True)
-class Look:
-    """What a suite found when it last looked at a table, and at which version."""
+class LastRun:
+    """What a suite found in its last run on a table, and at which Delta version."""
 
     table_id: str
     version: int
     results: tuple[Result, ...]
 
 
-def results_path(lake: Path) -> Path:
-    """Where the results are."""
-    return lake / "quality" / "results"
-
-
 def append_results(lake: Path, run: Run) -> None:
     """Append the run."""
     rows = [_row(run, table, result) for table in run.tables for result in table.results]
-    append(results_path(lake), rows, SCHEMA)
+    quality_tables.append(lake, RESULTS, pa.Table.from_pylist(rows, RESULT_SCHEMA))
 
 
-def append(path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, **configuration: str) -> None:
-    """Append to a table that grows with each run; columns that it lacks are added. A comment stays as it was when its column was made."""
-    known = {field.name for field in DeltaTable(path).schema().fields} if DeltaTable.is_deltatable(str(path)) else set()
-    # deltalake refuses another comment than the table has.
-    fields = [field.remove_metadata() if field.name in known else field for field in schema]
-    arriving = pa.Table.from_pylist([*map(dict, rows)], pa.schema(fields))
-    write_deltalake(path, arriving, mode="append", schema_mode="merge", configuration=OF_LOG | configuration)
-    _compact(path)
+def last_checked(lake: Path) -> dict[str, datetime]:
+    """When each suite last ran, by its name; a suite that never ran is absent."""
+    return {row["suite"]: row["run_at_max"] for row in _newest(lake, "suite")}
 
 
-def _compact(path: Path) -> None:
-    """Make small files large once there are many: every run adds one, and every look reads them all."""
-    table = DeltaTable(path)
-    if len(table.file_uris()) > MOST_FILES:
-        table.optimize.compact()
-        table.vacuum(dry_run=False)  # what was superseded a week ago
-
-
-def looks(lake: Path) -> dict[tuple[str, str], Look]:
-    """The last look of each suite at each table, by the names of both; none where nothing was ever looked at."""
-    path = results_path(lake)
-    if not DeltaTable.is_deltatable(str(path)):
+def last_runs(lake: Path) -> dict[tuple[str, str], LastRun]:
+    """The last run of each suite on each table, by the names of table and suite; empty before the first run."""
+    last = {(row["table_name"], row["suite"], row["run_at_max"]) for row in _newest(lake, "table_name", "suite")}
+    if not last:
         return {}
-    of_now = [("cause", "not in", ["snapshot", "gate"])]
-    found = pa.table(DeltaTable(path).to_pyarrow_table(columns=["run_at", "table_name", "suite"], filters=of_now))
-    newest = found.group_by(["table_name", "suite"]).aggregate([("run_at", "max")]).to_pylist()
-    runs = {each["run_at_max"] for each in newest}
-    last = {(each["table_name"], each["suite"], each["run_at_max"]) for each in newest}
-    rows = pa.table(DeltaTable(path).to_pyarrow_table(filters=[("run_at", "in", sorted(runs))])).to_pylist() if runs else []
-    of_look: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in rows:
+    times = sorted({run_at for *_, run_at in last})
+    grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in quality_tables.read(lake, RESULTS, RESULT_SCHEMA, where=[("run_at", "in", times)]).to_pylist():
         if (row["table_name"], row["suite"], row["run_at"]) in last:
-            of_look.setdefault((row["table_name"], row["suite"]), []).append(row)
+            grouped.setdefault((row["table_name"], row["suite"]), []).append(row)
     return {
-        key: Look(rows[0]["table_id"], rows[0]["table_version"], tuple(map(result_of, rows)))
-        for key, rows in of_look.items()
+        key: LastRun(rows[0]["table_id"], rows[0]["table_version"], tuple(map(result_of, rows)))
+        for key, rows in grouped.items()
         if rows[0].get("table_id") is not None
     }
 
 
+def _newest(lake: Path, *keys: str) -> list[dict[str, Any]]:
+    """One row for each combination of keys, with `run_at_max`."""
+    runs = quality_tables.read(lake, RESULTS, RESULT_SCHEMA, [*keys, "run_at"], [("cause", "in", ALL_SUITES)])
+    rows: list[dict[str, Any]] = runs.group_by(list(keys)).aggregate([("run_at", "max")]).to_pylist()
+    return rows
+
+
 def result_of(row: Mapping[str, Any]) -> Result:
-    """A row of quality.results as it was found."""
+    """The result that a row of quality.results holds."""
     details = json.loads(row["details"])
     expectation = Expectation(row["expectation"], details["description"], Severity(row["severity"]), details["kwargs"])
     outcome = Outcome(row["is_success"], row["observed"], row["unexpected_percent"], tuple(details.get("samples", ())))
-    # Runs before there was found_in: null.
+    # Null in runs that are older than the column found_in.
     return Result(row["suite"], expectation, outcome, row["since_version"], row.get("found_in") or row["run_id"])
 
 
@@ -116,7 +101,7 @@ def _row(run: Run, table: TableResult, result: Result) -> dict[str, Any]:
         *(expectation.type, list(expectation.columns), expectation.severity.value),
         *(outcome.is_success, outcome.observed, outcome.unexpected_percent, details),
     )
-    return dict(zip(SCHEMA.names, values, strict=True))
+    return dict(zip(RESULT_SCHEMA.names, values, strict=True))
 
 
 def _details(result: Result) -> Iterator[tuple[str, Any]]:

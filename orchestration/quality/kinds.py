@@ -1,12 +1,12 @@
-"""Kinds of expectations: which of Great Expectations give the right answer here, and what each takes."""
+"""Types of expectations: which ones of Great Expectations give the right answer on DuckDB, and which arguments each takes."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
-from orchestration.conf.mistake import shown, way_out
-from orchestration.quality.imported import great_expectations
+from orchestration.quality.gx import great_expectations
 from orchestration.quality.measures.kinds import KINDS
 
 BY_REGEX = "use expect_column_values_to_match_regex"
@@ -28,74 +28,72 @@ REFUSED = {
     "expect_query_results_to_match_comparison": BY_COLUMN,
     "unexpected_rows_expectation": BY_COLUMN,
 }
-"""Kinds that Great Expectations cannot answer on DuckDB, or answers wrongly (measured: the first three), or that name other tables."""
+"""Types that Great Expectations cannot evaluate on DuckDB, or evaluates wrongly (measured: the first three), or that read other tables."""
 OF_EVERY_KIND = frozenset(
     (
         *("id", "meta", "notes", "result_format", "description", "catch_exceptions", "rendered_content", "windows", "batch_id", "severity"),
         *("row_condition", "condition_parser", "library_metadata"),
     )
 )
-"""Arguments of Great Expectations that a suite says elsewhere, or not at all."""
+"""Arguments of Great Expectations that a suite sets elsewhere, or not at all."""
 WANTED = {str: "text", int: "whole number", float: "number"}
 NO_CONDITION = "rows are chosen in `columns`: case when .. then .. end is null where an expectation has nothing to judge"
 
 
 def kind_refused(kind: str) -> str | None:
-    """The second half of a sentence about a kind that cannot be used; None for one that can."""
+    """Why a type cannot be used, as the second half of a sentence; None if it can."""
     if kind in REFUSED:
         return f"which gives no right answer here; {REFUSED[kind]}"
-    known = [*KINDS, *accepted()]
-    return (
-        None
-        if kind in known
-        else f"which no expectation is called; {way_out(kind, known, 'choose one of the gallery of Great Expectations')}"
-    )
+    usable = [*KINDS, *accepted()]
+    if kind in usable:
+        return None
+    return f"which no expectation is called; {hint(kind, usable, 'choose one of the gallery of Great Expectations')}"
 
 
 @cache
 def accepted() -> frozenset[str]:
-    """Every kind that gives the right answer."""
+    """Every type of Great Expectations that gives the right answer."""
     return frozenset(great_expectations().expectations.registry.list_registered_expectation_implementations()) - REFUSED.keys()
 
 
 def arguments_refused(kind: str, kwargs: Mapping[str, Any]) -> Iterator[tuple[tuple[Step, ...], str]]:
-    """For each argument that the kind does not take, its place below kwargs and the second half of a sentence."""
+    """For each wrong argument its path below kwargs and the second half of a sentence."""
     if kind in KINDS:
         yield from _of_measure(kind, kwargs)
         return
     expectation = great_expectations().expectations.registry.get_expectation_impl(kind)
-    known = sorted(set(expectation.__fields__) - OF_EVERY_KIND)
-    unknown = sorted(kwargs.keys() - set(known))
+    names = sorted(set(expectation.__fields__) - OF_EVERY_KIND)
+    unknown = sorted(kwargs.keys() - set(names))
     for name in unknown:
-        otherwise = NO_CONDITION if name in ("row_condition", "condition_parser") else f"known here: {', '.join(known)}"
-        yield (name,), f"is no argument of {kind}; {otherwise if name in OF_EVERY_KIND else way_out(name, known, otherwise)}"
+        otherwise = NO_CONDITION if name in ("row_condition", "condition_parser") else f"known here: {', '.join(names)}"
+        yield (name,), f"is no argument of {kind}; {otherwise if name in OF_EVERY_KIND else hint(name, names, otherwise)}"
     try:
-        expectation(**{name: value for name, value in kwargs.items() if name in known})
-    except ValueError as error:  # of pydantic, which Great Expectations brings in a version of its own
-        if not unknown:  # or what is missing has only another name
-            yield from _told(kind, kwargs, error)
+        expectation(**{name: value for name, value in kwargs.items() if name in names})
+    except ValueError as error:  # pydantic's error: Great Expectations brings its own version of pydantic
+        if not unknown:  # otherwise the missing argument is the misspelt one
+            yield from _describe(kind, kwargs, error)
 
 
 def _of_measure(kind: str, kwargs: Mapping[str, Any]) -> Iterator[tuple[tuple[Step, ...], str]]:
-    known = KINDS[kind].kwargs
+    takes = KINDS[kind].kwargs
     for name, value in kwargs.items():
-        if name not in known:
-            yield (name,), f"is no argument of {kind}; {way_out(name, known, 'known here: ' + (', '.join(known) or 'none'))}"
-        elif isinstance(value, bool) or not isinstance(value, (int, float) if known[name].type is float else known[name].type):
-            yield (name,), f"is {shown(value)}, which {kind} does not take; write a {WANTED[known[name].type]}"
-    for name, kwarg in known.items():
+        if name not in takes:
+            yield (name,), f"is no argument of {kind}; {hint(name, takes, 'known here: ' + (', '.join(takes) or 'none'))}"
+        elif isinstance(value, bool) or not isinstance(value, (int, float) if takes[name].type is float else takes[name].type):
+            yield (name,), f"is {quoted(value)}, which {kind} does not take; write a {WANTED[takes[name].type]}"
+    for name, kwarg in takes.items():
         if kwarg.is_required and name not in kwargs:
             yield (), f"lacks {name}, which {kind} needs; add it"
 
 
-def _told(kind: str, kwargs: Mapping[str, Any], error: Any) -> Iterator[tuple[tuple[Step, ...], str]]:
-    """One sentence an argument. Of a union of types pydantic tells what is wrong for each; the first is what is meant."""
+def _describe(kind: str, kwargs: Mapping[str, Any], error: Any) -> Iterator[tuple[tuple[Step, ...], str]]:
+    """One sentence an argument. For a union of types pydantic has an error for each type; the first type is the intended one."""
     first = {each["loc"][:1]: each for each in reversed(error.errors())}
     about_all = first.pop(("__root__",), None)
     for (name,), each in first.items():
         if name not in kwargs:
             yield (), f"lacks {name}, which {kind} needs; add it"
         else:
-            yield (name,), f"is {shown(kwargs[name])}, which {kind} does not take ({each['msg']}); correct it"
+            yield (name,), f"is {quoted(kwargs[name])}, which {kind} does not take ({each['msg']}); correct it"
     if about_all and not first:
         yield (), f"cannot be used by {kind}: {about_all['msg']}; correct it"

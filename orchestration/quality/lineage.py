@@ -1,4 +1,4 @@
-"""From rows that fail to the events they came from, with their payloads: read from bronze, and only from the files that can hold them."""
+"""Finds the event that a failing row came from, with its payload, in the files of bronze that can hold it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from orchestration.engine.lake import Lake
-from orchestration.quality.store import opened, pinned, show
+from orchestration.quality.store import create_view, open_store, pin_table
+from orchestration.storage.delta import is_table, open_table
 
 MOST_BYTES = 32 * 2**20
 INSTANT = pa.timestamp("us", "UTC")
@@ -52,7 +52,7 @@ Identity = tuple[int, int]
 
 @dataclass(frozen=True)
 class Event:
-    """`payload` as it came, byte for byte; None, as `position`, where bronze was not found to have it, or where it would not fit."""
+    """`payload`: the bytes as they arrived. It and `position` are None where bronze has no such event; `payload` also beyond MOST_BYTES."""
 
     bronze_batch: int
     bronze_row: int
@@ -61,15 +61,15 @@ class Event:
 
 
 def events(lake: Lake, keys: Sequence[Mapping[str, Any]]) -> list[Event | None]:
-    """For each row by its keys the event it came from; of a window its newest reading's. None where the keys lead to none."""
-    store = opened()
+    """The event of each row, found by its keys; for a window that of its newest reading. None where the keys lead to no event."""
+    store = open_store()
     try:
         newest = _newest(store, lake, keys)
-        found = [_identity(row) or newest.get(n) for n, row in enumerate(keys)]
-        known = _payloads(store, lake.tables["bronze.events"].path, {each for each in found if each})
+        identities = [_identity(row) or newest.get(n) for n, row in enumerate(keys)]
+        by_identity = _payloads(store, lake.tables["bronze.events"].path, {each for each in identities if each})
     finally:
         store.close()
-    return [None if each is None else known.get(each, Event(*each)) for each in found]
+    return [None if each is None else by_identity.get(each, Event(*each)) for each in identities]
 
 
 def _identity(row: Mapping[str, Any]) -> Identity | None:
@@ -79,20 +79,20 @@ def _identity(row: Mapping[str, Any]) -> Identity | None:
 
 def _newest(store: duckdb.DuckDBPyConnection, lake: Lake, keys: Sequence[Mapping[str, Any]]) -> dict[int, Identity]:
     asked = [{"n": n} | dict(row) for n, row in enumerate(keys) if None not in (row.get("window_start"), row.get("window_end"))]
-    tables = [pinned(name, lake.tables[name].path) for name in ("silver.readings", "silver.late")]
-    there = [table for table in tables if table.version is not None]
-    if not asked or not there:
+    tables = [pin_table(name, lake.tables[name].path) for name in ("silver.readings", "silver.late")]
+    existing = [table for table in tables if table.version is not None]
+    if not asked or not existing:
         return {}
-    for table in there:
-        show(store, table)
+    for table in existing:
+        create_view(store, table)
     store.register("asked", pa.Table.from_pylist(asked, WINDOWS))
-    readings = " union all by name ".join(f'(from "{table.view}")' for table in there)
+    readings = " union all by name ".join(f'(from "{table.view}")' for table in existing)
     rows = store.execute(NEWEST.format(readings=f"({readings})")).fetchall()
     return {n: (batch, place) for n, (batch, place) in rows}
 
 
 def _payloads(store: duckdb.DuckDBPyConnection, bronze: Path, wanted: set[Identity]) -> dict[Identity, Event]:
-    files = [*_files(bronze, {batch for batch, _ in wanted})] if wanted and DeltaTable.is_deltatable(str(bronze)) else []
+    files = [*_files(bronze, {batch for batch, _ in wanted})] if wanted and is_table(bronze) else []
     if not files:
         return {}
     store.register("asked", pa.Table.from_pylist([dict(zip(IDENTITIES.names, each, strict=True)) for each in wanted], IDENTITIES))
@@ -104,8 +104,8 @@ def _payloads(store: duckdb.DuckDBPyConnection, bronze: Path, wanted: set[Identi
 
 
 def _files(bronze: Path, batches: Iterable[int]) -> Iterator[str]:
-    """Those whose statistics do not exclude all of the batches."""
-    for add in pa.table(DeltaTable(bronze).get_add_actions(flatten=True)).to_pylist():
+    """Files whose statistics do not exclude all of the batches."""
+    for add in pa.table(open_table(bronze).get_add_actions(flatten=True)).to_pylist():
         least, greatest = add.get("min.bronze_batch"), add.get("max.bronze_batch")
         if least is None or greatest is None or any(least <= batch <= greatest for batch in batches):
             yield str(bronze / add["path"])

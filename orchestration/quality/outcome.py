@@ -1,4 +1,4 @@
-"""What a run found: plain data, free of Spark and of Great Expectations."""
+"""Results of a quality run: plain data, free of Spark and of Great Expectations."""
 
 import secrets
 from collections import Counter
@@ -13,11 +13,11 @@ from expectations.suite import Expectation, Severity
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one expectation. `is_success` None: not checked, as there are no rows; one that could not be evaluated has failed.
+    """Outcome of one expectation. `is_success` None: not checked, as there are no rows. False also if it could not be evaluated.
 
-    `unexpected_percent` is of rows in which the column is not null, 0 to 100; None where rows are not judged one by one.
-    `samples` are a few of the rows that fail, as texts by column; instants in UTC. `keys`: of each of these what leads to its event, as
-    it is in the table; empty where nothing does.
+    `unexpected_percent`: of rows in which the column is not null, 0 to 100; None for expectations that are not about single rows.
+    `samples`: a few of the rows that fail, as texts by column; times in UTC. `keys`: for each sample the columns that lead to its event,
+    with the values of the table; empty where none do.
     """
 
     is_success: bool | None
@@ -29,9 +29,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Result:
-    """Grain: one expectation of one suite on one table in one run. `since`: only rows of later versions were judged; None for all.
+    """Grain: one expectation of one suite on one table in one run. `since`: only rows of later versions were evaluated; None: all rows.
 
-    `found_in`: the earlier run that judged these rows, where nothing came since; None: this one did.
+    `found_in`: the earlier run that evaluated these rows, where there are no new ones; None: this run did.
     """
 
     suite: str
@@ -71,14 +71,14 @@ class TableResult:
 
 
 def run_id(run_at: datetime) -> str:
-    """Of a run that begins then, in UTC: another each time, and they sort by time."""
+    """A new id for a run that begins then (UTC); ids sort by time."""
     return f"{run_at:%Y%m%dT%H%M%S%fZ}-{secrets.token_hex(3)}"
 
 
 class Cause(StrEnum):
-    """Why a run was made. The next look goes on after it, but not after one at a snapshot, which is of the past.
+    """Why a run was made. The next run continues after ASKED and SCHEDULED.
 
-    Nor after a gate's, which judges what is critical only, and is kept only where something failed.
+    SNAPSHOT is about the past. GATE evaluates critical expectations only, and is kept only if one failed.
     """
 
     ASKED = "asked"
@@ -89,7 +89,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class Run:
-    """One look at the tables; `run_at` in UTC. `cause`: see Cause."""
+    """One quality run; `run_at` in UTC."""
 
     run_id: str
     run_at: datetime
@@ -99,17 +99,17 @@ class Run:
 
     @property
     def is_passed(self) -> bool:
-        """Whether no critical expectation failed; where nothing at all could be checked, nothing has passed."""
+        """Whether no critical expectation failed; False where nothing could be checked."""
         is_checked = any(result.outcome.is_success is not None for table in self.tables for result in table.results)
         return is_checked and not any(table.counts[Severity.CRITICAL] for table in self.tables)
 
 
 Identity = tuple[str, str, str, str]
-"""Table, suite, kind of expectation, sentence: what is the same expectation in all runs, also when a threshold of it was moved."""
+"""Table, suite, type and description: the same expectation in all runs, also if its threshold changes."""
 
 
 def identity(table: str, result: Result) -> Identity:
-    """Of a result on the table of this name."""
+    """Identity of a result on the table of this name."""
     return table, result.suite, result.expectation.type, result.expectation.description
 
 
@@ -121,7 +121,7 @@ def verdict(result: Result) -> str:
 
 
 COUNTED = ("passed", *(severity.value for severity in Severity), "not_checked")
-COLUMNS = ("table", "version", "rows", "state", *COUNTED)
+SUMMARY_COLUMNS = ("table", "version", "rows", "state", *COUNTED)
 
 
 def summary(run: Run) -> list[dict[str, str | int | None]]:

@@ -1,29 +1,29 @@
-"""A person lets through what a gate holds back; that is kept for ever."""
+"""A person releases versions of a table that a gate holds back; every release is kept in quality.releases."""
 
 import getpass
 import socket
 from datetime import datetime
 
-from deltalake import DeltaTable
-
 from orchestration.engine.lake import Lake
 from orchestration.errors import ConfError
-from orchestration.storage.gate_state import is_holding, passage, record_release
-from orchestration.storage.lease import sole_writer
+from orchestration.storage import quality_tables
+from orchestration.storage.gate_state import closed_gates, record_release
 
 
-def let_through(lake: Lake, table: str, version: int, reason: str, at: datetime) -> str:
-    """Versions of a table up to this one; what was released, in words. ConfError where that is not held back, or for no reason."""
+def release_version(lake: Lake, table: str, version: int, reason: str, at: datetime) -> str:
+    """Release the versions of a table up to this one; returns what was released, in words. `at`: UTC.
+
+    ConfError if the version is not held back, or without a reason.
+    """
     if not reason.strip():
         raise ConfError("--reason is empty; say why what failed may be in gold: it is kept for ever.")
-    with sole_writer(lake.conf.lake / "quality"):
-        path = lake.table_path(table)
-        found = passage(lake.conf.lake, table, path) if is_holding(lake.conf) and DeltaTable.is_deltatable(str(path)) else None
-        if found is None or found.failure is None or not found.is_closed:
+    with quality_tables.lock(lake.conf.lake):
+        held = next((state for state in closed_gates(lake.conf, lake.table_path) if state.table == table), None)
+        if held is None or held.failure is None:
             raise ConfError(f"no version of {table} is held back; `tidemark status` tells which are.")
-        first, last = found.version + 1, found.failure.version
+        first, last = held.version + 1, held.failure.version
         if not first <= version <= last:
             which = f"version {last}" if first == last else f"versions {first} to {last}"
             raise ConfError(f"version {version} of {table} is not held back; {which} can be released.")
-        record_release(lake.conf.lake, found, version, reason.strip(), f"{getpass.getuser()}@{socket.gethostname()}", at)
-    return f"{table} up to version {version}; failed: {'; '.join(found.failure.found)}"
+        record_release(lake.conf.lake, held, version, reason.strip(), f"{getpass.getuser()}@{socket.gethostname()}", at)
+    return f"{table} up to version {version}; failed: {'; '.join(held.failure.found)}"

@@ -1,4 +1,4 @@
-"""The page about one run: one HTML file with everything inside it, which asks no other host for anything and runs no script."""
+"""The report of one run: a single HTML file that loads nothing from other hosts and runs no script."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from expectations.suite import Severity
-from orchestration.quality.failed_rows import FailedRow, Found
-from orchestration.quality.formatting import cut
+from orchestration.quality.failed_rows import FailedRow, FailedRows
+from orchestration.quality.formatting import shorten
 from orchestration.quality.outcome import COUNTED, Result, Run, TableResult, identity, summary, verdict
 from orchestration.quality.trend import Point, Streak, Trends, changes, streak
 from orchestration.rendering import visible
@@ -22,9 +22,9 @@ BARS = 30
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a run has to show for itself: the rows that fail, and how each expectation went before."""
+    """The rows that fail, and the results of each expectation in earlier runs."""
 
-    rows: Found = field(default_factory=dict)
+    rows: FailedRows = field(default_factory=dict)
     trends: Trends = field(default_factory=dict)
 
 
@@ -39,7 +39,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Item:
-    """One expectation on the page, and where on it it stands."""
+    """One expectation on the page; `place` is its anchor."""
 
     place: str
     table: str
@@ -60,9 +60,8 @@ class Item:
     @property
     def bars(self) -> list[Bar]:
         """The last runs; one bar alone is no trend."""
-        shown = self.points[-BARS:]
-        most = max((point.unexpected_percent or 0 for point in shown), default=0)
-        return [_bar(point, most) for point in shown] if len(shown) > 1 else []
+        points = self.points[-BARS:]
+        return [_bar(point, self.most) for point in points] if len(points) > 1 else []
 
     @property
     def most(self) -> float:
@@ -71,12 +70,12 @@ class Item:
 
 
 def write_report(run: Run, file: Path, evidence: Evidence | None = None) -> None:
-    """Write the page; a reader who opens it meanwhile sees the former one or this one, never half of it."""
+    """Write the page; a reader sees the old page or the new one, never half of one."""
     replace_by(file, rendered(run, evidence).encode())
 
 
 def replace_by(file: Path, content: bytes) -> None:
-    """Write a file at once, and its folder where there is none."""
+    """Write a file atomically, and create its folder."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}.draft")
     draft.write_bytes(content)
@@ -84,9 +83,9 @@ def replace_by(file: Path, content: bytes) -> None:
 
 
 def rendered(run: Run, evidence: Evidence | None = None) -> str:
-    """The page as text. Every value is escaped, and cut where it is long."""
-    known = evidence or Evidence()
-    items = {table.table: _items(n, table, known) for n, table in enumerate(run.tables, start=1)}
+    """The page as text. Every value is escaped, and shortened."""
+    evidence_of_run = evidence or Evidence()
+    items = {table.table: _items(n, table, evidence_of_run) for n, table in enumerate(run.tables, start=1)}
     order = list(Severity)
     failed = (item for of_table in items.values() for item in of_table if item.result.outcome.is_success is False)
     return _template().render(
@@ -94,14 +93,14 @@ def rendered(run: Run, evidence: Evidence | None = None) -> str:
         tables=list(zip((f"t{n}" for n in count(1)), run.tables, summary(run), items.values(), strict=False)),
         totals={word: sum(table.counts[word] for table in run.tables) for word in COUNTED},
         wrong=sorted(failed, key=lambda item: order.index(item.result.expectation.severity)),
-        mended=[change for change in changes(run, known.trends) if change.result.outcome.is_success],
+        mended=[change for change in changes(run, evidence_of_run.trends) if change.result.outcome.is_success],
     )
 
 
-def _items(n: int, table: TableResult, known: Evidence) -> list[Item]:
+def _items(n: int, table: TableResult, evidence: Evidence) -> list[Item]:
     keys = [identity(table.table, result) for result in table.results]
     return [
-        Item(f"t{n}e{m}", table.table, result, known.rows.get(key) or _without_events(result), known.trends.get(key, ()))
+        Item(f"t{n}e{m}", table.table, result, evidence.rows.get(key) or _without_events(result), evidence.trends.get(key, ()))
         for m, (key, result) in enumerate(zip(keys, table.results, strict=True), start=1)
     ]
 
@@ -112,7 +111,7 @@ def _without_events(result: Result) -> list[FailedRow]:
 
 def _bar(point: Point, most: float) -> Bar:
     share = (point.unexpected_percent or 0) / most if most else 0.0
-    told = "" if point.unexpected_percent is None else f", {percent(point.unexpected_percent)} of rows"
+    rows = "" if point.unexpected_percent is None else f", {percent(point.unexpected_percent)} of rows"
     match point.is_success:
         case None:
             word, height = "not checked", 10
@@ -120,32 +119,31 @@ def _bar(point: Point, most: float) -> Bar:
             word, height = "passed", 20 + round(60 * share)
         case False:
             word, height = "failed", 45 + round(55 * (share if point.unexpected_percent is not None else 1))
-    return Bar(word.replace(" ", "_"), height, f"{point.run_at:%Y-%m-%d %H:%M} UTC: {word}{told}")
+    return Bar(word.replace(" ", "_"), height, f"{point.run_at:%Y-%m-%d %H:%M} UTC: {word}{rows}")
 
 
 def failures(run: Run) -> Iterator[str]:
     """A line for each expectation that failed, for a terminal."""
     for table in run.tables:
         for result in table.failed:
-            yield visible(
-                f"{result.expectation.severity}: {table.table}: {cut(result.expectation.description)} Found: {cut(result.outcome.observed)}"
-            )
+            said, observed = shorten(result.expectation.description), shorten(result.outcome.observed)
+            yield visible(f"{result.expectation.severity}: {table.table}: {said} Found: {observed}")
 
 
-def shown(value: Any) -> str:
-    """A value as text that fits and hides nothing: what cannot be printed becomes its backslash escape."""
-    return visible(cut(str(value)))
+def printable(value: Any) -> str:
+    """A value as shortened text; characters that cannot be printed become backslash escapes."""
+    return visible(shorten(str(value)))
 
 
 def payload(message: bytes) -> str:
-    """The beginning of a message, or all of a short one; what is not UTF-8 or cannot be printed becomes its backslash escape."""
+    """A message, or the start of a long one; bytes that are not UTF-8 or cannot be printed become backslash escapes."""
     text = message[: 4 * LONGEST_PAYLOAD].decode("utf-8", "backslashreplace")
     is_whole = len(message) <= 4 * LONGEST_PAYLOAD and len(text) <= LONGEST_PAYLOAD
     return visible(text) if is_whole else f"{visible(text[:LONGEST_PAYLOAD])}… ({len(message):,} bytes)"
 
 
 def percent(share: float) -> str:
-    """0 to 100 with as many digits as tell it from none and from all."""
+    """0 to 100; never rounded to 0 or 100."""
     if 0 < share < 0.01:
         return "less than 0.01\N{NO-BREAK SPACE}%"
     if 99.99 < share < 100:
@@ -158,6 +156,6 @@ def _template() -> Template:
     environment = Environment(
         loader=PackageLoader("orchestration.quality", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    filters: Mapping[str, Any] = {"shown": shown, "payload": payload, "percent": percent}
+    filters: Mapping[str, Any] = {"printable": printable, "payload": payload, "percent": percent}
     environment.filters.update(filters)
     return environment.get_template("report.html")

@@ -11,27 +11,27 @@ from typing import Any
 import duckdb
 
 from expectations.suite import COLUMN_ARGUMENTS, Expectation, Suite, suite
+from orchestration.conf.diagnostic import Diagnostic, hint, quoted
 from orchestration.conf.document import Step, read_document
-from orchestration.conf.mistake import Mistake, shown, way_out
 from orchestration.conf.model import Conf
 from orchestration.conf.structure import Finding, check_structure, where
 from orchestration.quality.check import parameters
-from orchestration.quality.judged import columns_of, declare, show_judged
 from orchestration.quality.kinds import arguments_refused, kind_refused
-from orchestration.quality.measures.kinds import KINDS, is_ours
-from orchestration.quality.store import opened
-from orchestration.quality.validation import impossible
+from orchestration.quality.measures.kinds import KINDS, is_measure
+from orchestration.quality.store import open_store
+from orchestration.quality.suite_rows import columns_of, create_empty_table, create_suite_view
+from orchestration.quality.validation import not_computable
 from orchestration.storage.generations import Generation
 from orchestration.storage.tables import tables
 
 UNKNOWN_COLUMN = re.compile(r'Referenced column "([^"]+)" (?:was )?not found', re.IGNORECASE)
 
 
-def checked(files: Sequence[Path], conf: Conf) -> tuple[list[Suite], list[Mistake]]:
+def checked(files: Sequence[Path], conf: Conf) -> tuple[list[Suite], list[Diagnostic]]:
     """The suites that are well formed, and the mistakes of all."""
     found: list[Suite] = []
-    mistakes: list[Mistake] = []
-    with closing(opened()) as store:
+    mistakes: list[Diagnostic] = []
+    with closing(open_store()) as store:
         ddl = {name: table.ddl for name, table in tables(conf, Generation()).items()}
         checking = _Checking(store, ddl, parameters(conf))
         for file in files:
@@ -41,19 +41,18 @@ def checked(files: Sequence[Path], conf: Conf) -> tuple[list[Suite], list[Mistak
     return found, sorted(set(mistakes))
 
 
-def _read(file: Path, checking: "_Checking") -> tuple[list[Suite], list[Mistake]]:
+def _read(file: Path, checking: "_Checking") -> tuple[list[Suite], list[Diagnostic]]:
     if file.suffix != ".yml" or not re.fullmatch(r"[a-z][a-z0-9_]*", file.stem):
-        return [], [
-            Mistake(str(file), 1, "cannot be the file of a suite; use lower-case letters, digits and _, a letter first, and end it on .yml")
-        ]
+        text = "cannot be the file of a suite; use lower-case letters, digits and _, a letter first, and end it on .yml"
+        return [], [Diagnostic(str(file), 1, text)]
     document, unreadable = read_document(file)
     if document is None:
         return [], unreadable
-    _, malformed = check_structure("suite", document)
+    _, malformed = check_structure("suite", document.data)
     if malformed or unreadable:
-        return [], [*unreadable, *malformed]
+        return [], [*unreadable, *(document.diagnostic(finding.path, finding.text) for finding in malformed)]
     read = suite(file.stem, document.data)
-    return [read], [Mistake(document.file, document.line(finding.path), finding.text) for finding in checking.findings(read)]
+    return [read], [document.diagnostic(finding.path, finding.text) for finding in checking.findings(read)]
 
 
 @dataclass(frozen=True)
@@ -80,16 +79,16 @@ class _Checking:
         known = [*self.ddl, *(f"gold.*_{kind}" for kind in ("aggregates", "vectors", "late"))]
         otherwise = "choose one of those that the groups of conf make, or of bronze and silver"
         if not any(map(read.applies_to, self.ddl)):
-            yield Finding(("table",), f"table is {shown(read.table)}, which no table is called; {way_out(read.table, known, otherwise)}")
+            yield Finding(("table",), f"table is {quoted(read.table)}, which no table is called; {hint(read.table, known, otherwise)}")
         for n, name in enumerate(read.together_with):
             if name not in self.ddl:
-                text = f"together_with names {shown(name)}, which no table is called; {way_out(name, self.ddl, otherwise)}"
+                text = f"together_with names {quoted(name)}, which no table is called; {hint(name, self.ddl, otherwise)}"
                 yield Finding(("together_with", n), text)
 
     def _computed(self, read: Suite, table: str) -> tuple[list[str], list[Finding]]:
         """The names of all columns, wrong ones included so that none is told twice, and what is wrong with the computed ones."""
         views = [self._declared(name) for name in (table, *read.together_with)]
-        own = [name for name, _ in columns_of(self.store, show_judged(self.store, replace(read, columns={}), views))]
+        own = [name for name, _ in columns_of(self.store, create_suite_view(self.store, replace(read, columns={}), views))]
         sound: dict[str, str] = {}
         wrong: list[Finding] = []
         for name, sql in read.columns.items():
@@ -98,7 +97,7 @@ class _Checking:
                 wrong.append(Finding(path, f"columns.{name} has the name of a column of {table}; choose another"))
                 continue
             try:
-                show_judged(self.store, replace(read, columns=sound | {name: sql}), views)
+                create_suite_view(self.store, replace(read, columns=sound | {name: sql}), views)
                 sound[name] = sql
             except (duckdb.Error, ValueError) as error:
                 wrong.append(Finding(path, f"columns.{name} cannot be computed: {_reason(error, table, [*own, *sound])}"))
@@ -107,15 +106,15 @@ class _Checking:
 
     def _impossible(self, read: Suite, table: str) -> Iterator[Finding]:
         """Expectations that do not fit the types of their columns, or hold a pattern that is none: DuckDB says so even without rows."""
-        view = show_judged(self.store, read, [self._declared(name) for name in (table, *read.together_with)])
-        of_rows = {n: each for n, each in enumerate(read.expectations) if not is_ours(each)}
-        for n, error in impossible(self.store, view, read.name, of_rows, self.parameters).items():
+        view = create_suite_view(self.store, read, [self._declared(name) for name in (table, *read.together_with)])
+        of_rows = {n: each for n, each in enumerate(read.expectations) if not is_measure(each)}
+        for n, error in not_computable(self.store, view, read.name, of_rows, self.parameters).items():
             path: tuple[Step, ...] = ("expectations", n, "kwargs")
             yield Finding(path, f"{where(path)} cannot be computed: {error}; correct it")
 
     def _declared(self, name: str) -> str:
         view = name.replace(".", "_")
-        declare(self.store, view, self.ddl[name])
+        create_empty_table(self.store, view, self.ddl[name])
         return view
 
     def _of_columns(self, read: Suite, table: str, columns: Sequence[str]) -> Iterator[Finding]:
@@ -126,16 +125,16 @@ class _Checking:
                     named.append((("expectations", n, "kwargs", argument), name))
         for path, name in named:
             if name not in columns:
-                yield Finding(path, f"{where(path)} names {shown(name)}, which {table} does not have; {_way_out(name, columns)}")
+                yield Finding(path, f"{where(path)} names {quoted(name)}, which {table} does not have; {_hint(name, columns)}")
 
     def _of_expectation(self, path: tuple[Step, ...], expectation: Expectation, tables: Sequence[str]) -> Iterator[Finding]:
         kwargs, unknown = self._with_values((*path, "kwargs"), expectation.kwargs)
         yield from unknown
         if refusal := kind_refused(expectation.type):
-            yield Finding((*path, "type"), f"{where((*path, 'type'))} is {shown(expectation.type)}, {refusal}")
+            yield Finding((*path, "type"), f"{where((*path, 'type'))} is {quoted(expectation.type)}, {refusal}")
         elif (kind := KINDS.get(expectation.type)) and (others := [name for name in tables if not fnmatchcase(name, kind.table)]):
             text = f"is about {kind.table} and not {others[0]}; move it to a suite of {kind.table}"
-            yield Finding((*path, "type"), f"{where((*path, 'type'))} is {shown(expectation.type)}, which {text}")
+            yield Finding((*path, "type"), f"{where((*path, 'type'))} is {quoted(expectation.type)}, which {text}")
         elif not unknown:
             for argument, refusal in arguments_refused(expectation.type, kwargs):
                 at = (*path, "kwargs", *argument)
@@ -147,8 +146,8 @@ class _Checking:
             if name in self.parameters:
                 return self.parameters[name], []
             known = ", ".join(self.parameters)
-            remedy = way_out(str(name), self.parameters, f"known here: {known}")
-            return None, [Finding(path, f"{where(path)} names {shown(name)}, which is no $PARAMETER; {remedy}")]
+            remedy = hint(str(name), self.parameters, f"known here: {known}")
+            return None, [Finding(path, f"{where(path)} names {quoted(name)}, which is no $PARAMETER; {remedy}")]
         if not isinstance(value, dict | list):
             return value, []
         inner = {
@@ -163,12 +162,12 @@ def _names(value: object) -> list[str]:
     return [name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str)]
 
 
-def _way_out(name: str, columns: Sequence[str]) -> str:
-    return way_out(name, columns, f"compute it in `columns`, or choose one of {', '.join(columns)}")
+def _hint(name: str, columns: Sequence[str]) -> str:
+    return hint(name, columns, f"compute it in `columns`, or choose one of {', '.join(columns)}")
 
 
 def _reason(error: Exception, table: str, columns: Sequence[str]) -> str:
     """What DuckDB says of a column, as far as it means something to who wrote Spark's SQL."""
     if unknown := UNKNOWN_COLUMN.search(str(error)):
-        return f"it names {shown(unknown[1])}, which {table} does not have; {_way_out(unknown[1], columns)}"
+        return f"it names {quoted(unknown[1])}, which {table} does not have; {_hint(unknown[1], columns)}"
     return str(error).splitlines()[0] + ("" if isinstance(error, ValueError) else "; write it with plainer functions of Spark's SQL")

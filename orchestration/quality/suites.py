@@ -1,4 +1,4 @@
-"""The suites: those that Tidemark ships, and those of a conf, which lie in `<conf>/expectations`."""
+"""The suites that Tidemark ships, and those of a conf, in `<conf>/expectations`."""
 
 from collections.abc import Sequence
 from importlib.resources import files
@@ -15,9 +15,9 @@ _read: dict[tuple[object, ...], list[Suite]] = {}
 
 
 def suites(conf: Conf) -> list[Suite]:
-    """The packaged ones and those of the conf, which take the place of a packaged one of the same name; ConfError lists their mistakes.
+    """The packaged suites and those of the conf, which replace packaged ones of the same name. ConfError lists the mistakes in them.
 
-    Those of a conf are read once a process, as its rules are: to check them takes too long for a gate, and an edit must not stop a run.
+    Suites of a conf are read once a process, like its rules: checking them takes too long for a gate, and an edit must not stop a run.
     """
     key = (conf.folder, *conf.groups)
     if key not in _read:
@@ -26,7 +26,7 @@ def suites(conf: Conf) -> list[Suite]:
 
 
 def packaged() -> list[Suite]:
-    """Every suite in package expectations, by name, which is that of its file; raises TidemarkError for a file that is none."""
+    """Every suite in package expectations, by name, which is that of its file; TidemarkError for a malformed file."""
     texts = sorted((file.name, file.read_text(encoding="utf-8")) for file in files("expectations").iterdir() if file.name.endswith(".yml"))
     try:
         return [suite(name.removesuffix(".yml"), yaml.load(text, yaml.CSafeLoader)) for name, text in texts]
@@ -35,17 +35,17 @@ def packaged() -> list[Suite]:
 
 
 def own(conf: Conf, folder: Path) -> list[Suite]:
-    """The suites of the conf in `folder`; ConfError lists the mistakes of all. Nothing slow is imported where there are none."""
-    if not (found := own_files(folder)):
+    """The suites of the conf in `folder`; ConfError lists the mistakes of all. Without such suites nothing slow is imported."""
+    if not (files_of_conf := own_files(folder)):
         return []
     from orchestration.quality.suite_mistakes import checked
 
-    read, mistakes = checked(found, conf)
+    read, mistakes = checked(files_of_conf, conf)
     if mistakes:
         raise ConfError("\n".join(map(str, mistakes)))
     return read
 
 
 def own_files(folder: Path) -> Sequence[Path]:
-    """Also those with the wrong ending, since nobody would miss what is not read."""
+    """Also files that end on .yaml, so that they are reported and not silently skipped."""
     return sorted(file for pattern in ("*.yml", "*.yaml") for file in (folder / FOLDER).glob(pattern))

@@ -1,6 +1,6 @@
-"""Spark's SQL in that of DuckDB: only what is known to mean the same, or is made to; a test holds each of it against Spark.
+"""Translates Spark's SQL to DuckDB's: only expressions that mean the same in both; a test compares each with Spark.
 
-Where Spark would end with an error (an index that is not there), DuckDB may answer null.
+Where Spark raises an error (an index out of bounds), DuckDB may return null.
 """
 
 from collections.abc import Callable
@@ -38,8 +38,8 @@ INSTANTS = {exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ, exp.D
 
 
 @cache
-def translated(sql: str) -> str:
-    """An expression in DuckDB's SQL; ValueError where it has none that is known to mean the same."""
+def to_duckdb(sql: str) -> str:
+    """The expression in DuckDB's SQL; ValueError if no translation is known to mean the same."""
     try:
         tree = sqlglot.parse_one(sql, read="spark")
     except sqlglot.errors.SqlglotError as error:
@@ -77,7 +77,7 @@ def _refused(node: exp.Expr) -> str | None:
 
 
 def _refused_cast(node: exp.Cast) -> str | None:
-    """Numbers as texts differ, texts as instants too, and DuckDB rounds to whole numbers where Spark cuts."""
+    """The engines format numbers and parse times differently, and DuckDB rounds to integers where Spark truncates."""
     kind, value = node.to.this, node.this
     is_same = kind in {DOUBLE, DATE} or (kind in INSTANTS and value.is_string) or (kind is INT and isinstance(value, exp.Predicate))
     if is_same:
@@ -91,7 +91,7 @@ def _is_number_but_0(node: exp.Expr | None) -> bool:
 
 
 def _as_spark_means_it(node: exp.Expr) -> exp.Expr:
-    """NaN of nothing is false, a backslash escapes in LIKE, weeks begin with day 1, and parts of a second do not round."""
+    """isnan(null) is false, a backslash escapes in LIKE, weekdays start at 1, and parts of a second are truncated."""
     if isinstance(node, exp.IsNan):
         return exp.Coalesce(this=node.copy(), expressions=[exp.false()])
     if isinstance(node, exp.Like | exp.ILike) and not isinstance(node.parent, exp.Escape):
@@ -108,6 +108,6 @@ UNITS: dict[Callable[..., exp.Expr], str] = {exp.UnixSeconds: "1e6", exp.UnixMil
 
 
 def _place(error: sqlglot.errors.SqlglotError) -> str:
-    """Where it breaks, which says more to people than how the parser calls it."""
+    """Where parsing fails: more useful to people than the parser's message."""
     first = next(iter(getattr(error, "errors", ())), None)
     return f"; look at line {first['line']}, character {first['col']} of it" if first else "; look for an open quote"

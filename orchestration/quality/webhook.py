@@ -1,4 +1,4 @@
-"""One POST when something changes its state. It may fail as it likes: that is a warning in the log, and nothing else."""
+"""One POST when the state of an expectation changes. A failed POST is a warning in the log, and nothing else."""
 
 import json
 import logging
@@ -11,7 +11,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from orchestration.quality.formatting import cut
+from orchestration.quality.formatting import shorten
 from orchestration.quality.outcome import Run
 from orchestration.quality.trend import Change
 from orchestration.rendering import visible
@@ -24,16 +24,16 @@ log = logging.getLogger(__name__)
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """A redirected POST goes on as a GET without its document, and would be taken for delivered."""
+    """A redirected POST becomes a GET without its document, and would look delivered."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
-        """The answer is then an error."""
+        """None makes the answer an error."""
 
 
-def tell(url: str, run: Run, changed: Sequence[Change], report: Path | None, pauses: Sequence[float] = PAUSES_SECONDS) -> bool:
-    """POST what changed, once more after each pause while that fails; whether it was taken. Never raises, and never shows the URL.
+def post_changes(url: str, run: Run, changed: Sequence[Change], report: Path | None, pauses: Sequence[float] = PAUSES_SECONDS) -> bool:
+    """POST the changes, with a retry after each pause; returns whether the host accepted. Never raises, and never logs the URL.
 
-    What comes after the host in it is mostly a secret. `report`: None where a gate found it, which writes no page.
+    The path of a webhook URL is mostly a secret. `report`: None for a gate, which writes no page.
     """
     body = json.dumps(_document(run, changed, report)).encode()
     for pause in (*pauses, None):
@@ -48,9 +48,9 @@ def tell(url: str, run: Run, changed: Sequence[Change], report: Path | None, pau
 
 
 def _post(url: str, body: bytes) -> tuple[str, bool]:
-    """What went wrong, nothing if all is well, and whether another try is of no use.
+    """What went wrong, empty on success, and whether a retry is of no use.
 
-    Messages of errors may quote the URL, so they are not told.
+    Error messages may quote the URL, so they are left out.
     """
     try:
         if urlsplit(url).scheme not in ("http", "https"):
@@ -99,9 +99,9 @@ def _change(change: Change) -> dict[str, Any]:
         "suite": change.result.suite,
         "expectation": expectation.type,
         "columns": list(expectation.columns),
-        "description": cut(expectation.description),
+        "description": shorten(expectation.description),
         "severity": expectation.severity.value,
         "before": None if change.is_new else ("failed" if outcome.is_success else "ok"),
         "now": now,
-        "observed": cut(outcome.observed),
+        "observed": shorten(outcome.observed),
     }

@@ -1,24 +1,24 @@
-"""Gates: how far tables have passed theirs, as it is written down. One file a table, by Delta's id; releases are a table, kept for ever.
+"""State of the quality gates: the version up to which each table has passed. A JSON file a table, by Delta's id, and quality.releases.
 
-Only who writes the lake writes the file, and anybody may release. Without the file everything is judged anew, so to lose it loses time.
+Only the writer of the lake writes the files; anybody may release. If a file is lost, its table is checked again from the start.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import write_deltalake
 
 from orchestration.conf.model import Conf, GateMode
+from orchestration.storage import quality_tables
 from orchestration.storage.atomic_json import read_atomic, write_atomic
-from orchestration.storage.delta import OF_LOG, is_table, rows_of, table_id, version_of
+from orchestration.storage.delta import is_table, table_id, version_of
 
 GATED, LATE = "silver.readings", "silver.late"
 READ_BY_GOLD = (GATED, LATE)
-"""What is held where the gate of silver.readings holds: streams read the one, amendments the other."""
+"""What a gate of silver.readings holds back: streams read the first table, amendments the second."""
 RELEASES = "quality.releases"
 RELEASE_COLUMNS = (
     ("table_name", pa.string(), "SQL name of the table"),
@@ -30,13 +30,13 @@ RELEASE_COLUMNS = (
     ("released_at", pa.timestamp("us", "UTC"), "when"),
     ("failed", pa.list_(pa.string()), "what had failed: severity, table, expectation, rows"),
 )
-RELEASE_SCHEMA = pa.schema([pa.field(name, kind, metadata={"comment": comment}) for name, kind, comment in RELEASE_COLUMNS])
+RELEASE_SCHEMA = quality_tables.schema_of(RELEASE_COLUMNS)
 """Grain: one release. Append only."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What a look found in the versions `after` < version <= `version`: a line for each critical expectation that failed."""
+    """What failed in the versions `after` < version <= `version`: `found` has a line for each critical expectation. `at`: UTC."""
 
     after: int
     version: int
@@ -47,14 +47,15 @@ class Failure:
         """As a clause."""
         first, last = self.after + 1, self.version
         which = f"version {last} does" if first == last else f"versions {first} to {last} do"
-        return f"{which} not pass (looked at {self.at}: {'; '.join(self.found)})"
+        return f"{which} not pass (checked {self.at}: {'; '.join(self.found)})"
 
 
 @dataclass(frozen=True)
-class Passage:
-    """Everything up to `version` has passed, was released or told; -1: nothing yet. `failure`: the last look found what does not pass.
+class GateState:
+    """Versions up to `version` have passed, were released, or were reported by a gate that only warns; -1: none yet.
 
-    `marks`: how far the jobs that write the table were, at least, when that version was read.
+    `failure`: what the last check found, None if it passed. `marks`: how far the jobs that write the table had come, at least, when
+    that version was read.
     """
 
     table: str
@@ -65,86 +66,83 @@ class Passage:
 
     @property
     def is_closed(self) -> bool:
-        """Whether what failed was held back. Where the gate only warned, it was not."""
+        """Whether the failed versions are held back. A gate that only warns holds nothing back."""
         return self.failure is not None and self.failure.version > self.version
 
 
 def is_holding(conf: Conf) -> bool:
-    """Whether gold has to wait for what silver has not passed."""
+    """Whether gold reads only versions of silver that have passed."""
     return conf.quality.gates.get(GATED) is GateMode.HOLD
 
 
-def closed_gates(conf: Conf, places: Callable[[str], Path]) -> Iterator[Passage]:
-    """Those that hold something back now; `places` says where a table is."""
-    for name in READ_BY_GOLD if is_holding(conf) else ():
-        if is_table(places(name)) and (found := passage(conf.lake, name, places(name))).is_closed:
-            yield found
+def closed_gates(conf: Conf, path_of: Callable[[str], Path]) -> Iterator[GateState]:
+    """Gates that hold versions back now; `path_of` gives the path of a table by its name."""
+    return filter(lambda state: state.is_closed, _states(conf, READ_BY_GOLD if is_holding(conf) else (), path_of))
 
 
-def told(conf: Conf, places: Callable[[str], Path]) -> Iterator[str]:
-    """Lines about gates that are closed, and about tables whose gate only warns and found something when it looked last."""
-    for found in closed_gates(conf, places):
-        yield from closed(found).splitlines()
-    for name, mode in conf.quality.gates.items():
-        if mode is GateMode.WARN and is_table(places(name)):
-            failure = passage(conf.lake, name, places(name)).failure
-            if failure is not None:
-                yield f"{name}: {failure}"
+def describe_gates(conf: Conf, path_of: Callable[[str], Path]) -> Iterator[str]:
+    """Lines about closed gates, and about tables whose gate only warns and whose last check failed."""
+    for closed in closed_gates(conf, path_of):
+        yield from describe_closed(closed).splitlines()
+    for state in _states(conf, [name for name, mode in conf.quality.gates.items() if mode is GateMode.WARN], path_of):
+        if state.failure is not None:
+            yield f"{state.table}: {state.failure}"
 
 
-def closed(found: Passage) -> str:
-    """What a closed gate means, and the way out."""
-    assert found.failure is not None
+def describe_closed(state: GateState) -> str:
+    """What a closed gate means, and how to open it."""
+    assert state.failure is not None
     return (
-        f"the gate of {found.table} is closed, and gold stays where it is: {found.failure}.\n"
+        f"the gate of {state.table} is closed, and gold stays where it is: {state.failure}.\n"
         "  Mend the conf and build silver anew with `tidemark replay`, or let it through with"
-        f' `tidemark quality release --table {found.table} --version {found.failure.version} --reason ".."`.'
+        f' `tidemark quality release --table {state.table} --version {state.failure.version} --reason ".."`.'
     )
 
 
-def passage(lake: Path, table: str, path: Path) -> Passage:
-    """Of the table that is at `path` now, releases included."""
-    this_table = table_id(path)
-    file = _file(lake, this_table)
-    found = Passage(table, this_table)
+def _states(conf: Conf, names: Iterable[str], path_of: Callable[[str], Path]) -> Iterator[GateState]:
+    """Of the tables that exist."""
+    return (read_gate_state(conf.lake, name, path_of(name)) for name in names if is_table(path_of(name)))
+
+
+def read_gate_state(lake: Path, table: str, path: Path) -> GateState:
+    """The state for the table that is at `path` now, with releases applied."""
+    state = GateState(table, table_id(path))
+    file = _file(lake, state.table_id)
     if file.exists():
-        read = read_atomic(file, "Remove it: what came is then judged anew.")
-        found = Passage(**read | {"failure": _failure(read["failure"])})
-    released = max((row["version"] for row in releases(lake) if row["table_id"] == this_table), default=-1)
-    # What lies beyond a release is looked at anew.
-    return Passage(table, this_table, released, None, found.marks) if released > found.version else found
+        content = read_atomic(file, "Remove it: the table is then checked again from the start.")
+        state = GateState(**content | {"failure": _failure(content["failure"])})
+    released = max((row["version"] for row in releases(lake) if row["table_id"] == state.table_id), default=-1)
+    # Versions after the released one are checked again.
+    return replace(state, version=released, failure=None) if released > state.version else state
 
 
-def keep(lake: Path, found: Passage) -> None:
-    """Write it down; it counts from now on, whatever dies."""
-    write_atomic(_file(lake, found.table_id), asdict(found))
+def write_gate_state(lake: Path, state: GateState) -> None:
+    """Durable when this returns."""
+    write_atomic(_file(lake, state.table_id), asdict(state))
 
 
 def releases(lake: Path) -> list[dict[str, Any]]:
     """Every release of the lake."""
-    return rows_of(_releases(lake))
+    rows: list[dict[str, Any]] = quality_tables.read(lake, RELEASES, RELEASE_SCHEMA).to_pylist()
+    return rows
 
 
 def count_releases(lake: Path) -> int:
-    """It grows with each."""
-    return version_of(_releases(lake)) + 1
+    """A number that grows with each release; 0 before the first."""
+    return version_of(quality_tables.path_of(lake, RELEASES)) + 1
 
 
-def record_release(lake: Path, held: Passage, version: int, reason: str, by: str, at: datetime) -> None:  # noqa: PLR0917
-    """Let versions up to this one through; who calls holds `<lake>/quality`."""
+def record_release(lake: Path, held: GateState, version: int, reason: str, by: str, at: datetime) -> None:  # noqa: PLR0917
+    """Release the versions up to this one; the caller holds `quality_tables.lock`. `at`: UTC."""
     failed = list(held.failure.found) if held.failure else []
     values = (held.table, held.table_id, version, held.version, reason, by, at, failed)
     row = dict(zip(RELEASE_SCHEMA.names, values, strict=True))
-    write_deltalake(_releases(lake), pa.Table.from_pylist([row], RELEASE_SCHEMA), mode="append", configuration=OF_LOG)
-
-
-def _releases(lake: Path) -> Path:
-    return lake.joinpath(*RELEASES.split("."))
+    quality_tables.append(lake, RELEASES, pa.Table.from_pylist([row], RELEASE_SCHEMA))
 
 
 def _file(lake: Path, table_id: str) -> Path:
     return lake / "quality" / "gates" / f"{table_id}.json"
 
 
-def _failure(found: dict[str, Any] | None) -> Failure | None:
-    return None if found is None else Failure(**found | {"found": tuple(found["found"])})
+def _failure(content: dict[str, Any] | None) -> Failure | None:
+    return None if content is None else Failure(**content | {"found": tuple(content["found"])})

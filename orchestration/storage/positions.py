@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from orchestration.storage.bindings import start_of
 from orchestration.storage.checkpoints import Batch, last_batch, offsets, read_up_to
 from orchestration.storage.delta import table_id, written_by
-from orchestration.storage.gate_state import LATE, is_holding, passage
+from orchestration.storage.gate_state import LATE, is_holding, read_gate_state
 from orchestration.storage.lake_store import LakeStore
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW
 from orchestration.storage.tables import max_in_log
@@ -44,7 +44,7 @@ def late_rows_known(lake: LakeStore) -> tuple[int, int]:
     """How far the ledger and retries have come; behind a gate, how far they were when what they wrote had passed it."""
     if not is_holding(lake.conf):
         return accounted_for(lake), retried(lake)
-    marks = passage(lake.conf.lake, LATE, lake.table_path(LATE)).marks
+    marks = read_gate_state(lake.conf.lake, LATE, lake.table_path(LATE)).marks
     return marks.get("accounted_for", -1), marks.get("retried", -1)
 
 

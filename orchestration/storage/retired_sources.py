@@ -13,7 +13,7 @@ from typing import Any
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.storage.atomic_json import read_atomic, write_atomic
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 
 FILE = "sources.json"
 INTAKE = "intake"
@@ -26,19 +26,19 @@ def claims_folder(lake: Path, source: str) -> Path:
     return lake / INTAKE / source
 
 
-def shapes(conf: Conf) -> dict[str, Shape]:
+def payload_formats(conf: Conf) -> dict[str, PayloadFormat]:
     """Of every source that the lake knows: as conf declares it, or as it was declared last."""
-    return _remembered(conf.lake / FILE) | {name: source.shape for name, source in conf.sources.items()}
+    return _remembered(conf.lake / FILE) | {name: source.payload_format for name, source in conf.sources.items()}
 
 
 def former(conf: Conf) -> list[str]:
     """Names of the sources that conf no longer has."""
-    return sorted(shapes(conf).keys() - conf.sources.keys())
+    return sorted(payload_formats(conf).keys() - conf.sources.keys())
 
 
 def remember(conf: Conf) -> None:
     """Keep what conf declares for the time when it no longer does; TidemarkError where there are files of a source that nobody knows."""
-    known = shapes(conf)
+    known = payload_formats(conf)
     strangers = sorted({folder.name for folder in (conf.lake / INTAKE).glob("*/")} - known.keys())
     if strangers:
         raise TidemarkError(
@@ -49,13 +49,13 @@ def remember(conf: Conf) -> None:
         write_atomic(conf.lake / FILE, {name: asdict(shape) for name, shape in known.items()})
 
 
-def _remembered(file: Path) -> dict[str, Shape]:
+def _remembered(file: Path) -> dict[str, PayloadFormat]:
     if not file.exists():
         return {}
     kept = read_atomic(file, "Restore it, or remove it and name every source that it knew in sources.yml for one run.")
     return {name: _shape(shape) for name, shape in kept.items()}
 
 
-def _shape(kept: Mapping[str, Any]) -> Shape:
+def _shape(kept: Mapping[str, Any]) -> PayloadFormat:
     origins = {name: Origin(**kept[name]) if kept[name] else None for name in ORIGINS}
-    return Shape(**{**kept, **origins, "time": Time(**kept["time"]), "columns": tuple(kept["columns"])})
+    return PayloadFormat(**{**kept, **origins, "time": Time(**kept["time"]), "columns": tuple(kept["columns"])})

@@ -12,8 +12,10 @@ from deltalake import DeltaTable
 from orchestration.engine.lake import Lake
 from orchestration.storage.checkpoints import Batch, read_up_to
 from orchestration.storage.delta_log import added
-from orchestration.storage.retired_sources import shapes
+from orchestration.storage.retired_sources import payload_formats
 
+SMALL_BATCH_BYTES = 16_777_216
+"""Of a micro-batch of silver that is written without Spark, and of payloads that the ledger sorts out without it; 0: none."""
 MOST_READINGS, ELEMENT_BYTES = 1_000_000, 6
 """Some 150 bytes each, and names: of a result larger than 1 GiB Spark makes an error. 16 MiB may hold 10,000,000 of wide rows (measured),
 as payloads are compressed; and a list in a payload one for each `"t":1,`.
@@ -26,7 +28,7 @@ def is_little_read(lake: Lake, flow: str, source: str, batch_id: int) -> bool:
     table_id = str(DeltaTable(path).metadata().id)
     first, last = (read_up_to(lake.checkpoint(flow), batch, table_id)[0] for batch in (_before(batch_id), Batch(batch_id)))
     files = [add for version in range(first, last + 1) for add in added(path, version)]
-    if sum(add["size"] for add in files) > lake.conf.engine.small_batch_bytes:
+    if sum(add["size"] for add in files) > SMALL_BATCH_BYTES:
         return False
     ends = [pq.read_metadata(path / unquote(add["path"])) for add in files]
     length = sum(end.row_group(n).total_byte_size for end in ends for n in range(end.num_row_groups))
@@ -35,7 +37,7 @@ def is_little_read(lake: Lake, flow: str, source: str, batch_id: int) -> bool:
 
 def most_readings(lake: Lake, events: int, length: int) -> int:
     """That events of this length in all may hold."""
-    known = shapes(lake.conf).values()
+    known = payload_formats(lake.conf).values()
     of_lists = length // ELEMENT_BYTES if any(shape.each for shape in known) else 0
     return of_lists + events * max([1, *(len(shape.metrics) for shape in known)])
 

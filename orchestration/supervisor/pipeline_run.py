@@ -21,11 +21,11 @@ from orchestration.storage.delta import version_of
 from orchestration.storage.guards import refuse_damage, refuse_older_tables
 from orchestration.storage.ops_tables import LEDGER, TICKS
 from orchestration.storage.registry import sync
-from orchestration.storage.retired_sources import claims_folder, former, remember, shapes
+from orchestration.storage.retired_sources import claims_folder, former, payload_formats, remember
 from orchestration.storage.sealing import WITHOUT_SPARK, Sealing
 from orchestration.storage.tables import ensure, ensure_rows
 from orchestration.supervisor import schedules
-from orchestration.supervisor.quality_gate import Handover
+from orchestration.supervisor.quality_gate import QualityGate
 
 PAUSE_SECONDS, LONGEST_WAIT_SECONDS = 10.0, 60.0
 
@@ -40,7 +40,7 @@ class PipelineRun:
         flows = [each for each in chosen if isinstance(each, Flow)]
         self.flows = {layer: [flow for flow in flows if flow.layer == layer] for layer in ("bronze", "silver", "gold")}
         self._jobs = {each.name: each for each in chosen if isinstance(each, Job)}
-        self.handover = Handover(lake, stop, progress.warned)
+        self.handover = QualityGate(lake, stop, progress.warned)
         self._seen_by_gold: tuple[int, ...] = ()
         self._settled: tuple[int, ...] = ()
         self._paused_until = 0.0
@@ -67,7 +67,7 @@ class PipelineRun:
             amendments.refuse_older(lake, stream, streams(lake)[stream])
         refuse_older_tables(lake)
         self._sealing = Sealing(lake, names)
-        for folder in (claims_folder(lake.conf.lake, source) for source in shapes(lake.conf)):
+        for folder in (claims_folder(lake.conf.lake, source) for source in payload_formats(lake.conf)):
             folder.mkdir(parents=True, exist_ok=True)
         retry.finish(lake)
 

@@ -1,8 +1,7 @@
-"""The gate: gold reads of silver only what has passed, or what somebody released.
+"""The quality gate: gold reads only versions of silver that have passed, or that somebody released.
 
-What gold reads is silver.readings, by its streams, and silver.late, by amendments; each is judged by the critical expectations of its
-own suites, and only the rows that came. A failure stops the hand-over; ingestion goes on. Nothing more is looked at until the versions
-that failed are released: until then gold stays where it is, whatever else comes.
+Gold's streams read silver.readings, and amendments read silver.late. The critical expectations of their suites are
+evaluated on new rows. After a failure gold stops and ingestion goes on. Nothing more is checked until the failed versions are released.
 """
 
 import threading
@@ -18,21 +17,21 @@ from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.quality import suites
 from orchestration.quality.outcome import Cause, Run, TableResult, run_id
+from orchestration.storage import quality_tables
 from orchestration.storage.delta import version_of
 from orchestration.storage.gate_state import (
     GATED,
     LATE,
     READ_BY_GOLD,
     Failure,
-    Passage,
-    closed,
+    GateState,
     closed_gates,
     count_releases,
+    describe_closed,
     is_holding,
-    keep,
-    passage,
+    read_gate_state,
+    write_gate_state,
 )
-from orchestration.storage.lease import sole_writer
 from orchestration.storage.positions import accounted_for, retried
 
 PAUSE_SECONDS = 1.0
@@ -44,77 +43,77 @@ class GateClosedError(TidemarkError):
     exit_code = 1
 
 
-class Handover:
-    """What silver hands over to gold, for one run. Without a gate that holds, everything."""
+class QualityGate:
+    """The gate of one run. Where conf holds nothing back, it is always open."""
 
     def __init__(self, lake: Lake, stop: threading.Event, tell: Callable[[str], None]) -> None:
-        """`tell` hears once of each failure; after `stop` nothing is waited for."""
+        """`tell` gets each failure once; after `stop` the gate waits for nothing."""
         self._lake, self._stop, self._tell = lake, stop, tell
-        self._told: set[tuple[str, int]] = set()
+        self._reported: set[tuple[str, int]] = set()
         self.holds = is_holding(lake.conf)
 
     def is_open(self) -> bool:
-        """Whether all that gold would read now has passed; looks at what has not been looked at yet."""
+        """Whether every version that gold would read now has passed; checks new versions of silver.readings first."""
         return not self.holds or (self._has_passed(GATED) and not self._late().is_closed)
 
     def let_late_through(self) -> None:
-        """Look at what came to silver.late, so that amendments may fold it in."""
+        """Check new versions of silver.late, so that amendments may read them."""
         if self.holds:
             self._has_passed(LATE)
 
     def warn(self) -> None:
-        """Look at what came to the tables whose gate only warns."""
+        """Check new versions of the tables whose gate only warns."""
         for name, mode in self._lake.conf.quality.gates.items():
             if mode is GateMode.WARN and not self._stop.is_set():
-                self._look(name)
+                self._check(name)
 
     def releases(self) -> int:
-        """It grows with each release."""
+        """A number that grows with each release."""
         return count_releases(self._lake.conf.lake)
 
     def refuse_closed(self) -> None:
         """GateClosedError where gold was left behind."""
-        for found in closed_gates(self._lake.conf, self._lake.table_path):
-            raise GateClosedError(closed(found))
+        for closed in closed_gates(self._lake.conf, self._lake.table_path):
+            raise GateClosedError(describe_closed(closed))
 
     def _has_passed(self, name: str) -> bool:
-        """After `stop` maybe not."""
-        found = self._look(name)
-        return found is not None and not found.is_closed
+        """False also where `stop` came before the failure was kept."""
+        state = self._check(name)
+        return state is not None and not state.is_closed
 
-    def _late(self) -> Passage:
-        return passage(self._lake.conf.lake, LATE, self._lake.table_path(LATE))
+    def _late(self) -> GateState:
+        return read_gate_state(self._lake.conf.lake, LATE, self._lake.table_path(LATE))
 
-    def _look(self, name: str) -> Passage | None:
-        """None where the run is to end before what failed could be kept."""
-        found = look(self._lake, name, self._stop)
-        if found is not None and found.failure is not None and (name, found.failure.version) not in self._told:
-            self._told.add((name, found.failure.version))
-            self._tell(closed(found) if found.is_closed else f"{name}: {found.failure}")
-        return found
+    def _check(self, name: str) -> GateState | None:
+        """None where `stop` came before the failure was kept."""
+        state = check_gate(self._lake, name, self._stop)
+        if state is not None and state.failure is not None and (name, state.failure.version) not in self._reported:
+            self._reported.add((name, state.failure.version))
+            self._tell(describe_closed(state) if state.is_closed else f"{name}: {state.failure}")
+        return state
 
 
-def look(lake: Lake, name: str, stop: threading.Event) -> Passage | None:
-    """Judge what came to a table since its gate last did, and write down how far it has passed. Only who writes the lake may."""
+def check_gate(lake: Lake, name: str, stop: threading.Event) -> GateState | None:
+    """Evaluate the rows that are new since the last check, and keep the state. Only the writer of the lake may call this."""
     marks = {"accounted_for": accounted_for(lake), "retried": retried(lake)} if name == LATE else {}
-    known, holds = passage(lake.conf.lake, name, lake.table_path(name)), is_holding(lake.conf) and name in READ_BY_GOLD
+    before, holds = read_gate_state(lake.conf.lake, name, lake.table_path(name)), is_holding(lake.conf) and name in READ_BY_GOLD
     newest = version_of(lake.table_path(name))
-    if (holds and known.is_closed) or (newest, marks) == (known.version, known.marks):
-        return known
-    found = replace(known, version=newest, marks=marks)
-    run = _judged(lake, known, newest)
+    if (holds and before.is_closed) or (newest, marks) == (before.version, before.marks):
+        return before
+    state = replace(before, version=newest, marks=marks)
+    run = _evaluate_new_rows(lake, before, newest)
     if run is not None:
         if not run.tables[0].failed:
-            found = replace(found, failure=None)
-        elif _kept(lake, run, stop):
-            found = replace(known if holds else found, failure=_failure(known.version, run))
-            if known.failure is None and lake.conf.quality.webhook:
-                # Whoever reads the table does not wait for the host; a process that ends does, for at most 20 s.
-                threading.Thread(target=_announce, args=(lake.conf.quality.webhook, run, known.version < 0), name="webhook").start()
+            state = replace(state, failure=None)
+        elif _store(lake, run, stop):
+            state = replace(before if holds else state, failure=_failure(before.version, run))
+            if before.failure is None and lake.conf.quality.webhook:
+                # Readers of the table do not wait for the host; a process that ends does, for at most 20 s.
+                threading.Thread(target=_announce, args=(lake.conf.quality.webhook, run, before.version < 0), name="webhook").start()
         else:
             return None
-    keep(lake.conf.lake, found)
-    return found
+    write_gate_state(lake.conf.lake, state)
+    return state
 
 
 def _failure(after: int, run: Run) -> Failure:
@@ -127,50 +126,49 @@ def _failure(after: int, run: Run) -> Failure:
 
 def _announce(url: str, run: Run, is_new: bool) -> None:
     from orchestration.quality.trend import Change
-    from orchestration.quality.webhook import tell
+    from orchestration.quality.webhook import post_changes
 
     (table,) = run.tables
-    tell(url, run, [Change(table, result, is_new) for result in table.failed], None)
+    post_changes(url, run, [Change(table, result, is_new) for result in table.failed], None)
 
 
-def _judged(lake: Lake, known: Passage, newest: int) -> Run | None:
-    """None where no row came: a compaction brings none, nor does a batch of which nothing is good."""
-    # These take a second to import: runs without a gate do without.
-    from orchestration.quality.store import count_of, opened, pinned, show
+def _evaluate_new_rows(lake: Lake, before: GateState, newest: int) -> Run | None:
+    """None without new rows: a compaction adds none, nor does a batch without a good row."""
+    # A run without a gate does not pay a second for these imports.
+    from orchestration.quality.check import evaluate
+    from orchestration.quality.store import create_view, open_store, pin_table, row_count
 
     run_at = datetime.now(UTC)
-    rows = pinned(known.table, lake.table_path(known.table), None if known.version < 0 else (known.table_id, known.version), newest)
+    since = None if before.version < 0 else (before.table_id, before.version)
+    rows = pin_table(before.table, lake.table_path(before.table), since, newest)
     if rows.is_unchanged:
         return None
-    with closing(opened()) as store:
-        show(store, rows)
-        if not (count := count_of(store, rows.view)):
+    with closing(open_store()) as store:
+        create_view(store, rows)
+        if not (count := row_count(store, rows.view)):
             return None
-        from orchestration.quality.check import judged
-
-        results = [
-            result for suite in _critical(lake.conf, known.table) for result in judged(store, suite, [rows.view], lake.conf, rows.since)
-        ]
-        found = TableResult(known.table, newest, known.table_id, count, tuple(results))
-    return Run(run_id(run_at), run_at, lake.conf.pipeline, Cause.GATE, (found,))
+        critical = _critical(lake.conf, before.table)
+        results = [result for suite in critical for result in evaluate(store, suite, [rows.view], lake.conf, rows.since)]
+    table = TableResult(before.table, newest, before.table_id, count, tuple(results))
+    return Run(run_id(run_at), run_at, lake.conf.pipeline, Cause.GATE, (table,))
 
 
 def _critical(conf: Conf, table: str) -> Iterator[Suite]:
-    """What closes a gate: of suites that judge the rows of this table alone, without a look at the past."""
+    """The suites that can close a gate: critical expectations about rows of this table alone, none about history."""
     for suite in suites.suites(conf):
         critical = tuple(each for each in suite.expectations if each.severity is Severity.CRITICAL and each.type.startswith("expect_"))
         if suite.applies_to(table) and not suite.together_with and critical:
             yield replace(suite, expectations=critical)
 
 
-def _kept(lake: Lake, run: Run, stop: threading.Event) -> bool:
-    """Among the results; somebody who looks at the tables meanwhile is waited for."""
-    from orchestration.quality.publish import keep as keep_run
+def _store(lake: Lake, run: Run, stop: threading.Event) -> bool:
+    """Append the run to the quality tables; waits while another process holds them. False where `stop` came first."""
+    from orchestration.quality.publish import store_run
 
     while not stop.is_set():
         try:
-            with sole_writer(lake.conf.lake / "quality"):
-                keep_run(lake, run)
+            with quality_tables.lock(lake.conf.lake):
+                store_run(lake, run)
                 crash.point(crash.Point.GATE_FAILED)
                 return True
         except HeldError:

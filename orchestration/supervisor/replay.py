@@ -42,7 +42,7 @@ from orchestration.storage.positions import GoldPosition, retried
 from orchestration.storage.retention import first_version
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import ensure, ensure_rows
-from orchestration.supervisor.quality_gate import Handover
+from orchestration.supervisor.quality_gate import QualityGate
 
 REBUILT = ("silver.rebuilt", "gold.rebuilt")
 POLL_SECONDS = 0.5
@@ -156,7 +156,7 @@ def finish(following: Lake, plan: Plan, progress: Progress) -> None:
 
 
 def _has_passed(following: Lake, stop: threading.Event) -> bool:
-    handover = Handover(following, stop, lambda _: None)
+    handover = QualityGate(following, stop, lambda _: None)
     handover.let_late_through()
     return handover.is_open()
 

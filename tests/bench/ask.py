@@ -1,7 +1,7 @@
 """How soon a query is answered: `make bench-ask`, on the lake of `make demo`.
 
 Whole processes of `tidemark sql`, start included: Spark from cold, the fast engine from cold, the warm server; and what a question over
-HTTP takes, also the first three to a server that has just started. Then it gets the time to practise.
+HTTP takes, also the first three to a server that has just started. Then it gets time to warm up.
 Rounds are paired: each round asks every engine once.
 """
 
@@ -20,7 +20,7 @@ from orchestration.conf.load import load
 from orchestration.serving.sql.address import address_of
 from orchestration.serving.sql.answer import Question
 from orchestration.serving.sql.client import ServerEngine
-from orchestration.serving.sql.worker import PRACTICE_SECONDS
+from orchestration.serving.sql.worker import WARM_UP_SECONDS
 from tests.bench.processes import timed
 from tests.bench.script import REPOSITORY, of, script, told, write_report
 
@@ -64,8 +64,8 @@ def _measured(options: argparse.Namespace, lake: Path, folder: Path) -> dict[str
         engine = ServerEngine(address)
         for query in QUERIES:
             seconds["server_new_http"].append(_asked(engine, query))
-        told.log(f"the server practises for {PRACTICE_SECONDS:.0f} s")
-        time.sleep(PRACTICE_SECONDS + STARTS_SECONDS)
+        told.log(f"the server warms up for {WARM_UP_SECONDS:.0f} s")
+        time.sleep(WARM_UP_SECONDS + STARTS_SECONDS)
         for round_ in range(options.rounds):
             query = QUERIES[round_ % len(QUERIES)]
             seconds["server_cli"].append(timed([*command, "sql", "--engine", "server", query], REPOSITORY, log).seconds)

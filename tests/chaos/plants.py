@@ -1,7 +1,6 @@
 """Plants that are disturbed: a small conf, files that land one by one, and `tidemark` as real processes in groups of their own."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -10,15 +9,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from orchestration.conf.model import Engine
 from orchestration.conf.starter import write_starter
 from orchestration.connectors.simulator.feed import in_order
 from orchestration.connectors.simulator.landing import Landing
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from orchestration.engine.lake import Lake
+from orchestration.streaming import amount
 
+SPARK_WRITES = "TIDEMARK_TESTS_SPARK_WRITES"
+"""Variable of the environment: the processes of a plant write by Spark what they otherwise write without it."""
 SHOWS_ITS_THREADS = "import faulthandler, os, signal; faulthandler.register(signal.SIGUSR1, os.dup(2))"
-TIDEMARK = [sys.executable, "-c", f"{SHOWS_ITS_THREADS}; from orchestration.cli.app import main; main()", "--conf"]
+OBEYS = "from tests.chaos.plants import obey; obey()"
+TIDEMARK = [sys.executable, "-c", f"{SHOWS_ITS_THREADS}; {OBEYS}; from orchestration.cli.app import main; main()", "--conf"]
 SECONDS = 900
 """Longer than any run, also on two slow cores beside another test: one that still goes on hangs."""
 ODDS = Odds(late=0.03, duplicate=0.03, malformed=0.02, future=0.01, offline=0.01)
@@ -56,6 +58,7 @@ class Plant:
     def __init__(self, folder: Path, tidemark: Sequence[str] = TIDEMARK) -> None:
         """Make it; nothing has landed. `tidemark`: the command line, up to the conf folder."""
         self.folder, self.lake, self._tidemark = folder, folder / "lake", tidemark
+        self._environment: dict[str, str] = {}
         write_starter(folder / "conf")
         pipeline = folder / "conf" / "pipeline.yml"
         pipeline.write_text(pipeline.read_text().replace("max_batch_bytes: 268435456", "max_batch_bytes: 1048576"))
@@ -66,10 +69,7 @@ class Plant:
 
     def let_spark_write(self, *, all_of_it: bool) -> None:
         """Whether batches are written by Spark that otherwise are written without it."""
-        pipeline = self.folder / "conf" / "pipeline.yml"
-        pipeline.write_text(
-            re.sub(r"small_batch_bytes: \d+", f"small_batch_bytes: {0 if all_of_it else Engine().small_batch_bytes}", pipeline.read_text())
-        )
+        self._environment = {SPARK_WRITES: "1"} if all_of_it else {}
 
     def land(self, files: Sequence[Path]) -> None:
         """Put files of another folder in the landing folder."""
@@ -92,7 +92,7 @@ class Plant:
     def running(self, *command: str, **environment: str) -> Iterator["subprocess.Popen[bytes]"]:
         """A process group of its own; what is left of it in the end is killed, and waited for."""
         # What a killed Spark leaves behind goes away with the folder.
-        surroundings = os.environ | {"SPARK_LOCAL_DIRS": str(self.folder / "scratch")} | environment
+        surroundings = os.environ | {"SPARK_LOCAL_DIRS": str(self.folder / "scratch")} | self._environment | environment
         call = [*self._tidemark, str(self.folder / "conf"), *command]
         with (self.folder / "run.log").open("ab") as log:
             process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=log, env=surroundings, start_new_session=True)
@@ -121,6 +121,12 @@ class Plant:
     def told(self) -> str:
         """The end of what its processes said."""
         return (self.folder / "run.log").read_text(errors="replace")[-3000:]
+
+
+def obey() -> None:
+    """What a process of a plant does first, before others import the constant."""
+    if SPARK_WRITES in os.environ:
+        amount.SMALL_BATCH_BYTES = 0
 
 
 def threads_of(process: "subprocess.Popen[bytes]") -> str:

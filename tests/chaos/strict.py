@@ -3,6 +3,7 @@
 from expectations.suite import Suite, suite
 from orchestration.cli.app import main
 from orchestration.quality import suites
+from tests.chaos.plants import obey
 
 UNWANTED = 123.25
 STRICT = suite(
@@ -28,5 +29,6 @@ def with_strict() -> list[Suite]:
 
 
 if __name__ == "__main__":
+    obey()
     suites.packaged = with_strict
     main()

@@ -1,9 +1,10 @@
 """A retry of the quarantine, killed between any two of its tables: each row leaves quarantine once, and is in gold."""
 
-import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from orchestration.crash import VARIABLE, Point
@@ -16,13 +17,14 @@ from tests.chaos.account import assert_as_undisturbed, tables
 from tests.chaos.plants import SECONDS, Plant, events
 from tests.lakes import run
 
-ALL = (
+pytestmark = pytest.mark.kill
+KILLS = (
     (("quarantine", "retry"), Point.RETRY_NOTED),
     (("run", "--once"), Point.RETRY_READMITTED),
     (("quarantine", "retry"), Point.RETRY_REPLACED),
 )
 """What is killed mends first what the kill before left."""
-KILLS = ALL if "KILLS" in os.environ else ALL[:1]
+Kill = tuple[tuple[str, ...], Point]
 
 
 def too_strict(plant: Plant, files: list[Path], spark: SparkSession) -> int:
@@ -36,11 +38,12 @@ def too_strict(plant: Plant, files: list[Path], spark: SparkSession) -> int:
     return len(tables(plant)["silver.quarantine"])
 
 
-def test_a_retry_that_is_killed_readmits_each_row_once(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [pytest.param(KILLS[:1], id="one"), pytest.param(KILLS, id="all", marks=pytest.mark.slow)])
+def test_a_retry_that_is_killed_readmits_each_row_once(kills: Sequence[Kill], spark: SparkSession, tmp_path: Path) -> None:
     files = events(tmp_path / "events", files=2, seed=1)
     plant, undisturbed = Plant(tmp_path / "disturbed"), Plant(tmp_path / "undisturbed")
     before = [too_strict(each, files, spark) for each in (plant, undisturbed)]
-    for command, at in KILLS:
+    for command, at in kills:
         with plant.running(*command, **{VARIABLE: str(at)}) as process:
             assert process.wait(SECONDS) == -signal.SIGKILL, plant.told()
     run(plant.opened().conf, spark)

@@ -4,7 +4,7 @@ import io
 import shutil
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from orchestration.engine import queries
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import HEAP_STORE
 from orchestration.storage.sealing import Sealing
+from orchestration.streaming import amount
 from tests.lakes import KITCHEN, conf, event, land, minutes, multiset, run, table
 from tests.rows import at
 
@@ -55,7 +56,7 @@ class Damaged:
         """With events of which some are late, some were there before, one is broken."""
         late = event("oven", "temperature", 5, START + timedelta(minutes=4, seconds=7))
         land(self.folder, "3.json", [*readings(78, 120, 1), *readings(120, 122, 2), "{broken", late])
-        run(self.made, self.spark)
+        _run(self.made, self.spark)
 
     def content(self) -> dict[str, Mapping[Any, int]]:
         """Every table as a multiset of its rows, without the instants at which something was run."""
@@ -91,21 +92,26 @@ def readings(first: int, last: int, value: int) -> list[str]:
 
 def built(spark: SparkSession, provider: str, folder: Path) -> Damaged:
     """Of two bronze batches, with late rows and duplicates; as it was after the first, it is in `earlier`."""
-    plain = conf(folder, groups={"kitchen": KITCHEN})
-    made = replace(plain, engine=replace(plain.engine, small_batch_bytes=0))  # Spark's commits have checksums, which can be damaged too
+    made = conf(folder, groups={"kitchen": KITCHEN})
     spark.conf.set(PROVIDER, provider)
     with patch.dict(queries.SNAPSHOTS, maintenanceInterval="100ms", minDeltasForSnapshot="1"):  # two short runs would leave none
         return _built(made, spark)
 
 
+def _run(made: Conf, spark: SparkSession) -> None:
+    """All by Spark, whose commits have checksums, which can be damaged too."""
+    with patch.object(amount, "SMALL_BATCH_BYTES", 0):
+        run(made, spark)
+
+
 def _built(made: Conf, spark: SparkSession) -> Damaged:
     folder = made.folder
     land(folder, "1.json", [*readings(0, 45, 1), "{broken", *readings(3, 5, 1)])
-    run(made, spark)
+    _run(made, spark)
     DeltaTable(made.lake / "silver" / "readings").create_checkpoint()
     shutil.copytree(made.lake, folder / "earlier")
     land(folder, "2.json", [*readings(45, 80, 1), event("fridge", "power", 5, START + timedelta(minutes=3))])
-    run(made, spark)
+    _run(made, spark)
     DeltaTable(made.lake / "silver" / "readings").create_checkpoint()
     Sealing(Lake(made), ["silver.readings", "gold.kitchen"]).go_on()
     shutil.copytree(made.lake, folder / "whole")

@@ -1,9 +1,8 @@
-"""Damage to any file of a lake is refused, named or mended, and never silently wrong; a table in ARCHITECTURE.md says which of them.
+"""Damage to any file of a lake is refused, named or mended, and never silently wrong; a table in orchestration/storage/README.md says it.
 
-A sample of the cells is in every run of the tests; `make damage` (DAMAGE=all) looks at all of them.
+A sample of the cells is in every run of the tests; `make damage` looks at all of them.
 """
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,19 +19,22 @@ from tests.damage.damaged import PROVIDER, Damaged, built
 ROW = re.compile(r"^\| (.+?) \|" + r" (refused|named|mended|-) \|" * len(WAYS) + "$", re.MULTILINE)
 SAID: Mapping[tuple[str, str], str] = {
     (row[1], way): row[2 + n]
-    for row in ROW.finditer((Path(__file__).parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    for row in ROW.finditer((Path(__file__).parents[2] / "orchestration/storage/README.md").read_text(encoding="utf-8"))
     for n, way in enumerate(WAYS)
 }
 ALL = [cell for cell, word in SAID.items() if word != "-"]
 ONE_A_PART = [(part, WAYS[n % len(WAYS)]) for n, part in enumerate(PARTS)]
 # What is mended takes a run of its own; snapshots of state and RocksDB take a session of their own.
 SAMPLE = [cell for cell in ONE_A_PART if SAID.get(cell) in {"refused", "named"} and not re.search("state: snapshot|RocksDB", cell[0])]
-IS_ALL = os.environ.get("DAMAGE") == "all"
+pytestmark = pytest.mark.damage
 
 
-@pytest.fixture(scope="module", autouse=IS_ALL)
-def often_snapshots_of_state(spark: SparkSession) -> None:
-    """Before any query with state runs in this process."""
+@pytest.fixture(scope="module", autouse=True)
+def often_snapshots_of_state(request: pytest.FixtureRequest) -> None:
+    """Before any query with state runs in this process, which `make damage` has for itself; the sample looks at no snapshot of state."""
+    if not any(item.path == request.path and item.get_closest_marker("slow") for item in request.session.items):
+        return
+    spark: SparkSession = request.getfixturevalue("spark")
     spark.conf.set("spark.sql.streaming.stateStore.maintenanceInterval", "300ms")
     spark.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "1")
 
@@ -56,7 +58,7 @@ def lake(part: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     spark.conf.set(PROVIDER, HEAP_STORE)
 
 
-@pytest.mark.parametrize(("part", "way"), ALL if IS_ALL else SAMPLE)
+@pytest.mark.parametrize(("part", "way"), [pytest.param(*cell, marks=() if cell in SAMPLE else pytest.mark.slow) for cell in ALL])
 def test_damage_is_refused_named_or_mended_as_architecture_says(part: str, way: str, lake: Damaged) -> None:
     expected = lake.undisturbed if SAID[part, way] == "mended" else {}
     file = inflict(part, way, lake.made.lake, lake.folder / "earlier")
@@ -78,7 +80,7 @@ def test_damage_is_refused_named_or_mended_as_architecture_says(part: str, way: 
             assert lake.content() == expected
 
 
-@pytest.mark.skipif(not IS_ALL, reason="a lake with its state in RocksDB takes half a minute; the other cells show that in the heap")
+@pytest.mark.slow
 def test_state_in_rocksdb_goes_on_when_nothing_is_damaged(in_rocksdb: Damaged, damaged: Damaged, spark: SparkSession) -> None:
     spark.conf.set(PROVIDER, ROCKSDB_STORE)
     found = in_rocksdb.undisturbed
@@ -86,7 +88,7 @@ def test_state_in_rocksdb_goes_on_when_nothing_is_damaged(in_rocksdb: Damaged, d
     assert found == damaged.undisturbed
 
 
-@pytest.mark.skipif(not IS_ALL, reason="a replay takes as long as all other cells of the sample")
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["offsets", "rounds of amendments", "Delta log, gold"])
 def test_a_replay_mends_what_the_refusal_says_that_it_mends(part: str, damaged: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.nice", lambda _: 0)  # it would stay with all tests after this one

@@ -16,6 +16,7 @@ from orchestration.storage.tables import ensure
 from tests.damage.damaged import Damaged
 from tests.lakes import conf
 
+pytestmark = pytest.mark.damage
 REPLAY = r".*\.\n  Restore the checkpoint, or run `tidemark replay` to build silver and gold anew from bronze"
 READ_AGAIN = r".*\.\n  Restore the checkpoint, or move .*/bronze.events away: the landed files are then read again"
 

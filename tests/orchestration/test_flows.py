@@ -13,17 +13,20 @@ from gold.spec import Group
 from orchestration.conf.model import Source
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import KITCHEN, PRESSES, conf, event, land, minutes, multiset, run, run_until, table
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
+ALONE = {"kitchen": KITCHEN}
+"""One stream of gold, where a second one would add time and no claim."""
+UP_TO_SILVER = ("bronze.events", "silver.readings")
 
 
 def test_a_late_a_duplicate_an_unreadable_and_a_future_row_leave_every_other_row_and_window_right(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    made = conf(tmp_path)
+    made = conf(tmp_path, groups=ALONE)
     first = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 31))]
     land(tmp_path, "1.json", [*first, first[3], "{broken", event("oven", "temperature", 9, at("2099-01-01T00:00:00"))])
     run(made, spark)
@@ -62,7 +65,7 @@ def test_a_late_a_duplicate_an_unreadable_and_a_future_row_leave_every_other_row
 
 def test_windows_of_different_steps_close_by_their_ends_and_meet_in_vectors(spark: SparkSession, tmp_path: Path) -> None:
     """The short windows do not wait for the long ones."""
-    made = conf(tmp_path)
+    made = conf(tmp_path, groups=ALONE)
     rows = [event("oven", metric, 1, time) for time in minutes(START, 82) for metric in ("temperature", "power")]
     land(tmp_path, "1.json", rows[:90])  # up to 00:44
     run(made, spark)
@@ -112,7 +115,7 @@ def test_an_idle_group_closes_its_last_windows_once_and_its_ticks_are_in_no_wind
 
 
 def test_several_sources_of_several_shapes_are_one_table(spark: SparkSession, tmp_path: Path) -> None:
-    wide = Shape("csv", Origin(file_name=r"(\w+)\.csv"), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
+    wide = PayloadFormat("csv", Origin(file_name=r"(\w+)\.csv"), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
     sources = conf(tmp_path).sources | {"rooms": Source("rooms", tmp_path / "rooms", wide, "*.csv*", settle_seconds=0)}
     made = conf(tmp_path, sources=sources)
     land(tmp_path, "odd name: ü+%20?.json", [event("oven", "temperature", 1, START)])
@@ -122,7 +125,7 @@ def test_several_sources_of_several_shapes_are_one_table(spark: SparkSession, tm
     os.utime(packed, (1_700_000_000, 1_700_000_000))
     land(tmp_path, "notes.txt", ["not for us"], "rooms")
     land(tmp_path, ".half.json", ["not yet"])
-    run(made, spark)
+    run(made, spark, UP_TO_SILVER)
     assert multiset(table(made, "bronze.events"), ["source", "position"]) == {
         ("plant", "odd name: ü+%20?.json"): 1,
         ("rooms", "sub/fridge.csv"): 1,
@@ -140,7 +143,7 @@ def test_several_sources_of_several_shapes_are_one_table(spark: SparkSession, tm
 def test_a_device_registered_during_a_run_counts_from_then_on(spark: SparkSession, tmp_path: Path) -> None:
     from orchestration.storage.registry import load
 
-    made = conf(tmp_path)
+    made = conf(tmp_path, groups=ALONE)
     land(tmp_path, "1.json", [event("newcomer", "temperature", 1, START)])
     fresh = tmp_path / "devices.csv"
     fresh.write_text("device_id,zone,groups\nnewcomer,hall,kitchen\n")
@@ -162,9 +165,9 @@ def test_a_replaced_bronze_checkpoint_goes_on_with_higher_batches_and_silver_dro
 ) -> None:
     made = conf(tmp_path)
     land(tmp_path, "1.json", [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 5))])
-    run(made, spark)
+    run(made, spark, UP_TO_SILVER)
     Lake(made, spark).checkpoint("bronze.events").rename(tmp_path / "lost")
-    run(made, spark)
+    run(made, spark, UP_TO_SILVER)
     events = table(made, "bronze.events")
     assert sorted(events.bronze_batch) == [0] * 5 + [1] * 5
     assert not events.duplicated(["bronze_batch", "bronze_row"]).any()
@@ -174,7 +177,7 @@ def test_a_replaced_bronze_checkpoint_goes_on_with_higher_batches_and_silver_dro
 def test_a_flow_whose_checkpoint_is_gone_refuses_to_write_its_rows_a_second_time(spark: SparkSession, tmp_path: Path) -> None:
     made = conf(tmp_path)
     land(tmp_path, "1.json", [event("oven", "temperature", 1, START)])
-    run(made, spark)
+    run(made, spark, UP_TO_SILVER)
     Lake(made, spark).checkpoint("silver.readings").rename(tmp_path / "lost")
     with pytest.raises(TidemarkError, match=r"silver.readings holds rows, but the checkpoint .* is missing.\n  Restore the checkpoint"):
-        run(made, spark)
+        run(made, spark, UP_TO_SILVER)

@@ -14,14 +14,14 @@ from orchestration.conf.model import Conf, Source
 from orchestration.engine import writing
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.storage.retired_sources import FILE, former, remember, shapes
-from silver.spec import Origin, Shape, Time
+from orchestration.storage.retired_sources import FILE, former, payload_formats, remember
+from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import SHAPE, conf, event, land, minutes, multiset, run, table
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
 TIMES = minutes(START, 8)
-ROOMS = Shape("csv", Origin(file_name=r"(\w+)\.csv"), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
+ROOMS = PayloadFormat("csv", Origin(file_name=r"(\w+)\.csv"), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
 BRONZE, ALL = ("bronze.events",), ()
 
 
@@ -104,7 +104,7 @@ def test_what_an_interrupted_batch_holds_of_a_source_comes_in_also_when_it_is_re
 
 
 def test_a_lake_remembers_every_part_of_a_shape_as_it_was_declared_last(tmp_path: Path) -> None:
-    nested = Shape(
+    nested = PayloadFormat(
         "json",
         Origin(field="gw.id"),
         Time("each.at", "epoch_ms", "Europe/Berlin"),
@@ -114,11 +114,16 @@ def test_a_lake_remembers_every_part_of_a_shape_as_it_was_declared_last(tmp_path
     )
     plant = Source("plant", tmp_path / "landing", nested)
     for shape in (SHAPE, nested):
-        remember(conf(tmp_path, sources={"plant": replace(plant, shape=shape), "rooms": replace(plant, name="rooms", shape=ROOMS)}))
+        remember(
+            conf(
+                tmp_path,
+                sources={"plant": replace(plant, payload_format=shape), "rooms": replace(plant, name="rooms", payload_format=ROOMS)},
+            )
+        )
     without = conf(tmp_path, sources={})
     remember(without)
-    assert shapes(without) == {"plant": nested, "rooms": ROOMS}
-    assert list(shapes(without)["plant"].metrics) == ["b", "a"]  # the place in the list is the part
+    assert payload_formats(without) == {"plant": nested, "rooms": ROOMS}
+    assert list(payload_formats(without)["plant"].metrics) == ["b", "a"]  # the place in the list is the part
     assert former(without) == ["plant", "rooms"]
     assert former(conf(tmp_path)) == ["rooms"]
 
@@ -131,4 +136,4 @@ def test_files_of_a_source_that_nobody_knows_and_a_damaged_memory_are_refused(tm
     for content in ("", '{"plant": {}}', "[]", '{"plant": {"format": 1}}'):
         (made.lake / FILE).write_text(content)
         with pytest.raises(TidemarkError, match=r"sources.json is not as it was written"):
-            shapes(made)
+            payload_formats(made)

@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Source
-from silver.spec import Origin, Policy, Shape, Time
+from silver.spec import Origin, PayloadFormat, Policy, Time
 from tests.lakes import conf, event, land, land_bytes, minutes, run, table
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-ROOM = Shape("csv", Origin(file_name=r"(\w+)\."), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
+ROOM = PayloadFormat("csv", Origin(file_name=r"(\w+)\."), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
 READING = b'{"device":"oven","metric":"temperature","value":%s,"ts":"2026-01-05T00:00:00Z"}'
 UNREADABLE = ["payload_is_readable"]
 HOSTILE: dict[str, tuple[bytes, list[str]]] = {

@@ -1,9 +1,8 @@
-"""Payloads that nobody would think of: 10,000 mutations of good and of hostile lines, or as many as HOSTILE says; SEED repeats a run.
+"""Payloads that nobody would think of: 10,000 mutations of good and of hostile lines, or as many as `--hostile` says.
 
-Whatever they are, no flow stops, every byte is kept, and every one is accounted for.
+`--seed` repeats a run. Whatever they are, no flow stops, every byte is kept, and every one is accounted for.
 """
 
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,16 +16,17 @@ from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation.discrepancies import discrepancies
 from orchestration.conf.model import Conf, Source
 from orchestration.engine.lake import Lake
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import KITCHEN, conf, event, land, minutes, run, table
 from tests.orchestration.test_hostile_files import HOSTILE
 from tests.rows import at
 
-COUNT = int(os.environ.get("HOSTILE", "10000"))
-SEED = int(os.environ.get("SEED", "5"))
+pytestmark = pytest.mark.fuzz
 FILES = 4  # of each source: some batches, so that some rows are late
-LISTS = Shape("json", Origin(field="gateway"), Time("each.t", "epoch_s"), metric=Origin(field="each.m"), value="each.v", each="readings")
-ROOMS = Shape("csv", Origin(file_name=r"(\w+)-"), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
+LISTS = PayloadFormat(
+    "json", Origin(field="gateway"), Time("each.t", "epoch_s"), metric=Origin(field="each.m"), value="each.v", each="readings"
+)
+ROOMS = PayloadFormat("csv", Origin(file_name=r"(\w+)-"), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
 HEADER = b"T,when,P"
 TIMES = minutes(at("2026-01-05T00:00:00"), 60)
 TEMPLATES = {
@@ -159,13 +159,20 @@ def hostile(chance: random.Random, templates: list[bytes]) -> Iterator[bytes]:
 
 
 @pytest.fixture(scope="module")
-def written() -> dict[str, list[bytes]]:
+def count(pytestconfig: pytest.Config) -> int:
+    """Of payloads, in all sources."""
+    chosen: int = pytestconfig.getoption("hostile")
+    return chosen
+
+
+@pytest.fixture(scope="module")
+def written(count: int, seed: int | None) -> dict[str, list[bytes]]:
     """By source. The first line of a file is a good one: a byte order mark before it would belong to the file."""
-    chance = random.Random(SEED)
+    chance = random.Random(seed or 5)
     lines = {}
     for source, templates in TEMPLATES.items():
         payloads = hostile(chance, templates)
-        lines[source] = [next(payloads) for _ in range(COUNT // len(TEMPLATES) + 1)]
+        lines[source] = [next(payloads) for _ in range(count // len(TEMPLATES) + 1)]
     return lines
 
 
@@ -204,11 +211,11 @@ def test_every_payload_is_accounted_for(made: Conf, written: dict[str, list[byte
     assert len({batch["bronze_batch"] for batch in found.batches}) > 1
 
 
-def test_every_row_in_quarantine_has_the_bytes_of_its_event(made: Conf) -> None:
+def test_every_row_in_quarantine_has_the_bytes_of_its_event(made: Conf, count: int) -> None:
     identity = ["bronze_batch", "bronze_row"]
     columns = [*identity, "payload"]
     # No other column: event times that nobody would think of are beyond what pandas can hold.
     quarantined, events = (DeltaTable(made.lake / name).to_pandas(columns=columns) for name in ("silver/quarantine", "bronze/events"))
     both = quarantined.merge(events, on=identity, how="left")
-    assert len(both) > COUNT // 10
+    assert len(both) > count // 10
     assert (both.payload_x == both.payload_y).all()

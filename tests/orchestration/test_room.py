@@ -1,6 +1,7 @@
 """A room whose recordings come one by one in the order of their names, which is not that of their times: days of rows are late.
 
-`make room ROOM=folder` does it with the three files of the walk-through in README; here it is three short ones, two of which overlap.
+`make room ROOM=folder` (`--room`) does it with the three files of the walk-through in README; else it is three short ones, two of which
+overlap.
 """
 
 import os
@@ -30,30 +31,31 @@ from tests.test_readme import walk_through
 FILES = ("datatest.txt", "datatest2.txt", "datatraining.txt")
 COLUMNS = ("Temperature", "Humidity", "Light", "CO2", "HumidityRatio", "Occupancy")
 METRICS = dict(zip(COLUMNS, ("temperature", "humidity", "light", "co2", "humidity_ratio", "occupancy"), strict=True))
-IS_REAL = "ROOM" in os.environ
 ROW = ["device_id", "metric", "event_time"]
 
 
 @dataclass(frozen=True)
 class Room:
-    """`made`: its lake after all files; `readings`: what they hold, by pandas."""
+    """`made`: its lake after all files; `readings`: what they hold, by pandas; `is_real`: of the walk-through."""
 
     made: Conf
     readings: pd.DataFrame
+    is_real: bool
 
 
 @pytest.fixture(scope="module")
-def room(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Room:
+def room(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Room:
     """One device, the room; it closes its last windows when nothing comes. A file is a batch, the real ones are a run each."""
     folder = tmp_path_factory.mktemp("room")
-    recorded = Path(os.environ["ROOM"]) if IS_REAL else short_recordings(folder / "recorded")
+    given: Path | None = pytestconfig.getoption("room")
+    recorded = given or short_recordings(folder / "recorded")
     declared = load(walk_through(folder))
     (source,), group = declared.sources.values(), replace(declared.groups["room"], idle_close_seconds=0)
-    shape = replace(source.shape, device=Origin(constant="office"))
+    shape = replace(source.payload_format, device=Origin(constant="office"))
     made = replace(
         declared,
         engine=replace(declared.engine, max_batch_bytes=1),
-        sources={"room": replace(source, path=folder / "landing", settle_seconds=0, shape=shape)},
+        sources={"room": replace(source, path=folder / "landing", settle_seconds=0, payload_format=shape)},
         devices={"office": Device("office", ("room",))},
         groups={"room": group},
     )
@@ -61,9 +63,9 @@ def room(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Room:
     for n, name in enumerate(FILES):
         landed = shutil.copy(recorded / name, folder / "landing")
         os.utime(landed, (1_700_000_000 + n, 1_700_000_000 + n))
-        if IS_REAL or name == FILES[-1]:
+        if given or name == FILES[-1]:
             run(made, spark)
-    return Room(made, readings_of(folder / "landing"))
+    return Room(made, readings_of(folder / "landing"), given is not None)
 
 
 def short_recordings(folder: Path) -> Path:
@@ -112,7 +114,7 @@ def test_days_of_rows_are_late_and_the_history_shows_the_windows_that_they_chang
     assert rows_of(late, ROW) == rows_of(room.readings[last], ROW)
     windows, before, of_late = (windows_of(room, rows) for rows in (room.readings, room.readings[~last], room.readings[last]))
     changed = len(before & of_late)
-    assert (changed > 0) != IS_REAL  # the files of the walk-through do not overlap
+    assert (changed > 0) != room.is_real  # the files of the walk-through do not overlap
     history = table(room.made, "gold.room_aggregates")
     assert history.revision.value_counts().to_dict() == {0: len(windows)} | ({1: changed} if changed else {})
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.storage.snapshots import all_snapshots
-from tests.lakes import conf, event, land, minutes, run, run_until
+from tests.lakes import KITCHEN, conf, event, land, minutes, run, run_until
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -23,7 +23,7 @@ COUNTS = """
 def test_a_query_sees_one_cut_by_number_by_time_or_the_newest_and_the_newest_revision_of_each_window(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    made = conf(tmp_path)
+    made = conf(tmp_path, groups={"kitchen": KITCHEN})
     lake = Lake(made, spark)
     land(tmp_path, "1.json", [event("oven", "temperature", 1, time) for time in minutes(START, 31)])
     run(made, spark)
@@ -44,7 +44,7 @@ def test_a_query_sees_one_cut_by_number_by_time_or_the_newest_and_the_newest_rev
 
 
 def test_a_continuous_run_pins_a_cut_after_each_round_of_gold(spark: SparkSession, tmp_path: Path) -> None:
-    made = conf(tmp_path)
+    made = conf(tmp_path, groups={"kitchen": KITCHEN})
     land(tmp_path, "1.json", [event("oven", "temperature", 1, time) for time in minutes(START, 31)])
     landed: list[Path] = []
 

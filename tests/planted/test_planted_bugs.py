@@ -3,7 +3,6 @@
 `make planted` plants all of them; the default run plants those of FEW.
 """
 
-import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -32,7 +31,9 @@ from orchestration.streaming import few_windows
 from silver import few, ledger, readings, rules
 from tests.lakes import DEVICES, conf, event, land, minutes, run
 from tests.rows import at
+from tests.sample import all_of
 
+pytestmark = pytest.mark.planted
 START = at("2026-01-05T00:00:00")
 FEW = ("amendment", "ledger by identity")
 
@@ -71,7 +72,7 @@ class Day:
         report = verify(lake_snapshot.latest_snapshot(self.made), self.made)
         found = [f"{outcome.table}: {difference.what}" for outcome in report.outcomes for difference in outcome.first]
         books = account.open_tables(Lake(self.made))
-        shapes = {name: source.shape for name, source in self.made.sources.items()}
+        shapes = {name: source.payload_format for name, source in self.made.sources.items()}
         told = offences.discrepancies(books, account.account(books), shapes)
         return found + [f"ledger: {row['wrong']}" for row in told]
 
@@ -238,11 +239,11 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list
     "registry re-read": (with_frozen_registry, new_device),
 }
 """By protection: how it is switched off, and what then happens."""
-PLANTED = list(BUGS) if os.environ.get("PLANTED") == "all" else list(FEW)
-SCENARIOS = list(dict.fromkeys(BUGS[name][1] for name in PLANTED))
+SCENARIOS = list(dict.fromkeys(happens for _, happens in BUGS.values()))
+OF_FEW = [BUGS[name][1] for name in FEW]
 
 
-@pytest.mark.parametrize("protection", PLANTED)
+@pytest.mark.parametrize("protection", all_of(BUGS, FEW))
 def test_a_protection_that_is_switched_off_is_noticed(
     protection: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,7 +254,7 @@ def test_a_protection_that_is_switched_off_is_noticed(
     assert found, f"{protection} is switched off, and nobody noticed"
 
 
-@pytest.mark.parametrize("happens", SCENARIOS, ids=lambda happens: happens.__name__)
+@pytest.mark.parametrize("happens", all_of(SCENARIOS, OF_FEW, lambda happens: happens.__name__))
 def test_with_every_protection_there_is_nothing_to_notice(happens: Callable[[Day], list[str]], spark: SparkSession, tmp_path: Path) -> None:
     if happens is lost_checkpoint:
         with pytest.raises(TidemarkError, match="is missing"):

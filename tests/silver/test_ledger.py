@@ -19,10 +19,10 @@ from silver import few
 from silver import ledger as layer
 from silver.enrich import catalogue
 from silver.readings import KEYS, READING_COLUMNS, Declared
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 from tests.rows import INGESTED_AT, METRICS, POLICY, at, devices
 
-LISTS = Shape("json", Origin(field="each.d"), Time("each.t"), metric=Origin(constant="humidity"), value="each.v", each="list")
+LISTS = PayloadFormat("json", Origin(field="each.d"), Time("each.t"), metric=Origin(constant="humidity"), value="each.v", each="list")
 START = at("2026-01-01T00:00:00")
 LATENESS_MINUTES = 3
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from silver.csv_fields import MAX_COLUMNS
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 from tests.rows import INGESTED_AT, at, events, silver
 
 GOOD = '{"device":"oven","metric":"temperature","value":1.5,"ts":"2026-01-01T00:00:01Z"}'
@@ -43,7 +43,7 @@ def test_long_rows_give_one_reading_an_event_with_zone_unit_and_lineage(spark: S
 
 
 def test_nested_wide_rows_give_one_reading_a_metric_and_a_blank_is_no_measurement(spark: SparkSession) -> None:
-    shape = Shape("json", Origin(field="d.id"), Time("at", "epoch_ms"), metrics={"temperature": "v.t", "humidity": "v.h"})
+    shape = PayloadFormat("json", Origin(field="d.id"), Time("at", "epoch_ms"), metrics={"temperature": "v.t", "humidity": "v.h"})
     payloads = [
         '{"d":{"id":"oven"},"at":1767225601000,"v":{"t":1,"h":2}}',
         '{"d":{"id":"oven"},"at":"1767225602000","v":{"t":null,"h":"3"}}',
@@ -64,7 +64,7 @@ def test_nested_wide_rows_give_one_reading_a_metric_and_a_blank_is_no_measuremen
 
 
 def test_a_list_gives_one_reading_an_element_each_with_its_own_time(spark: SparkSession) -> None:
-    shape = Shape(
+    shape = PayloadFormat(
         "json", Origin(field="device"), Time("each.t", "epoch_s"), metric=Origin(field="each.n"), value="each.v", each="data.list"
     )
     payloads = [
@@ -78,7 +78,7 @@ def test_a_list_gives_one_reading_an_element_each_with_its_own_time(spark: Spark
 
 def test_csv_takes_its_names_from_the_header_of_its_own_file_and_its_device_from_the_file_name(spark: SparkSession) -> None:
     """As the room's real files: quoted and not, one name fewer than values, local times without a zone."""
-    shape = Shape(
+    shape = PayloadFormat(
         "csv",
         Origin(file_name=r"^(.+)\.txt$"),
         Time("date", time_zone="Europe/Brussels"),
@@ -105,7 +105,7 @@ def test_csv_takes_its_names_from_the_header_of_its_own_file_and_its_device_from
 
 
 def test_csv_without_header_takes_its_names_from_conf(spark: SparkSession) -> None:
-    shape = Shape(
+    shape = PayloadFormat(
         "csv",
         Origin(field="dev"),
         Time("t", "dd.MM.yyyy HH:mm:ss"),
@@ -138,7 +138,7 @@ def test_csv_without_header_takes_its_names_from_conf(spark: SparkSession) -> No
 def test_event_times_are_read_in_the_declared_format_and_zone(
     spark: SparkSession, time_format: str, zone: str, text: str, instant: str | None
 ) -> None:
-    shape = Shape("json", Origin(constant="oven"), Time("t", time_format, zone), metrics={"humidity": "h"})
+    shape = PayloadFormat("json", Origin(constant="oven"), Time("t", time_format, zone), metrics={"humidity": "h"})
     readings, quarantined = silver(spark, events(spark, [json.dumps({"t": text, "h": 1})]), shape)
     found = [row.event_time for row in readings]
     assert found == ([at(instant)] if instant else [])
@@ -170,7 +170,7 @@ def test_the_first_and_the_last_instant_are_those_of_others_and_what_is_beyond_i
     spark: SparkSession, shape_format: str, time_format: str, first: str, last: str, beyond: list[str]
 ) -> None:
     time, device, metrics = Time("t", time_format), Origin(constant="oven"), {"humidity": "h"}
-    shape = Shape(shape_format, device, time, metrics=metrics, columns=("t", "h") if shape_format == "csv" else ())
+    shape = PayloadFormat(shape_format, device, time, metrics=metrics, columns=("t", "h") if shape_format == "csv" else ())
     texts = [first, last, *beyond]
     payloads = [json.dumps({"t": text, "h": 1}) if shape_format == "json" else f"{text},1" for text in texts]
     readings, quarantined = silver(spark, events(spark, payloads), shape)

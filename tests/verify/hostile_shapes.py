@@ -1,8 +1,8 @@
 """Shapes to read hostile payloads with, and good payloads of each."""
 
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 
-LONG = Shape(
+LONG = PayloadFormat(
     "json",
     Origin(field="device"),
     Time("ts"),
@@ -14,20 +14,20 @@ LONG = Shape(
 WIDE = {"temperature": "temp", "humidity": "hum", "power": "pow"}
 SHAPES = {
     "long": LONG,
-    "nested": Shape("json", Origin(field="d.id"), Time("at", "epoch_ms"), metrics={"temperature": "v.t", "humidity": "v.h"}),
-    "list": Shape(
+    "nested": PayloadFormat("json", Origin(field="d.id"), Time("at", "epoch_ms"), metrics={"temperature": "v.t", "humidity": "v.h"}),
+    "list": PayloadFormat(
         "json", Origin(field="device"), Time("each.t", "epoch_s"), metric=Origin(field="each.n"), value="each.v", each="data.list"
     ),
-    "wide list": Shape(
+    "wide list": PayloadFormat(
         "json", Origin(file_name=r"^(\w+)\."), Time("each.t", "epoch_us"), metrics={"temperature": "each.a", "power": "each.b"}, each="list"
     ),
-    "local": Shape("json", Origin(constant="oven"), Time("t", "iso", "Europe/Brussels"), metrics={"humidity": "h"}),
-    "pattern": Shape("json", Origin(field="d"), Time("t", "dd-MM-yyyy HH:mm:ss.SSS"), metrics={"humidity": "h"}),
-    "day last": Shape("json", Origin(field="d"), Time("t", "HH:mm dd-MM-yyyy", "Europe/Brussels"), metrics={"humidity": "h"}),
-    "noon": Shape("json", Origin(field="d"), Time("t", "MMM d, yyyy hh:mm a XXX"), metrics={"humidity": "h"}),
-    "csv": Shape("csv", Origin(field="dev"), Time("t"), metrics=WIDE, columns=("dev", "t", "temp", "hum", "pow")),
-    "csv with header": Shape("csv", Origin(field="dev"), Time("t"), metrics=WIDE, has_header=True),
-    "csv long": Shape(
+    "local": PayloadFormat("json", Origin(constant="oven"), Time("t", "iso", "Europe/Brussels"), metrics={"humidity": "h"}),
+    "pattern": PayloadFormat("json", Origin(field="d"), Time("t", "dd-MM-yyyy HH:mm:ss.SSS"), metrics={"humidity": "h"}),
+    "day last": PayloadFormat("json", Origin(field="d"), Time("t", "HH:mm dd-MM-yyyy", "Europe/Brussels"), metrics={"humidity": "h"}),
+    "noon": PayloadFormat("json", Origin(field="d"), Time("t", "MMM d, yyyy hh:mm a XXX"), metrics={"humidity": "h"}),
+    "csv": PayloadFormat("csv", Origin(field="dev"), Time("t"), metrics=WIDE, columns=("dev", "t", "temp", "hum", "pow")),
+    "csv with header": PayloadFormat("csv", Origin(field="dev"), Time("t"), metrics=WIDE, has_header=True),
+    "csv long": PayloadFormat(
         "csv",
         Origin(field="dev"),
         Time("t", "dd.MM.yyyy HH:mm", "Europe/Brussels"),

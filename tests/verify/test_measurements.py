@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from orchestration.audit.verify import records
 from orchestration.audit.verify.json_payload import read_object
 from orchestration.audit.verify.measurements import MEASUREMENTS, measurements
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 from tests.verify.hostile import payloads
 from tests.verify.hostile_shapes import LONG, SHAPES
 
 MOST_BYTES = 1_100
-WIDE = Shape(
+WIDE = PayloadFormat(
     "json", Origin(file_name=r"^(\w+)\."), Time("meta.at", "epoch_ms"), metrics={"temperature": "v.t", "humidity": "v.h", "power": "p"}
 )
 TEXT = st.text(st.characters(max_codepoint=0x17F), max_size=4)
@@ -54,13 +54,13 @@ def cells(rows: Iterable[Any]) -> list[str]:
     return sorted(map(repr, rows))
 
 
-def rows_of(events: pa.Table, shape: Shape) -> list[str]:
+def rows_of(events: pa.Table, shape: PayloadFormat) -> list[str]:
     rows = measurements(events, shape, MOST_BYTES)
     assert rows.schema == MEASUREMENTS
     return cells(zip(*rows.to_pydict().values(), strict=True))
 
 
-def with_care(events: pa.Table, shape: Shape) -> list[str]:
+def with_care(events: pa.Table, shape: PayloadFormat) -> list[str]:
     """The rows when msgspec reads none of the payloads."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(records, "LONGEST", -1)

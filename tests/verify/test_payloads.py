@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from orchestration.audit.verify.csv_payload import row_reader
 from orchestration.audit.verify.json_payload import UnreadableError, as_text, read_object
 from orchestration.audit.verify.records import Level
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 JSON = st.recursive(
@@ -113,8 +113,8 @@ def test_a_member_that_is_a_name_is_text(member: str, text: str | None) -> None:
     assert as_text(read_object(f'{{"m":{member}}}')["m"]) == text
 
 
-def of_columns(*columns: str, **more: Any) -> Shape:
-    return Shape("csv", Origin(field="a"), Time("b"), metrics={"c": "c"}, columns=columns, **more)
+def of_columns(*columns: str, **more: Any) -> PayloadFormat:
+    return PayloadFormat("csv", Origin(field="a"), Time("b"), metrics={"c": "c"}, columns=columns, **more)
 
 
 @given(CELLS)

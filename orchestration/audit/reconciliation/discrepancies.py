@@ -10,7 +10,7 @@ from orchestration.engine.lake import Lake
 from orchestration.storage.sealing import sealed_tables
 from orchestration.storage.seals import Damage
 from orchestration.storage.tables import in_log
-from silver.spec import Shape
+from silver.spec import PayloadFormat
 
 MOST = 10
 LONGEST_PAYLOAD = 100
@@ -31,7 +31,7 @@ Parts = Mapping[int | None, Rows]
 """Of one event: the measurements that silver holds, by part."""
 
 
-def discrepancies(books: OpenTables, found: Account, shapes: Mapping[str, Shape]) -> Rows:
+def discrepancies(books: OpenTables, found: Account, shapes: Mapping[str, PayloadFormat]) -> Rows:
     """The first identities that are not accounted for once, and the first counts that are not those that were written; ten of each."""
     told: Rows = []
     for suspects in found.suspects:
@@ -72,7 +72,7 @@ def _length(file: Path) -> int | None:
         return None
 
 
-def _of_event(books: OpenTables, event: Mapping[str, Any], shape: Shape | None) -> Rows:
+def _of_event(books: OpenTables, event: Mapping[str, Any], shape: PayloadFormat | None) -> Rows:
     identity = " and ".join(f"({name} is not distinct from {_literal(event[name])})" for name in ("bronze_batch", "bronze_row"))
     parts: dict[int | None, Rows] = defaultdict(list)
     for row in books.ask(MEASUREMENTS_OF_ONE, of=identity):
@@ -90,7 +90,7 @@ def _without_event(parts: Parts) -> Iterator[tuple[int | None, str]]:
         yield part, f"in {_tables(rows)}, but there is no such event in bronze.events"
 
 
-def _with_event(event: Mapping[str, Any], parts: Parts, shape: Shape | None) -> Iterator[tuple[int | None, str]]:
+def _with_event(event: Mapping[str, Any], parts: Parts, shape: PayloadFormat | None) -> Iterator[tuple[int | None, str]]:
     if event["copies"] > 1:
         yield None, f"{event['copies']} times in bronze.events"
     for part, rows in parts.items():
@@ -104,7 +104,7 @@ def _with_event(event: Mapping[str, Any], parts: Parts, shape: Shape | None) -> 
         yield from _missing(event, parts, shape)
 
 
-def _missing(event: Mapping[str, Any], parts: Parts, shape: Shape | None) -> Iterator[tuple[int | None, str]]:
+def _missing(event: Mapping[str, Any], parts: Parts, shape: PayloadFormat | None) -> Iterator[tuple[int | None, str]]:
     """Which ones are missing is known where every place in the event holds a measurement; a wide row may have blanks."""
     expected = event["parts"]
     has_no_blanks = shape is not None and len(shape.metrics) in (0, expected)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from silver.spec import Shape
+from silver.spec import PayloadFormat
 
 MOST_NAMES = 64
 """Names that the header of a file may have; conf may list more columns."""
@@ -13,7 +13,7 @@ LEAST_VISIBLE = 0x20
 Row = dict[str, str | None]
 
 
-def row_reader(shape: Shape) -> Callable[[str, str | None], Row | None]:
+def row_reader(shape: PayloadFormat) -> Callable[[str, str | None], Row | None]:
     """What reads a line, given the header of its file, to values by name of column; None where values and names do not go together."""
     split = _splitter(shape)
 
@@ -39,7 +39,7 @@ def row_reader(shape: Shape) -> Callable[[str, str | None], Row | None]:
     return read
 
 
-def _splitter(shape: Shape) -> Callable[[str], list[str | None] | None]:
+def _splitter(shape: PayloadFormat) -> Callable[[str], list[str | None] | None]:
     """What splits a line into values, None where a value is empty; None for a blank line or a quote out of place."""
     separator, quote = re.escape(shape.separator), re.escape(shape.quote)
     blanks = "".join(chr(n) for n in range(LEAST_VISIBLE + 1) if chr(n) != shape.separator)

@@ -21,7 +21,7 @@ from orchestration.audit.verify.instants import instants_of
 from orchestration.audit.verify.json_payload import as_text
 from orchestration.audit.verify.numerals import number_or_switch
 from orchestration.audit.verify.records import Level, Record, levels_of, path_of, reader
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 
 # Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three.
 SURROGATE_IN_UTF8 = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
@@ -44,7 +44,7 @@ MEASUREMENTS = pa.schema(
 )
 
 
-def measurements(events: pa.Table, shape: Shape, max_payload_bytes: int) -> pa.Table:
+def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> pa.Table:
     """Grain: one measurement of one event, in any order. `events` are of this shape, with the columns of bronze.events.
 
     Schema: MEASUREMENTS.
@@ -88,7 +88,7 @@ class _Rows:
     `element_at`: its place in the list. `count`: how many elements the list has, null where there is none; 1 where none is declared.
     """
 
-    shape: Shape
+    shape: PayloadFormat
     event_at: pa.Array
     events: Sequence[Record]
     elements: Sequence[Record]
@@ -126,7 +126,7 @@ class _Cells(NamedTuple):
     parts: pa.Array
 
 
-def _rows(records: Sequence[Record | None], positions: pa.ChunkedArray, shape: Shape) -> _Rows:
+def _rows(records: Sequence[Record | None], positions: pa.ChunkedArray, shape: PayloadFormat) -> _Rows:
     event_level, element_level = levels = levels_of(shape)
     nothing = event_level.record()
     events = [nothing if record is None else record for record in records]
@@ -151,7 +151,7 @@ def _rows(records: Sequence[Record | None], positions: pa.ChunkedArray, shape: S
     )
 
 
-def _cells(rows: _Rows, shape: Shape) -> Iterator[_Cells]:
+def _cells(rows: _Rows, shape: PayloadFormat) -> Iterator[_Cells]:
     if shape.value is not None:
         yield _Cells(None, 0, _named(rows.names(shape.metric)), _numbers(rows.values(shape.value)), rows.count)
         return

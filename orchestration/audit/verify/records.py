@@ -14,7 +14,7 @@ import msgspec
 
 from orchestration.audit.verify.csv_payload import row_reader
 from orchestration.audit.verify.json_payload import UnreadableError, read_object, values_of
-from silver.spec import ELEMENT, Shape
+from silver.spec import ELEMENT, PayloadFormat
 
 LONGEST = 1_000
 """Letters of a JSON payload for msgspec: within them no limit of json_payload on digits, names and depth is reached."""
@@ -75,14 +75,14 @@ class Level:
         return self.record_of(value)
 
 
-def levels_of(shape: Shape) -> tuple[Level, Level]:
+def levels_of(shape: PayloadFormat) -> tuple[Level, Level]:
     """Of an event and of an element of its list. In CSV an event has one level."""
     of_event = list(_paths(shape, of_element=False))
     of_element = _level(list(_paths(shape, of_element=True)), is_list=True)
     return _level(of_event, tuple(shape.each.split(".")) if shape.each else (), of_element), of_element
 
 
-def path_of(field: str, shape: Shape) -> tuple[bool, tuple[str, ...]]:
+def path_of(field: str, shape: PayloadFormat) -> tuple[bool, tuple[str, ...]]:
     """Whether a field is one of the elements, and the names of its members from the outermost in."""
     if shape.format == "csv":
         return False, (field,)
@@ -90,7 +90,7 @@ def path_of(field: str, shape: Shape) -> tuple[bool, tuple[str, ...]]:
     return is_of_element, tuple((field.removeprefix(ELEMENT) if is_of_element else field).split("."))
 
 
-def reader(shape: Shape) -> Reader:
+def reader(shape: PayloadFormat) -> Reader:
     """What reads payloads of this shape."""
     level, _ = levels_of(shape)
     if shape.format == "csv":
@@ -113,7 +113,7 @@ def reader(shape: Shape) -> Reader:
     return read
 
 
-def _csv_reader(shape: Shape, level: Level) -> Reader:
+def _csv_reader(shape: PayloadFormat, level: Level) -> Reader:
     row_of = row_reader(shape)
 
     def read(line: str | None, header: str | None) -> Record | None:
@@ -123,7 +123,7 @@ def _csv_reader(shape: Shape, level: Level) -> Reader:
     return read
 
 
-def _paths(shape: Shape, *, of_element: bool) -> Iterator[tuple[str, ...]]:
+def _paths(shape: PayloadFormat, *, of_element: bool) -> Iterator[tuple[str, ...]]:
     origins = [origin.field for origin in (shape.device, shape.zone, shape.metric, shape.unit) if origin and origin.field]
     for field in (*origins, shape.time.field, *shape.metrics.values(), *([shape.value] if shape.value else [])):
         is_of_element, path = path_of(field, shape)

@@ -11,8 +11,8 @@ from orchestration.audit.verify.measurements import MEASUREMENTS, measurements
 from orchestration.audit.verify.rules import broken_rules
 from orchestration.audit.verify.tables import INSTANT, plain
 from orchestration.conf.model import Conf
-from orchestration.storage.retired_sources import shapes
-from silver.spec import UNASSIGNED_GROUP, Shape, Unknown
+from orchestration.storage.retired_sources import payload_formats
+from silver.spec import UNASSIGNED_GROUP, PayloadFormat, Unknown
 
 READING_COLUMNS = (
     *("device_id", "metric", "event_time", "value", "unit", "aggregation", "step_seconds", "zone", "groups"),
@@ -69,10 +69,10 @@ class SilverEvaluator:
             rejected = rejected.append_column(name, of_rejected[name])
         return Evaluated(evaluated.filter(is_accepted).select(READING_COLUMNS), rejected.select(QUARANTINE_COLUMNS))
 
-    def _shapes(self) -> dict[str, Shape]:
-        return shapes(self.conf)
+    def _shapes(self) -> dict[str, PayloadFormat]:
+        return payload_formats(self.conf)
 
-    def _typed(self, events: pa.Table, source: str, shape: Shape) -> pa.Table:
+    def _typed(self, events: pa.Table, source: str, shape: PayloadFormat) -> pa.Table:
         places = pc.indices_nonzero(pc.equal(events["source"], source))
         measured = measurements(events.take(places), shape, self.conf.policy.max_payload_bytes)
         return measured.set_column(0, MEASUREMENTS.field(0), places.take(measured["event_at"]).cast(pa.int32()))

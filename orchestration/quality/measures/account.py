@@ -1,18 +1,15 @@
-"""Whether the tables hold what ops.ledger counted: events = what bronze has, and readings, quarantine, late and duplicates as it says.
-
-Rows are counted by bronze batch; `tidemark ledger` proves the same by their identities.
-"""
+"""Compares row counts of bronze and silver with ops.ledger, by bronze batch. `tidemark ledger` proves the same by identities."""
 
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from orchestration.quality.measures.context import Context
-from orchestration.quality.measures.findings import Row, judged, not_checked
+from orchestration.quality.measures.findings import Row, not_checked, outcome_of
 from orchestration.quality.outcome import Outcome
+from orchestration.storage.delta import is_table, open_table
 
-TABLES = {
+COUNTED = {
     "events": "bronze.events",
     "readings": "silver.readings",
     "quarantined": "silver.quarantine",
@@ -31,7 +28,7 @@ BALANCE = """
 
 
 def balanced(context: Context, table: str) -> Outcome:
-    """In every bronze batch that the ledger has passed the tables hold as many rows as it says."""
+    """In every bronze batch up to the ledger's newest, the tables hold as many rows as it counted."""
     from orchestration.jobs.retry import begun
 
     lake = context.lake
@@ -42,22 +39,22 @@ def balanced(context: Context, table: str) -> Outcome:
     context.store.register("written", context.ledger)
     try:
         (passed,) = context.ask("select max(bronze_batch) as batch, count(distinct bronze_batch) as batches, sum(events) as n from written")
-        found = " union all ".join(
-            f"""select bronze_batch, '{kind}' as kind, count(*) as n from "{context.shown(name)}" group by all"""
-            for kind, name in TABLES.items()
+        counts_of_tables = " union all ".join(
+            f"""select bronze_batch, '{kind}' as kind, count(*) as n from "{context.view_of(name)}" group by all"""
+            for kind, name in COUNTED.items()
         )
-        names, counts = ", ".join(f"'{kind}'" for kind in TABLES), ", ".join(TABLES)
-        wrong = context.ask(BALANCE.format(names=names, counts=counts, found=found), accounted=passed["batch"])
+        names, counts = ", ".join(f"'{kind}'" for kind in COUNTED), ", ".join(COUNTED)
+        wrong = context.ask(BALANCE.format(names=names, counts=counts, found=counts_of_tables), accounted=passed["batch"])
     finally:
         context.store.unregister("written")
-    return judged(wrong, _told, f"{passed['n']:,} events of {passed['batches']:,} bronze batches are accounted for")
+    return outcome_of(wrong, _describe, f"{passed['n']:,} events of {passed['batches']:,} bronze batches are accounted for")
 
 
-def _told(row: Row) -> str:
-    return f"bronze batch {row['bronze_batch']}: {TABLES[row['kind']]} holds {row['found']:,} rows, ops.ledger counted {row['said']:,}"
+def _describe(row: Row) -> str:
+    return f"bronze batch {row['bronze_batch']}: {COUNTED[row['kind']]} holds {row['found']:,} rows, ops.ledger counted {row['said']:,}"
 
 
 def ledger(path: Path) -> pa.Table | None:
     """Rows of ops.ledger; None without any."""
-    rows = DeltaTable(path).to_pyarrow_table() if DeltaTable.is_deltatable(str(path)) else None
+    rows = open_table(path).to_pyarrow_table() if is_table(path) else None
     return rows if rows is not None and rows.num_rows else None

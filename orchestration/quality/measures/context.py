@@ -1,7 +1,7 @@
-"""What measures look at: the tables of one run, and what several of them need of these, computed once. Hours count from 1970, in UTC.
+"""What measures query: the tables of one run, and intermediate tables that several of them need. Hours count from 1970, in UTC.
 
-Everything is told from the tables as they are, so a snapshot of last week is judged as it would have been then. Only the newest
-HORIZON_HOURS of event time are read.
+Everything is computed from the tables, so a snapshot of last week gets the results of last week. Only the newest HORIZON_HOURS of event
+time are read.
 """
 
 from collections.abc import Callable
@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from orchestration.engine.lake import Lake
 from orchestration.quality.measures.findings import Row
-from orchestration.storage.registry import current
+from orchestration.storage.registry import ALWAYS, current
 
 HORIZON_HOURS = 216
-"""A day, and the week before it, and what is still on its way."""
+"""A day, the week before it, and a day for late data."""
 
-# Late rows were measured too: a device whose clock is behind has no others.
+# Late rows count: a device whose clock is behind has no others.
 PROFILE = """
   create or replace temp table profile as
   with measured as (
@@ -32,8 +32,8 @@ PROFILE = """
     min(epoch_us(ingested_at) - epoch_us(event_time)) / 1e6 as lag_seconds, max(epoch_us(event_time)) / 1e6 as last_seconds
   from measured where event_time >= date_trunc('hour', (select max(event_time) from "{readings}")) - to_hours({horizon}) group by all
 """
-# A gap lies between two hours with readings, so the silence that is judged by it is no part of it. An absence counts only hours in which
-# others were heard: a plant that rests as a whole makes no device one that often rests.
+# A gap lies between two hours with readings, so the current silence is not part of it. An absence counts only hours in which other devices
+# sent readings: a rest of the whole plant does not count as a rest of each device.
 ACTIVITY = """
   create or replace temp table activity as
   with heard as (
@@ -54,33 +54,33 @@ ACTIVITY = """
 
 @dataclass(frozen=True)
 class Context:
-    """`shown` gives the view of a table by its SQL name. `now`: when a snapshot was taken, where one is judged.
+    """`view_of` gives the view of a table by its SQL name. `now`: UTC; for a snapshot the time it was taken.
 
-    `is_kept`: whether what is measured for the first time may be pinned.
+    `is_kept`: whether a new reference may be pinned.
     """
 
     store: duckdb.DuckDBPyConnection
     lake: Lake
     now: datetime
-    shown: Callable[[str], str]
+    view_of: Callable[[str], str]
     is_kept: bool
     ledger: pa.Table | None
-    """ops.ledger, read before any table that it counts: what these hold beyond it is not accounted for yet."""
+    """ops.ledger, read before any table that it counts, so that the tables may hold more than it, but not less."""
 
     def ask(self, sql: str, **parameters: Any) -> list[Row]:
         """Rows of a query."""
-        found = self.store.sql(sql, params=parameters or None)
-        return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+        result = self.store.sql(sql, params=parameters or None)
+        return [dict(zip(result.columns, row, strict=True)) for row in result.fetchall()]
 
     def needs(self, *tables: str) -> None:
-        """Makes these, unless they are there: profile, members, activity."""
+        """Create these intermediate tables once: profile, members, activity."""
         for table in tables:
             getattr(self, table)
 
     @cached_property
     def profile(self) -> str:
         """A table; grain: device, metric, hour of event time, hour of arrival."""
-        views = {name: self.shown(f"silver.{name}") for name in ("readings", "late")}
+        views = {name: self.view_of(f"silver.{name}") for name in ("readings", "late")}
         self.store.execute(PROFILE.format(horizon=HORIZON_HOURS, **views))
         return "profile"
 
@@ -93,15 +93,22 @@ class Context:
     @cached_property
     def hours(self) -> int:
         """From the oldest reading within the horizon to the newest; 0 without readings."""
-        (found,) = self.ask(f"select coalesce(max(hour) - min(hour), 0) as hours from {self.profile}")
-        return int(found["hours"])
+        (length,) = self.ask(f"select coalesce(max(hour) - min(hour), 0) as hours from {self.profile}")
+        return int(length["hours"])
+
+    @cached_property
+    def devices(self) -> list[Row]:
+        """Known devices with device_id, zone, groups and registered_at: of the registry, or of conf before the first registration."""
+        registered: list[Row] = [device for device in current(self.lake.conf.lake) if device["is_known"]]
+        return registered or [
+            {"device_id": each.device_id, "zone": each.zone, "groups": list(each.groups), "registered_at": ALWAYS}
+            for each in self.lake.conf.devices.values()
+        ]
 
     @cached_property
     def members(self) -> str:
-        """A table of which known device is in which group. Of the registry, or of conf where there is none yet."""
-        registered = [each for each in current(self.lake.conf.lake) if each["is_known"]]
-        known = registered or [{"device_id": each.device_id, "groups": each.groups} for each in self.lake.conf.devices.values()]
-        rows = [{"device_id": each["device_id"], "group_name": group} for each in known for group in each["groups"]]
+        """A table; grain: a device in a group."""
+        rows = [{"device_id": device["device_id"], "group_name": group} for device in self.devices for group in device["groups"]]
         schema = pa.schema([("device_id", pa.string()), ("group_name", pa.string())])
         self.store.register("arriving", pa.Table.from_pylist(rows, schema))
         self.store.execute("create or replace temp table members as from arriving")

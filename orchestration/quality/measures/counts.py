@@ -1,15 +1,15 @@
-"""Whether as many readings came as should: against the same hour of the week before, and of hours of past days against other days."""
+"""Counts of readings: against the same hour a week before, and hours of past days against other days."""
 
 from collections.abc import Sequence
 from itertools import groupby
 
 from orchestration.quality.measures.context import Context
-from orchestration.quality.measures.findings import Row, hour, judged, not_checked
+from orchestration.quality.measures.findings import Row, hour, not_checked, outcome_of
 from orchestration.quality.outcome import Outcome
 
 WEEK = 168
 TRICKLE = 0.1
-"""An hour with less than this share of what is usual is as good as empty: a few late rows have found their way."""
+"""An hour with less than this share of its usual rows counts as empty: it may hold a few late rows."""
 
 BY_HOUR = """
   create or replace temp table by_hour as
@@ -17,15 +17,14 @@ BY_HOUR = """
   union all select 'group ' || group_name, hour, sum(n) from profile join members using (device_id) group by group_name, hour
 """
 WEEK_BEFORE = """
-  with judged as (
+  with checked as (
     select name, unnest(range($newest - $hours, $newest)) as hour from (select distinct name from by_hour)
   )
-  select name, judged.hour, coalesce(now.n, 0) as n, before.n as before
-  from judged join by_hour before using (name) left join by_hour now on now.name = judged.name and now.hour = judged.hour
-  where before.hour = judged.hour - 168 and before.n >= $min_rows order by name, judged.hour
+  select name, checked.hour, coalesce(now.n, 0) as n, before.n as before
+  from checked join by_hour before using (name) left join by_hour now on now.name = checked.name and now.hour = checked.hour
+  where before.hour = checked.hour - 168 and before.n >= $min_rows order by name, checked.hour
 """
-# Days are those of UTC. The day of the newest reading is not over, and nothing is missing up to the hour in which the first reading of a
-# group came, nor from that of its last one on.
+# UTC days. The day of the newest reading is not over, and hours before the first and after the last reading of a group do not count.
 LOST_HOURS = """
   with spans as (select name, min(hour) as first, max(hour) as last from by_hour group by name),
   slots as (select name, unnest(range(first + 1, last)) as hour from spans),
@@ -43,43 +42,46 @@ LOST_HOURS = """
 
 
 def as_a_week_before(context: Context, table: str, *, hours: int, min_ratio: float, max_ratio: float, min_rows: int) -> Outcome:
-    """Each of the last whole hours has a share of the rows of the same hour of the week before that is neither too small nor too large."""
+    """Each of the last whole hours has between `min_ratio` and `max_ratio` of the rows of the same hour a week before."""
     by_hour(context)
     newest, lateness = context.newest_hour or 0, context.lake.conf.policy.lateness_seconds
-    # Rows of an hour come until a lateness after it.
-    found = context.ask(WEEK_BEFORE, newest=newest - -(-lateness // 3600), hours=hours, min_rows=min_rows)
-    if not found:
+    # Rows of an hour arrive until a lateness after it.
+    compared = context.ask(WEEK_BEFORE, newest=newest - -(-lateness // 3600), hours=hours, min_rows=min_rows)
+    if not compared:
         return not_checked(f"there are {context.hours:,} hours of readings, and no hour with {min_rows} rows a week before")
-    offenders = [row for row in found if not min_ratio <= row["n"] / row["before"] <= max_ratio]
-    return judged(merged(offenders), told_week, f"{len(found):,} hours of readings and groups are like those of the week before")
+    offenders = [row for row in compared if not min_ratio <= row["n"] / row["before"] <= max_ratio]
+    return outcome_of(merged(offenders), describe_week, f"{len(compared):,} hours of readings and groups are like those of the week before")
 
 
-def told_week(row: Row) -> str:
+def describe_week(row: Row) -> str:
     """One stretch of hours."""
-    of = "all readings" if row["name"] == "all" else row["name"]
-    return f"{of}: {row['n']:,} rows in {stretch(row)}, {row['before']:,} a week before"
+    return f"{subject(row)}: {row['n']:,} rows in {stretch(row)}, {row['before']:,} a week before"
 
 
 def whole_days(context: Context, table: str, *, min_share: float, min_days: int) -> Outcome:
-    """No hour of a past day is without readings which has some on most other days, while the day has others."""
+    """No hour of a past day is empty that has readings on most other days, while the day has other readings."""
     by_hour(context)
     if context.hours < 24 * (min_days + 1):
         return not_checked(f"there are {context.hours:,} hours of readings, {24 * (min_days + 1)} are needed")
     limits = {"newest": context.newest_hour or 0, "min_share": min_share, "min_days": min_days, "trickle": TRICKLE}
     lost = context.ask(LOST_HOURS, **limits)
-    return judged(merged(lost), told_day, "no hour of a past day is missing")
+    return outcome_of(merged(lost), describe_day, "no hour of a past day is missing")
 
 
-def told_day(row: Row) -> str:
+def describe_day(row: Row) -> str:
     """One stretch of hours."""
-    of = "all readings" if row["name"] == "all" else row["name"]
-    return f"{of}: the day is truncated, {row['n']:,} rows in {stretch(row)}, {row['usual']:,.0f} an hour are usual"
+    return f"{subject(row)}: the day is truncated, {row['n']:,} rows in {stretch(row)}, {row['usual']:,.0f} an hour are usual"
 
 
 def by_hour(context: Context) -> None:
-    """Makes the table by_hour: readings of everything and of each group."""
+    """Create the table by_hour: counts of all readings and of each group."""
     context.needs("profile", "members")
     context.store.execute(BY_HOUR)
+
+
+def subject(row: Row) -> str:
+    """All readings, or the name of a group."""
+    return "all readings" if row["name"] == "all" else str(row["name"])
 
 
 def stretch(row: Row) -> str:
@@ -88,11 +90,11 @@ def stretch(row: Row) -> str:
 
 
 def merged(rows: Sequence[Row]) -> list[Row]:
-    """Hours that follow each other as one row, with sums; rows are in order of name and hour. What is of all is not told of each group."""
+    """Consecutive hours as one row, with sums. Sorted by name and hour. An hour reported for all is left out of the groups."""
     of_all = {row["hour"] for row in rows if row["name"] == "all"}
-    told = [row for row in rows if row["name"] == "all" or row["hour"] not in of_all]
+    reported = [row for row in rows if row["name"] == "all" or row["hour"] not in of_all]
     stretches: list[Row] = []
-    for _, each in groupby(enumerate(told), lambda numbered: (numbered[1]["name"], numbered[1]["hour"] - numbered[0])):
+    for _, each in groupby(enumerate(reported), lambda numbered: (numbered[1]["name"], numbered[1]["hour"] - numbered[0])):
         of_stretch = [row for _, row in each]
         sums = {name: sum(row[name] for row in of_stretch) for name in ("n", "before") if name in of_stretch[0]}
         stretches.append({**of_stretch[0], **sums, "hours": len(of_stretch)})

@@ -1,9 +1,9 @@
-"""Who has fallen silent: devices, whole groups, the windows of a group, and devices of the registry that never spoke."""
+"""Silence: of devices, whole groups, the windows of a group, and registered devices that never sent a reading."""
 
 from fnmatch import fnmatchcase
 
 from orchestration.quality.measures.context import HORIZON_HOURS, Context
-from orchestration.quality.measures.findings import Row, hour, judged, not_checked
+from orchestration.quality.measures.findings import Row, hour, not_checked, outcome_of
 from orchestration.quality.measures.freshness import GAPS
 from orchestration.quality.outcome import Outcome
 
@@ -21,17 +21,17 @@ UNHEARD = "select distinct device_id from members anti join (select distinct dev
 
 
 def heard_devices(context: Context, table: str, *, hours: int, min_hours: int) -> Outcome:
-    """Every device that was heard in `min_hours` different hours was heard lately, or has been silent as long before."""
+    """Every device with readings in `min_hours` different hours has a recent reading, or was silent as long before."""
     if context.hours < min_hours:
         return not_checked(f"there are {context.hours:,} hours of readings, {min_hours} are needed")
     context.needs("activity")
     limits = {"hours": hours, "min_hours": min_hours, "gaps": GAPS}
     silent = context.ask(SILENT, **limits)
-    (known,) = context.ask("select count(*) as n from activity where kind = 'device'")
-    return judged(silent, _told_silent, f"{known['n']:,} devices are heard")
+    (total,) = context.ask("select count(*) as n from activity where kind = 'device'")
+    return outcome_of(silent, _describe_silent, f"{total['n']:,} devices are heard")
 
 
-def _told_silent(row: Row) -> str:
+def _describe_silent(row: Row) -> str:
     of = f"group {row['name']} ({row['devices']} devices) is" if row["kind"] == "group" else f"device {row['name']} is"
     return f"{of} missing: nothing for {row['absent']:,} hours, since {hour(row['last_hour'])}"
 
@@ -43,20 +43,20 @@ def heard_registry(context: Context, table: str, *, min_hours: int) -> Outcome:
     context.needs("members")
     unheard = context.ask(UNHEARD)
     days = HORIZON_HOURS // 24
-    return judged(unheard, lambda row: f"device {row['device_id']} is registered, and silent for {days} days", "every device is heard")
+    return outcome_of(unheard, lambda row: f"device {row['device_id']} is registered, and silent for {days} days", "every device is heard")
 
 
 def new_windows(context: Context, table: str, *, hours: int) -> Outcome:
-    """Windows of the group end as close to the newest reading of all as its lateness and its steps explain, or its longest gap."""
+    """The newest window of the group ends as close to the newest reading of all as lateness, steps or the longest gap explain."""
     conf, name = context.lake.conf, next(name for name in context.lake.conf.groups if fnmatchcase(table, f"gold.{name}_*"))
-    (found,) = context.ask(f'select max(epoch_us(window_end)) / 3.6e9 as newest, count(*) as n from "{context.shown(table)}"')
-    if not found["n"] or context.newest_hour is None:
+    (windows,) = context.ask(f'select max(epoch_us(window_end)) / 3.6e9 as newest, count(*) as n from "{context.view_of(table)}"')
+    if not windows["n"] or context.newest_hour is None:
         return not_checked("there are no windows")
     gaps = context.ask(f"select longest_gap from {context.activity} where kind = 'group' and name = $name", name=name)
     group = conf.groups[name]
     open_hours = (group.lateness_seconds + max(conf.metrics[metric].step_seconds for metric in group.metrics)) / 3600
-    behind = context.newest_hour - found["newest"]
+    behind = context.newest_hour - windows["newest"]
     is_behind = behind > open_hours + max(hours, GAPS * gaps[0]["longest_gap"] if gaps else 0)
-    told = f"the newest window of group {name} ended at {hour(int(found['newest']))}"
+    newest = f"the newest window of group {name} ended at {hour(int(windows['newest']))}"
     offenders = [{"group": name, "hours_behind": behind}] if is_behind else []
-    return judged(offenders, lambda _: f"{told}, {behind:,.0f} hours before the newest reading", told)
+    return outcome_of(offenders, lambda _: f"{newest}, {behind:,.0f} hours before the newest reading", newest)

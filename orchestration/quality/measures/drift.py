@@ -1,6 +1,6 @@
-"""Whether the values of a metric are distributed as in the reference: the population stability index (PSI) of each device and metric.
+"""Drift of values against the reference: the population stability index (PSI) of each device and metric.
 
-A reference is by device, so that a device that comes or goes shifts nothing. PSI alone cries wolf where a sensor is precise, so mean and
+References are by device, so a device that is added or removed shifts nothing. PSI alone gives false alarms for precise sensors, so mean and
 median must have moved as well.
 """
 
@@ -12,8 +12,8 @@ from statistics import median
 from typing import Any
 
 from orchestration.quality.measures.context import Context
-from orchestration.quality.measures.findings import Row, hour, judged, not_checked
-from orchestration.quality.measures.naming import Moved, name
+from orchestration.quality.measures.findings import Row, hour, not_checked, outcome_of
+from orchestration.quality.measures.naming import Moved, describe_change
 from orchestration.quality.measures.reference import BINS, SERIES, reference
 from orchestration.quality.outcome import Outcome
 
@@ -25,13 +25,13 @@ RECENT = """
 """
 MEANS = "select device_id, metric, hour, sum(total) / sum(n) as mean from profile group by all"
 AT_ONCE, STEP_HOURS = 0.5, 6
-"""Of the whole way: what goes further than this within some hours is no slow drift."""
+"""Share of the whole change: more than this within STEP_HOURS is a step, not slow drift."""
 MOST = 0.5
 """Share of the devices of a metric above which it is the metric that drifts."""
 FARTHEST = 10.0
-"""Standard deviations by which one device may move the mean of those that are judged together."""
+"""Standard deviations that one device may add to the mean of pooled devices."""
 SMOOTHING = 0.5
-"""Values added to each bin: none in a bin of few would be infinite."""
+"""Added to each bin: an empty bin would make PSI infinite."""
 
 
 def steady_distribution(
@@ -41,18 +41,17 @@ def steady_distribution(
     end = (context.newest_hour or 0) + 1
     first = end - recent_hours
     reference(context, first - reference_hours, first, min_rows)
-    words = {"series": SERIES.format(view=context.shown("silver.readings")), "bins": BINS}
-    found = context.ask(RECENT.format(**words), first=first, end=end)
-    each = [_compared(row) for row in found]
-    rows = [row for row in each if row["n"] >= min_rows] + _pooled([row for row in each if row["n"] < min_rows], min_rows)
+    words = {"series": SERIES.format(view=context.view_of("silver.readings")), "bins": BINS}
+    series = [_compared(row) for row in context.ask(RECENT.format(**words), first=first, end=end)]
+    rows = [row for row in series if row["n"] >= min_rows] + _pooled([row for row in series if row["n"] < min_rows], min_rows)
     if not rows:
         needed = f"{recent_hours + reference_hours} are needed, with {min_rows} rows a series in each part"
         return not_checked(f"there are {context.hours:,} hours of readings; {needed}")
-    moved = {(row["device_id"], row["metric"]): Moved(row["median_before"], row["deviation"], row["median"]) for row in each}
+    moved = {(row["device_id"], row["metric"]): Moved(row["median_before"], row["deviation"], row["median"]) for row in series}
     drifted = [row for row in rows if row["psi"] > max_psi and row["shift"] >= min_shift]
     means = _means(context) if drifted else {}
     offenders = [{**row, "how": _how(context, row, moved, means)} for row in drifted]
-    return judged(_by_metric(offenders, rows), _told, _fine(rows))
+    return outcome_of(_by_metric(offenders, rows), _describe, _fine(rows))
 
 
 def psi(before: Sequence[float], now: Sequence[float]) -> float:
@@ -64,7 +63,7 @@ def psi(before: Sequence[float], now: Sequence[float]) -> float:
 
 def _compared(row: Row) -> dict[str, Any]:
     now = [above - further for above, further in pairwise([row["n"], *row["above"], 0])]
-    # The mean alone says too much of a door that was once open in a week, the median alone of one that is open half of the time.
+    # A door that opened once in a week moves the mean, and one that is open half of the time moves the median: both must move.
     shift = min(abs(row[of] - row[f"{of}_before"]) for of in ("mean", "median"))
     # A sensor that never varied has drifted once it does.
     deviations = shift / row["deviation"] if row["deviation"] else math.inf if shift else 0.0
@@ -98,8 +97,8 @@ def _means(context: Context) -> dict[tuple[str, str], dict[int, float]]:
 
 
 def _how(context: Context, row: Row, moved: dict[tuple[str, str], Moved], means: dict[tuple[str, str], dict[int, float]]) -> str:
-    """What it looks like: another unit, a swap, or drift, slow or at once."""
-    if named := name(row["device_id"], row["metric"], moved, context.lake.conf.metrics):
+    """What the change looks like: another unit, a swap, a step, or slow drift."""
+    if named := describe_change(row["device_id"], row["metric"], moved, context.lake.conf.metrics):
         return named
     step, at = _largest_step(means[row["device_id"], row["metric"]])
     return f"it changed at once, about {hour(at)}" if step >= AT_ONCE * abs(row["mean"] - row["mean_before"]) else "it drifts slowly"
@@ -120,18 +119,18 @@ def _largest_step(means: dict[int, float]) -> tuple[float, int]:
 
 def _by_metric(offenders: Iterable[dict[str, Any]], rows: Iterable[Row]) -> list[Row]:
     """One row for a metric of which most devices drift in the same way, else one for each."""
-    known = Counter(row["metric"] for row in rows)
+    series_of = Counter(row["metric"] for row in rows)
     alike: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in sorted(offenders, key=lambda row: -row["psi"]):
         alike.setdefault((row["metric"], row["how"]), []).append(row)
-    told: list[Row] = []
+    merged: list[Row] = []
     for (metric, _), drifted in alike.items():
-        is_metric = len(drifted) > max(1, MOST * known[metric]) and "devices" not in drifted[0]
-        told += [drifted[0] | {"devices": len(drifted), "of": known[metric]}] if is_metric else drifted
-    return told
+        is_metric = len(drifted) > max(1, MOST * series_of[metric]) and "devices" not in drifted[0]
+        merged += [drifted[0] | {"devices": len(drifted), "of": series_of[metric]}] if is_metric else drifted
+    return merged
 
 
-def _told(row: Row) -> str:
+def _describe(row: Row) -> str:
     of = f"{row['devices']} of {row['of']} devices, most of all {row['device_id']}" if "devices" in row else f"device {row['device_id']}"
     medians = f"median {row['median_before']:.4g} before, {row['median']:.4g} now, PSI {row['psi']:.3g}"
     return f"{row['metric']} of {of} has drifted: {row['how']} ({medians})"

@@ -1,6 +1,6 @@
-"""Whether readings carry what conf and the registry say: unit, aggregation type, step, groups, zone. Only what arrived lately is judged:
+"""Whether recent readings carry what conf and the registry say: unit, aggregation, step, groups, zone.
 
-what is in the tables stays as it is when conf changes.
+Only recent rows are checked, as older rows stay as they are when conf changes.
 """
 
 from typing import Any
@@ -8,16 +8,15 @@ from typing import Any
 import pyarrow as pa
 
 from orchestration.quality.measures.context import Context
-from orchestration.quality.measures.findings import Row, judged, not_checked
+from orchestration.quality.measures.findings import Row, not_checked, outcome_of
 from orchestration.quality.outcome import Outcome
-from orchestration.storage.registry import ALWAYS, current
 
-METRICS = pa.schema([("metric", pa.string()), ("unit", pa.string()), ("aggregation", pa.string()), ("step_seconds", pa.int32())])
-DEVICES = pa.schema(
+METRIC_SCHEMA = pa.schema([("metric", pa.string()), ("unit", pa.string()), ("aggregation", pa.string()), ("step_seconds", pa.int32())])
+DEVICE_SCHEMA = pa.schema(
     [("device_id", pa.string()), ("zone", pa.string()), ("groups", pa.list_(pa.string())), ("registered_at", pa.timestamp("us", "UTC"))]
 )
-# The event may name a zone of its own, unless no source has a place for one. Rows from before the newest version of a device are judged
-# by none, and a metric that conf does not know is not in the groups of its device.
+# An event may name its own zone if a source has a place for one. Rows from before the newest version of a device are not compared, and a
+# metric that conf does not declare is not in the groups of its device.
 ENRICHED = """
   with recent as (
     select device_id, metric, unit, aggregation, step_seconds, zone, groups, count(*) as n, min(ingested_at) as first
@@ -46,35 +45,28 @@ ENRICHED = """
 
 
 def as_declared(context: Context, table: str, *, hours: int) -> Outcome:
-    """What arrived in the last hours is enriched as conf says now."""
-    store, view = context.store, context.shown(table)
-    store.register("said_metrics", pa.Table.from_pylist([_metric(each) for each in context.lake.conf.metrics.values()], METRICS))
-    store.register("said_devices", pa.Table.from_pylist(_devices(context), DEVICES))
-    is_zone_registered = all(source.shape.zone is None for source in context.lake.conf.sources.values())
+    """Rows that arrived in the last hours are enriched as conf says now."""
+    store, view = context.store, context.view_of(table)
+    devices = [{name: device[name] for name in DEVICE_SCHEMA.names} for device in context.devices]
+    store.register("said_metrics", pa.Table.from_pylist([_metric(each) for each in context.lake.conf.metrics.values()], METRIC_SCHEMA))
+    store.register("said_devices", pa.Table.from_pylist(devices, DEVICE_SCHEMA))
+    is_zone_registered = all(source.payload_format.zone is None for source in context.lake.conf.sources.values())
     try:
         wrong = context.ask(ENRICHED.format(view=view), hours=hours, is_zone_registered=is_zone_registered)
-        (found,) = context.ask(f'select count(*) as n from "{view}"')
+        (total,) = context.ask(f'select count(*) as n from "{view}"')
     finally:
         store.unregister("said_metrics")
         store.unregister("said_devices")
-    if not found["n"]:
+    if not total["n"]:
         return not_checked("there are no rows")
-    return judged(wrong, _told, "unit, aggregation, step, groups and zone are what conf says")
+    return outcome_of(wrong, _describe, "unit, aggregation, step, groups and zone are what conf says")
 
 
 def _metric(metric: Any) -> dict[str, Any]:
     return {"metric": metric.name, "unit": metric.unit, "aggregation": metric.aggregation.value, "step_seconds": metric.step_seconds}
 
 
-def _devices(context: Context) -> list[dict[str, Any]]:
-    """Known ones; of the registry, or of conf where there is none yet."""
-    registered = [each for each in current(context.lake.conf.lake) if each["is_known"]]
-    declared = context.lake.conf.devices.values()
-    of_conf = [{"device_id": d.device_id, "zone": d.zone, "groups": list(d.groups), "registered_at": ALWAYS} for d in declared]
-    return [{name: each[name] for name in DEVICES.names} for each in registered] or of_conf
-
-
-def _told(row: Row) -> str:
+def _describe(row: Row) -> str:
     of = " and ".join(_few(row[kind], word) for kind, word in (("metrics", "metric"), ("devices", "device")))
     return f"wrong enrichment: {row['column_name']} of {of} is {row['found']}, conf says {row['said']} ({row['n']:,} rows)"
 

@@ -1,33 +1,33 @@
-"""What a measure found, as an outcome: offenders by name, or why nothing could be judged."""
+"""Outcomes of measures: the offenders by name, or why nothing could be checked."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from orchestration.quality.formatting import cut, text
+from orchestration.quality.formatting import shorten, text
 from orchestration.quality.outcome import Outcome
 
 NAMED = 5
 """Offenders that are named; how many more there are is counted."""
 KEYS = ("device_id", "group_name", "metric", "rule", "entity", "feature", "bronze_batch")
-"""What is shown of an offender beside the words."""
+"""Columns of an offender that are shown beside its description."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Row = Mapping[str, Any]
 
 
-def judged(offenders: Sequence[Row], told: Callable[[Row], str], fine: str) -> Outcome:
-    """Passed, in the words of `fine`, unless there are offenders."""
+def outcome_of(offenders: Sequence[Row], describe: Callable[[Row], str], passed: str) -> Outcome:
+    """Failed with the first offenders described; without offenders passed, with the text `passed`."""
     if not offenders:
-        return Outcome(True, fine)
+        return Outcome(True, passed)
     more = f"; and {len(offenders) - NAMED:,} more" if len(offenders) > NAMED else ""
-    # A device may have an endless name.
-    samples = tuple({"what": cut(told(row))} | {name: text(row[name]) for name in KEYS if name in row} for row in offenders[:NAMED])
+    # The name of a device may be very long.
+    samples = tuple({"what": shorten(describe(row))} | {name: text(row[name]) for name in KEYS if name in row} for row in offenders[:NAMED])
     return Outcome(False, "; ".join(sample["what"] for sample in samples) + more, samples=samples)
 
 
 def not_checked(reason: str) -> Outcome:
-    """No verdict, for want of what it would need."""
+    """No verdict, because data is missing."""
     return Outcome(None, f"not checked: {reason}")
 
 
@@ -37,7 +37,7 @@ def share(part: float) -> str:
 
 
 def hour(number: int) -> str:
-    """Hours since 1970, as an instant in UTC."""
+    """Hours since 1970, as a time in UTC."""
     return f"{EPOCH + timedelta(hours=number):%Y-%m-%d %H:00Z}"
 
 

@@ -1,27 +1,27 @@
-"""Whether data still comes: the newest row of a table, and of each device group, against now."""
+"""Freshness: the age of the newest row of a table, and of each device group."""
 
 from orchestration.quality.measures.context import Context
-from orchestration.quality.measures.findings import judged, not_checked, span
+from orchestration.quality.measures.findings import not_checked, outcome_of, span
 from orchestration.quality.outcome import Outcome
 
 GAPS = 1.5
-"""A group that rests every night is missed once it has rested half as long again as it ever did."""
+"""A group that rests every night is missing after 1.5 times its longest rest."""
 
 
 def fresh_rows(context: Context, table: str, *, column: str, max_seconds: float) -> Outcome:
-    """The newest instant of the column is at most so old. An event time says nothing in a lake into which the past is loaded."""
-    (found,) = context.ask(f'select max(epoch_us("{column}")) / 1e6 as newest from "{context.shown(table)}"')
-    if found["newest"] is None:
+    """The newest time in the column is at most `max_seconds` old. Event times are not checked while old data is loaded."""
+    (row,) = context.ask(f'select max(epoch_us("{column}")) / 1e6 as newest from "{context.view_of(table)}"')
+    if row["newest"] is None:
         return not_checked("there are no rows")
     if column == "event_time" and not is_live(context, max_seconds):
         return not_checked("readings arrive later than that after they were measured: this is the past, loaded")
-    age = context.now.timestamp() - found["newest"]
-    told = f"the newest {column} is {span(age)} old"
-    return judged([{"column": column, "age_seconds": age}] if age > max_seconds else [], lambda _: told, told)
+    age = context.now.timestamp() - row["newest"]
+    text = f"the newest {column} is {span(age)} old"
+    return outcome_of([{"column": column, "age_seconds": age}] if age > max_seconds else [], lambda _: text, text)
 
 
 def fresh_groups(context: Context, table: str, *, max_seconds: float) -> Outcome:
-    """Each group that was ever heard has a reading that is at most so old, or as old as its longest gap explains."""
+    """The newest reading of each group is at most `max_seconds` old, or as old as its longest gap explains."""
     if not is_live(context, max_seconds):
         return not_checked("readings arrive later than that after they were measured: this is the past, loaded")
     ages = context.ask(
@@ -33,12 +33,12 @@ def fresh_groups(context: Context, table: str, *, max_seconds: float) -> Outcome
     )
     offenders = [row for row in ages if row["age"] > max(max_seconds, GAPS * row["gap"])]
     oldest = f"; the oldest, {ages[0]['group_name']}, for {span(ages[0]['age'])}" if ages else ""
-    return judged(
+    return outcome_of(
         offenders, lambda row: f"group {row['group_name']}: nothing for {span(row['age'])}", f"{len(ages)} groups are heard{oldest}"
     )
 
 
 def is_live(context: Context, max_seconds: float) -> bool:
-    """Whether some reading of the horizon arrived so soon after it was measured."""
-    (found,) = context.ask(f"select min(lag_seconds) as lag from {context.profile}")
-    return found["lag"] is not None and found["lag"] <= max_seconds
+    """Whether some reading of the horizon arrived within `max_seconds` of its event time."""
+    (row,) = context.ask(f"select min(lag_seconds) as lag from {context.profile}")
+    return row["lag"] is not None and row["lag"] <= max_seconds

@@ -1,4 +1,4 @@
-"""The measures by name, as suites name them in `type`, and what each takes."""
+"""The measures by the `type` that suites use, with their arguments."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -26,15 +26,15 @@ class Kwarg:
 
 @dataclass(frozen=True)
 class Kind:
-    """`judge` takes a context, a table and the kwargs. `table` is the name of the table that it is about, or a pattern."""
+    """`evaluate` takes a context, a table and the kwargs. `table`: name or pattern of the tables that it applies to."""
 
-    judge: Callable[..., Outcome]
+    evaluate: Callable[..., Outcome]
     table: str
 
     @property
     def kwargs(self) -> dict[str, Kwarg]:
-        """By name: as the function declares them."""
-        named = inspect.signature(self.judge).parameters.values()
+        """By name, as the function declares them."""
+        named = inspect.signature(self.evaluate).parameters.values()
         return {each.name: Kwarg(each.annotation, each.default is each.empty) for each in named if each.kind is each.KEYWORD_ONLY}
 
 
@@ -56,18 +56,18 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def is_ours(expectation: Expectation) -> bool:
-    """Whether it is a measure, and not one of Great Expectations."""
+def is_measure(expectation: Expectation) -> bool:
+    """Whether it is a measure, and not an expectation of Great Expectations."""
     return expectation.type.startswith(PREFIX)
 
 
-def measured(expectation: Expectation, context: Context, table: str, parameters: Mapping[str, Any]) -> Outcome:
-    """Its outcome on a table; what cannot be evaluated has failed. `parameters` are what its $PARAMETERs stand for."""
+def evaluate_measure(expectation: Expectation, context: Context, table: str, parameters: Mapping[str, Any]) -> Outcome:
+    """The outcome on a table; one that cannot be evaluated has failed. `parameters`: values of its $PARAMETERs."""
     kwargs = {name: parameters[value["$PARAMETER"]] if isinstance(value, Mapping) else value for name, value in expectation.kwargs.items()}
     try:
         kind = KINDS[expectation.type]
         if not fnmatchcase(table, kind.table):
             raise ValueError(f"it is about {kind.table}")
-        return kind.judge(context, table, **kwargs)
+        return kind.evaluate(context, table, **kwargs)
     except (duckdb.Error, KeyError, TypeError, ValueError) as error:
         return Outcome(False, f"could not be evaluated: {type(error).__name__}: {str(error).splitlines()[0]}")

@@ -7,7 +7,7 @@ from silver.spec import Metric
 
 POWERS = (1000.0, 100.0, 10.0, 60.0, 3600.0)
 CLOSE = 0.1
-"""A median that is within a tenth of what a unit would make of it is explained by the unit."""
+"""A median within a tenth of the change that a unit explains counts as explained."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class Moved:
         return abs(self.now - self.before) > 2 * self.deviation
 
 
-def name(device_id: str, metric: str, moved: Mapping[tuple[str, str], Moved], metrics: Mapping[str, Metric]) -> str:
-    """In words; empty where it looks like nothing known."""
+def describe_change(device_id: str, metric: str, moved: Mapping[tuple[str, str], Moved], metrics: Mapping[str, Metric]) -> str:
+    """In words; empty if the change matches none of these."""
     this = moved[device_id, metric]
     for (other_device, other), that in moved.items():
         if other_device == device_id and other != metric and _is_swapped(this, that):
             return f"it looks swapped with {other}"
-    return next((told for told, expected in _units(metric, this, metrics) if _is_close(this, expected)), "")
+    return next((text for text, expected in _units(metric, this, metrics) if _is_close(this, expected)), "")
 
 
 def _is_swapped(this: Moved, that: Moved) -> bool:

@@ -1,18 +1,16 @@
-"""quality.reference: how values of a metric of a device are distributed, pinned. What is measured later is compared with it.
+"""quality.reference: the distribution of a metric of a device in a reference period, with which later values are compared.
 
-Append only; the newest row of a key counts. Written by whoever holds `<lake>/quality`.
+Append only; the newest row of a key counts. The writer holds `quality_tables.lock`.
 """
 
-from pathlib import Path
-
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
 
 from orchestration.quality.measures.context import Context
-from orchestration.storage.delta import OF_LOG
+from orchestration.storage import quality_tables
 
 INSTANT = pa.timestamp("us", "UTC")
-COLUMNS = (
+REFERENCE = "quality.reference"
+REFERENCE_COLUMNS = (
     ("device_id", pa.string(), "as the source names it"),
     ("metric", pa.string(), "name in conf/metrics.yml"),
     ("edges", pa.list_(pa.float64()), "the nine deciles of its values"),
@@ -23,7 +21,7 @@ COLUMNS = (
     ("until_at", INSTANT, "until then, UTC"),
     ("pinned_at", INSTANT, "by a run that began then"),
 )
-SCHEMA = pa.schema([pa.field(name, kind, metadata={"comment": comment}) for name, kind, comment in COLUMNS])
+REFERENCE_SCHEMA = quality_tables.schema_of(REFERENCE_COLUMNS)
 """Grain: a metric of a device, pinned once more. Key: device_id, metric, pinned_at."""
 
 BINS = "[" + ", ".join(f"count(*) filter (value > edges[{n}])" for n in range(1, 10)) + "]"
@@ -33,7 +31,7 @@ SERIES = """
   where epoch_us(event_time) >= $first * 3600000000 and epoch_us(event_time) < $end * 3600000000
     and isfinite(value)
 """
-# Seven of ten days with readings: who works from Monday to Friday has as many, and half a week would not know the other half.
+# Readings on seven of ten days: a device that works from Monday to Friday has as many, and half a week is no reference.
 UNPINNED = """
   create or replace temp table unpinned as
   with kept as (
@@ -58,38 +56,37 @@ PINNED = """
 
 
 def reference(context: Context, first: int, end: int, min_rows: int) -> str:
-    """Makes the table `reference`: what is pinned, and what the hours from `first` to before `end` say of series that are not. Its name.
+    """Create the table `reference` and return its name: pinned rows, and for other series those of the hours `first` <= hour < `end`.
 
-    Where conf says which time is the reference, it is that, and what was pinned of another does not count.
+    If conf declares the reference period, only that period counts.
     """
-    store, path = context.store, context.lake.conf.lake / "quality" / "reference"
-    declared, those = context.lake.conf.quality.reference, ""
+    store, lake = context.store, context.lake.conf.lake
+    declared, condition = context.lake.conf.quality.reference, ""
     if declared is not None:
         first, end = (int(instant.timestamp() // 3600) for instant in (declared.from_at, declared.until_at))
-        those = f"where epoch_us(from_at) = {first} * 3600000000 and epoch_us(until_at) = {end} * 3600000000"
-    rows = DeltaTable(path).to_pyarrow_table() if DeltaTable.is_deltatable(str(path)) else SCHEMA.empty_table()
-    store.register("arriving", rows)
+        condition = f"where epoch_us(from_at) = {first} * 3600000000 and epoch_us(until_at) = {end} * 3600000000"
+    store.register("arriving", quality_tables.read(lake, REFERENCE, REFERENCE_SCHEMA))
     newest = "qualify pinned_at = max(pinned_at) over (partition by device_id, metric)"
-    store.execute(f"create or replace temp table reference as from arriving {those} {newest}")
+    store.execute(f"create or replace temp table reference as from arriving {condition} {newest}")
     store.unregister("arriving")
     context.needs("profile")
     (held,) = context.ask("select min(hour) as first from profile")
     if declared is not None or (held["first"] is not None and held["first"] <= first):
-        _pin(context, path, {"first": first, "end": end}, min_rows)
+        _pin(context, {"first": first, "end": end}, min_rows)
     return "reference"
 
 
-def _pin(context: Context, path: Path, hours: dict[str, int], min_rows: int) -> None:
-    series = SERIES.format(view=context.shown("silver.readings"))
-    # The profile is of the newest days alone, the reference of conf of any.
+def _pin(context: Context, hours: dict[str, int], min_rows: int) -> None:
+    series = SERIES.format(view=context.view_of("silver.readings"))
+    # The profile covers the newest days only, the period in conf may be any.
     of_conf = f"(select *, 1 as n from ({series}))" if context.lake.conf.quality.reference else "profile"
     context.store.execute(UNPINNED.format(hours=of_conf), hours | {"min_rows": min_rows})
     if not context.ask("select count(*) as n from unpinned")[0]["n"]:
         return
-    found = context.store.sql(PINNED.format(series=series, bins=BINS), params=hours | {"now": context.now})
-    rows = found.to_arrow_table().cast(SCHEMA)
+    pinned = context.store.sql(PINNED.format(series=series, bins=BINS), params=hours | {"now": context.now})
+    rows = pinned.to_arrow_table().cast(REFERENCE_SCHEMA)
     context.store.register("arriving", rows)
     context.store.execute("insert into reference by name from arriving")
     context.store.unregister("arriving")
     if context.is_kept:
-        write_deltalake(path, rows, mode="append", configuration=OF_LOG)
+        quality_tables.append(context.lake.conf.lake, REFERENCE, rows)

@@ -1,10 +1,10 @@
-"""Sensors that repeat themselves, and devices whose clock has shifted."""
+"""Sensors that are stuck at one value, and devices whose clock has shifted."""
 
 from orchestration.quality.measures.context import Context
-from orchestration.quality.measures.findings import Row, hour, judged, not_checked, span
+from orchestration.quality.measures.findings import Row, hour, not_checked, outcome_of, span
 from orchestration.quality.outcome import Outcome
 
-# An hour is a change if values differ in it, or from those of the hour before. What rests in most hours is a switch, which may rest longer.
+# An hour has a change if its values differ, or differ from the hour before. A sensor without changes in most hours is a switch.
 STUCK = """
   with by_hour as (select device_id, metric, hour, sum(n) as n, min(lo) as lo, max(hi) as hi from profile group by all),
   changes as (
@@ -21,8 +21,8 @@ STUCK = """
     and changes >= $min_share * count(*) filter (hour <= last_change) and count(*) filter (hour <= last_change) >= $hours
   order by hours desc, device_id, metric
 """
-# The freshest row of an hour tells the clock: what a device held back while it had no network does not count. Against the median of
-# all devices, so that a pipeline that was behind for a while shifts no clock.
+# The row with the smallest lag in an hour shows the clock: rows that a device buffered without network do not. Compared with the median of
+# all devices, so that a delay of the pipeline shifts no clock.
 CLOCKS = """
   with freshest as (select device_id, hour, min(lag_seconds) as lag from profile group by all),
   apart as (select device_id, hour, lag - median(lag) over (partition by hour) as lag from freshest),
@@ -39,33 +39,33 @@ CLOCKS = """
 
 
 def varying_sensors(context: Context, table: str, *, hours: int, times: float, min_rows: int, min_share: float) -> Outcome:
-    """No sensor that used to vary has had one value for so many hours, and for so many `times` its longest rest before.
+    """No sensor that used to vary has kept one value for `hours`, and for `times` its longest rest before.
 
-    It used to vary if it did in a `min_share` of its hours.
+    A sensor used to vary if it changed in a `min_share` of its hours.
     """
     if context.hours < 2 * hours:
         return not_checked(f"there are {context.hours:,} hours of readings, {2 * hours} are needed")
     limits = {"hours": hours, "times": times, "min_rows": min_rows, "min_share": min_share}
     stuck = context.ask(STUCK, **limits)
-    return judged(stuck, _told_stuck, "every sensor that varied still does")
+    return outcome_of(stuck, _describe_stuck, "every sensor that varied still does")
 
 
-def _told_stuck(row: Row) -> str:
+def _describe_stuck(row: Row) -> str:
     since = hour(row["last_change"] + 1)
     return f"{row['metric']} of device {row['device_id']} is stuck: {row['value']:g} in all {row['n']:,} rows since {since}"
 
 
 def steady_clocks(context: Context, table: str, *, hours: int, min_hours: int, max_seconds: float) -> Outcome:
-    """What lies between measuring, by a device's clock, and arriving has not changed by so many seconds, compared with other devices."""
+    """The lag from event time to arrival has changed by at most `max_seconds`, compared with other devices."""
     if context.hours < hours + 2 * min_hours:
         return not_checked(f"there are {context.hours:,} hours of readings, {hours + 2 * min_hours} are needed")
     arrived = context.ask("select count(distinct arrived) as n from profile")[0]["n"]
     if arrived < 3 * min_hours:
         return not_checked(f"readings arrived in {arrived} different hours, {3 * min_hours} are needed: this is the past, loaded")
-    found = context.ask(CLOCKS, newest=context.newest_hour, hours=hours, min_hours=min_hours, max_seconds=max_seconds)
-    return judged(found, _told_clock, "no clock has shifted")
+    shifted = context.ask(CLOCKS, newest=context.newest_hour, hours=hours, min_hours=min_hours, max_seconds=max_seconds)
+    return outcome_of(shifted, _describe_clock, "no clock has shifted")
 
 
-def _told_clock(row: Row) -> str:
+def _describe_clock(row: Row) -> str:
     side = "ahead of" if row["ahead"] > 0 else "behind"
     return f"the clock of device {row['device_id']} has shifted: it is {span(abs(row['ahead']))} {side} where it was"

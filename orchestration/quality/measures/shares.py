@@ -1,17 +1,17 @@
-"""How much of what arrived is in quarantine, late or twice: against a bound, and against what it was before, per device and per rule.
+"""Shares of arrived rows that are in quarantine, late or duplicates: against a bound and against the past, by device and by rule.
 
-By hours of arrival, as a row in quarantine may have no event time.
+By hour of arrival, because a row in quarantine may have no event time.
 """
 
 from orchestration.quality.measures.context import HORIZON_HOURS, Context
-from orchestration.quality.measures.findings import Row, judged, not_checked, share
+from orchestration.quality.measures.findings import Row, not_checked, outcome_of, share
 from orchestration.quality.outcome import Outcome
 
 ENOUGH = 1_000
-"""Fewer rows of before are no history."""
+"""Rows that arrived before; with fewer there is no history."""
 NAMES = {"silver.quarantine": "in quarantine", "silver.late": "late", "silver.duplicates": "twice"}
 
-# A row that breaks two rules counts for each. The profile holds readings and late rows. A device that could not be read is ''.
+# A row that breaks two rules counts for each. The profile holds readings and late rows. An unreadable device id is ''.
 ARRIVALS = """
   create or replace temp table arrivals as
   with found as (
@@ -44,26 +44,26 @@ SHARES = """
 
 
 def usual_share(context: Context, table: str, *, hours: int, max_share: float, times: float, min_share: float, min_rows: int) -> Outcome:
-    """Of what arrived in the last hours at most `max_share` is in the table, and of no device, nor by a rule, `times` the share of before.
+    """Of rows that arrived in the last hours at most `max_share` are in it, and by device and rule less than `times` the earlier share.
 
-    Fewer than `min_rows` rows are no flood, nor is less than a `min_share` of a device: one row a week was usual, five are not many.
+    Fewer than `min_rows` rows pass, and so does less than a `min_share` of a device: after one row a week, five rows are not many.
     """
     arrivals(context, hours)
-    found = context.ask(SHARES, kind=NAMES[table], enough=ENOUGH)
-    many = [row for row in found if row["n"] >= min_rows]
+    shares = context.ask(SHARES, kind=NAMES[table], enough=ENOUGH)
+    many = [row for row in shares if row["n"] >= min_rows]
     offenders = [row for row in many if _is_flood(row, max_share) or _is_unusual(row, times, min_share)]
     (total,) = context.ask("select coalesce(sum(n) filter (is_recent), 0) as n from arrivals where kind in ('accepted', 'twice', 'broken')")
     if not total["n"]:
         return not_checked("nothing has arrived")
-    most = max((row["share"] for row in found if row["device_id"] is None), default=0.0)
+    most = max((row["share"] for row in shares if row["device_id"] is None), default=0.0)
     fine = f"{share(most)} of {total['n']:,} rows {'by one rule ' * (table == 'silver.quarantine')}{NAMES[table]}"
-    return judged(offenders, lambda row: _told(row, NAMES[table]), fine)
+    return outcome_of(offenders, lambda row: _describe(row, NAMES[table]), fine)
 
 
 def arrivals(context: Context, hours: int) -> None:
-    """Makes the table arrivals; grain: a kind, a rule, a device, and whether it arrived in the last `hours`."""
+    """Create the table arrivals; grain: kind, rule, device, and whether it arrived in the last `hours`."""
     context.needs("profile")
-    views = {name: context.shown(f"silver.{name}") for name in ("late", "duplicates", "quarantine")}
+    views = {name: context.view_of(f"silver.{name}") for name in ("late", "duplicates", "quarantine")}
     context.store.execute(ARRIVALS.format(**views), {"hours": hours, "horizon": HORIZON_HOURS})
 
 
@@ -75,7 +75,7 @@ def _is_unusual(row: Row, times: float, min_share: float) -> bool:
     return row["share_before"] is not None and row["share"] >= max(min_share, times * row["share_before"])
 
 
-def _told(row: Row, where: str) -> str:
+def _describe(row: Row, where: str) -> str:
     of = "of all rows" if row["device_id"] is None else f"of device {row['device_id']}"
     by = f" by rule {row['rule']}" if row["rule"] else ""
     before = "" if row["share_before"] is None else f", {share(row['share_before'])} before"

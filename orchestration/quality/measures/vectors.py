@@ -1,7 +1,7 @@
-"""How many vectors lack a feature, or carry one forward from an earlier window: against what it was before, of each feature and entity."""
+"""Share of vectors that lack a feature or carry it forward from an earlier window: against the past, by feature and entity."""
 
 from orchestration.quality.measures.context import HORIZON_HOURS, Context
-from orchestration.quality.measures.findings import Row, judged, not_checked, share
+from orchestration.quality.measures.findings import Row, not_checked, outcome_of, share
 from orchestration.quality.outcome import Outcome
 
 # A feature of all entities (entity null), or of one.
@@ -30,23 +30,23 @@ WORDS = {"missing": "missing", "filled": "carried forward"}
 
 
 def usual_features(context: Context, table: str, *, column: str, hours: int, max_increase: float, min_rows: int) -> Outcome:
-    """In the last hours the share of vectors whose list `column` (missing or filled) names a feature has not grown by more than that."""
+    """In the last hours the share of vectors that name a feature in `column` (missing or filled) grew by at most `max_increase`."""
     if column not in WORDS:
         raise ValueError(f"column is {column!r}; use missing or filled")
-    view = context.shown(table)
+    view = context.view_of(table)
     sql = "select count(*) as n, (max(epoch_us(window_end)) - min(epoch_us(window_end))) // 3600000000 as hours"
-    (found,) = context.ask(f'{sql} from "{view}"')
-    if not found["n"] or found["hours"] < 2 * hours:
-        return not_checked(f"there are {found['hours'] or 0:,} hours of vectors, {2 * hours} are needed")
+    (total,) = context.ask(f'{sql} from "{view}"')
+    if not total["n"] or total["hours"] < 2 * hours:
+        return not_checked(f"there are {total['hours'] or 0:,} hours of vectors, {2 * hours} are needed")
     shares = context.ask(FEATURES.format(column=column, view=view, horizon=HORIZON_HOURS), hours=hours, min_rows=min_rows)
     grown = [row for row in shares if row["share"] - row["share_before"] > max_increase]
     of_all = {row["feature"] for row in grown if row["entity"] is None}
     offenders = [row for row in grown if row["entity"] is None or row["feature"] not in of_all]
     word = WORDS[column]
-    return judged(offenders, lambda row: _told(row, word), f"no feature is {word} more often than before")
+    return outcome_of(offenders, lambda row: _describe(row, word), f"no feature is {word} more often than before")
 
 
-def _told(row: Row, word: str) -> str:
+def _describe(row: Row, word: str) -> str:
     of = "all vectors" if row["entity"] is None else f"vectors of {row['entity']}"
     before = f"{share(row['share_before'])} before"
     return f"feature {row['feature']} is {word} in {share(row['share'])} of {of} ({row['n']:,} of {row['recent']:,}), {before}"

@@ -1,1 +1,1 @@
-"""Spark's own servers for BI tools and notebooks, each behind a fence of the operating system: only its inside.py runs in there."""
+"""Spark's Thrift and Connect servers for BI tools and notebooks. Each runs in a sandbox of the operating system, in `inside.py`."""

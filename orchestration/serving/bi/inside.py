@@ -1,7 +1,7 @@
-"""What runs behind the fence: Spark with one of its servers. Orders come on stdin, answers go to stdout, one JSON object a line.
+"""The program in the sandbox: Spark with one of its servers. It reads messages on stdin and answers on stdout, one JSON object a line.
 
-The first line is an Order; each line after it a Cut, answered by Shown, the first of them when the server takes clients.
-It ends with its stdin.
+The first line is a ServerSpec. Each further line is a SnapshotViews, answered by ViewsReady; the server accepts clients from the first
+answer on. The process ends when stdin is closed.
 """
 
 import asyncio
@@ -13,76 +13,76 @@ import threading
 import traceback
 from pathlib import Path
 
-from orchestration.serving.bi.messages import Cut, Order, Service, Shown
-from orchestration.serving.bi.relay import serve_inside
+from orchestration.serving.bi.messages import ServerSpec, Service, SnapshotViews, ViewsReady
+from orchestration.serving.bi.relay import relay_inside
 from orchestration.serving.bi.settings import heap_bytes, settings
 
-NICER = 5
-"""So that a pipeline on the same machine goes first."""
-PROCESSES = 4096
-"""With threads; Spark needs some hundreds."""
+NICE_INCREMENT = 5
+"""A pipeline on the same machine gets the processor first."""
+MAX_PROCESSES = 4096
+"""Threads included; Spark needs some hundreds."""
 SPARE_BYTES = 3 << 30
-"""Of memory in each process, beside twice the heap: buffers of the network lie outside of it, and may become as large."""
+"""Memory of each process beyond twice the heap: network buffers lie outside of the heap, and may become as large."""
 
 
 def main() -> None:
-    """Do as ordered."""
-    answers = _kept_from_children()
-    order = Order.of_line(sys.stdin.readline())
-    if order.is_fenced:
-        give_up_powers(order)
+    """Run the server until stdin is closed."""
+    answers = _keep_stdout_for_answers()
+    spec = ServerSpec.of_line(sys.stdin.readline())
+    if spec.is_sandboxed:
+        drop_privileges(spec)
     code = 1
     try:
-        asyncio.run(_serve(order, answers))
+        asyncio.run(_serve(spec, answers))
         code = 0
     except Exception:
         traceback.print_exc()
     finally:
-        os._exit(code)  # threads that wait for clients or for the JVM would hold the process; the JVM ends when it does
+        os._exit(code)  # threads that wait for clients or for the JVM would keep the process alive; the JVM ends with it
 
 
-def _kept_from_children() -> int:
-    """Where answers go. The JVM has its own word on stdout, so stdout becomes stderr."""
+def _keep_stdout_for_answers() -> int:
+    """Duplicate stdout for the answers, and point stdout to stderr, because the JVM prints to stdout."""
     answers = os.dup(1)
     os.dup2(2, 1)
     return answers
 
 
-def give_up_powers(order: Order) -> None:
-    """Another user, less time, less memory, no child without end: what is given up here is given up for good."""
-    os.nice(NICER)
-    Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, this goes before the pipeline
-    if order.user is not None:
+def drop_privileges(spec: ServerSpec) -> None:
+    """Lower priority, switch user and limit memory and processes. None of it can be undone by this process."""
+    os.nice(NICE_INCREMENT)
+    Path("/proc/self/oom_score_adj").write_text("1000")  # when memory runs out, the kernel kills this before the pipeline
+    if spec.user is not None:
         os.setgroups([])
-        os.setresgid(order.user, order.user, order.user)
-        os.setresuid(order.user, order.user, order.user)
-    data = 2 * heap_bytes(order.driver_memory) + SPARE_BYTES
-    for limit, wanted in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_NPROC, PROCESSES), (resource.RLIMIT_DATA, data)):
+        os.setresgid(spec.user, spec.user, spec.user)
+        os.setresuid(spec.user, spec.user, spec.user)
+    data = 2 * heap_bytes(spec.driver_memory) + SPARE_BYTES
+    for limit, wanted in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_NPROC, MAX_PROCESSES), (resource.RLIMIT_DATA, data)):
         hard = resource.getrlimit(limit)[1]
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(limit, (most, most))
+        value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(limit, (value, value))
 
 
-async def _serve(order: Order, answers: int) -> None:
+async def _serve(spec: ServerSpec, answers: int) -> None:
     from orchestration.conf.model import Engine
     from orchestration.engine.session import spark_session
     from orchestration.serving.bi import services
-    from orchestration.serving.bi.catalog import Catalogs
+    from orchestration.serving.bi.catalog import SessionCatalogs
 
-    engine = Engine(driver_memory=order.driver_memory, cores=order.cores)
-    spark = spark_session(engine, [Path(jar) for jar in order.jars], changes=settings(order))
-    catalogs, is_open = Catalogs(spark), False
+    engine = Engine(driver_memory=spec.driver_memory, cores=spec.cores)
+    spark = spark_session(engine, [Path(jar) for jar in spec.jars], changes=settings(spec))
+    catalogs, is_open = SessionCatalogs(spark), False
     while line := await asyncio.to_thread(sys.stdin.readline):
-        cut = Cut.of_line(line)
-        left_out = await asyncio.to_thread(catalogs.build, cut.views) if cut.views else {}
+        message = SnapshotViews.of_line(line)
+        left_out = await asyncio.to_thread(catalogs.build, message.views) if message.views else {}
         await asyncio.to_thread(catalogs.renew)
         if not is_open:
-            services.start(spark, order)
-            relay = asyncio.create_task(serve_inside(socket.socket(fileno=order.door), order.port))
-            if order.service == Service.CONNECT and order.seconds:
-                threading.Thread(target=services.interrupt_for_ever, args=(spark, order.seconds), daemon=True).start()
+            services.start(spark, spec)
+            relay = asyncio.create_task(relay_inside(socket.socket(fileno=spec.control_socket), spec.port))
+            if spec.service == Service.CONNECT and spec.seconds:
+                threading.Thread(target=services.interrupt_long_queries, args=(spark, spec.seconds), daemon=True).start()
             is_open = True
-        os.write(answers, Shown(cut.number, left_out).line().encode())
+        os.write(answers, ViewsReady(message.number, left_out).line().encode())
     relay.cancel()
 
 

@@ -1,4 +1,7 @@
-"""What the host and the process behind the fence say to each other: an Order, then Cuts, each answered by Shown; one JSON object a line."""
+"""Messages between the host and the sandboxed process, one JSON object a line.
+
+The host sends a ServerSpec and then SnapshotViews; each SnapshotViews is answered by ViewsReady.
+"""
 
 import json
 from dataclasses import dataclass
@@ -7,58 +10,58 @@ from typing import Any, Self
 
 
 class Service(StrEnum):
-    """Spark's two servers: of JDBC and ODBC clients, of notebooks."""
+    """Spark's two servers: Thrift for JDBC and ODBC clients, Connect for notebooks."""
 
     THRIFT = "thrift"
     CONNECT = "connect"
 
 
 class Message:
-    """A line of either side."""
+    """One line in either direction."""
 
     def line(self) -> str:
-        """As it is sent."""
+        """Serialise."""
         return json.dumps(self.__dict__) + "\n"
 
     @classmethod
     def of_line(cls, line: str) -> Self:
-        """As it was sent; TypeError or ValueError where it is not of this kind."""
+        """Parse; TypeError or ValueError if the line is no message of this class."""
         fields: dict[str, Any] = json.loads(line)
         return cls(**fields)
 
 
 @dataclass(frozen=True)
-class Order(Message):
-    """`port`: of the server, on the loopback of the network that it has. `door`: the file descriptor through which clients are handed in.
+class ServerSpec(Message):
+    """What to start. `port`: of Spark's server, on the loopback interface of the sandbox. `scratch`: the only writable folder.
 
-    `scratch`: the one folder to write to. `seconds`: the longest that a query may take; 0: as long as it likes. `token`: what a client has
-    to say; None where the host asks for it. `user`: whom to become, None for who it is already.
+    `control_socket`: the file descriptor that receives client sockets. `seconds`: the longest query; 0: no limit. `token`: what Spark
+    Connect asks clients for; None where the host authenticates them. `user`: the user id to switch to; None: stay the same user.
     """
 
     service: str
     port: int
-    door: int
+    control_socket: int
     jars: list[str]
     scratch: str
     driver_memory: str
     cores: int
     seconds: int
-    is_fenced: bool
+    is_sandboxed: bool
     token: str | None = None
     user: int | None = None
 
 
 @dataclass(frozen=True)
-class Cut(Message):
-    """The views of one snapshot: queries by SQL name, such as gold.kitchen_vectors; none: those of before, for new clients."""
+class SnapshotViews(Message):
+    """The views of one snapshot: queries by SQL name, such as gold.kitchen_vectors. Empty: the same views as before, for new clients."""
 
     number: int
     views: dict[str, str]
 
 
 @dataclass(frozen=True)
-class Shown(Message):
-    """New sessions see the cut of this number. `left_out`: tables that could not be read, and why."""
+class ViewsReady(Message):
+    """New sessions see the views of this number. `left_out`: tables that cannot be read, and why."""
 
     number: int
     left_out: dict[str, str]

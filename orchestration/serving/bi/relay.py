@@ -1,7 +1,7 @@
-"""Bytes between a client on the host and the server behind the fence, which have no network in common.
+"""Connects clients on the host with the server in the sandbox, which has a network of its own.
 
-For each client the host makes a pair of connected sockets and hands one end into the fence, through a socket that was there from the start:
-no path on a disk, no listening socket that others on this machine could find. Such an end can be connected to nothing else.
+For each client the host creates a pair of connected sockets and passes one end into the sandbox through the control socket, which exists
+from the start. So there is no path on a disk and no listening socket that others on the machine could find.
 """
 
 import asyncio
@@ -12,28 +12,28 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from orchestration.errors import TidemarkError
 
 CHUNK = 64 * 1024
-LARGEST_CROWD = 200
-"""Clients at a time; one more is turned away."""
+MAX_CLIENTS = 200
+"""Clients at a time; further ones are refused."""
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-Greeting = Callable[[Streams, Streams], Awaitable[bool]]
-"""What happens between a client and the server before anything else passes; False turns the client away."""
+Handshake = Callable[[Streams, Streams], Awaitable[bool]]
+"""Runs with the streams of a client and the server before any other byte passes; False refuses the client."""
 
 
-class HostSide:
-    """Takes clients on a port of the host and hands each into the fence."""
+class HostRelay:
+    """Accepts clients on a port of the host and passes each into the sandbox."""
 
-    def __init__(self, door: socket.socket, greeting: Greeting) -> None:
-        """`door`: the host's end of the socket into the fence."""
-        door.setblocking(False)
-        self._door = door
-        self._greeting = greeting
+    def __init__(self, control_socket: socket.socket, handshake: Handshake) -> None:
+        """`control_socket`: the host's end of the socket into the sandbox."""
+        control_socket.setblocking(False)
+        self._control_socket = control_socket
+        self._handshake = handshake
         self._clients: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
     async def open(self, port: socket.socket) -> AsyncIterator[None]:
-        """Take clients for as long as the context lasts; then hang up on everybody."""
-        server = await asyncio.start_server(self._take, sock=port)
+        """Accept clients while the context lasts; then disconnect all of them."""
+        server = await asyncio.start_server(self._accept, sock=port)
         try:
             yield
         finally:
@@ -44,78 +44,78 @@ class HostSide:
             await asyncio.gather(*clients, return_exceptions=True)
 
     def has_clients(self) -> bool:
-        """Whether anybody is here."""
+        """Whether any client is connected."""
         return bool(self._clients)
 
-    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        if task is None or len(self._clients) >= LARGEST_CROWD:
+        if task is None or len(self._clients) >= MAX_CLIENTS:
             writer.close()
             return
         self._clients.add(task)
         try:
-            with contextlib.closing(writer), contextlib.suppress(OSError, TidemarkError):  # either may be gone at any time
-                server = await self._handed_in()
+            with contextlib.closing(writer), contextlib.suppress(OSError, TidemarkError):  # either side may disconnect at any time
+                server = await self._connect_inside()
                 with contextlib.closing(server[1]):
-                    if await self._greeting((reader, writer), server):
-                        await joined((reader, writer), server)
+                    if await self._handshake((reader, writer), server):
+                        await _forward((reader, writer), server)
         finally:
             self._clients.discard(task)
 
-    async def _handed_in(self) -> Streams:
+    async def _connect_inside(self) -> Streams:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                socket.send_fds(self._door, [b"+"], [theirs.fileno()])
-            except OSError:  # nobody takes them any more
+                socket.send_fds(self._control_socket, [b"+"], [theirs.fileno()])
+            except OSError:  # the other side is gone
                 ours.close()
                 raise
         return await asyncio.open_connection(sock=ours)
 
 
-async def serve_inside(door: socket.socket, port: int) -> None:
-    """The other side: whoever is handed in is connected to the server on `port` of this network; ends when the host is gone."""
-    door.setblocking(False)
+async def relay_inside(control_socket: socket.socket, port: int) -> None:
+    """The side in the sandbox: connect each client that arrives with the server on `port`. Returns when the host is gone."""
+    control_socket.setblocking(False)
     clients = set[asyncio.Task[None]]()
     while True:
-        await _readable(door)
-        told, ends, _, _ = socket.recv_fds(door, 1, 1)
-        if not told:
+        await _readable(control_socket)
+        message, descriptors, _, _ = socket.recv_fds(control_socket, 1, 1)
+        if not message:
             await asyncio.gather(*clients, return_exceptions=True)
             return
-        client = asyncio.create_task(_connected(socket.socket(fileno=ends[0]), port))
+        client = asyncio.create_task(_connect(socket.socket(fileno=descriptors[0]), port))
         clients.add(client)
         client.add_done_callback(clients.discard)
 
 
-async def _readable(door: socket.socket) -> None:
+async def _readable(control_socket: socket.socket) -> None:
     loop, is_readable = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(door, is_readable.set)
+    loop.add_reader(control_socket, is_readable.set)
     try:
         await is_readable.wait()
     finally:
-        loop.remove_reader(door)
+        loop.remove_reader(control_socket)
 
 
-async def _connected(end: socket.socket, port: int) -> None:
-    client = await asyncio.open_connection(sock=end)
+async def _connect(client_socket: socket.socket, port: int) -> None:
+    client = await asyncio.open_connection(sock=client_socket)
     with contextlib.closing(client[1]), contextlib.suppress(OSError):
         server = await asyncio.open_connection("127.0.0.1", port)
         with contextlib.closing(server[1]):
-            await joined(client, server)
+            await _forward(client, server)
 
 
-async def joined(one: Streams, other: Streams) -> None:
-    """What one says the other hears, until both have said all, or one of them is gone."""
-    ways = [asyncio.create_task(_passed(one[0], other[1])), asyncio.create_task(_passed(other[0], one[1]))]
+async def _forward(one: Streams, other: Streams) -> None:
+    """Copy bytes in both directions, until both have ended or one has failed."""
+    directions = [asyncio.create_task(_copy(one[0], other[1])), asyncio.create_task(_copy(other[0], one[1]))]
     try:
-        await asyncio.gather(*ways)
+        await asyncio.gather(*directions)
     finally:
-        for way in ways:
-            way.cancel()
+        for direction in directions:
+            direction.cancel()
 
 
-async def _passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     while chunk := await reader.read(CHUNK):
         writer.write(chunk)
         await writer.drain()

@@ -1,4 +1,4 @@
-"""The process behind the fence, as the host holds it: started, told of cuts, ended."""
+"""The process in the sandbox, seen from the host: start it, send it snapshots, read its log, end it."""
 
 import asyncio
 import contextlib
@@ -15,69 +15,69 @@ from pathlib import Path
 import orchestration
 from orchestration.engine.jars import cache
 from orchestration.errors import TidemarkError
-from orchestration.serving.bi.messages import Cut, Order, Shown
-from orchestration.serving.bi.mounts import java_home, provisions
-from orchestration.serving.bi.sandbox import Fence
+from orchestration.serving.bi.messages import ServerSpec, SnapshotViews, ViewsReady
+from orchestration.serving.bi.mounts import java_home, mounts
+from orchestration.serving.bi.sandbox import Sandbox
 
 COMMAND = (sys.executable, "-m", "orchestration.serving.bi.inside")
-LONGEST_LINE = 1 << 20
-LINES = 100
-"""Of its log, kept to tell why it ended."""
-UNTOLD = ("\t", " ", "Caused by", "...", "WARNING", "at ")
-"""How lines of a log begin that do not say what happened."""
+MAX_LINE_BYTES = 1 << 20
+LOG_LINES = 100
+"""Last lines of its log that are kept, to report why it ended."""
+UNINFORMATIVE = ("\t", " ", "Caused by", "...", "WARNING", "at ")
+"""Prefixes of log lines that do not say what happened."""
 
 
-class Behind:
-    """The process; whoever asks it while it is ending gets TidemarkError with its last words."""
+class SandboxedProcess:
+    """The running process. Once it has ended, every call raises TidemarkError with the last line of its log."""
 
-    def __init__(self, process: asyncio.subprocess.Process, tell_log: Callable[[str], None]) -> None:
-        """`tell_log`: each line that it logs."""
+    def __init__(self, process: asyncio.subprocess.Process, on_log: Callable[[str], None]) -> None:
+        """`on_log` receives each line of its log."""
         self._process = process
-        self._said: deque[str] = deque(maxlen=LINES)
-        self._tell_log = tell_log
-        self._listening = asyncio.create_task(self._listen())
+        self._log: deque[str] = deque(maxlen=LOG_LINES)
+        self._on_log = on_log
+        self._log_reader = asyncio.create_task(self._read_log())
 
-    async def order(self, order: Order) -> None:
-        """The first thing to say to it."""
-        await self._say(order.line())
+    async def configure(self, spec: ServerSpec) -> None:
+        """Send the spec; it must be the first message."""
+        await self._send(spec.line())
 
-    async def show(self, cut: Cut) -> Shown:
-        """Comes back when new sessions see the cut, and clients are taken."""
-        await self._say(cut.line())
+    async def publish(self, views: SnapshotViews) -> ViewsReady:
+        """Return when new sessions see these views and the server accepts clients."""
+        await self._send(views.line())
         assert self._process.stdout is not None
         try:
             line = await self._process.stdout.readline()
             if not line:
-                raise await self.ended()
-            return Shown.of_line(line.decode())
+                raise await self.wait()
+            return ViewsReady.of_line(line.decode())
         except (TypeError, ValueError):
-            raise TidemarkError("the server gave no sensible answer: a client may have meddled with it, so it is ended.") from None
+            raise TidemarkError("the server sent an invalid answer: a client may have tampered with it, so it is stopped.") from None
 
-    async def ended(self) -> TidemarkError:
-        """Comes back when it has ended by itself, with what there is to say about it."""
+    async def wait(self) -> TidemarkError:
+        """Wait until it ends by itself; returns the error that says why."""
         code = await self._process.wait()
-        await self._listening
-        said = [line for line in self._said if line and not line.startswith(UNTOLD)]
-        return TidemarkError(f"the server ended by itself, with exit code {code}: {said[-1] if said else 'it said nothing'}")
+        await self._log_reader
+        reasons = [line for line in self._log if line and not line.startswith(UNINFORMATIVE)]
+        return TidemarkError(f"the server ended by itself, with exit code {code}: {reasons[-1] if reasons else 'its log is empty'}")
 
-    async def end(self) -> None:
-        """Whatever it is doing; what it has started ends with it."""
+    async def kill(self) -> None:
+        """End it, and every process that it started."""
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
-        self._listening.cancel()
+        self._log_reader.cancel()
 
-    async def _say(self, line: str) -> None:
+    async def _send(self, line: str) -> None:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(line.encode())
             await self._process.stdin.drain()
         except ConnectionError:
-            raise await self.ended() from None
+            raise await self.wait() from None
 
-    async def _listen(self) -> None:
-        """Somebody has to read its log, or it would wait; a line that is too long to be one is left out."""
+    async def _read_log(self) -> None:
+        """Drain stderr, or the process would block on a full pipe. Lines above MAX_LINE_BYTES are skipped."""
         assert self._process.stderr is not None
         while True:
             try:
@@ -86,60 +86,63 @@ class Behind:
                 continue
             if not line:
                 return
-            self._said.append(line.decode(errors="backslashreplace").rstrip())
-            self._tell_log(self._said[-1])
+            self._log.append(line.decode(errors="backslashreplace").rstrip())
+            self._on_log(self._log[-1])
 
 
 @contextlib.asynccontextmanager
-async def started(
-    lake: Path, order: Order, door: socket.socket, scratch_bytes: int, tell_log: Callable[[str], None]
-) -> AsyncIterator[Behind]:
-    """The process, with its order, behind a fence if the order says so; it ends with the context. `door`: its end, kept by it alone."""
-    with contextlib.ExitStack() as folders, door:
-        if not order.is_fenced:
-            order = replace(order, scratch=folders.enter_context(tempfile.TemporaryDirectory(prefix="tidemark-")))
-        with _surrounded(lake, order, scratch_bytes) as (command, inherited, environment):
-            process = await asyncio.create_subprocess_exec(
+async def start_process(
+    lake: Path, spec: ServerSpec, control_socket: socket.socket, scratch_bytes: int, on_log: Callable[[str], None]
+) -> AsyncIterator[SandboxedProcess]:
+    """Start and configure the process, in a sandbox if the spec says so; it ends with the context.
+
+    `control_socket`: the end that belongs to the process; it is closed here.
+    """
+    with contextlib.ExitStack() as folders, control_socket:
+        if not spec.is_sandboxed:
+            spec = replace(spec, scratch=folders.enter_context(tempfile.TemporaryDirectory(prefix="tidemark-")))
+        with _command(lake, spec, scratch_bytes) as (command, inherited, environment):
+            child = await asyncio.create_subprocess_exec(
                 *command,
                 env=environment,
-                pass_fds=[door.fileno(), *inherited],
+                pass_fds=[control_socket.fileno(), *inherited],
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                limit=LONGEST_LINE,
-                start_new_session=True,  # a Ctrl-C is for this process, which then ends the other
+                limit=MAX_LINE_BYTES,
+                start_new_session=True,  # Ctrl-C reaches this process only, which then ends the other
             )
-        door.close()
-        behind = Behind(process, tell_log)
+        control_socket.close()
+        process = SandboxedProcess(child, on_log)
         try:
-            await behind.order(order)
-            yield behind
+            await process.configure(spec)
+            yield process
         finally:
-            await behind.end()
+            await process.kill()
 
 
 @contextlib.contextmanager
-def _surrounded(lake: Path, order: Order, scratch_bytes: int) -> Iterator[tuple[Sequence[str], Sequence[int], Mapping[str, str]]]:
-    """Command, file descriptors and environment."""
-    if not order.is_fenced:
-        yield COMMAND, [], os.environ | _environment(order)
+def _command(lake: Path, spec: ServerSpec, scratch_bytes: int) -> Iterator[tuple[Sequence[str], Sequence[int], Mapping[str, str]]]:
+    """Command line, inherited file descriptors and environment."""
+    if not spec.is_sandboxed:
+        yield COMMAND, [], os.environ | _environment(spec)
         return
-    fence = Fence([*provisions(map(Path, order.jars)), lake], _environment(order), scratch_bytes)
-    fence.try_out()
-    with fence.around(COMMAND) as (command, inherited):
+    sandbox = Sandbox([*mounts(map(Path, spec.jars)), lake], _environment(spec), scratch_bytes)
+    sandbox.check()
+    with sandbox.wrap(COMMAND) as (command, inherited):
         yield command, inherited, {}
 
 
-def _environment(order: Order) -> dict[str, str]:
-    """All that the process knows of the environment, where it is behind a fence."""
+def _environment(spec: ServerSpec) -> dict[str, str]:
+    """All environment variables of a sandboxed process; it inherits none."""
     return {
         "PATH": "/usr/bin:/bin",
-        "HOME": order.scratch,
-        "TMPDIR": order.scratch,
+        "HOME": spec.scratch,
+        "TMPDIR": spec.scratch,
         "LANG": "C.UTF-8",
         "TZ": "UTC",
         "JAVA_HOME": str(java_home()),
-        "TIDEMARK_CACHE": str(cache()),  # where the class archive is
+        "TIDEMARK_CACHE": str(cache()),  # holds the class archive
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYTHONPATH": str(Path(orchestration.__file__).parents[1]),
         "PYTHONDONTWRITEBYTECODE": "1",

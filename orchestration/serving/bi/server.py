@@ -1,4 +1,4 @@
-"""One of Spark's servers, as the host sees it: a process behind the fence, the port that leads to it, the snapshots that it is told of."""
+"""One of Spark's servers, seen from the host: the sandboxed process, the port that leads to it, and the snapshots that it serves."""
 
 import asyncio
 import contextlib
@@ -11,42 +11,42 @@ from orchestration.conf.model import Conf
 from orchestration.engine.jars import fetched
 from orchestration.engine.java import require_java
 from orchestration.errors import TidemarkError
-from orchestration.serving.bi.messages import Order, Service
-from orchestration.serving.bi.password import by_password
-from orchestration.serving.bi.relay import Greeting, HostSide, Streams
+from orchestration.serving.bi.messages import ServerSpec, Service
+from orchestration.serving.bi.password import password_handshake
+from orchestration.serving.bi.relay import Handshake, HostRelay, Streams
 from orchestration.serving.bi.sandbox import SCRATCH, USER, is_root
-from orchestration.serving.bi.sandboxed_process import started
-from orchestration.serving.bi.snapshot_follower import Following
-from orchestration.serving.bi.snapshots import Choice
+from orchestration.serving.bi.sandboxed_process import start_process
+from orchestration.serving.bi.snapshot_follower import SnapshotFollower
+from orchestration.serving.bi.snapshots import SnapshotChoice
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """`seconds`: the longest that a query may take, 0: as long as it likes. `scratch_bytes`: of memory, for what does not fit the heap."""
+class ServerConfig:
+    """`seconds`: the longest query, 0: no limit. `scratch_bytes`: of memory, for what does not fit the heap."""
 
     service: Service
     host: str
     port: int
-    secret: str
-    choice: Choice
+    token: str
+    choice: SnapshotChoice
     driver_memory: str
     scratch_bytes: int
     seconds: int
-    is_fenced: bool
+    is_sandboxed: bool
 
 
-def serve(conf: Conf, asked: Asked, tell: Tell, tell_log: Tell) -> None:
-    """Until Ctrl-C or SIGTERM; TidemarkError where it cannot begin, or ends by itself.
+def serve(conf: Conf, config: ServerConfig, notify: Notify, on_log: Notify) -> None:
+    """Serve until Ctrl-C or SIGTERM; TidemarkError if the server cannot start, or ends by itself.
 
-    `tell`: what happens, a sentence each; `tell_log`: each line of Spark's own log.
+    `notify` receives what happens, one sentence a call; `on_log` each line of Spark's log.
     """
     require_java()
     if not conf.lake.is_dir():
-        raise TidemarkError(f"there is no lake in {conf.lake} yet that could be served: make one with `tidemark run --once`.")
-    with _reserved(asked.host, asked.port) as port:
-        asyncio.run(_until_signalled(_served(conf, asked, port, tell, tell_log)))
+        raise TidemarkError(f"there is no lake in {conf.lake} yet: create it with `tidemark run --once`.")
+    with _bind(config.host, config.port) as port:
+        asyncio.run(_until_signalled(_serve(conf, config, port, notify, on_log)))
 
 
 async def _until_signalled(work: Coroutine[None, None, None]) -> None:
@@ -57,70 +57,66 @@ async def _until_signalled(work: Coroutine[None, None, None]) -> None:
         await task
 
 
-async def _served(conf: Conf, asked: Asked, port: socket.socket, tell: Tell, tell_log: Tell) -> None:
+async def _serve(conf: Conf, config: ServerConfig, port: socket.socket, notify: Notify, on_log: Notify) -> None:
     ours, theirs = socket.socketpair()
-    order = Order(
-        asked.service,
-        port=asked.port if asked.is_fenced else _free_port(),
-        door=theirs.fileno(),
+    spec = ServerSpec(
+        config.service,
+        port=config.port if config.is_sandboxed else _free_port(),
+        control_socket=theirs.fileno(),
         jars=[str(jar) for jar in fetched()],
         scratch=SCRATCH,
-        driver_memory=asked.driver_memory,
+        driver_memory=config.driver_memory,
         cores=conf.engine.cores,
-        seconds=asked.seconds,
-        is_fenced=asked.is_fenced,
-        token=asked.secret if asked.service is Service.CONNECT else None,
-        user=USER if asked.is_fenced and is_root() else None,
+        seconds=config.seconds,
+        is_sandboxed=config.is_sandboxed,
+        token=config.token if config.service is Service.CONNECT else None,
+        user=USER if config.is_sandboxed and is_root() else None,
     )
     with ours:
-        async with started(conf.lake, order, theirs, asked.scratch_bytes, tell_log) as behind:
-            following = Following(conf, asked.choice, behind, tell)
-            await following.begin()
-            host = HostSide(ours, _greeting(asked, following))
-            async with host.open(port):
-                tell(_ready(asked, following))
-                looking = asyncio.create_task(following.go_on(host.has_clients))
+        async with start_process(conf.lake, spec, theirs, config.scratch_bytes, on_log) as process:
+            follower = SnapshotFollower(conf, config.choice, process, notify)
+            await follower.start()
+            relay = HostRelay(ours, _handshake(config, follower))
+            async with relay.open(port):
+                notify(f"clients are served on {config.host}:{config.port}, {follower.snapshot or 'a lake without snapshots'}")
+                refreshing = asyncio.create_task(follower.refresh_forever(relay.has_clients))
                 try:
-                    raise await behind.ended()
+                    raise await process.wait()
                 finally:
-                    looking.cancel()
+                    refreshing.cancel()
 
 
-def _greeting(asked: Asked, following: Following) -> Greeting:
-    """A client of notebooks says its token to the server itself, within its protocol."""
-    by_word = by_password(asked.secret) if asked.service is Service.THRIFT else None
+def _handshake(config: ServerConfig, follower: SnapshotFollower) -> Handshake:
+    """Check the password of a JDBC client. A notebook sends its token to the server itself, within its protocol."""
+    check_password = password_handshake(config.token) if config.service is Service.THRIFT else None
 
-    async def greeted(client: Streams, server: Streams) -> bool:
-        if by_word is not None and not await by_word(client, server):
+    async def handshake(client: Streams, server: Streams) -> bool:
+        if check_password is not None and not await check_password(client, server):
             return False
-        await following.look()
+        await follower.refresh()
         return True
 
-    return greeted
-
-
-def _ready(asked: Asked, following: Following) -> str:
-    return f"clients are served on {asked.host}:{asked.port}, {following.snapshot or 'a lake without snapshots'}"
+    return handshake
 
 
 @contextlib.contextmanager
-def _reserved(host: str, port: int) -> Iterator[socket.socket]:
-    """The port, before anything is started for it; nobody can connect yet."""
+def _bind(host: str, port: int) -> Iterator[socket.socket]:
+    """Reserve the port before anything is started for it; clients cannot connect yet."""
     try:
         [family, kind, *_, address] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except OSError as error:
         raise TidemarkError(f"{host} is no address of this machine ({error}).") from None
-    with socket.socket(family, kind) as reserved:
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket(family, kind) as bound:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            reserved.bind(address)
+            bound.bind(address)
         except OSError as error:
-            raise TidemarkError(f"port {port} of {host} cannot be had ({error.strerror}): give another one with --port.") from None
-        yield reserved
+            raise TidemarkError(f"port {port} of {host} is not available ({error.strerror}): choose another one with --port.") from None
+        yield bound
 
 
 def _free_port() -> int:
-    """Without a fence the server shares this machine's loopback with all that is there."""
+    """Without a sandbox the server shares the loopback interface of this machine, so its own port must be a free one."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         return port

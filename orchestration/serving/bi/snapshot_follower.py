@@ -1,66 +1,67 @@
-"""The snapshot that sessions find when they are opened."""
+"""Sends new snapshots to the sandboxed process, for sessions that are opened from then on."""
 
 import asyncio
 import time
 from collections.abc import Callable
 
 from orchestration.conf.model import Conf
-from orchestration.serving.bi.messages import Cut
-from orchestration.serving.bi.sandboxed_process import Behind
-from orchestration.serving.bi.snapshots import Choice, cut
+from orchestration.serving.bi.messages import SnapshotViews
+from orchestration.serving.bi.sandboxed_process import SandboxedProcess
+from orchestration.serving.bi.snapshots import SnapshotChoice, snapshot_views
 from orchestration.storage.snapshot import Snapshot
 
-LOOK_SECONDS = 5.0
-"""How often a new snapshot is looked for, while there are clients: they may open sessions without coming anew."""
-FRESH_SECONDS = 1.0
-"""Looked at again no sooner, however many clients come."""
+POLL_SECONDS = 5.0
+"""How often to look for a new snapshot while clients are connected: they may open sessions without a new connection."""
+MIN_INTERVAL_SECONDS = 1.0
+"""The lake is read no more often, however many clients connect."""
 
 
-class Following:
-    """Tells the process behind the fence of each snapshot that is new to it."""
+class SnapshotFollower:
+    """Publishes each snapshot that is new to the process."""
 
-    def __init__(self, conf: Conf, choice: Choice, behind: Behind, tell: Callable[[str], None]) -> None:
-        """`tell`: what could not be shown."""
+    def __init__(self, conf: Conf, choice: SnapshotChoice, process: SandboxedProcess, notify: Callable[[str], None]) -> None:
+        """`notify` receives what cannot be served, one sentence a call."""
         self._conf = conf
         self._choice = choice
-        self._behind = behind
-        self._tell = tell
+        self._process = process
+        self._notify = notify
         self._views: dict[str, str] = {}
         self._count = 0
-        self._looked_at = float("-inf")
-        self._alone = asyncio.Lock()
+        self._read_at = float("-inf")
+        self._lock = asyncio.Lock()
         self.snapshot: Snapshot | None = None
 
-    async def begin(self) -> None:
-        """The first look; TidemarkError where there is nothing to see."""
-        await self._show(*await asyncio.to_thread(cut, self._conf, self._choice))
+    async def start(self) -> None:
+        """Publish the first snapshot; TidemarkError if there is none to serve."""
+        await self._publish(*await asyncio.to_thread(snapshot_views, self._conf, self._choice))
 
-    async def look(self) -> None:
-        """Comes back when sessions to come see the newest snapshot, unchanged; where the lake cannot be read, the one before."""
-        async with self._alone:
-            found = self.snapshot, self._views
-            if time.monotonic() >= self._looked_at + FRESH_SECONDS:
-                self._looked_at = time.monotonic()
+    async def refresh(self) -> None:
+        """Return when new sessions see the newest snapshot. If the lake cannot be read, they see the one before."""
+        async with self._lock:
+            newest = self.snapshot, self._views
+            if time.monotonic() >= self._read_at + MIN_INTERVAL_SECONDS:
+                self._read_at = time.monotonic()
                 try:
-                    found = await asyncio.to_thread(cut, self._conf, self._choice)
-                except Exception as error:  # whatever a lake in a bad state makes of it, those who are being served are not to suffer
-                    self._tell(f"new snapshots cannot be looked for: {_first_line(error)}")
-            await self._show(*found)
+                    newest = await asyncio.to_thread(snapshot_views, self._conf, self._choice)
+                except Exception as error:  # a lake in a bad state must not disturb the clients that are being served
+                    self._notify(f"cannot look for new snapshots: {_first_line(error)}")
+            await self._publish(*newest)
 
-    async def go_on(self, has_clients: Callable[[], bool]) -> None:
-        """Look again and again."""
+    async def refresh_forever(self, has_clients: Callable[[], bool]) -> None:
+        """Refresh every few seconds while there are clients."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             if has_clients():
-                await self.look()
+                await self.refresh()
 
-    async def _show(self, snapshot: Snapshot | None, views: dict[str, str]) -> None:
+    async def _publish(self, snapshot: Snapshot | None, views: dict[str, str]) -> None:
         self._count += 1
-        left_out = (await self._behind.show(Cut(self._count, views if views != self._views else {}))).left_out
+        answer = await self._process.publish(SnapshotViews(self._count, views if views != self._views else {}))
         self._views, self.snapshot = views, snapshot
-        if left_out:
-            self._tell(f"not shown, because they cannot be read: {', '.join(left_out)} ({_first_line(next(iter(left_out.values())))})")
+        if answer.left_out:
+            reason = _first_line(next(iter(answer.left_out.values())))
+            self._notify(f"tables that cannot be read are left out: {', '.join(answer.left_out)} ({reason})")
 
 
-def _first_line(told: object) -> str:
-    return (str(told).splitlines() or ["without a word"])[0]
+def _first_line(message: object) -> str:
+    return (str(message).splitlines() or ["no reason given"])[0]

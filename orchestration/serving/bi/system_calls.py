@@ -1,7 +1,7 @@
-"""The system calls that are refused behind the fence: a filter for the kernel (seccomp), for x86_64 and aarch64.
+"""The system calls that are refused in the sandbox: a seccomp filter for x86_64 and aarch64.
 
-Neither Spark nor Python needs any of them. They are doors to the kernel's own tables, to other processes, and to sockets that no
-network namespace holds back, such as those between a virtual machine and its host (AF_VSOCK).
+Neither Spark nor Python needs any of them. They give access to the kernel's own tables, to other processes, and to sockets that no network
+namespace isolates, such as those between a virtual machine and its host (AF_VSOCK).
 """
 
 import errno
@@ -25,18 +25,18 @@ REFUSED = """
     settimeofday 164 170, swapoff 168 225, swapon 167 224, syslog 103 116, umount2 166 39, unshare 272 97, userfaultfd 323 282,
     vhangup 153 58
 """
-"""Each with its number on x86_64 and on aarch64; - where there is no such call."""
+"""Name, number on x86_64, number on aarch64; - where there is no such call."""
 SOCKETS = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
-"""The families that the fence's own network holds back, and that of the questions which the C library asks about it."""
+"""The families that the network namespace isolates, and netlink, which the C library uses to list interfaces."""
 NEW_NAMESPACE = 0x7E020000
-"""Of the flags of clone, those that make a namespace: user, mount, network and so on."""
+"""The flags of clone that create a namespace: user, mount, network and so on."""
 TERMINAL_INPUT = (0x5412, 0x541C)
-"""What an ioctl needs to type into the terminal that the server was started from: TIOCSTI, TIOCLINUX."""
+"""Requests of ioctl that type into the terminal that the server was started from: TIOCSTI, TIOCLINUX."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """How a kind of processor counts its calls. `column`: of REFUSED. `foreign`: from here on they are counted otherwise (x32)."""
+    """Numbers of system calls on one architecture. `column`: of REFUSED. `foreign`: numbers from here on belong to another ABI (x32)."""
 
     audit: int
     column: int
@@ -51,39 +51,39 @@ MACHINES = {
     "x86_64": Machine(0xC000003E, 1, clone=56, clone3=435, socket=41, ioctl=16, foreign=0x40000000),
     "aarch64": Machine(0xC00000B7, 2, clone=220, clone3=435, socket=198, ioctl=29),
 }
-# Of the kernel's seccomp_data: where the number of the call stands, the kind of processor, the low half of each argument.
+# Offsets in the kernel's seccomp_data: the number of the call, the architecture, the low half of the first and second argument.
 NUMBER, AUDIT, FIRST, SECOND = 0, 4, 16, 24
-LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # of the language of the kernel's filters (classic BPF)
+LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # opcodes of classic BPF
 ALLOW, KILL, ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 
 
 def system_call_filter(machine: str = platform.machine()) -> bytes:
-    """The filter, as bubblewrap takes it; TidemarkError on a kind of processor whose numbers are not known here."""
+    """The filter in the format that bubblewrap reads; TidemarkError on an unknown architecture."""
     if machine not in MACHINES:
-        raise TidemarkError(f"the fence knows the system calls of {' and '.join(MACHINES)}, not those of {machine}: use one of these.")
+        raise TidemarkError(f"the sandbox knows the system calls of {' and '.join(MACHINES)}, not those of {machine}: use one of these.")
     return b"".join(_instructions(MACHINES[machine]))
 
 
-def _instructions(known: Machine) -> Iterator[bytes]:
+def _instructions(machine: Machine) -> Iterator[bytes]:
     yield _instruction(LOAD, AUDIT)
-    yield from _unless(EQUAL, known.audit, KILL)
+    yield from _unless(EQUAL, machine.audit, KILL)
     yield _instruction(LOAD, NUMBER)
-    yield from _if(AT_LEAST, known.foreign, ERROR | errno.ENOSYS)
-    for number in (call.split()[known.column] for call in REFUSED.split(",")):
+    yield from _if(AT_LEAST, machine.foreign, ERROR | errno.ENOSYS)
+    for number in (call.split()[machine.column] for call in REFUSED.split(",")):
         if number != "-":
             yield from _if(EQUAL, int(number), ERROR | errno.EPERM)
-    # Its flags are in memory, where a filter cannot look; the C library then does with clone.
-    yield from _if(EQUAL, known.clone3, ERROR | errno.ENOSYS)
-    yield from _of_call(known.clone, [_instruction(LOAD, FIRST), *_if(ANY_BIT, NEW_NAMESPACE, ERROR | errno.EPERM)])
-    typing = [each for request in TERMINAL_INPUT for each in _if(EQUAL, request, ERROR | errno.EPERM)]
-    yield from _of_call(known.ioctl, [_instruction(LOAD, SECOND), *typing])
-    families = [each for family in SOCKETS for each in _if(EQUAL, family, ALLOW)]
-    yield from _of_call(known.socket, [_instruction(LOAD, FIRST), *families, _instruction(RETURN, ERROR | errno.EAFNOSUPPORT)])
+    # Its flags are in memory, which a filter cannot read; the C library then falls back to clone.
+    yield from _if(EQUAL, machine.clone3, ERROR | errno.ENOSYS)
+    yield from _of_call(machine.clone, [_instruction(LOAD, FIRST), *_if(ANY_BIT, NEW_NAMESPACE, ERROR | errno.EPERM)])
+    typing = [step for request in TERMINAL_INPUT for step in _if(EQUAL, request, ERROR | errno.EPERM)]
+    yield from _of_call(machine.ioctl, [_instruction(LOAD, SECOND), *typing])
+    families = [step for family in SOCKETS for step in _if(EQUAL, family, ALLOW)]
+    yield from _of_call(machine.socket, [_instruction(LOAD, FIRST), *families, _instruction(RETURN, ERROR | errno.EAFNOSUPPORT)])
     yield _instruction(RETURN, ALLOW)
 
 
 def _of_call(number: int, instructions: list[bytes]) -> list[bytes]:
-    """Only for the call of this number, which ends with them; others go on behind."""
+    """Run the instructions for the call of this number, and allow it if none has decided; other calls skip them."""
     return [_instruction(EQUAL, number, 0, len(instructions) + 1), *instructions, _instruction(RETURN, ALLOW)]
 
 

@@ -1,1 +1,1 @@
-"""dbt in a process of its own, on our session: marts of one snapshot, whose history nothing replaces in silence."""
+"""dbt in a process of its own, on Tidemark's Spark session: marts of one snapshot, whose history is never replaced in silence."""

@@ -1,4 +1,4 @@
-"""`tidemark dbt` on one screen: lease, project, guard, sources of one snapshot, dbt, and what it made recorded, last of all."""
+"""`tidemark dbt` on one screen: lease, project, guard, sources of one snapshot, dbt, and at the end the record of what it built."""
 
 import os
 import time
@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING
 
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.serving.dbt import build_state as begun
-from orchestration.serving.dbt import maintenance as upkeep
-from orchestration.serving.dbt import project, targets
-from orchestration.serving.dbt import sources as prepared
-from orchestration.serving.dbt import spark_tuning as pace
+from orchestration.serving.dbt import build_state, maintenance, project, sources, spark_tuning, targets
 from orchestration.storage import marts
 from orchestration.storage.lease import Lease, sole_writer
 from orchestration.storage.marts import Build
@@ -25,150 +21,153 @@ from orchestration.storage.snapshots import find_snapshot
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
 
-    from orchestration.serving.dbt.invocation import Call, Target
+    from orchestration.serving.dbt.invocation import CommandLine, ProjectTable
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 FULL_REFRESH = "DBT_FULL_REFRESH"
 
 
 @dataclass(frozen=True)
-class Task:
-    """One command line, at one snapshot."""
+class DbtRun:
+    """One command line of dbt over one snapshot."""
 
     lake: Lake
-    call: "Call"
-    cut: Snapshot
-    tell: Tell
+    command_line: "CommandLine"
+    snapshot: Snapshot
+    notify: Notify
 
     @property
     def root(self) -> Path:
         """The folder of the lake."""
         return self.lake.conf.lake
 
-    def basis(self, *, leaves_out_rows: bool) -> str:
-        """What its marts depend on beside rows."""
-        return begun.basis_of(self.lake.conf, self.cut, project.shipped(), leaves_out_rows=leaves_out_rows)
+    def digest(self, *, leaves_out_rows: bool) -> str:
+        """What its marts depend on besides rows."""
+        return build_state.build_digest(self.lake.conf, self.snapshot, project.shipped(), leaves_out_rows=leaves_out_rows)
 
 
-def run(lake: Lake, arguments: Sequence[str], dropped: Sequence[str], tell: Tell) -> int:
-    """The exit code of a command line of dbt. `dropped`: marts that are given up before. HeldError while another one runs."""
+def run(lake: Lake, arguments: Sequence[str], dropped: Sequence[str], notify: Notify) -> int:
+    """The exit code of a command line of dbt. `dropped`: marts to delete first. HeldError while another `tidemark dbt` runs."""
     os.environ["DO_NOT_TRACK"] = "1"  # before dbt is imported
     from orchestration.serving.dbt import invocation
 
-    call = invocation.Call.of(arguments)
-    if call.is_version:
+    command_line = invocation.CommandLine.parse(arguments)
+    if command_line.is_version:
         print(invocation.versions())
         return invocation.DONE
-    if call.is_help or call.command is None:
-        return invocation.exit_code(invocation.invoked(arguments))
-    with sole_writer(targets.folder(lake.conf.lake), tell) as lease:
-        os.environ.update(project.surroundings(lake.conf, project.prepared(lake.conf)))
+    if command_line.is_help or command_line.command is None:
+        return invocation.exit_code(invocation.invoke(arguments))
+    with sole_writer(targets.folder(lake.conf.lake), notify) as lease:
+        os.environ.update(project.environment(lake.conf, project.prepare(lake.conf)))
         time.tzset()
-        call.check()
+        command_line.check()
         for name in dropped:
             targets.drop(lake.conf.lake, name)
-        if call.is_offline:
-            return invocation.exit_code(invocation.invoked(arguments))
-        return _at_one_cut(Task(lake, call, _cut(lake.conf.lake, call), tell), lease)
+        if command_line.is_offline:
+            return invocation.exit_code(invocation.invoke(arguments))
+        return _run_on_snapshot(DbtRun(lake, command_line, _snapshot(lake.conf.lake, command_line), notify), lease)
 
 
-def _cut(lake: Path, call: "Call") -> Snapshot:
-    """The newest snapshot for what writes; else that of which the marts on the disk are, so that tests compare like with like."""
+def _snapshot(lake: Path, command_line: "CommandLine") -> Snapshot:
+    """The newest snapshot for commands that write; else the one of the marts on the disk, so that tests compare tables of one snapshot."""
     newest = find_snapshot(lake)
     if newest is None:
         raise TidemarkError("there is no snapshot yet that marts could be built of; make one with `tidemark run --once`.")
-    underway, known = begun.begun(lake), marts.builds(lake)
-    if call.is_of_newest or not (underway or known):
+    pending, recorded = build_state.pending_build(lake), marts.builds(lake)
+    if command_line.uses_newest or not (pending or recorded):
         return newest
     try:
-        return find_snapshot(lake, underway.snapshot_id if underway else known[-1].snapshot_id) or newest
-    except TidemarkError:  # a build that was never recorded keeps no snapshot from expiring
+        return find_snapshot(lake, pending.snapshot_id if pending else recorded[-1].snapshot_id) or newest
+    except TidemarkError:  # a build that was never recorded does not keep its snapshot from expiring
         return newest
 
 
-def _at_one_cut(task: Task, lease: Lease) -> int:
+def _run_on_snapshot(dbt: DbtRun, lease: Lease) -> int:
     from orchestration.serving.dbt import invocation
 
-    if task.call.writes:
-        _guard(task.root)
-    tables = prepared.pinned(task.lake.conf, task.cut)
-    is_small = pace.is_small(tables["silver.readings"])
-    parsed = _started(task, lease, is_small=is_small)
+    if dbt.command_line.writes:
+        _guard(dbt.root)
+    tables = sources.pinned(dbt.lake.conf, dbt.snapshot)
+    is_small = spark_tuning.is_small(tables["silver.readings"])
+    parsed = _parse_and_start_spark(dbt, lease, is_small=is_small)
     if (manifest := invocation.manifest_of(parsed)) is None:
         return invocation.exit_code(parsed)
-    found = invocation.targets(manifest)
-    since = _begin(task, found) if task.call.writes else None
-    spark = task.lake.spark
-    pace.prepare(spark, is_small=is_small)
-    targets.register(spark, task.root, invocation.schemas(manifest))
-    prepared.show(task.lake, tables, task.cut, since, project.text(Path(os.environ["DBT_PROJECT_DIR"])))
+    models = invocation.project_tables(manifest)
+    base = _begin_build(dbt, models) if dbt.command_line.writes else None
+    spark = dbt.lake.spark
+    spark_tuning.tune_session(spark, is_small=is_small)
+    targets.register(spark, dbt.root, invocation.schemas(manifest))
+    sources.create_views(dbt.lake, tables, dbt.snapshot, base, project.text(Path(os.environ["DBT_PROJECT_DIR"])))
     if is_small:
-        prepared.keep_in_memory(spark)
-    answer = _invoked(task.call)
-    if task.call.writes:
-        _end(task, found, invocation.made(answer) if answer.success else set())
-    return invocation.exit_code(answer)
+        sources.cache_windows(spark)
+    result = _invoke(dbt.command_line)
+    if dbt.command_line.writes:
+        _record_build(dbt, models, invocation.built_ids(result) if result.success else set())
+    return invocation.exit_code(result)
 
 
 def _guard(lake: Path) -> None:
-    if (underway := begun.begun(lake)) is not None:
-        targets.sweep(lake, underway.found)
+    if (pending := build_state.pending_build(lake)) is not None:
+        targets.remove_leftovers(lake, pending.marts_at_newest)
     targets.refuse_lost(lake)
 
 
-def _started(task: Task, lease: Lease, *, is_small: bool) -> "dbtRunnerResult":
-    """The project, read while Java starts."""
+def _parse_and_start_spark(dbt: DbtRun, lease: Lease, *, is_small: bool) -> "dbtRunnerResult":
+    """The parsed project; dbt parses it while Java starts."""
     from orchestration.serving.dbt import invocation
 
     if is_small:
-        pace.prepare_java()
-    with ThreadPoolExecutor(1) as beside:
-        starting = beside.submit(lambda: task.lake.spark)
-        parsed = invocation.invoked(["parse", "--quiet", *task.call.of_parsing])
+        spark_tuning.tune_java()
+    with ThreadPoolExecutor(1) as executor:
+        starting = executor.submit(lambda: dbt.lake.spark)
+        parsed = invocation.invoke(["parse", "--quiet", *dbt.command_line.parsing_options])
         lease.share(starting.result())
     return parsed
 
 
-def _begin(task: Task, found: Mapping[str, "Target"]) -> Build | None:
-    """Note that this begins; what it goes on from, None where all is made anew."""
-    basis, on_disk = task.basis(leaves_out_rows=task.call.leaves_out_rows), targets.versions(task.root)
-    incremental = {target.name for target in found.values() if target.is_incremental}
-    since = begun.goes_on_from(task.root, basis, task.cut, on_disk, incremental)
-    begun.begin(task.root, basis, task.cut, on_disk)
-    if since is None and incremental & on_disk.keys():
+def _begin_build(dbt: DbtRun, models: Mapping[str, "ProjectTable"]) -> Build | None:
+    """Save that a build begins. Returns the build that it continues; None if it rebuilds everything."""
+    digest, on_disk = dbt.digest(leaves_out_rows=dbt.command_line.leaves_out_rows), targets.versions(dbt.root)
+    incremental = {model.name for model in models.values() if model.is_incremental}
+    base = build_state.incremental_base(dbt.root, digest, dbt.snapshot, on_disk, incremental)
+    build_state.begin(dbt.root, digest, dbt.snapshot, on_disk)
+    if base is None and incremental & on_disk.keys():
         os.environ[FULL_REFRESH] = "true"
-        task.tell("tidemark: marts are made anew, as the last recorded build is not of this generation, conf and version of Tidemark.")
-    return since
+        dbt.notify("tidemark: marts are rebuilt, because the last recorded build is of another generation, conf or version of Tidemark.")
+    return base
 
 
-def _invoked(call: "Call") -> "dbtRunnerResult":
+def _invoke(command_line: "CommandLine") -> "dbtRunnerResult":
     from orchestration.serving.dbt import invocation
 
-    if not call.makes_views:
-        # Those of other processes are gone with them. Without JSON, or `dbt retry` would take this for what is to be retried.
-        invocation.invoked(["run", "--log-level", "none", "--no-write-json", "--select", "config.materialized:view", *call.of_parsing])
-    return invocation.invoked(call.arguments)
+    if not command_line.builds_views:
+        # Views of other processes are gone with them. Without JSON, or `dbt retry` would retry this invocation.
+        views = ["--select", "config.materialized:view"]
+        invocation.invoke(["run", "--log-level", "none", "--no-write-json", *views, *command_line.parsing_options])
+    return invocation.invoke(command_line.arguments)
 
 
-def _end(task: Task, found: Mapping[str, "Target"], made: set[str]) -> None:
-    """Record the build, if it is whole: every model was made, of this cut."""
-    versions, known, now = targets.versions(task.root), marts.builds(task.root), datetime.now(UTC)
-    names = {target.name for target in found.values()}
-    missing = {target.name for key, target in found.items() if target.kind == "model" and key not in made} | (names - versions.keys())
-    if missing or task.call.leaves_out_rows or not made:
-        seen = f"those of build {known[-1].build}, of snapshot {known[-1].snapshot_id}" if known else "none"
-        task.tell(f"tidemark: readers see the marts of before, {seen}, until `tidemark dbt build` has made every model without an error.")
+def _record_build(dbt: DbtRun, models: Mapping[str, "ProjectTable"], built: set[str]) -> None:
+    """Record the build if it is complete: every model was built, of this snapshot."""
+    versions, recorded, now = targets.versions(dbt.root), marts.builds(dbt.root), datetime.now(UTC)
+    names = {model.name for model in models.values()}
+    missing = {model.name for key, model in models.items() if model.kind == "model" and key not in built} | (names - versions.keys())
+    if missing or dbt.command_line.leaves_out_rows or not built:
+        seen = f"those of build {recorded[-1].build}, of snapshot {recorded[-1].snapshot_id}" if recorded else "none"
+        dbt.notify(
+            f"tidemark: readers still see the earlier marts, {seen}, until `tidemark dbt build` builds every model without an error."
+        )
         return
     build = Build(
-        build=known[-1].build + 1 if known else 0,
+        build=recorded[-1].build + 1 if recorded else 0,
         at=now,
-        snapshot_id=task.cut.snapshot_id,
-        generation=task.cut.generation,
+        snapshot_id=dbt.snapshot.snapshot_id,
+        generation=dbt.snapshot.generation,
         versions={name: versions[name] for name in sorted(names)},
-        reached=prepared.reached(task.lake.conf, task.cut),
-        basis=task.basis(leaves_out_rows=False),
+        reached=sources.positions(dbt.lake.conf, dbt.snapshot),
+        basis=dbt.digest(leaves_out_rows=False),
     )
-    marts.record(task.root, build)
-    begun.end(task.root)
-    upkeep.clean(task.root, now - timedelta(seconds=task.lake.conf.maintenance.retain_seconds), now)
-    task.tell(f"tidemark: build {build.build}: {len(build.versions)} marts of snapshot {build.snapshot_id}.")
+    marts.record(dbt.root, build)
+    build_state.end(dbt.root)
+    maintenance.clean(dbt.root, now - timedelta(seconds=dbt.lake.conf.maintenance.retain_seconds), now)
+    dbt.notify(f"tidemark: build {build.build}: {len(build.versions)} marts of snapshot {build.snapshot_id}.")

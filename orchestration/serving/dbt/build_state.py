@@ -1,13 +1,13 @@
-"""What a build goes on from: the one that was recorded last, if all that changed since is known; else everything is made anew.
+"""Decides whether a build can be incremental: on top of the last recorded build, or from scratch.
 
-Before a build writes anything it notes that it has begun. So a build that was killed, failed or was of a part only leaves word of what it
-may have written: what came since the recorded build is then computed once more, which changes nothing; and where it was of another
-generation or by another project, nothing on the disk is gone on from.
+Before a build writes anything it saves a PendingBuild. So a build that was killed, failed or covered only some models leaves a trace. The
+next build then computes again what came since the recorded one, which changes nothing if it is there already. If the pending build was of
+another generation or project, nothing on the disk is reused.
 """
 
 import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from orchestration.conf.model import Conf
@@ -20,63 +20,66 @@ FILE = "begun.json"
 
 
 @dataclass(frozen=True)
-class Begun:
-    """What was begun since the last recorded build. `bases`: of all; `found_first` and `found`: marts on the disk when the first of them
-    began, and when the newest did; `snapshot_id`: that the newest is of.
+class PendingBuild:
+    """Builds that began since the last recorded one. `digests`: of all of them; `snapshot_id`: of the newest.
+
+    `marts_at_first`, `marts_at_newest`: the marts on the disk when the first, and when the newest of them began.
     """
 
-    bases: tuple[str, ...]
-    found_first: tuple[str, ...]
-    found: tuple[str, ...]
+    digests: tuple[str, ...]
+    marts_at_first: tuple[str, ...]
+    marts_at_newest: tuple[str, ...]
     snapshot_id: int
 
 
-def basis_of(conf: Conf, cut: Snapshot, project: Path, *, leaves_out_rows: bool) -> str:
-    """A digest of what marts depend on beside rows: the generation, metrics, groups, the project that Tidemark ships."""
-    told = [str(cut.generation), str(leaves_out_rows), *map(str, sorted(conf.metrics.items())), *map(str, sorted(conf.groups.items()))]
+def build_digest(conf: Conf, snapshot: Snapshot, project: Path, *, leaves_out_rows: bool) -> str:
+    """A digest of what marts depend on besides rows: the generation, metrics, groups, and Tidemark's own dbt project."""
+    settings = (*sorted(conf.metrics.items()), *sorted(conf.groups.items()))
+    parts = [str(snapshot.generation), str(leaves_out_rows), *map(str, settings)]
     for file in sorted(project.rglob("*")):
         if file.suffix in {".sql", ".yml"}:
-            told += [str(file.relative_to(project)), file.read_text()]
-    return hashlib.sha256("\0".join(told).encode()).hexdigest()
+            parts += [str(file.relative_to(project)), file.read_text()]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def begun(lake: Path) -> Begun | None:
-    """What was noted; None where nothing was begun since the last recorded build."""
+def pending_build(lake: Path) -> PendingBuild | None:
+    """None if no build began since the last recorded one."""
     file = folder(lake) / FILE
     if not file.exists():
         return None
     content = read_atomic(file, "Remove it, and build with `tidemark dbt build --full-refresh`.")
-    lists = {key: tuple(content[key]) for key in ("bases", "found_first", "found")}
-    return Begun(**lists, snapshot_id=content["snapshot_id"])
+    digests, marts_at_first, marts_at_newest = (tuple(content[key]) for key in ("bases", "found_first", "found"))
+    return PendingBuild(digests, marts_at_first, marts_at_newest, content["snapshot_id"])
 
 
-def begin(lake: Path, basis: str, cut: Snapshot, on_disk: Collection[str]) -> None:
-    """Note it."""
-    before, found = begun(lake), tuple(sorted(on_disk))
-    bases = {basis, *(before.bases if before else ())}
-    noted = Begun(tuple(sorted(bases)), before.found_first if before else found, found, cut.snapshot_id)
-    write_atomic(folder(lake) / FILE, asdict(noted))
+def begin(lake: Path, digest: str, snapshot: Snapshot, on_disk: Collection[str]) -> None:
+    """Save that a build begins. `on_disk`: marts on the disk."""
+    before, marts = pending_build(lake), sorted(on_disk)
+    content = {
+        "bases": sorted({digest, *(before.digests if before else ())}),
+        "found_first": before.marts_at_first if before else marts,
+        "found": marts,
+        "snapshot_id": snapshot.snapshot_id,
+    }
+    write_atomic(folder(lake) / FILE, content)
 
 
 def end(lake: Path) -> None:
-    """The build is recorded."""
+    """The build is recorded: nothing is pending."""
     (folder(lake) / FILE).unlink()
 
 
-def goes_on_from(lake: Path, basis: str, cut: Snapshot, on_disk: Mapping[str, int], incremental: Collection[str]) -> Build | None:
-    """The last recorded build; None where the marts on the disk may hold what no look at newer rows can mend.
+def incremental_base(lake: Path, digest: str, snapshot: Snapshot, on_disk: Mapping[str, int], incremental: Collection[str]) -> Build | None:
+    """The last recorded build; None if the marts on the disk may hold errors that adding newer rows cannot repair.
 
     `incremental`: marts that keep their rows from build to build.
     """
-    known, since = builds(lake), begun(lake)
-    if not known or {known[-1].basis, *(since.bases if since else ())} != {basis} or cut.snapshot_id < known[-1].snapshot_id:
+    recorded, pending = builds(lake), pending_build(lake)
+    if not recorded or {recorded[-1].basis, *(pending.digests if pending else ())} != {digest}:
         return None
-    last = known[-1]
-    is_older = any(on_disk.get(name, version) < version for name, version in last.versions.items())
-    # One that the last build left out has missed what came until then, unless it was created since.
-    left_out = {name for name in incremental if name in on_disk and name not in last.versions} - _created_since(since, on_disk)
-    return None if is_older or left_out else last
-
-
-def _created_since(since: Begun | None, on_disk: Collection[str]) -> set[str]:
-    return set(on_disk) - set(since.found_first) if since else set()
+    last = recorded[-1]
+    is_restored = any(on_disk.get(name, version) < version for name, version in last.versions.items())
+    # A mart that the last build left out lacks the rows up to then, unless it was created since.
+    created = set(on_disk) - set(pending.marts_at_first) if pending else set[str]()
+    left_out = {name for name in incremental if name in on_disk and name not in last.versions} - created
+    return None if is_restored or left_out or snapshot.snapshot_id < last.snapshot_id else last

@@ -1,4 +1,4 @@
-"""dbt called: what its command line means to us, what its project would write, what it wrote, and its answer as an exit code."""
+"""Calls dbt: what a command line needs from Tidemark, which tables the project makes, which were built, and the exit code."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 WRITES = frozenset({"build", "run", "snapshot", "seed", "retry", "clone", "run-operation"})
 READS = frozenset({"test", "show", "compile", "docs", "source", "debug"})
 """The rest of the commands need no table: ls, parse, deps, clean, init."""
-OF_NEWEST = frozenset({*WRITES, "source"})
-CHOOSE = frozenset({"-s", "-m", "--select", "--models", "--exclude", "--selector", "--resource-type", "--exclude-resource-type"})
+USES_NEWEST = frozenset({*WRITES, "source"})
+SELECTING = frozenset({"-s", "-m", "--select", "--models", "--exclude", "--selector", "--resource-type", "--exclude-resource-type"})
 LEAVE_OUT_ROWS = frozenset({"--empty", "--sample"})
-OF_PARSING = frozenset({"--vars", "--target", "-t"})
+PARSING = frozenset({"--vars", "--target", "-t"})
 HELP, VERSION = frozenset({"--help", "-h"}), frozenset({"--version", "-v", "-V"})
-KEPT_NOWHERE = frozenset({"view", "ephemeral"})
-DONE, NO, USAGE, BROKE = 0, 1, 2, 4
+NOT_STORED = frozenset({"view", "ephemeral"})
+DONE, FAILED, USAGE, BROKE = 0, 1, 2, 4
 
 
 @dataclass(frozen=True)
-class Target:
-    """A table that the project makes: by its SQL name, such as marts.hourly."""
+class ProjectTable:
+    """A table that the project makes. `name`: its SQL name, such as marts.hourly."""
 
     name: str
     kind: str
@@ -39,21 +39,21 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Call:
-    """A command line of dbt. `command` None: it has none, or one that dbt does not know; `options` are what follows it."""
+class CommandLine:
+    """A command line of dbt. `command`: None if there is none, or one that dbt does not know. `options`: the words after it."""
 
     arguments: tuple[str, ...]
     command: str | None
     options: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, arguments: Sequence[str]) -> "Call":
-        """The command is the first word that is no option and no value of one."""
+    def parse(cls, arguments: Sequence[str]) -> "CommandLine":
+        """The command is the first word that is neither an option nor the value of one."""
         valued = {name for option in cli.params if not getattr(option, "is_flag", False) for name in option.opts}
         words = iter(enumerate(arguments))
-        for place, word in words:
+        for index, word in words:
             if word in cli.commands:
-                return cls(tuple(arguments), word, tuple(arguments[place + 1 :]))
+                return cls(tuple(arguments), word, tuple(arguments[index + 1 :]))
             if not word.startswith("-"):
                 break
             if word in valued:
@@ -62,17 +62,17 @@ class Call:
 
     @property
     def is_help(self) -> bool:
-        """Whether it asks for a text of dbt alone."""
+        """Whether it only asks for a help text."""
         return bool(HELP & set(self.arguments))
 
     @property
     def is_version(self) -> bool:
-        """Whether it asks for the versions: dbt would look for newer ones in the network."""
+        """Whether it asks for the versions; dbt itself would look for newer ones in the network."""
         return self.command is None and bool(VERSION & set(self.arguments))
 
     @property
     def is_offline(self) -> bool:
-        """Whether it is answered without a table."""
+        """Whether it needs no table."""
         return self.command not in WRITES | READS or (self.command == "docs" and "serve" in self.arguments)
 
     @property
@@ -81,31 +81,31 @@ class Call:
         return self.command in WRITES
 
     @property
-    def is_of_newest(self) -> bool:
-        """Whether it asks the newest snapshot."""
-        return self.command in OF_NEWEST
+    def uses_newest(self) -> bool:
+        """Whether it reads the newest snapshot."""
+        return self.command in USES_NEWEST
 
     @property
     def leaves_out_rows(self) -> bool:
-        """Whether it makes tables that lack rows on purpose."""
+        """Whether it builds tables that lack rows on purpose."""
         return self._has(LEAVE_OUT_ROWS)
 
     @property
-    def makes_views(self) -> bool:
-        """Whether dbt makes every view itself."""
-        return self.command in {"build", "run"} and not self._has(CHOOSE)
+    def builds_views(self) -> bool:
+        """Whether dbt builds every view in this command."""
+        return self.command in {"build", "run"} and not self._has(SELECTING)
 
     @property
-    def of_parsing(self) -> list[str]:
-        """Options that decide what the project is, with their values: other commands need them too."""
-        found: list[str] = []
-        for n, word in enumerate(self.arguments):
-            if word.split("=")[0] in OF_PARSING:
-                found += self.arguments[n : n + (1 if "=" in word else 2)]
-        return found
+    def parsing_options(self) -> list[str]:
+        """Options that change how the project is parsed, with their values: every command needs the same."""
+        options: list[str] = []
+        for index, word in enumerate(self.arguments):
+            if word.split("=")[0] in PARSING:
+                options += self.arguments[index : index + (1 if "=" in word else 2)]
+        return options
 
     def check(self) -> None:
-        """ConfError for options that the command does not have."""
+        """ConfError if the command does not have one of the options."""
         if self.command is not None:
             try:
                 cli.commands[self.command].make_context(self.command, list(self.options))
@@ -117,25 +117,25 @@ class Call:
 
 
 def versions() -> str:
-    """Of what is installed."""
+    """The installed versions of dbt."""
     return "\n".join(f"{name} {version(name)}" for name in ("dbt-core", "dbt-spark"))
 
 
-def invoked(arguments: Sequence[str]) -> dbtRunnerResult:
-    """dbt's own answer; it has told on stdout what it did. ConfError for a command line that it does not understand."""
-    answer = dbtRunner().invoke(list(arguments))
-    if isinstance(answer.exception, KeyboardInterrupt):
-        raise answer.exception
-    if isinstance(answer.exception, DbtUsageException):
-        raise ConfError(f"dbt: {answer.exception}")
-    return answer
+def invoke(arguments: Sequence[str]) -> dbtRunnerResult:
+    """Run dbt, which prints to stdout. ConfError if it does not understand the command line."""
+    result = dbtRunner().invoke(list(arguments))
+    if isinstance(result.exception, KeyboardInterrupt):
+        raise result.exception
+    if isinstance(result.exception, DbtUsageException):
+        raise ConfError(f"dbt: {result.exception}")
+    return result
 
 
-def exit_code(answer: dbtRunnerResult) -> int:
-    """Ours for dbt's: 1 where models or tests failed, 2 where the project is wrong, 4 where dbt broke."""
-    match answer.exception:
+def exit_code(result: dbtRunnerResult) -> int:
+    """Tidemark's exit code: 1 if models or tests failed, 2 if the project is wrong, 4 if dbt broke."""
+    match result.exception:
         case None:
-            return DONE if answer.success else NO
+            return DONE if result.success else FAILED
         case DbtConfigError() | CompilationError() | ParsingError() | DbtValidationError() | InvalidSelectorError():
             return USAGE
         case _:
@@ -143,30 +143,30 @@ def exit_code(answer: dbtRunnerResult) -> int:
 
 
 def manifest_of(parsed: dbtRunnerResult) -> "Manifest | None":
-    """The project as dbt has read it; None where it could not, and has told why."""
+    """The parsed project; None if dbt could not parse it, and has printed why."""
     return cast("Manifest", parsed.result) if parsed.success else None
 
 
 def schemas(manifest: "Manifest") -> set[str]:
-    """Of all that the project makes, what failed tests leave included."""
+    """Schemas of everything that the project makes, including the stored failures of tests."""
     return {node.schema for node in manifest.nodes.values() if node.schema}
 
 
-def targets(manifest: "Manifest") -> dict[str, Target]:
-    """Tables of the project by the id that dbt gives them; ConfError where one would not lie in the lake as a Delta table."""
-    found, mistakes = {}, []
+def project_tables(manifest: "Manifest") -> dict[str, ProjectTable]:
+    """Tables of the project by dbt's id; ConfError if one would not be a Delta table in the lake."""
+    tables, mistakes = {}, []
     for key, node in manifest.nodes.items():
-        if node.resource_type in {"model", "snapshot", "seed"} and node.config.materialized not in KEPT_NOWHERE:
-            found[key] = Target(f"{node.schema}.{node.alias}", str(node.resource_type), node.config.materialized == "incremental")
+        if node.resource_type in {"model", "snapshot", "seed"} and node.config.materialized not in NOT_STORED:
+            tables[key] = ProjectTable(f"{node.schema}.{node.alias}", str(node.resource_type), node.config.materialized == "incremental")
             mistakes += [f"{node.original_file_path}: {node.name} {mistake}" for mistake in _mistakes(node.schema, node.config)]
     if mistakes:
         raise ConfError("\n".join(mistakes))
-    return found
+    return tables
 
 
-def made(answer: dbtRunnerResult) -> set[str]:
-    """Ids of what a build has made without an error."""
-    return {each.node.unique_id for each in getattr(answer.result, "results", ()) if each.status == "success"}
+def built_ids(result: dbtRunnerResult) -> set[str]:
+    """Ids of what was built without an error."""
+    return {node_result.node.unique_id for node_result in getattr(result.result, "results", ()) if node_result.status == "success"}
 
 
 def _mistakes(schema: str, config: Any) -> Iterator[str]:

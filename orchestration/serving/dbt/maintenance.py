@@ -1,4 +1,4 @@
-"""What no build that can be asked needs any more of the marts is removed, by the process that writes them and holds their lease."""
+"""Removes files and log entries of marts that no build needs any more; run by the process that holds the lease of the marts."""
 
 from datetime import datetime
 from pathlib import Path
@@ -10,12 +10,12 @@ from orchestration.storage.snapshots import all_snapshots
 
 
 def clean(lake: Path, before: datetime, now: datetime) -> None:
-    """Files and log entries of marts; what was superseded after `before` stays in any case. Builds of expired snapshots are forgotten."""
-    asked = {each.snapshot_id for each in all_snapshots(lake)} | marts.needed_snapshots(lake)
-    marts.forget_builds(lake, {each.snapshot_id for each in marts.builds(lake)} - asked)
+    """Forget builds of expired snapshots, then remove what only they needed. What was superseded after `before` stays in any case."""
+    needed = {snapshot.snapshot_id for snapshot in all_snapshots(lake)} | marts.needed_snapshots(lake)
+    marts.forget_builds(lake, {build.snapshot_id for build in marts.builds(lake)} - needed)
     kept = marts.builds(lake)
     for name in versions(lake):
-        place = folder(lake) / name.split(".", 1)[1]
-        needs = RetentionNeeds(sorted({each.versions[name] for each in kept if name in each.versions}), None, before)
-        for file in (*removable_files(place, needs, now), *removable_log(place, needs)):
+        path = folder(lake) / name.split(".", 1)[1]
+        needs = RetentionNeeds(sorted({build.versions[name] for build in kept if name in build.versions}), None, before)
+        for file in (*removable_files(path, needs, now), *removable_log(path, needs)):
             remove(file)

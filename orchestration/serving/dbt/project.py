@@ -1,4 +1,4 @@
-"""The dbt project that runs, ours or the one that conf names, and where dbt's own files go: below the lake, never into a project."""
+"""The dbt project to run, Tidemark's own or the one in conf. dbt's own files go below the lake, never into a project."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -23,30 +23,30 @@ def shipped() -> Path:
     return Path(str(files("gold") / "dbt"))
 
 
-def below(lake: Path) -> Path:
-    """Where dbt's files go: its profile, target and log."""
+def work_folder(lake: Path) -> Path:
+    """The folder of dbt's own files: profile, target and log."""
     return lake / "dbt"
 
 
-def prepared(conf: Conf) -> Path:
-    """The folder of the project that dbt is to run."""
+def prepare(conf: Conf) -> Path:
+    """The folder of the project that dbt must run."""
     if conf.dbt_project is None:
         return shipped()
-    folder = _adopted(conf.dbt_project, below(conf.lake) / "project")
+    folder = _link_project(conf.dbt_project, work_folder(conf.lake) / "project")
     _declare_gold(folder / PACKAGES / GOLD, conf.groups)
     return folder
 
 
-def surroundings(conf: Conf, project: Path) -> dict[str, str]:
-    """What dbt reads from the environment. It tells nobody anything, and takes hours as Spark gives them, in UTC."""
-    place = below(conf.lake)
-    place.mkdir(parents=True, exist_ok=True)
-    _write_profile(place, conf.engine.cores)
+def environment(conf: Conf, project: Path) -> dict[str, str]:
+    """Environment variables for dbt: its folders, no telemetry, and UTC as in Spark."""
+    folder = work_folder(conf.lake)
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_profile(folder, conf.engine.cores)
     return {
         "DBT_PROJECT_DIR": str(project),
-        "DBT_PROFILES_DIR": str(place),
-        "DBT_TARGET_PATH": str(place / "target"),
-        "DBT_LOG_PATH": str(place / "logs"),
+        "DBT_PROFILES_DIR": str(folder),
+        "DBT_TARGET_PATH": str(folder / "target"),
+        "DBT_LOG_PATH": str(folder / "logs"),
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
         "DO_NOT_TRACK": "1",
         "TZ": "UTC",
@@ -54,19 +54,19 @@ def surroundings(conf: Conf, project: Path) -> dict[str, str]:
 
 
 def text(project: Path) -> str:
-    """All that is written in it and its packages: a table that it can mean is named in there."""
-    written = (file for folder, _, names in os.walk(project, followlinks=True) for file in map(Path(folder).joinpath, names))
-    told = (file for file in written if file.suffix in {".sql", ".yml", ".yaml"} and GOLD not in file.parts)
-    return "\n".join(file.read_text(errors="replace") for file in told)
+    """All SQL and YAML of the project and its packages; the name of every table that it reads occurs in it."""
+    files = (file for folder, _, names in os.walk(project, followlinks=True) for file in map(Path(folder).joinpath, names))
+    sources = (file for file in files if file.suffix in {".sql", ".yml", ".yaml"} and GOLD not in file.parts)
+    return "\n".join(file.read_text(errors="replace") for file in sources)
 
 
-def _write_profile(place: Path, threads: int) -> None:
+def _write_profile(folder: Path, threads: int) -> None:
     output = {"type": "spark", "method": "session", "host": "localhost", "schema": "marts", "threads": threads}
-    (place / "profiles.yml").write_text(yaml.safe_dump({OURS: {"target": "lake", "outputs": {"lake": output}}}))
+    (folder / "profiles.yml").write_text(yaml.safe_dump({OURS: {"target": "lake", "outputs": {"lake": output}}}))
 
 
-def _adopted(project: Path, folder: Path) -> Path:
-    """A user's project as dbt is to see it: its entries by links, our project as its package `tidemark`, and Delta as what tables are.
+def _link_project(project: Path, folder: Path) -> Path:
+    """A user's project as dbt sees it: links to its entries, Tidemark's project as its package `tidemark`, and Delta as the file format.
 
     Packages that `dbt deps` fetched into the project are linked too; what it fetches now stays in `folder`.
     """
@@ -85,12 +85,12 @@ def _adopted(project: Path, folder: Path) -> Path:
             link.unlink()
         if not link.exists():
             link.symlink_to(package)
-    (folder / FILE).write_text(yaml.safe_dump(_completed(settings)))
+    (folder / FILE).write_text(yaml.safe_dump(_complete_settings(settings)))
     return folder
 
 
 def _declare_gold(folder: Path, groups: Iterable[str]) -> None:
-    """Tables of groups as source `gold`, which no project can know before the conf does."""
+    """Declare the tables of the groups in conf as source `gold`."""
     kinds = ("aggregates", "aggregates_history", "vectors", "vectors_history", "late")
     tables = [{"name": f"{group}_{kind}"} for group in groups for kind in kinds]
     (folder / "models").mkdir(parents=True, exist_ok=True)
@@ -99,21 +99,21 @@ def _declare_gold(folder: Path, groups: Iterable[str]) -> None:
     (folder / "models" / "sources.yml").write_text(yaml.safe_dump({"version": 2, "sources": [source]}))
 
 
-def _completed(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """With what makes the project run here; what it says itself holds."""
-    mine = dict(settings) | {"profile": OURS}
+def _complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Add what the project needs to run here; its own settings take precedence."""
+    completed = dict(settings) | {"profile": OURS}
     for kind in FOLDERS:
-        mine[kind] = DELTA | (settings.get(kind) or {})
-    orders = {each["macro_namespace"]: each for each in settings.get("dispatch") or []}
+        completed[kind] = DELTA | (settings.get(kind) or {})
+    orders = {entry["macro_namespace"]: entry for entry in settings.get("dispatch") or []}
     order = orders.get("dbt", {"search_order": [settings["name"], "dbt"]})["search_order"]
     if OURS not in order:
-        order = [*(each for each in order if each != "dbt"), OURS, "dbt"]
-    mine["dispatch"] = [*(each for name, each in orders.items() if name != "dbt"), {"macro_namespace": "dbt", "search_order": order}]
-    return mine
+        order = [*(package for package in order if package != "dbt"), OURS, "dbt"]
+    completed["dispatch"] = [*(entry for name, entry in orders.items() if name != "dbt"), {"macro_namespace": "dbt", "search_order": order}]
+    return completed
 
 
 def _settings(project: Path) -> dict[str, Any]:
-    """Of dbt_project.yml; ConfError where dbt would not take it for a project."""
+    """Settings in dbt_project.yml; ConfError if it is no project."""
     try:
         settings: dict[str, Any] = yaml.safe_load((project / FILE).read_text())
         is_project = isinstance(settings, dict) and isinstance(settings.get("name"), str)

@@ -1,10 +1,10 @@
-"""What dbt's sources are: every table of the lake at one snapshot, and schema `cut`, which looks alike in every lake.
+"""The sources of dbt: every table of the lake at one snapshot, and schema `cut`, which has the same tables in every lake.
 
     cut.windows    gold.<group>_aggregates of all groups, with `device_group` and `is_new`
     cut.readings   silver.readings and silver.late, with `is_late`, `is_retried` and `is_new`
     cut.metrics, cut.groups   metrics.yml and groups.yml
 
-`is_new`: the row may have come after the build that this one goes on from; it never is false for one that did.
+`is_new`: the row may have come after the build that this one continues; it is true for every row that did.
 """
 
 import re
@@ -30,70 +30,70 @@ BRONZE, RETRY = "bronze", "retry"
 NOTHING = -1
 
 
-def pinned(conf: Conf, cut: Snapshot) -> dict[str, View]:
-    """Every table of the lake but marts; what the snapshot does not pin, in the version of this moment, so that all models see the same."""
-    found = views(conf, cut).values()
-    return {view.name: view if view.version is not None else replace(view, version=DeltaTable(view.path).version()) for view in found}
+def pinned(conf: Conf, snapshot: Snapshot) -> dict[str, View]:
+    """Every table of the lake except marts; tables that are not pinned get their newest version, so that all models see the same."""
+    tables = views(conf, snapshot).values()
+    return {view.name: view if view.version is not None else replace(view, version=DeltaTable(view.path).version()) for view in tables}
 
 
-def groups_of(conf: Conf, cut: Snapshot) -> list[str]:
-    """Those that have a table at the cut; one that conf has named since has none."""
-    return [group for group in conf.groups if f"gold.{group}_aggregates" in cut.versions]
+def groups_of(conf: Conf, snapshot: Snapshot) -> list[str]:
+    """Groups with a table in the snapshot; a group that is newer than the snapshot has none."""
+    return [group for group in conf.groups if f"gold.{group}_aggregates" in snapshot.versions]
 
 
-def reached(conf: Conf, cut: Snapshot) -> dict[str, int]:
-    """How far the tables are, by their logs: the next build asks for what came after. By group its newest micro-batch."""
-    declared = Lake(conf, generation=numbered(conf.lake, cut.generation)).tables
-    retry = max_in_log(declared["silver.late"], "retry", cut.versions["silver.late"])
-    found = {BRONZE: cut.bronze_batch, RETRY: NOTHING if retry is None else int(retry)}
-    for group in groups_of(conf, cut):
-        batch = max_in_log(declared[f"gold.{group}_aggregates"], "gold_batch", cut.versions[f"gold.{group}_aggregates"])
-        found[group] = NOTHING if batch is None else int(batch)
-    return found
+def positions(conf: Conf, snapshot: Snapshot) -> dict[str, int]:
+    """How far the tables are, by their logs; the next build reads what came after. For each group its newest micro-batch."""
+    declared = Lake(conf, generation=numbered(conf.lake, snapshot.generation)).tables
+    retry = max_in_log(declared["silver.late"], "retry", snapshot.versions["silver.late"])
+    reached = {BRONZE: snapshot.bronze_batch, RETRY: NOTHING if retry is None else int(retry)}
+    for group in groups_of(conf, snapshot):
+        batch = max_in_log(declared[f"gold.{group}_aggregates"], "gold_batch", snapshot.versions[f"gold.{group}_aggregates"])
+        reached[group] = NOTHING if batch is None else int(batch)
+    return reached
 
 
-def show(lake: Lake, tables: Mapping[str, View], cut: Snapshot, since: Build | None, text: str) -> None:
-    """Make views of those tables that `text` can mean, and those of `cut`; `since` None: everything is new."""
+def create_views(lake: Lake, tables: Mapping[str, View], snapshot: Snapshot, base: Build | None, text: str) -> None:
+    """Create views of the tables that `text` can mean, and those of schema `cut`. `base` None: every row is new."""
     lake.show(view for view in tables.values() if view.is_meant(text))
     lake.spark.sql(f"create database if not exists {SCHEMA}")
-    for name, query in prepared(lake.conf, tables, cut, since).items():
+    for name, query in cut_queries(lake.conf, tables, snapshot, base).items():
         lake.spark.sql(f"create or replace view {SCHEMA}.{name} as {query}")
 
 
-def keep_in_memory(spark: SparkSession) -> None:
-    """Windows are asked a dozen times, and are dear to plan; they are found once, when the first model asks."""
+def cache_windows(spark: SparkSession) -> None:
+    """Cache cut.windows at its first use: a dozen models read it, and planning it is expensive."""
     spark.sql(f"cache lazy table {SCHEMA}.windows")
 
 
-def prepared(conf: Conf, tables: Mapping[str, View], cut: Snapshot, since: Build | None) -> dict[str, str]:
-    """Queries by name."""
+def cut_queries(conf: Conf, tables: Mapping[str, View], snapshot: Snapshot, base: Build | None) -> dict[str, str]:
+    """Queries of schema `cut`, by the name of the view."""
     metrics, groups = conf.metrics.values(), conf.groups.values()
     return {
-        "windows": _union([_windows(group, tables, since) for group in groups_of(conf, cut)]),
-        "readings": _readings(tables, since),
+        "windows": _union([_windows(group, tables, base) for group in groups_of(conf, snapshot)]),
+        "readings": _readings(tables, base),
         "metrics": _constants(
             "metric string, label string, unit string, aggregation string, step_seconds int, slide_seconds int",
-            [(each.name, each.label, each.unit, each.aggregation, each.step_seconds, each.slide_seconds) for each in metrics],
+            [(metric.name, metric.label, metric.unit, metric.aggregation, metric.step_seconds, metric.slide_seconds) for metric in metrics],
         ),
         "groups": _constants(
             "device_group string, label string, metric string, lateness_seconds int, late string",
-            [(each.name, each.label, metric, each.lateness_seconds, each.late) for each in groups for metric in each.metrics],
+            [(group.name, group.label, metric, group.lateness_seconds, group.late) for group in groups for metric in group.metrics],
         ),
     }
 
 
-def _windows(group: str, tables: Mapping[str, View], since: Build | None) -> str:
-    # An amendment carries the newest micro-batch, which may be the one that the build before has seen: so that one counts as new, too.
-    is_new = "true" if since is None else f"gold_batch >= {since.reached.get(group, NOTHING)}"
+def _windows(group: str, tables: Mapping[str, View], base: Build | None) -> str:
+    # An amendment carries the newest micro-batch, which the previous build may have read already: so that batch counts as new, too.
+    is_new = "true" if base is None else f"gold_batch >= {base.reached.get(group, NOTHING)}"
     return f"select {_names(AGGREGATES)}, '{group}' as device_group, {is_new} as is_new from ({tables[f'gold.{group}_aggregates'].spark()})"
 
 
-def _readings(tables: Mapping[str, View], since: Build | None) -> str:
+def _readings(tables: Mapping[str, View], base: Build | None) -> str:
     is_new, is_new_late = "true", "true"
-    if since is not None:
-        is_new = f"bronze_batch > {since.reached[BRONZE]}"
-        # What a retry re-admits has an old batch.
-        is_new_late = f"{is_new} or coalesce(retry, {NOTHING}) > {since.reached[RETRY]}"
+    if base is not None:
+        is_new = f"bronze_batch > {base.reached[BRONZE]}"
+        # A row that a retry re-admits has an old batch.
+        is_new_late = f"{is_new} or coalesce(retry, {NOTHING}) > {base.reached[RETRY]}"
     names, late = _names(READINGS), tables["silver.late"].spark()
     return (
         f"select {names}, false as is_late, false as is_retried, {is_new} as is_new from ({tables['silver.readings'].spark()})"
@@ -110,7 +110,7 @@ def _columns(ddl: str) -> list[tuple[str, str]]:
 
 
 def _union(queries: list[str]) -> str:
-    """A lake without a group has no row, and the same columns."""
+    """In a lake without a group: no row, with the same columns."""
     return " union all ".join(queries) or _no_row([*_columns(AGGREGATES), ("device_group", "string"), ("is_new", "boolean")])
 
 

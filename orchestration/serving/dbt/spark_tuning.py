@@ -1,4 +1,4 @@
-"""How Spark runs dbt. A build is many small statements, so in a lake of the usual size most of its time would go into compiling them."""
+"""Spark settings for dbt. A build is many small statements, so in a lake of the usual size compiling them would take most of its time."""
 
 import os
 
@@ -9,29 +9,29 @@ from orchestration.engine.session import INTERPRETED
 from orchestration.storage.tables import in_log
 from orchestration.storage.views import View
 
-SMALL = 2_000_000
-"""Readings; beyond it compiled code earns what it costs."""
-OF_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""One compiler, the quick one. It alone has a code cache of 48 MB, which a build fills, and then Spark breaks (measured)."""
+MAX_SMALL_READINGS = 2_000_000
+"""Above it, compiled code saves more time than the compilation costs."""
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""Only the quick compiler. Its default code cache of 48 MB is filled by a build, and then Spark breaks (measured)."""
 ALWAYS = {
-    # Of new tables: Delta would forget versions by their age alone, and a build may be asked for longer.
+    # For new tables: Delta would remove versions by their age alone, and a build may be queried for longer.
     "spark.databricks.delta.properties.defaults.enableExpiredLogCleanup": "false",
 }
-QUICK = {**INTERPRETED, "spark.sql.adaptive.enabled": "false"}
+SMALL = {**INTERPRETED, "spark.sql.adaptive.enabled": "false"}
 
 
 def is_small(readings: View) -> bool:
-    """By the log of silver.readings alone."""
+    """Whether the lake is small, by the log of silver.readings alone."""
     files = in_log(DeltaTable(readings.path, readings.version), "num_records").to_pydict()
-    return bool(sum(files["num_records"]) < SMALL)
+    return bool(sum(files["num_records"]) < MAX_SMALL_READINGS)
 
 
-def prepare_java() -> None:
-    """Before Java starts: for a small lake."""
-    os.environ["JDK_JAVA_OPTIONS"] = f"{os.environ.get('JDK_JAVA_OPTIONS', '')} {OF_JVM}".strip()
+def tune_java() -> None:
+    """Set the JVM options for a small lake; call it before Java starts."""
+    os.environ["JDK_JAVA_OPTIONS"] = f"{os.environ.get('JDK_JAVA_OPTIONS', '')} {JVM_OPTIONS}".strip()
 
 
-def prepare(spark: SparkSession, *, is_small: bool) -> None:
+def tune_session(spark: SparkSession, *, is_small: bool) -> None:
     """Settings of the session; none changes a result."""
-    for key, value in (ALWAYS | (QUICK if is_small else {})).items():
+    for key, value in (ALWAYS | (SMALL if is_small else {})).items():
         spark.conf.set(key, value)

@@ -1,6 +1,6 @@
-"""What is on the disk of the marts, and the guard: dbt replaces in silence a table that exists and is not registered, history and all.
+"""The marts on the disk, and the guard against data loss: dbt silently replaces a table that exists but is not registered.
 
-So every table is registered before dbt begins, and nothing begins while one that is known cannot be.
+So every mart is registered before dbt begins, and no build begins while a known mart cannot be registered.
 """
 
 import re
@@ -20,92 +20,91 @@ from orchestration.storage.delta_log import LOG
 from orchestration.storage.marts import builds, forget
 
 SCHEMA = "marts"
-FOR_ONCE = "dbt/schemas"
+TEMPORARY_SCHEMAS = "dbt/schemas"
 COMMIT = re.compile(r"\d{20}\.(json|checkpoint\.)")
 
 
 def folder(lake: Path) -> Path:
-    """Where marts lie, each in a folder of its name."""
+    """The folder of the marts; each mart has a folder of its name in it."""
     return lake / SCHEMA
 
 
 def register(spark: SparkSession, lake: Path, schemas: Collection[str]) -> None:
-    """Make the schema of marts, whose new tables lie in the lake, and its tables that are there; what other schemas hold is for once."""
+    """Create the schema of marts in the lake and register its tables. Tables in other schemas are temporary."""
     spark.sql(f"create database if not exists {SCHEMA} location {quoted(str(folder(lake)))}")
     for name in versions(lake):
-        place = folder(lake) / name.removeprefix(f"{SCHEMA}.")
-        spark.sql(f"create table if not exists {SCHEMA}.`{place.name}` using delta location {quoted(str(place))}")
-    shutil.rmtree(lake / FOR_ONCE, ignore_errors=True)
+        path = folder(lake) / name.removeprefix(f"{SCHEMA}.")
+        spark.sql(f"create table if not exists {SCHEMA}.`{path.name}` using delta location {quoted(str(path))}")
+    shutil.rmtree(lake / TEMPORARY_SCHEMAS, ignore_errors=True)
     for schema in {*schemas} - {SCHEMA}:
-        spark.sql(f"create database if not exists `{schema}` location {quoted(str(lake / FOR_ONCE / schema))}")
+        spark.sql(f"create database if not exists `{schema}` location {quoted(str(lake / TEMPORARY_SCHEMAS / schema))}")
 
 
 def versions(lake: Path) -> dict[str, int]:
-    """The newest version of every mart on the disk that can be read, by SQL name."""
-    return {f"{SCHEMA}.{place.name}": DeltaTable(place).version() for place in _places(lake) if _damage(place) is None}
+    """The newest version of every readable mart on the disk, by SQL name."""
+    return {f"{SCHEMA}.{path.name}": DeltaTable(path).version() for path in _folders(lake) if _damage(path) is None}
 
 
-def sweep(lake: Path, found: Collection[str]) -> None:
-    """Remove what a build that was killed left of tables that it was creating: files that no commit names. `found`: marts that it found."""
-    for place in _places(lake):
-        if f"{SCHEMA}.{place.name}" not in found and not _has_commits(place):
-            shutil.rmtree(place)
+def remove_leftovers(lake: Path, existing: Collection[str]) -> None:
+    """Remove the files of tables that a killed build was creating, which no commit names. `existing`: marts that it did not create."""
+    for path in _folders(lake):
+        if f"{SCHEMA}.{path.name}" not in existing and not _has_commits(path):
+            shutil.rmtree(path)
 
 
 def refuse_lost(lake: Path) -> None:
-    """TidemarkError where a mart that a build recorded, or that has files, cannot be registered."""
-    lost = [f"{what}.\n  Restore {place} from a backup, or give it up with `{_give_up(place)}`." for place, what in _lost(lake)]
+    """TidemarkError if a mart that a build recorded, or that has files, cannot be registered."""
+    lost = [
+        f"{problem}.\n  Restore {path} from a backup, or give it up with `tidemark dbt --drop {path.name} build`."
+        for path, problem in _lost(lake)
+    ]
     if lost:
         raise TidemarkError("\n".join(lost))
 
 
 def drop(lake: Path, name: str) -> None:
-    """Give up a mart: its files, and its versions in all builds. ConfError where there is none of that name."""
-    place, sql_name = folder(lake) / name, f"{SCHEMA}.{name}"
-    known = {*(known for build in builds(lake) for known in build.versions), *(f"{SCHEMA}.{each.name}" for each in _places(lake))}
-    if sql_name not in known:
-        names = ", ".join(sorted(each.removeprefix(f"{SCHEMA}.") for each in known)) or "none"
+    """Delete a mart: its files, and its versions in all builds. ConfError if there is none of that name."""
+    path, sql_name = folder(lake) / name, f"{SCHEMA}.{name}"
+    marts = {*(mart for build in builds(lake) for mart in build.versions), *(f"{SCHEMA}.{mart.name}" for mart in _folders(lake))}
+    if sql_name not in marts:
+        names = ", ".join(sorted(mart.removeprefix(f"{SCHEMA}.") for mart in marts)) or "none"
         raise ConfError(f"--drop {name}: there is no such mart; there are {names}.")
     forget(lake, [sql_name])
-    shutil.rmtree(place, ignore_errors=not place.exists())
+    shutil.rmtree(path, ignore_errors=not path.exists())
 
 
 def _lost(lake: Path) -> Iterator[tuple[Path, str]]:
-    for place in _places(lake):
-        if (damage := _damage(place)) is not None:
-            yield place, f"{SCHEMA}.{place.name} {damage}"
-    known = builds(lake)
-    for name in known[-1].versions if known else ():
-        place = folder(lake) / name.removeprefix(f"{SCHEMA}.")
-        if not _holds_files(place):
-            yield place, f"{name} was built before, and is gone from the disk"
+    for path in _folders(lake):
+        if (damage := _damage(path)) is not None:
+            yield path, f"{SCHEMA}.{path.name} {damage}"
+    recorded = builds(lake)
+    for name in recorded[-1].versions if recorded else ():
+        path = folder(lake) / name.removeprefix(f"{SCHEMA}.")
+        if not _holds_files(path):
+            yield path, f"{name} was built before, and is gone from the disk"
 
 
-def _places(lake: Path) -> list[Path]:
-    found = folder(lake).iterdir() if folder(lake).is_dir() else ()
-    return sorted(place for place in found if place.is_dir() and not place.name.startswith((".", "_")) and _holds_files(place))
+def _folders(lake: Path) -> list[Path]:
+    entries = folder(lake).iterdir() if folder(lake).is_dir() else ()
+    return sorted(path for path in entries if path.is_dir() and not path.name.startswith((".", "_")) and _holds_files(path))
 
 
-def _damage(place: Path) -> str | None:
-    """Why it cannot be registered, as the end of a sentence; None where it can."""
-    if not _has_commits(place):
-        return f"has files in {place}, but no Delta log that says which of them are rows"
+def _damage(path: Path) -> str | None:
+    """Why it cannot be registered, as the end of a sentence; None if it can."""
+    if not _has_commits(path):
+        return f"has files in {path}, but no Delta log that says which of them are rows"
     try:
-        needed = [unquote(name) for name in pa.table(DeltaTable(place).get_add_actions(flatten=True)).column("path").to_pylist()]
+        needed = [unquote(name) for name in pa.table(DeltaTable(path).get_add_actions(flatten=True)).column("path").to_pylist()]
     except (DeltaError, OSError, ValueError) as error:
         return f"cannot be read: {str(error).splitlines()[0]}"
-    gone = [name for name in needed if not (place / name).exists()]
-    return f"lacks {len(gone)} of its {len(needed)} files, such as {gone[0]}" if gone else None
+    missing = [name for name in needed if not (path / name).exists()]
+    return f"lacks {len(missing)} of its {len(needed)} files, such as {missing[0]}" if missing else None
 
 
-def _has_commits(place: Path) -> bool:
-    log = place / LOG
+def _has_commits(path: Path) -> bool:
+    log = path / LOG
     return log.is_dir() and any(COMMIT.match(file.name) for file in log.iterdir())
 
 
-def _holds_files(place: Path) -> bool:
-    return place.is_dir() and any(file.is_file() for file in place.rglob("*"))
-
-
-def _give_up(place: Path) -> str:
-    return f"tidemark dbt --drop {place.name} build"
+def _holds_files(path: Path) -> bool:
+    return path.is_dir() and any(file.is_file() for file in path.rglob("*"))

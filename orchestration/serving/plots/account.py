@@ -1,6 +1,6 @@
-"""A picture of the account: what became of the measurements of each bronze batch, and beside it every rarer fate on a scale of its own.
+"""Plots the account: what became of the measurements of each bronze batch, and every rare fate again on a scale of its own.
 
-So a few late rows are seen beside a million readings, and no bar is cut. Many batches share bars, in order. No Spark.
+So a few late rows are visible beside a million readings, and no bar is cut. Many batches share a bar, in order. Without Spark.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from orchestration.audit.reconciliation.account import Rows
 from orchestration.errors import TidemarkError
-from orchestration.serving.plots.vectors import DOTS_PER_INCH, INK, PALE, STYLE
+from orchestration.serving.plots.style import DOTS_PER_INCH, INK, PALE, STYLE, draw_heading
 
-# Okabe and Ito's colours, which the colour-blind tell apart; hatches tell them apart without any colour.
+# Okabe and Ito's colours, which colour-blind people can tell apart; the hatches differ without any colour.
 FATES: dict[str, dict[str, Any]] = {
     "readings": {"color": "#56B4E9"},
     "duplicates": {"color": "#CC79A7", "hatch": "...."},
@@ -29,16 +29,16 @@ FATES: dict[str, dict[str, Any]] = {
 }
 STACKED = ("readings", "duplicates", "late", "quarantined", "waiting", "missing")
 ALWAYS = {"duplicates", "late", "quarantined"}
-"""These have a scale of their own even where there are none: that is an answer too. Arrears and alarms only where there are some."""
-MOST_BARS = 60
+"""Fates with a panel even if there are none, which is an answer too. The others have a panel only if there are some."""
+MAX_BARS = 60
 WIDTH, HEAD_INCHES, FOOT_INCHES = 9.2, 0.65, 0.55
 ALL_INCHES, FATE_INCHES = 2.6, 0.85
-FEW_BARS = 12  # so few have room for a number above each
+MAX_NUMBERED_BARS = 12  # more bars leave no room for a number above each
 BAR = 0.82
 
 
 def plot(batches: Rows, output: Path) -> Path:
-    """Draw the account into a PNG; TidemarkError where there is nothing to draw."""
+    """Draw the account into a PNG; TidemarkError if there is nothing to draw."""
     if all(batch["bronze_batch"] is None for batch in batches):
         raise TidemarkError("the account holds no event, so there is nothing to draw: leave --plot or --since out.")
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -58,24 +58,24 @@ def draw(batches: Rows) -> Figure:
         for panel, fate in zip(panels[1:], drawn, strict=True):
             draw_fate(panel, fate, bars)
         finish(figure, list(panels), bars)
-        head(figure, batches)
+        draw_heading(figure, "What became of the measurements", subtitle(batches))
     return figure
 
 
 def bars_of(batches: Sequence[Mapping[str, Any]]) -> Rows:
-    """Batches, all sources together, as at most MOST_BARS runs of equally many batches; `first` and `last` are the batches of a run."""
+    """Batches, all sources together, as at most MAX_BARS runs of equally many batches; `first` and `last` are the batches of a run."""
     numbers = sorted({batch["bronze_batch"] for batch in batches if batch["bronze_batch"] is not None})
-    together = -(-len(numbers) // MOST_BARS)
+    batches_per_bar = -(-len(numbers) // MAX_BARS)
     bars: Rows = [
         {"first": run[0], "last": run[-1]} | dict.fromkeys(FATES, 0)
-        for run in (numbers[start : start + together] for start in range(0, len(numbers), together or 1))
+        for run in (numbers[start : start + batches_per_bar] for start in range(0, len(numbers), batches_per_bar or 1))
     ]
-    place = {number: at // together for at, number in enumerate(numbers)}
+    bar_of = {number: index // batches_per_bar for index, number in enumerate(numbers)}
     for batch in batches:
-        # A row without any batch is a stray that no bar could stand for; the table has it.
+        # A row without a batch belongs to no bar; the table of the account shows it.
         if batch["bronze_batch"] is not None:
             for fate in FATES:
-                bars[place[batch["bronze_batch"]]][fate] += batch[fate]
+                bars[bar_of[batch["bronze_batch"]]][fate] += batch[fate]
     return bars
 
 
@@ -101,34 +101,31 @@ def draw_fate(panel: Axes, fate: str, bars: Rows) -> None:
     share = f"{total / of:.2%}" if of and total / of >= 0.0001 else "less than 0.01%"
     panel.set_title(f"{total:,}, {share}" if total else "none", loc="right", color=PALE, fontsize=8.5)
     panel.tick_params(labelleft=total > 0)
-    if len(bars) <= FEW_BARS and total:
+    if len(bars) <= MAX_NUMBERED_BARS and total:
         panel.bar_label(drawn, [f"{height:,}" if height else "" for height in heights], padding=1, fontsize=7.5, color=INK)
     panel.set_ylim(0, max([*heights, 1]) * 1.3)
 
 
 def finish(figure: Figure, panels: Sequence[Axes], bars: Rows) -> None:
-    """One axis of batches for all panels, labelled below the last."""
+    """One axis of batches for all panels, with labels below the last one."""
     for panel in panels:
         panel.tick_params(length=0)
         panel.set_axisbelow(True)
         panel.yaxis.set_major_locator(MaxNLocator(4 if panel is panels[0] else 2, integer=True))
         panel.yaxis.set_major_formatter(EngFormatter(sep=""))
         panel.set_xlim(-0.6, len(bars) - 0.4)
-    every = -(-len(bars) // FEW_BARS)
-    panels[-1].set_xticks(range(0, len(bars), every), [_named(bar) for bar in bars[::every]])
+    step = -(-len(bars) // MAX_NUMBERED_BARS)
+    panels[-1].set_xticks(range(0, len(bars), step), [_label(bar) for bar in bars[::step]])
     panels[-1].set_xlabel("bronze batch, in the order of ingestion", color=PALE)
     figure.tight_layout(rect=(0, 0, 1, 1 - HEAD_INCHES / figure.get_figheight()), h_pad=0.6)
 
 
-def head(figure: Figure, batches: Rows) -> None:
-    """What the picture is of."""
-    width, height = figure.get_size_inches()
+def subtitle(batches: Rows) -> str:
+    """Number of events and the time in which they were ingested."""
     at = sorted(batch["ingested_at"] for batch in batches if batch["ingested_at"] is not None)
     when = f"ingested {at[0]:%Y-%m-%d %H:%M} to {at[-1]:%Y-%m-%d %H:%M} UTC" if at else "of no batch in bronze"
-    events = sum(batch["events"] for batch in batches)
-    figure.text(0.12 / width, 1 - 0.2 / height, "What became of the measurements", fontsize=14, fontweight="bold", va="top")
-    figure.text(0.12 / width, 1 - 0.5 / height, f"{events:,} events, {when}", fontsize=8.5, color=PALE, va="top")
+    return f"{sum(batch['events'] for batch in batches):,} events, {when}"
 
 
-def _named(bar: Mapping[str, Any]) -> str:
+def _label(bar: Mapping[str, Any]) -> str:
     return str(bar["first"]) if bar["first"] == bar["last"] else f"{bar['first']}\u2013{bar['last']}"

@@ -1,1 +1,1 @@
-"""Queries of people and tools, each over one snapshot: the question, the engines that answer it, the guard around them."""
+"""SQL over one snapshot of the lake, for people and tools: the engines, the SQL guard, the HTTP server and the shell."""

@@ -1,4 +1,4 @@
-"""Where the sql-server of a lake is, for the commands of the user who started it."""
+"""The address of the sql-server of a lake, for commands of the user who started it."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Address:
-    """On 127.0.0.1. `process`: the id of the supervisor."""
+    """A port of 127.0.0.1. `process`: the process id of the supervisor."""
 
     port: int
     token: str
@@ -17,13 +17,13 @@ class Address:
 
 
 def address_file(lake: Path) -> Path:
-    """Below XDG_STATE_HOME; one for each lake."""
+    """The file below XDG_STATE_HOME that holds the address; one for each lake."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return state / "tidemark" / "servers" / f"{hashlib.sha256(str(lake.resolve()).encode()).hexdigest()[:16]}.json"
 
 
 def address_of(lake: Path) -> Address | None:
-    """None where none runs."""
+    """None if no server of this user runs on the lake."""
     try:
         address = Address(**json.loads(address_file(lake).read_text(encoding="utf-8")))
         os.kill(address.process, 0)

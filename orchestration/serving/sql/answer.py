@@ -1,4 +1,4 @@
-"""What a query asks and what it gets, whatever engine answers."""
+"""A query and its answer, the same for every engine."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Question:
-    """A query over one snapshot: that of the id, or the newest at the instant (UTC), or see marts.cut_for."""
+    """A query over one snapshot: the one with this id, or the newest at the instant (UTC), or without both see marts.cut_for."""
 
     query: str
     snapshot_id: int | None = None
@@ -21,7 +21,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one query may take. `rows`: more are cut off, and that is said. `plan_nodes`: a CTE counts wherever it is used."""
+    """What one query may use. Rows above `rows` are cut off, which the answer says. `plan_nodes` counts a CTE wherever it is used."""
 
     seconds: float = 300.0
     rows: int = 1_000_000
@@ -32,7 +32,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Answer:
-    """Rows, with instants in UTC, and the snapshot that they are of; None in a lake without one. `is_cut_off`: there were more rows."""
+    """Rows, with instants in UTC, and their snapshot; None in a lake without one. `is_cut_off`: there were more rows."""
 
     rows: "pa.Table"
     snapshot: "Snapshot | None"
@@ -40,10 +40,10 @@ class Answer:
 
 
 class Engine(Protocol):
-    """Something that answers."""
+    """Answers queries."""
 
     def ask(self, question: Question) -> Answer:
-        """TidemarkError in a sentence for what it refuses, or cannot do, or did not end in time."""
+        """Rows of the query. TidemarkError in a sentence if it is refused, fails, or exceeds its time."""
 
     def cancel(self) -> None:
-        """End what is being answered; from another thread."""
+        """Cancel the running query; called from another thread."""

@@ -1,7 +1,7 @@
-"""What sessions of queries can name: a catalog for each snapshot, which holds views of its tables at their versions and nothing else.
+"""The tables that queries can name: one Spark catalog for each snapshot, with views of its tables at their versions and nothing else.
 
-Each is a catalog of its own in one Spark, so queries over several snapshots run side by side. Views are made when first asked for, as each
-costs a look at the log of its table.
+All catalogs share one Spark, so queries over several snapshots run side by side. A view is created at its first use, because that reads the
+log of its table.
 """
 
 import threading
@@ -12,110 +12,113 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 
 from gold.literal import quoted
-from orchestration.serving.sql.direct_scan import few_files
-from orchestration.serving.sql.plan_cache import Planner, new_session, plan_of
+from orchestration.serving.sql.direct_scan import direct_scan
+from orchestration.serving.sql.plan_cache import PlanCache, new_session, plan_name
 from orchestration.serving.sql.refusal import RefusedError
 from orchestration.storage.views import View
 
-TABLES = "tables_of_views"
-"""The database of the tables below the views; no query may name it."""
-OF_QUERIES = {
-    # A name of a table is never a file. Views would be refused for theirs, so they are over tables of the catalog.
+TABLE_DATABASE = "tables_of_views"
+"""Holds the tables below the views; no query may name it."""
+QUERY_SETTINGS = {
+    # A table name is never a file name. Spark would refuse views on files too, so views are over tables of the catalog.
     "spark.sql.runSQLOnFiles": "false",
     "spark.sql.variable.substitute": "false",
 }
-WITHOUT_FILES = {"OneRowRelation", "LocalRelation", "Range", "CTERelationRef", "UnionLoopRef"}
+FILELESS_PLANS = {"OneRowRelation", "LocalRelation", "Range", "CTERelationRef", "UnionLoopRef"}
 
 
 class Catalog:
-    """Of one snapshot."""
+    """The catalog of one snapshot."""
 
     def __init__(self, spark: SparkSession, views: Mapping[str, View]) -> None:
-        """`views`: see views.views."""
+        """`views`: by SQL name, see views.views."""
         self.views = views
         self._by_lower = {name.lower(): view for name, view in views.items()}
         context: Any = spark.sparkContext
         self._java = context._jvm
         self._session = SparkSession(context, new_session(self._java, context._jsc.sc()))
         self._roots = {self._java.org.apache.hadoop.fs.Path(f"file:{view.path}").toString() for view in views.values()}
-        self._planner = Planner(self._java, self._session._jsparkSession)
-        self._session.sql(f"create database {TABLES}")
-        self._made: set[str] = set()
-        self._making = threading.Lock()
+        self._plan_cache = PlanCache(self._java, self._session._jsparkSession)
+        self._session.sql(f"create database {TABLE_DATABASE}")
+        self._created: set[str] = set()
+        self._creating = threading.Lock()
 
     @property
     def names(self) -> frozenset[str]:
         """SQL names, in lower case."""
         return frozenset(self._by_lower)
 
-    def parsed(self, query: str) -> JavaObject:
-        """The plan of a query, with nothing resolved."""
+    def parse(self, query: str) -> JavaObject:
+        """The unresolved plan of a query."""
         return self._session._jsparkSession.sessionState().sqlParser().parsePlan(query)
 
-    def resolved(self, plan: JavaObject, names: Iterable[str]) -> DataFrame:
-        """Of a plan that has passed the fence and means these tables; not of the text again, which could mean something else by then."""
-        self.make(names)
+    def resolve(self, plan: JavaObject, names: Iterable[str]) -> DataFrame:
+        """The rows of a plan that the SQL guard has accepted and that reads these tables.
+
+        It takes the plan and not the text, because parsing the text again could give another plan than the one that was checked.
+        """
+        self.create_views(names)
         session = self._session.newSession()
-        for key, value in OF_QUERIES.items():
+        for key, value in QUERY_SETTINGS.items():
             session.conf.set(key, value)
         rows = self._java.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
-        self._refuse_foreign(rows.queryExecution().analyzed())
+        self._check_resolved(rows.queryExecution().analyzed())
         return DataFrame(rows, session)
 
-    def _refuse_foreign(self, plan: JavaObject) -> None:
-        """The second look, at what names have become: nothing but files of the tables of these views."""
+    def _check_resolved(self, plan: JavaObject) -> None:
+        """The second check, on the resolved plan: it reads nothing but files of the tables of these views."""
         for leaf in _leaves(plan):
             kind = leaf.getClass().getSimpleName()
-            if kind not in WITHOUT_FILES and not (kind == "LogicalRelation" and all(_is_in(path, self._roots) for path in _paths(leaf))):
+            if kind not in FILELESS_PLANS and not (kind == "LogicalRelation" and all(_is_in(path, self._roots) for path in _paths(leaf))):
                 raise RefusedError("the query reads something that is no table of the lake.")
 
-    def make(self, names: Iterable[str]) -> None:
-        """Views of these tables, where they are not there yet."""
-        with self._making:
-            for name in sorted(set(names) - self._made):
-                self._make(self._by_lower[name])
-                self._made.add(name)
+    def create_views(self, names: Iterable[str]) -> None:
+        """Create the views of these tables that do not exist yet."""
+        with self._creating:
+            for name in sorted(set(names) - self._created):
+                self._create_view(self._by_lower[name])
+                self._created.add(name)
 
-    def _make(self, view: View) -> None:
+    def _create_view(self, view: View) -> None:
         database, table = view.name.split(".", 1)
         self._session.sql(f"create database if not exists `{database}`")
         if view.version is not None:
-            entry = self._planner.entry(view.name, view.select(self._pinned_rows(view)))
+            entry = self._plan_cache.entry(view.name, view.select(self._pinned_rows(view)))
             self._session._jsparkSession.sharedState().externalCatalog().createTable(entry, False)
             return
-        # The newest version is meant, at each query anew.
-        below = f"{TABLES}.`{database}_{table}`"
+        # A view without a version reads the newest one, resolved again by each query.
+        below = f"{TABLE_DATABASE}.`{database}_{table}`"
         self._session.sql(f"create table {below} using delta location {quoted(str(view.path))}")
         self._session.sql(f"create view `{database}`.`{table}` as {view.select(below)}")
 
     def _pinned_rows(self, view: View) -> str:
-        """How the session names the rows of a table at its version."""
-        files = few_files(view)
-        if files is None:
+        """The relation in SQL that holds the rows of a table at its version."""
+        scan = direct_scan(view)
+        if scan is None:
             return view.rows()
-        name = plan_of(f"files.{view.name}")
-        files.rows(self._java, self._session._jsparkSession).createOrReplaceTempView(f"`{name}`")
-        return f"(select {', '.join(f'`{column}`' for column in files.columns)} from `{name}`)"
+        name = plan_name(f"files.{view.name}")
+        scan.rows(self._java, self._session._jsparkSession).createOrReplaceTempView(f"`{name}`")
+        return f"(select {', '.join(f'`{column}`' for column in scan.columns)} from `{name}`)"
 
 
 def _leaves(plan: JavaObject) -> Iterator[JavaObject]:
-    """Of a plan and of every subquery in it."""
-    plans = plan.subqueriesAll().iterator()
-    every = [plan]
-    while plans.hasNext():
-        every.append(plans.next())
-    for each in every:
-        leaves = each.collectLeaves().iterator()
+    """The leaves of a plan and of all its subqueries."""
+    subqueries = plan.subqueriesAll().iterator()
+    plans = [plan]
+    while subqueries.hasNext():
+        plans.append(subqueries.next())
+    for tree in plans:
+        leaves = tree.collectLeaves().iterator()
         while leaves.hasNext():
             yield leaves.next()
 
 
 def _paths(relation: JavaObject) -> list[str]:
-    """What a relation reads, folders or files; one that reads something else ends in a Py4JError."""
+    """The folders or files that a relation reads; Py4JError if it reads something else."""
     paths: str = relation.relation().location().rootPaths().mkString("\n")
     return paths.split("\n")
 
 
 def _is_in(path: str, roots: Iterable[str]) -> bool:
-    """Whether it is one of them, or a file below one."""
+    """Whether the path is one of the roots, or a file below one."""
     return any(path == root or path.startswith(f"{root}/") for root in roots)

@@ -1,4 +1,4 @@
-"""No write access for the JVM that answers queries: Linux's Landlock, a fence that a thread puts around itself and whatever it starts.
+"""Takes write access from the JVM that answers queries, with Linux's Landlock: a thread restricts itself and whatever it starts.
 
 https://docs.kernel.org/userspace-api/landlock.html; in kernels from 5.13 on, for every user, without a package.
 """
@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the numbers of these system calls, the same on every machine
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # numbers of these system calls, the same on every architecture
 PR_SET_NO_NEW_PRIVS = 38
 VERSION = 1
 PATH_BENEATH = 1
@@ -30,30 +30,30 @@ class _PathBeneath(ctypes.Structure):
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def is_there() -> bool:
-    """Whether this kernel has it."""
+def is_supported() -> bool:
+    """Whether this kernel has Landlock."""
     return bool(libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(VERSION)) > 0)
 
 
-def without_write_access(do: Callable[[], object], but_in: Iterable[Path]) -> None:
-    """Do something in a thread that may write in these folders only, and with it every process that it starts. Raises what it raises.
+def without_write_access(action: Callable[[], object], writable: Iterable[Path]) -> None:
+    """Run an action in a thread that may write in these folders only; the same holds for every process that it starts.
 
-    The threads that are there already are not restricted.
+    Errors of the action are raised here. Threads that exist already are not restricted.
     """
-    failed: list[BaseException] = []
+    errors: list[BaseException] = []
 
-    def fenced() -> None:
+    def run() -> None:
         try:
-            _restrict([*but_in, Path(os.devnull)])
-            do()
+            _restrict([*writable, Path(os.devnull)])
+            action()
         except BaseException as error:
-            failed.append(error)
+            errors.append(error)
 
-    thread = threading.Thread(target=fenced)
+    thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    if failed:
-        raise failed[0]
+    if errors:
+        raise errors[0]
 
 
 def _restrict(writable: Iterable[Path]) -> None:

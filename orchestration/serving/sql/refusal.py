@@ -1,13 +1,13 @@
-"""A query that is refused, and the place in it that is meant."""
+"""The error of a refused query, and the line that points at the place in it."""
 
 from orchestration.errors import TidemarkError
 
-WIDEST = 120
+MAX_WIDTH = 120
 """Characters of a line that are shown around the place."""
 
 
 class RefusedError(TidemarkError):
-    """A query that tries more than to ask, cannot be understood, or has no answer here."""
+    """A query that does more than read, cannot be understood, or cannot be answered here."""
 
     exit_code = 2
 
@@ -17,5 +17,5 @@ def pointed(query: str, start: int) -> str:
     before = query[:start]
     column = start - (before.rfind("\n") + 1)
     line = query[start - column :].split("\n", 1)[0].expandtabs(1)
-    left = max(column - WIDEST // 2, 0)
-    return f"  line {before.count(chr(10)) + 1}, column {column + 1}:\n  {line[left : left + WIDEST]}\n  {' ' * (column - left)}^"
+    left = max(column - MAX_WIDTH // 2, 0)
+    return f"  line {before.count(chr(10)) + 1}, column {column + 1}:\n  {line[left : left + MAX_WIDTH]}\n  {' ' * (column - left)}^"

@@ -1,6 +1,6 @@
-"""What is between two questions of a person: what to ask, how to show it; and a question that Ctrl-C ends.
+"""The state of a shell between two queries: what to ask and how to show it. A running query can be cancelled with Ctrl-C.
 
-`tidemark sql` with a query needs this only, not the shell.
+`tidemark sql` with a query needs this module only, not the shell.
 """
 
 import threading
@@ -18,22 +18,22 @@ from orchestration.errors import TidemarkError
 from orchestration.rendering import visible
 from orchestration.serving.sql.answer import Answer, Engine, Question
 from orchestration.serving.sql.output import FORMATS, require_place, write
-from orchestration.serving.sql.shell_screen import shown
+from orchestration.serving.sql.shell_screen import page
 
 if TYPE_CHECKING:
     from orchestration.conf.model import Conf
-    from orchestration.serving.sql.shell_names import Names
+    from orchestration.serving.sql.shell_names import SnapshotTables
     from orchestration.storage.snapshot import Snapshot
 
 GRACE_SECONDS = 10.0
-"""For an engine to end a query that was cancelled."""
+"""How long to wait until an engine has ended a cancelled query."""
 
 
 @dataclass
 class Session:
-    """What the shell knows between statements. `snapshot_id`, `at`: what to ask, as in a Question.
+    """What the shell keeps between statements. `snapshot_id`, `at`: as in a Question.
 
-    `output`: where the next answer goes; in the format that its suffix names, where `goes_by_suffix` or `format` is table.
+    `output`: the file of the next answer. Its suffix names the format if `format_by_suffix` is set or `format` is table.
     """
 
     engine: Engine
@@ -44,74 +44,74 @@ class Session:
     is_terminal: bool = False
     is_timing: bool = True
     output: Path | None = None
-    goes_by_suffix: bool = False
-    told_snapshot: int | None = field(default=None, init=False)
-    _names: "Names | None" = field(default=None, init=False)
+    format_by_suffix: bool = False
+    shown_snapshot: int | None = field(default=None, init=False)
+    _tables: "SnapshotTables | None" = field(default=None, init=False)
 
     @cached_property
     def conf(self) -> "Conf":
-        """Loaded when first needed: a query alone needs none."""
+        """Loaded at its first use: a query alone does not need it."""
         return self.load()
 
-    def names(self) -> "Names":
-        """Tables and columns of the snapshot that would be asked now, and marts of that which a query of marts would ask."""
-        from orchestration.serving.sql.shell_names import Names
+    def tables(self) -> "SnapshotTables":
+        """Tables and columns of the snapshot of the next query, and the marts that a query over marts would read."""
+        from orchestration.serving.sql.shell_names import SnapshotTables
         from orchestration.storage.marts import snapshot_for
 
         snapshot = self.snapshot()
         try:
-            of_marts = snapshot_for(self.conf.lake, "marts.", self.snapshot_id, self.at)
-        except TidemarkError:  # there are none
-            of_marts = None
-        if self._names is None or (self._names.snapshot, self._names.of_marts) != (snapshot, of_marts):
-            self._names = Names(self.conf, snapshot, of_marts)
-        return self._names
+            marts_snapshot = snapshot_for(self.conf.lake, "marts.", self.snapshot_id, self.at)
+        except TidemarkError:  # there are no marts
+            marts_snapshot = None
+        if self._tables is None or (self._tables.snapshot, self._tables.marts_snapshot) != (snapshot, marts_snapshot):
+            self._tables = SnapshotTables(self.conf, snapshot, marts_snapshot)
+        return self._tables
 
     def snapshot(self) -> "Snapshot | None":
-        """The one that would be asked now."""
+        """The snapshot of the next query."""
         from orchestration.storage.marts import snapshot_for
 
         return snapshot_for(self.conf.lake, "", self.snapshot_id, self.at)
 
     def answer(self, query: str) -> None:
-        """Ask, and show. TidemarkError where there is no answer; KeyboardInterrupt where it was cancelled."""
+        """Run the query and show its answer. TidemarkError if it fails, KeyboardInterrupt if it was cancelled."""
         require_place(self.format, self.output)
         began = time.monotonic()
         answer = interruptible(lambda: self.engine.ask(Question(query, self.snapshot_id, self.at)), self.engine.cancel)
         seconds = time.monotonic() - began
-        self._tell_snapshot(answer.snapshot)
+        self._show_snapshot(answer.snapshot)
         self._show(answer)
         if self.is_terminal and self.is_timing:
             rows = answer.rows.num_rows
             click.echo(f"{rows:,} row{'' if rows == 1 else 's'} in {seconds:.2f} s", err=True)
 
-    def _tell_snapshot(self, snapshot: "Snapshot | None") -> None:
-        if snapshot is not None and snapshot.snapshot_id != self.told_snapshot:
+    def _show_snapshot(self, snapshot: "Snapshot | None") -> None:
+        if snapshot is not None and snapshot.snapshot_id != self.shown_snapshot:
             click.echo(str(snapshot), err=True)
-            self.told_snapshot = snapshot.snapshot_id
+            self.shown_snapshot = snapshot.snapshot_id
 
     def _show(self, answer: Answer) -> None:
         if self.output is None:
-            shown(lambda: write(answer, self.format), is_wide=self.format == "table")
+            page(lambda: write(answer, self.format), is_wide=self.format == "table")
         else:
             output, self.output = self.output, None
             suffix = output.suffix.removeprefix(".")
-            is_by_suffix = suffix in FORMATS and (self.goes_by_suffix or self.format == "table")
+            is_by_suffix = suffix in FORMATS and (self.format_by_suffix or self.format == "table")
             write(answer, suffix if is_by_suffix else self.format, output)
             click.echo(visible(f"written to {output}"), err=True)
 
 
 def interruptible(ask: Callable[[], Answer], cancel: Callable[[], object]) -> Answer:
-    """What `ask` gives, while Ctrl-C is heard: it cancels, waits for the engine to let go, and raises KeyboardInterrupt."""
-    found: list[Answer] = []
-    failed: list[BaseException] = []
-    ended = threading.Event()  # Thread.join would take a running thread for ended after an interrupt (CPython 3.11, measured)
+    """The result of `ask`. Ctrl-C calls `cancel`, waits until the engine has ended the query, and raises KeyboardInterrupt."""
+    answers: list[Answer] = []
+    errors: list[BaseException] = []
+    ended = threading.Event()  # after an interrupt, Thread.join takes a running thread for ended (CPython 3.11, measured)
 
     def work() -> None:
         try:
-            found.append(ask())
+            answers.append(ask())
         except BaseException as error:
-            failed.append(error)
+            errors.append(error)
         finally:
             ended.set()
 
@@ -123,6 +123,6 @@ def interruptible(ask: Callable[[], Answer], cancel: Callable[[], object]) -> An
         cancel()
         ended.wait(GRACE_SECONDS)
         raise
-    if failed:
-        raise failed[0]
-    return found[0]
+    if errors:
+        raise errors[0]
+    return answers[0]

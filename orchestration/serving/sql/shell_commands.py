@@ -1,82 +1,85 @@
 """Commands of the shell, which begin with a backslash."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from orchestration.errors import ConfError
 from orchestration.rendering import show, visible
-from orchestration.serving.sql.shell_screen import shown
-
-if TYPE_CHECKING:
-    from orchestration.serving.sql.session import Session
+from orchestration.serving.sql.session import Session
+from orchestration.serving.sql.shell_screen import page
 
 NEWEST = "newest"
 SCREEN_FORMATS = ("table", "csv", "json")
 
 
-class LeaveError(Exception):
-    """\\q."""
+class QuitError(Exception):
+    """Ends the shell; raised by \\q."""
 
 
-def command(session: "Session", line: str) -> None:
-    """Do what the line says; ConfError for what is no command."""
+def run_command(session: Session, line: str) -> None:
+    """Run one command; ConfError if there is none of that name."""
     name, _, argument = line.rstrip(";").strip().partition(" ")
     name = {"exit": "\\q", "quit": "\\q", "\\h": "\\?"}.get(name, name)
     if name not in COMMANDS:
-        nearest = get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
-        hint = f"did you mean {nearest[0]}?" if nearest else "\\? lists them"
-        raise ConfError(f"there is no command {name}; {hint}")
+        raise ConfError(f"there is no command {name}; " + _hint(name, COMMANDS, "\\? lists them"))
     COMMANDS[name][0](session, argument.strip())
 
 
-def _tables(session: "Session", argument: str) -> None:
+def _hint(name: str, names: Iterable[str], otherwise: str) -> str:
+    nearest = get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean {nearest[0]}?" if nearest else otherwise
+
+
+def _list_tables(session: Session, argument: str) -> None:
     if argument:
-        _columns(session, argument)
+        _list_columns(session, argument)
         return
-    names = session.names()
+    tables = session.tables()
     rows = []
-    for name in sorted(names.views):
-        version, count = names.version_and_rows(name)
+    for name in sorted(tables.views):
+        version, count = tables.version_and_rows(name)
         rows.append({"table": name, "version": version, "rows in files": count})
-    shown(lambda: show(rows, session.format, ["table", "version", "rows in files"]), is_wide=session.format == "table")
+    _show(session, rows, ["table", "version", "rows in files"])
 
 
-def _columns(session: "Session", argument: str) -> None:
-    names = session.names()
-    name = names.table(argument)
+def _list_columns(session: Session, argument: str) -> None:
+    tables = session.tables()
+    name = tables.table(argument)
     if name is None:
-        nearest = get_close_matches(argument, names.views, n=1, cutoff=0.5)
-        raise ConfError(f"there is no table {argument}" + (f"; did you mean {nearest[0]}?" if nearest else "; \\d lists them"))
-    rows = [{"column": column, "type": kind} for column, kind in names.columns(name)]
-    shown(lambda: show(rows, session.format, ["column", "type"]), is_wide=session.format == "table")
+        raise ConfError(f"there is no table {argument}; " + _hint(argument, tables.views, "\\d lists them"))
+    _show(session, [{"column": column, "type": kind} for column, kind in tables.columns(name)], ["column", "type"])
 
 
-def _snapshot(session: "Session", argument: str) -> None:
+def _show(session: Session, rows: list[dict[str, Any]], columns: list[str]) -> None:
+    page(lambda: show(rows, session.format, columns), is_wide=session.format == "table")
+
+
+def _snapshot(session: Session, argument: str) -> None:
     if argument == NEWEST:
         session.snapshot_id = session.at = None
     elif argument:
         if not argument.isdecimal():
-            raise ConfError("\\snapshot takes the id of a snapshot, such as \\snapshot 12, or newest; they are in ops.snapshots")
-        _moved(session, int(argument), None)
-    _tell(session)
+            raise ConfError("\\snapshot takes the id of a snapshot, such as \\snapshot 12, or newest; ops.snapshots lists the ids")
+        _select(session, int(argument), None)
+    _show_current(session)
 
 
-def _at(session: "Session", argument: str) -> None:
+def _at(session: Session, argument: str) -> None:
     try:
         instant = datetime.fromisoformat(argument)
     except ValueError:
-        raise ConfError("\\at takes an instant in UTC, such as \\at 2026-01-05T12:00:00Z; \\snapshot newest leaves it") from None
-    _moved(session, None, (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC))
-    _tell(session)
+        raise ConfError("\\at takes an instant in UTC, such as \\at 2026-01-05T12:00:00Z; \\snapshot newest undoes it") from None
+    _select(session, None, (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC))
+    _show_current(session)
 
 
-def _moved(session: "Session", snapshot_id: int | None, at: datetime | None) -> None:
-    """To another snapshot, if there is one."""
+def _select(session: Session, snapshot_id: int | None, at: datetime | None) -> None:
+    """Switch to another snapshot; if it does not exist, keep the current one and raise."""
     before = session.snapshot_id, session.at
     session.snapshot_id, session.at = snapshot_id, at
     try:
@@ -86,50 +89,49 @@ def _moved(session: "Session", snapshot_id: int | None, at: datetime | None) -> 
         raise
 
 
-def _tell(session: "Session") -> None:
+def _show_current(session: Session) -> None:
     snapshot = session.snapshot()
-    is_newest = (session.snapshot_id, session.at) == (None, None)
-    how = ", the newest" if is_newest else ""
-    click.echo("there is no snapshot yet: tables are read as they are" if snapshot is None else f"{snapshot}{how}", err=True)
-    session.told_snapshot = None if snapshot is None else snapshot.snapshot_id
+    suffix = ", the newest" if (session.snapshot_id, session.at) == (None, None) else ""
+    click.echo("there is no snapshot yet: tables are read as they are" if snapshot is None else f"{snapshot}{suffix}", err=True)
+    session.shown_snapshot = None if snapshot is None else snapshot.snapshot_id
 
 
-def _timing(session: "Session", argument: str) -> None:
+def _timing(session: Session, argument: str) -> None:
     session.is_timing = not session.is_timing
     click.echo(f"timing is {'on' if session.is_timing else 'off'}", err=True)
 
 
-def _format(session: "Session", argument: str) -> None:
+def _format(session: Session, argument: str) -> None:
     if argument not in SCREEN_FORMATS:
-        raise ConfError(f"\\format takes one of {', '.join(SCREEN_FORMATS)}; for parquet say \\o answer.parquet")
+        raise ConfError(f"\\format takes one of {', '.join(SCREEN_FORMATS)}; for parquet use \\o answer.parquet")
     session.format = argument
 
 
-def _output(session: "Session", argument: str) -> None:
+def _output(session: Session, argument: str) -> None:
     session.output = Path(argument).expanduser() if argument else None
-    session.goes_by_suffix = True
+    session.format_by_suffix = True
     where = f"to {session.output}, which it replaces" if argument else "to the screen"
     click.echo(visible(f"the next answer goes {where}"), err=True)
 
 
-def _help(session: "Session", argument: str) -> None:
+def _help(session: Session, argument: str) -> None:
     width = max(len(usage) for _, usage, _ in COMMANDS.values())
     lines = [f"  {usage:<{width}}  {meaning}" for _, usage, meaning in COMMANDS.values()]
-    shown(lambda: click.echo("\n".join(lines)), is_wide=False)
+    page(lambda: click.echo("\n".join(lines)), is_wide=False)
 
 
-def _leave(session: "Session", argument: str) -> None:
-    raise LeaveError
+def _quit(session: Session, argument: str) -> None:
+    raise QuitError
 
 
-COMMANDS: dict[str, tuple[Callable[["Session", str], None], str, str]] = {
-    "\\d": (_tables, "\\d [TABLE]", "tables with their versions and rows, or the columns of one"),
-    "\\snapshot": (_snapshot, "\\snapshot [ID|newest]", "ask this snapshot, or the newest again; without an id: which one is asked"),
-    "\\at": (_at, "\\at TIME", "ask the newest snapshot at an instant, UTC"),
+COMMANDS: dict[str, tuple[Callable[[Session, str], None], str, str]] = {
+    "\\d": (_list_tables, "\\d [TABLE]", "list tables with their versions and rows, or the columns of one table"),
+    "\\snapshot": (_snapshot, "\\snapshot [ID|newest]", "query this snapshot, or the newest again; without an id: show the current one"),
+    "\\at": (_at, "\\at TIME", "query the newest snapshot at an instant, UTC"),
     "\\format": (_format, "\\format table|csv|json", "how answers are shown"),
-    "\\o": (_output, "\\o [FILE]", "write the next answer to a file; one of .csv, .json or .parquet in that format"),
-    "\\timing": (_timing, "\\timing", "show how long an answer took, or not"),
-    "\\?": (_help, "\\?", "this list"),
-    "\\q": (_leave, "\\q", "leave; so does Ctrl-D. Ctrl-C cancels a query"),
+    "\\o": (_output, "\\o [FILE]", "write the next answer to a file; .csv, .json and .parquet set the format"),
+    "\\timing": (_timing, "\\timing", "turn the display of query times on or off"),
+    "\\?": (_help, "\\?", "show this list"),
+    "\\q": (_quit, "\\q", "quit, as Ctrl-D does; Ctrl-C cancels a query"),
 }
-"""By name: what it does, how it is written, what it is for."""
+"""By name: function, usage, meaning."""

@@ -1,4 +1,4 @@
-"""What can be asked in one snapshot: tables, and their columns from the logs of Delta, without an engine."""
+"""Tables of a snapshot and their columns, read from the Delta logs without an engine."""
 
 import json
 from collections.abc import Mapping
@@ -16,31 +16,34 @@ from orchestration.storage.views import View, views
 
 
 @dataclass
-class Names:
-    """Of one snapshot, None for a lake without one; `of_marts`: that of marts, where there are some. What was looked up once is kept."""
+class SnapshotTables:
+    """Tables of one snapshot, None for a lake without one. `marts_snapshot`: the snapshot of the marts, if there are any.
+
+    Every table is opened once.
+    """
 
     conf: Conf
     snapshot: Snapshot | None
-    of_marts: Snapshot | None = None
+    marts_snapshot: Snapshot | None = None
     _opened: dict[str, DeltaTable] = field(default_factory=dict, init=False)
 
     @cached_property
     def views(self) -> Mapping[str, View]:
         """By SQL name."""
-        marts = {} if self.of_marts is None else views(self.conf, self.of_marts)
+        marts = {} if self.marts_snapshot is None else views(self.conf, self.marts_snapshot)
         return views(self.conf, self.snapshot) | {name: view for name, view in marts.items() if name.startswith("marts.")}
 
     def table(self, name: str) -> str | None:
-        """The SQL name of a table, whatever case it is written in and whether in backticks; None where there is none."""
-        return {each.lower(): each for each in self.views}.get(name.replace("`", "").lower())
+        """The SQL name of a table, given in any case, with or without backticks; None if there is none."""
+        return {table.lower(): table for table in self.views}.get(name.replace("`", "").lower())
 
     def columns(self, name: str) -> list[tuple[str, str]]:
-        """Names and types of a table, as Spark writes them, by its SQL name."""
+        """Names and types, as Spark writes them, of a table by its SQL name."""
         fields = json.loads(self._open(name).schema().to_json())["fields"]
-        return [(each["name"], spoken(each["type"])) for each in fields]
+        return [(column["name"], sql_type(column["type"])) for column in fields]
 
     def version_and_rows(self, name: str) -> tuple[int, int | None]:
-        """The version that is read, and how many rows its files hold, before any are left out; None where the log does not say."""
+        """The version that queries read, and the number of rows in its files, before any filter; None if the log does not say."""
         table = self._open(name)
         counts = pa.table(table.get_add_actions())["num_records"].to_pylist()
         return table.version(), None if None in counts else sum(counts)
@@ -52,15 +55,15 @@ class Names:
         return self._opened[name]
 
 
-def spoken(kind: Any) -> str:
-    """A type of Delta as in SQL."""
+def sql_type(kind: Any) -> str:
+    """A type of Delta's JSON schema in SQL."""
     if not isinstance(kind, dict):
         return {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(kind, str(kind))
     match kind["type"]:
         case "array":
-            return f"array<{spoken(kind['elementType'])}>"
+            return f"array<{sql_type(kind['elementType'])}>"
         case "map":
-            return f"map<{spoken(kind['keyType'])},{spoken(kind['valueType'])}>"
+            return f"map<{sql_type(kind['keyType'])},{sql_type(kind['valueType'])}>"
         case _:
-            fields = (f"{each['name']}:{spoken(each['type'])}" for each in kind["fields"])
+            fields = (f"{member['name']}:{sql_type(member['type'])}" for member in kind["fields"])
             return f"struct<{','.join(fields)}>"

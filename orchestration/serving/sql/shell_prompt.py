@@ -1,9 +1,8 @@
-"""The prompt of the shell: editing over several lines, colours, history, completion."""
+"""The prompt of the shell: multi-line editing, colours, history, completion."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
@@ -12,26 +11,24 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
-from orchestration.serving.sql.shell_completion import Completion
+from orchestration.serving.sql.session import Session
+from orchestration.serving.sql.shell_completion import SqlCompleter
 from orchestration.serving.sql.shell_statements import split
 
-if TYPE_CHECKING:
-    from orchestration.serving.sql.session import Session
-
 PROMPT = "tidemark> "
-MORE = "       -> "
+CONTINUATION = "       -> "
 
 
-def prompts(session: "Session") -> Iterator[str]:
-    """What is entered, each a command or statements that end in a semicolon, until Ctrl-D. Ctrl-C throws the entry away."""
+def prompts(session: Session) -> Iterator[str]:
+    """Each entry, a command or statements that end in a semicolon, until Ctrl-D. Ctrl-C discards the entry."""
     prompt: PromptSession[str] = PromptSession(
         history=FileHistory(str(history_file())),
         lexer=PygmentsLexer.from_filename("query.sql"),
-        completer=Completion(session),
+        completer=SqlCompleter(session),
         complete_while_typing=False,
         multiline=True,
         key_bindings=_keys(),
-        prompt_continuation=MORE,
+        prompt_continuation=CONTINUATION,
     )
     while True:
         try:
@@ -45,7 +42,7 @@ def prompts(session: "Session") -> Iterator[str]:
 
 
 def history_file() -> Path:
-    """Where what was entered is kept; for its owner only, as queries may tell what is nobody else's business."""
+    """The file of earlier entries; readable for its owner only, because queries may hold private data."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     folder = state / "tidemark"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -56,11 +53,11 @@ def history_file() -> Path:
 
 
 def is_complete(text: str) -> bool:
-    """Whether Enter answers it: nothing, a command, or statements of which the last has its semicolon."""
+    """Whether Enter runs the entry: it is empty, a command, or its last statement ends in a semicolon."""
     if not text.strip() or text.lstrip().startswith("\\") or text.strip() in {"exit", "quit"}:
         return True
-    found, rest = split(text)
-    return bool(found) and not rest.strip()
+    complete, rest = split(text)
+    return bool(complete) and not rest.strip()
 
 
 def _keys() -> KeyBindings:

@@ -1,4 +1,4 @@
-"""The screen of the shell: what is longer than it goes through a pager."""
+"""Shows text of the shell, through a pager if it is longer than the screen."""
 
 import contextlib
 import io
@@ -11,15 +11,15 @@ from collections.abc import Callable
 
 
 class Terminal(io.StringIO):
-    """Text that is meant for a terminal, so that who writes it leaves nothing in it that steers one."""
+    """A buffer that says it is a terminal, so that writers escape control characters."""
 
     def isatty(self) -> bool:
-        """Yes."""
+        """Always true."""
         return True
 
 
-def shown(write: Callable[[], None], is_wide: bool) -> None:
-    """What `write` prints, through a pager where that is longer than the screen. `is_wide`: it is a table, whose lines may be cut."""
+def page(write: Callable[[], None], is_wide: bool) -> None:
+    """Show what `write` prints, through a pager if it is longer than the screen. `is_wide`: a table, whose lines the pager may cut."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         write()
         return
@@ -33,28 +33,28 @@ def shown(write: Callable[[], None], is_wide: bool) -> None:
     if pager is None:
         write() if is_wide else sys.stdout.write(text.getvalue())
     else:
-        _page(pager, text.getvalue())
+        _run_pager(pager, text.getvalue())
 
 
 def pager_command() -> list[str] | None:
-    """What $PAGER says, else less if there is one; None: print."""
+    """The command in $PAGER, or less if it is installed; None: print without a pager."""
     wanted = os.environ.get("PAGER")
     if wanted is not None:
         return shlex.split(wanted) or None
     return ["less", "-S"] if shutil.which("less") else None
 
 
-def _page(pager: list[str], text: str) -> None:
+def _run_pager(pager: list[str], text: str) -> None:
     try:
         process = subprocess.Popen(pager, stdin=subprocess.PIPE, text=True, encoding="utf-8", errors="backslashreplace")
     except OSError:
         sys.stdout.write(text)
         return
     assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError):  # it was left before the end
+    with contextlib.suppress(BrokenPipeError):  # the user quit it before the end
         process.stdin.write(text)
     with contextlib.suppress(BrokenPipeError):
         process.stdin.close()
     while process.poll() is None:
-        with contextlib.suppress(KeyboardInterrupt):  # that one is for the pager
+        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C belongs to the pager
             process.wait()

@@ -1,25 +1,25 @@
-"""Statements of a text: what stands between semicolons, outside of strings, names in backticks and comments."""
+"""Splits a text into statements at semicolons outside of strings, names in backticks and comments."""
 
 from orchestration.query.fast.tokens import tokens
 
 
 def statements(text: str) -> list[str]:
-    """Each without its semicolon and without what is around it; nothing for what is only comments."""
-    found, rest = split(text)
-    return [*found, *([rest.strip()] if _says_something(rest) else [])]
+    """Each statement, stripped and without its semicolon; comments alone are no statement."""
+    complete, rest = split(text)
+    return [*complete, *([rest.strip()] if _has_content(rest) else [])]
 
 
 def split(text: str) -> tuple[list[str], str]:
-    """Statements that a semicolon ends, and the text behind the last one, which may be the beginning of another."""
-    found, start = [], 0
+    """Statements that end in a semicolon, and the text after the last one, which may be the beginning of another."""
+    complete, start = [], 0
     for token in tokens(text):
         if token.kind == "sign" and token.text == ";":
             statement = text[start : token.at]
-            if _says_something(statement):
-                found.append(statement.strip())
+            if _has_content(statement):
+                complete.append(statement.strip())
             start = token.at + 1
-    return found, text[start:]
+    return complete, text[start:]
 
 
-def _says_something(text: str) -> bool:
+def _has_content(text: str) -> bool:
     return any(token.kind not in {"space", "comment"} for token in tokens(text))

@@ -1,4 +1,4 @@
-"""Spark's answers: parsed, checked by the fence, and run in a JVM that may not write."""
+"""The Spark engine: a query is parsed, checked by the SQL guard, and run in a JVM without write access."""
 
 import itertools
 import logging
@@ -25,34 +25,34 @@ from orchestration.serving.sql import landlock
 from orchestration.serving.sql.answer import Answer, Limits, Question
 from orchestration.serving.sql.catalog import Catalog
 from orchestration.serving.sql.refusal import RefusedError
-from orchestration.serving.sql.spark_errors import told
-from orchestration.serving.sql.sql_guard import Fence
+from orchestration.serving.sql.spark_errors import translate
+from orchestration.serving.sql.sql_guard import SqlGuard
 from orchestration.storage.marts import snapshot_for
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import views
 
-CATALOGS = 8
-"""Of as many snapshots; that which was asked longest ago goes."""
+MAX_CATALOGS = 8
+"""Snapshots with a catalog; the least recently queried one is dropped."""
 
 
 class SparkEngine:
-    """Answers any number of questions at once, in one JVM. Use as a context manager."""
+    """Answers any number of queries at once, in one JVM. Use as a context manager."""
 
     def __init__(self, conf: Conf, limits: Limits, slots: int = 2, spark: SparkSession | None = None) -> None:
-        """The JVM starts now. `slots`: tasks at once, more than cores where an endless query must not keep the others waiting.
+        """Starts the JVM. `slots`: tasks at once; more than cores, if an endless query must not block the others.
 
-        `spark`: use this session, of a JVM that somebody else ends.
+        `spark`: use this session instead, of a JVM that the caller stops.
         """
         self._conf, self._limits = conf, limits
         self._catalogs: OrderedDict[tuple[Any, ...], Catalog] = OrderedDict()
-        self._choosing = threading.Lock()
-        self._ends: dict[str, float] = {}
-        """By name of a question the moment when its time is over."""
+        self._lock = threading.Lock()
+        self._deadlines: dict[str, float] = {}
+        """Monotonic time at which each running query must be over, by its name."""
         self._pools: dict[str, int] = {}
-        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # what it tells, told() does
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # translate() reports the same
         self._scratch = tempfile.TemporaryDirectory(prefix="tidemark-sql-", ignore_cleanup_errors=True)
         self._is_own = spark is None
-        self.spark = spark or _started(conf, Path(self._scratch.name), limits, slots)
+        self.spark = spark or _start_spark(conf, Path(self._scratch.name), limits, slots)
 
     def __enter__(self) -> "SparkEngine":
         return self
@@ -61,93 +61,93 @@ class SparkEngine:
         self.close()
 
     def close(self) -> None:
-        """End the JVM, if it is ours."""
+        """Stop the JVM, if this engine started it."""
         if self._is_own:
             self.spark.stop()
         self._scratch.cleanup()
 
     def ask(self, question: Question, name: str | None = None) -> Answer:
-        """Rows of a query. `name`: by which `cancel` knows it."""
+        """Rows of a query. `name`: the name for `cancel`."""
         snapshot = snapshot_for(self._conf.lake, question.query, question.snapshot_id, question.at)
         catalog = self._catalog(snapshot)
-        with self._in_time(name or uuid.uuid4().hex):
+        with self._time_limit(name or uuid.uuid4().hex):
             try:
-                return self._run(self._checked(question.query, catalog), snapshot)
+                return self._run(self._plan(question.query, catalog), snapshot)
             except (PySparkException, Py4JError) as error:
-                raise told(error, question.query) from error
+                raise translate(error, question.query) from error
 
-    def warm(self) -> None:
-        """Make the newest snapshot ready, so that the first question to it does not wait for the logs of its tables."""
+    def prepare_newest(self) -> None:
+        """Create the views of the newest snapshot, so that its first query does not wait for the logs of its tables."""
         catalog = self._catalog(snapshot_for(self._conf.lake, ""))
-        catalog.make(catalog.names)
+        catalog.create_views(catalog.names)
 
-    def practise(self) -> bool:
-        """Ask questions of the usual forms, of which statistics tell that no row is meant. False where somebody asks: they go first."""
+    def warm_up(self) -> bool:
+        """Run queries of the usual forms that match no row, to warm up the JVM. False if a user's query is running: it goes first."""
         names = [name for name, view in self._catalog(snapshot_for(self._conf.lake, "")).views.items() if view.bronze_batch is not None]
         for name in names:
-            nothing = f"from {name} where bronze_batch < 0"
+            no_rows = f"from {name} where bronze_batch < 0"
             for query in (
-                f"select bronze_row, count(*) as n {nothing} group by bronze_row order by n",
-                f"select * {nothing} order by bronze_row limit 5",
+                f"select bronze_row, count(*) as n {no_rows} group by bronze_row order by n",
+                f"select * {no_rows} order by bronze_row limit 5",
             ):
-                if self._ends:
+                if self._deadlines:
                     return False
                 self.ask(Question(query))
         return bool(names)
 
     def is_stuck(self) -> bool:
-        """Whether something goes on that was to end: a question beyond its time, or tasks that belong to none."""
+        """Whether work goes on that should have ended: a query beyond its time limit, or tasks that belong to no query."""
         now = time.monotonic()
-        if any(now > end for end in list(self._ends.values())):
+        if any(now > end for end in list(self._deadlines.values())):
             return True
         executors = self.spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
-        return not self._ends and any(executor.numRunningTasks() for executor in executors)
+        return not self._deadlines and any(executor.numRunningTasks() for executor in executors)
 
     def cancel(self, name: str | None = None) -> None:
-        """End a question that is being answered, also one that has not come to its first job; without a name every one."""
-        for each in list(self._ends) if name is None else [name]:
-            self.spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(each)
+        """Cancel a running query, even before its first job; without a name all of them."""
+        for query in list(self._deadlines) if name is None else [name]:
+            self.spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(query)
 
     def _catalog(self, snapshot: Snapshot | None) -> Catalog:
-        found = views(self._conf, snapshot)
-        key = tuple(found.values())
-        with self._choosing:
+        named_views = views(self._conf, snapshot)
+        key = tuple(named_views.values())
+        with self._lock:
             if key not in self._catalogs:
-                self._catalogs[key] = Catalog(self.spark, found)
+                self._catalogs[key] = Catalog(self.spark, named_views)
             self._catalogs.move_to_end(key)
-            if len(self._catalogs) > CATALOGS:
+            if len(self._catalogs) > MAX_CATALOGS:
                 self._catalogs.popitem(last=False)
             return self._catalogs[key]
 
-    def _checked(self, query: str, catalog: Catalog) -> DataFrame:
+    def _plan(self, query: str, catalog: Catalog) -> DataFrame:
         if len(query.encode()) > self._limits.query_bytes:
-            raise RefusedError(f"the query is longer than {self._limits.query_bytes:,} bytes: ask it in parts.")
+            raise RefusedError(f"the query is longer than {self._limits.query_bytes:,} bytes: split it.")
         if not query.strip():
-            raise RefusedError("there is no query.")
-        plan = catalog.parsed(query)
-        fence = Fence(query, catalog.names, self._limits)
-        fence.check(plan)
-        return catalog.resolved(plan, fence.named)
+            raise RefusedError("the query is empty.")
+        plan = catalog.parse(query)
+        guard = SqlGuard(query, catalog.names, self._limits)
+        guard.check(plan)
+        return catalog.resolve(plan, guard.tables_read)
 
     def _run(self, rows: DataFrame, snapshot: Snapshot | None) -> Answer:
         answer = rows.limit(self._limits.rows + 1).toArrow()
         return Answer(answer.slice(0, self._limits.rows), snapshot, answer.num_rows > self._limits.rows)
 
     @contextmanager
-    def _in_time(self, name: str) -> Iterator[None]:
-        """What Spark does in here belongs to a question; it is cancelled when its time is over."""
+    def _time_limit(self, name: str) -> Iterator[None]:
+        """Spark jobs in this context belong to the query, and are cancelled at its time limit."""
         context = self.spark.sparkContext
         context.setJobGroup(name, "", interruptOnCancel=True)
-        with self._choosing:
-            self._ends[name] = time.monotonic() + self._limits.seconds
+        with self._lock:
+            self._deadlines[name] = time.monotonic() + self._limits.seconds
             pool = next(pool for pool in itertools.count() if pool not in self._pools.values())
             self._pools[name] = pool
-        # Questions share the slots evenly; a pool is never forgotten by Spark, so there are as many as questions at once.
+        # Queries share the slots evenly. Spark never drops a pool, so pool numbers are reused.
         context.setLocalProperty("spark.scheduler.pool", str(pool))
-        over = threading.Event()
+        is_over = threading.Event()
 
         def end() -> None:
-            over.set()
+            is_over.set()
             self.cancel(name)
 
         timer = threading.Timer(self._limits.seconds, end)
@@ -155,17 +155,17 @@ class SparkEngine:
         try:
             yield
         except TidemarkError as error:
-            if over.is_set():
-                raise RefusedError(f"the query took longer than {self._limits.seconds:g} s, and was ended.") from error
+            if is_over.is_set():
+                raise RefusedError(f"the query took longer than {self._limits.seconds:g} s and was cancelled.") from error
             raise
         finally:
             timer.cancel()
-            with self._choosing:
-                del self._ends[name], self._pools[name]
+            with self._lock:
+                del self._deadlines[name], self._pools[name]
 
 
-def _started(conf: Conf, scratch: Path, limits: Limits, slots: int) -> SparkSession:
-    """A session whose JVM may write in `scratch` only."""
+def _start_spark(conf: Conf, scratch: Path, limits: Limits, slots: int) -> SparkSession:
+    """A session whose JVM can write in `scratch` only."""
     changes = {
         "spark.master": f"local[{slots}]",
         "spark.local.dir": str(scratch),
@@ -173,24 +173,24 @@ def _started(conf: Conf, scratch: Path, limits: Limits, slots: int) -> SparkSess
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData",
         "spark.driver.maxResultSize": str(limits.result_bytes),
         "spark.scheduler.mode": "FAIR",
-        # Not as many as there are slots: each stage would take them all, and an endless one keep them.
+        # Fewer than slots: otherwise each stage would take all slots, and an endless one keep them.
         "spark.default.parallelism": str(conf.engine.cores),
-        # A task that is out of memory fails its query, and not the JVM with all of them.
+        # A task that runs out of memory fails its query, not the JVM with all queries.
         "spark.executor.killOnFatalError.depth": "0",
     }
     require_java()
-    made: list[SparkSession] = []
+    sessions: list[SparkSession] = []
     jars = fetched()
 
     def start() -> None:
-        outside, tempfile.tempdir = tempfile.tempdir, str(scratch)  # PySpark waits there for the JVM to say its port
+        before, tempfile.tempdir = tempfile.tempdir, str(scratch)  # the JVM writes its port for PySpark there
         try:
-            made.append(spark_session(conf.engine, jars, scratch / "spark.log", changes))
+            sessions.append(spark_session(conf.engine, jars, scratch / "spark.log", changes))
         finally:
-            tempfile.tempdir = outside
+            tempfile.tempdir = before
 
-    if landlock.is_there():
+    if landlock.is_supported():
         landlock.without_write_access(start, [scratch])
     else:
         start()
-    return made[0]
+    return sessions[0]

@@ -1,7 +1,7 @@
-"""What a query may be made of: classes of Spark's parsed plans, and functions. Whatever is not named here is refused.
+"""The allow-list of the SQL guard: classes of Spark's parsed plans, and functions. Everything else is refused.
 
 Left out on purpose: functions that call Java or open files (reflect, java_method, XML with its schemas and entities, Avro and Protobuf
-descriptors, input_file_name) or tell of the host and the user; hints that make a number of partitions; commands of any kind.
+descriptors, input_file_name) or show the host and the user; hints that set a number of partitions; commands of any kind.
 """
 
 NODES = frozenset(
@@ -31,7 +31,7 @@ NODES = frozenset(
     for name in names.split()
 )
 
-VALUES = frozenset(
+VALUE_CLASSES = frozenset(
     {
         *("AliasIdentifier", "FunctionIdentifier", "plans.logical.JoinHint", "plans.logical.LocalRelation"),
         *("java.util.UUID", "scala.Enumeration$Val", "org.apache.spark.sql.util.CaseInsensitiveStringMap"),
@@ -42,7 +42,7 @@ VALUES = frozenset(
         *("expressions.NumericEvalContext", "expressions.aggregate.Complete$"),
     }
 )
-"""Classes that are not looked into: they hold names, flags and constants only."""
+"""Classes that the guard does not descend into: they hold names, flags and constants only."""
 
 HINTS = frozenset({"broadcast", "broadcastjoin", "mapjoin", "merge", "shuffle_merge", "mergejoin", "shuffle_hash"})
 
@@ -55,7 +55,7 @@ GENERATORS = frozenset(
 
 TABLE_FUNCTIONS = GENERATORS | {"range"}
 
-OF_ONE_ROW_OR_MANY = """
+SCALAR_AND_AGGREGATE = """
     abs acos acosh add_months aggregate and any any_value approx_count_distinct approx_percentile approx_top_k array array_agg array_append
     array_compact array_contains array_distinct array_except array_insert array_intersect array_join array_max array_min array_position
     array_prepend array_remove array_repeat array_size array_sort array_union arrays_overlap arrays_zip ascii asin asinh atan atan2 atanh
@@ -88,4 +88,4 @@ OF_ONE_ROW_OR_MANY = """
     url_decode url_encode uuid validate_utf8 var_pop var_samp variance variant_get weekday weekofyear when width_bucket window window_time
     xxhash64 year zeroifnull zip_with ! % & * + - / < << <= <=> <> = == > >= >> >>> ^ | || ~ !=
 """
-FUNCTIONS = GENERATORS | frozenset(OF_ONE_ROW_OR_MANY.split())
+FUNCTIONS = GENERATORS | frozenset(SCALAR_AND_AGGREGATE.split())

@@ -1,11 +1,11 @@
-"""The fence around SQL of strangers: a query is run only if everything in its parsed plan is known to do no more than read named tables.
+"""The SQL guard: a query runs only if every part of its parsed plan is on an allow-list of operations that just read tables of the lake.
 
-Spark has no read-only mode: a query may read any file, call Java, write, load jars. So the plan is walked before anything is resolved,
-through every argument of every node, as subqueries, CTEs and time travel hide outside of `children`; what is not on a list is refused.
+Spark has no read-only mode: a query may read any file, call Java, write, load jars. So the guard walks the plan before anything is
+resolved, through every argument of every node, because subqueries, CTEs and time travel hide outside of `children`.
 """
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,28 +14,28 @@ from py4j.protocol import Py4JError
 
 from orchestration.serving.sql.answer import Limits
 from orchestration.serving.sql.refusal import RefusedError, pointed
-from orchestration.serving.sql.sql_allowlist import FUNCTIONS, GENERATORS, HINTS, NODES, TABLE_FUNCTIONS, VALUES
+from orchestration.serving.sql.sql_allowlist import FUNCTIONS, GENERATORS, HINTS, NODES, TABLE_FUNCTIONS, VALUE_CLASSES
 
 CATALYST = "org.apache.spark.sql.catalyst."
-DEEPEST = 300
+MAX_DEPTH = 300
 COLLECTIONS = ("scala.collection.", "scala.Some", "scala.None", "scala.Tuple")
 Scope = Mapping[str, int]
-"""CTEs in reach: name to nodes, with those that it uses counted wherever it does."""
+"""CTEs in scope: name to number of nodes, counting each CTE wherever it is used."""
 
 
 @dataclass
-class Fence:
-    """Of one query. `tables`: SQL names that it may read, in lower case."""
+class SqlGuard:
+    """Checks one query. `tables`: SQL names that it may read, in lower case."""
 
     query: str
     tables: frozenset[str]
     limits: Limits
     nodes: int = field(default=0, init=False)
-    named: set[str] = field(default_factory=set, init=False)
-    """Tables that were named, once `check` has passed."""
+    tables_read: set[str] = field(default_factory=set, init=False)
+    """Tables that the query reads; complete once `check` has returned."""
 
     def check(self, plan: JavaObject) -> None:
-        """Refuse, or return."""
+        """RefusedError unless everything in the plan is allowed."""
         self._visit(plan, {}, 0)
 
     def _visit(self, item: Any, scope: Scope, depth: int) -> None:
@@ -45,10 +45,10 @@ class Fence:
         if name.startswith(COLLECTIONS):
             return self._each(_elements(item, name), scope, depth)
         kind = name.removeprefix(CATALYST)
-        if kind in VALUES or name.startswith("org.apache.spark.sql.types."):
+        if kind in VALUE_CLASSES or name.startswith("org.apache.spark.sql.types."):
             return None
         if kind not in NODES:
-            raise self._refusal(f"{_spoken(kind)} cannot be used here", item)
+            raise self._refusal(f"{_sql_words(kind)} cannot be used here", item)
         self._count(1, item, depth)
         special = SPECIAL.get(kind)
         if special is not None:
@@ -63,8 +63,8 @@ class Fence:
 
     def _count(self, nodes: int, item: JavaObject, depth: int) -> None:
         self.nodes += nodes
-        if self.nodes > self.limits.plan_nodes or depth > DEEPEST:
-            raise self._refusal("the query is too large: ask it in parts", item)
+        if self.nodes > self.limits.plan_nodes or depth > MAX_DEPTH:
+            raise self._refusal("the query is too large: split it", item)
 
     def _relation(self, item: JavaObject, scope: Scope, depth: int) -> None:
         parts = list(_elements(item.multipartIdentifier(), "scala.collection.Seq"))
@@ -72,13 +72,11 @@ class Fence:
         if len(parts) == 1 and name.lower() in scope:
             return self._count(scope[name.lower()], item, depth)
         if item.isStreaming() or not item.options().isEmpty():
-            raise self._refusal("a table is named without options", item)
+            raise self._refusal("a table takes no options here", item)
         if name.lower().split(".") != [part.lower() for part in parts] or name.lower() not in self.tables:
-            near = difflib.get_close_matches(name.lower(), self.tables, 1) or difflib.get_close_matches(
-                name.lower(), [known.split(".", 1)[1] for known in self.tables], 1
-            )
-            raise self._refusal(f"there is no table {name}" + (f"; did you mean {near[0]}?" if near else ""), item)
-        self.named.add(name.lower())
+            without_database = {table.split(".", 1)[1] for table in self.tables}
+            raise self._refusal(f"there is no table {name}" + (_hint(name, self.tables) or _hint(name, without_database)), item)
+        self.tables_read.add(name.lower())
         return None
 
     def _with(self, item: JavaObject, scope: Scope, depth: int) -> None:
@@ -86,22 +84,22 @@ class Fence:
         for definition in _elements(item.cteRelations(), "scala.collection.Seq"):
             name, query = definition._1().lower(), definition._2()
             before = self.nodes
-            # A recursive one means itself, another one that name from outside of it.
+            # In a recursive CTE the name means itself, in others it means an outer CTE of that name.
             self._visit(query, {**inner, name: 0} if item.allowRecursion() else inner, depth + 1)
             inner[name] = self.nodes - before
         self._visit(item.child(), inner, depth + 1)
 
     def _function(self, item: JavaObject, scope: Scope, depth: int) -> None:
-        self._known(".".join(_elements(item.nameParts(), "scala.collection.Seq")), FUNCTIONS, item)
+        self._check_function(".".join(_elements(item.nameParts(), "scala.collection.Seq")), FUNCTIONS, item)
         self._each(_elements(item, "product"), scope, depth)
 
     def _generator(self, item: JavaObject, scope: Scope, depth: int) -> None:
-        self._known(item.name().unquotedString(), GENERATORS, item)
+        self._check_function(item.name().unquotedString(), GENERATORS, item)
         self._each(_elements(item.children(), "scala.collection.Seq"), scope, depth)
 
     def _table_function(self, item: JavaObject, scope: Scope, depth: int) -> None:
         name = ".".join(_elements(item.name(), "scala.collection.Seq"))
-        self._known(name, TABLE_FUNCTIONS, item)
+        self._check_function(name, TABLE_FUNCTIONS, item)
         if name.lower() == "range" and item.functionArgs().size() > 3:
             raise self._refusal("range takes start, end and step here", item)
         self._each(_elements(item.functionArgs(), "scala.collection.Seq"), scope, depth)
@@ -113,36 +111,40 @@ class Fence:
 
     def _attribute(self, item: JavaObject, scope: Scope, depth: int) -> None:
         if any(part.lower() == "_metadata" for part in _elements(item.nameParts(), "scala.collection.Seq")):
-            raise self._refusal("_metadata cannot be asked: it would tell of files", item)
+            raise self._refusal("_metadata cannot be read: it would show file names", item)
 
     def _literal(self, item: JavaObject, scope: Scope, depth: int) -> None:
         pass
 
-    def _known(self, name: str, known: frozenset[str], item: JavaObject) -> None:
-        if name.lower() not in known:
-            near = difflib.get_close_matches(name.lower(), known, 1)
-            raise self._refusal(f"the function {name} cannot be used here" + (f"; did you mean {near[0]}?" if near else ""), item)
+    def _check_function(self, name: str, allowed: frozenset[str], item: JavaObject) -> None:
+        if name.lower() not in allowed:
+            raise self._refusal(f"the function {name} cannot be used here{_hint(name, allowed)}", item)
 
-    def _refusal(self, what: str, item: JavaObject) -> RefusedError:
+    def _refusal(self, message: str, item: JavaObject) -> RefusedError:
         start = _position(item)
-        sentence = what if what.endswith("?") else f"{what}."
+        sentence = message if message.endswith("?") else f"{message}."
         return RefusedError(sentence if start is None else f"{sentence}\n{pointed(self.query, start)}")
 
 
-SPECIAL: Mapping[str, Callable[[Fence, JavaObject, Scope, int], None]] = {
-    "analysis.UnresolvedRelation": Fence._relation,
-    "plans.logical.UnresolvedWith": Fence._with,
-    "analysis.UnresolvedFunction": Fence._function,
-    "analysis.UnresolvedGenerator": Fence._generator,
-    "analysis.UnresolvedTableValuedFunction": Fence._table_function,
-    "plans.logical.UnresolvedHint": Fence._hint,
-    "analysis.UnresolvedAttribute": Fence._attribute,
-    "expressions.Literal": Fence._literal,
+SPECIAL: Mapping[str, Callable[[SqlGuard, JavaObject, Scope, int], None]] = {
+    "analysis.UnresolvedRelation": SqlGuard._relation,
+    "plans.logical.UnresolvedWith": SqlGuard._with,
+    "analysis.UnresolvedFunction": SqlGuard._function,
+    "analysis.UnresolvedGenerator": SqlGuard._generator,
+    "analysis.UnresolvedTableValuedFunction": SqlGuard._table_function,
+    "plans.logical.UnresolvedHint": SqlGuard._hint,
+    "analysis.UnresolvedAttribute": SqlGuard._attribute,
+    "expressions.Literal": SqlGuard._literal,
 }
 
 
+def _hint(name: str, names: Collection[str]) -> str:
+    nearest = difflib.get_close_matches(name.lower(), names, 1)
+    return f"; did you mean {nearest[0]}?" if nearest else ""
+
+
 def _elements(item: JavaObject, name: str) -> Iterator[Any]:
-    """Of a Scala collection, an Option or a product."""
+    """Elements of a Scala collection, an Option or a product."""
     iterator = item.iterator() if name.startswith(("scala.collection", "scala.Some", "scala.None")) else item.productIterator()
     while iterator.hasNext():
         yield iterator.next()
@@ -152,11 +154,11 @@ def _position(item: JavaObject) -> int | None:
     try:
         start = item.origin().startIndex()
     except Py4JError:
-        return None  # what has no place in the text
+        return None  # a node without a position in the text
     return int(start.get()) if start.isDefined() else None
 
 
-def _spoken(kind: str) -> str:
-    """A class as words: `plans.logical.InsertIntoStatement` is INSERT INTO STATEMENT."""
+def _sql_words(kind: str) -> str:
+    """A class name in words: `plans.logical.InsertIntoStatement` is INSERT INTO STATEMENT."""
     name = kind.rsplit(".", 1)[-1].removeprefix("Unresolved").rstrip("$")
-    return "".join(f" {letter}" if letter.isupper() and at else letter for at, letter in enumerate(name)).upper()
+    return "".join(f" {letter}" if letter.isupper() and index else letter for index, letter in enumerate(name)).upper()

@@ -1,8 +1,8 @@
-"""The server's HTTP: questions in, rows out as JSON, CSV or an Arrow stream.
+"""The HTTP API of the sql-server: queries in, rows out as JSON, CSV or an Arrow stream.
 
-POST /sql          {"query": ..., "snapshot": 3, "at": "2026-01-05T00:00:00Z", "name": ...}; all but the query may be left out
-DELETE /sql/NAME   end that question of one's own
-GET /health        whether it answers; without a token
+POST /sql          {"query": ..., "snapshot": 3, "at": "2026-01-05T00:00:00Z", "name": ...}; all but the query are optional
+DELETE /sql/NAME   cancel your own query of that name
+GET /health        whether the server is up; needs no token
 """
 
 import asyncio
@@ -24,27 +24,26 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from orchestration.errors import TidemarkError
-from orchestration.rendering import plain
+from orchestration.rendering import plain, values
 from orchestration.serving.sql.answer import Answer, Question
-from orchestration.serving.sql.fair_queue import Turns
-from orchestration.serving.sql.output import values
+from orchestration.serving.sql.fair_queue import FairQueue
 from orchestration.serving.sql.refusal import RefusedError
 from orchestration.serving.sql.spark_engine import SparkEngine
 
 ARROW, CSV, JSON = "application/vnd.apache.arrow.stream", "text/csv", "application/json"
-LONGEST_BODY = 1_000_000
+MAX_BODY_BYTES = 1_000_000
 POLL_SECONDS = 0.25
 
 
 @dataclass
-class Desk:
-    """What the routes share. `users`: by token."""
+class QueryApi:
+    """The routes and their state. `users`: by token."""
 
     engine: SparkEngine
     users: Mapping[str, str]
-    turns: Turns
+    queue: FairQueue
     active: dict[str, str] = field(default_factory=dict)
-    """By name of a question who asked it."""
+    """User of each running query, by its name."""
 
     async def sql(self, request: Request) -> Response:
         """POST /sql."""
@@ -54,10 +53,10 @@ class Desk:
         try:
             question, name = _question(await _body(request))
             if name in self.active:
-                raise RefusedError(f"a question of the name {name} is being answered.")
+                raise RefusedError(f"a query of the name {name} is running already.")
             self.active[name] = user
             try:
-                async with self.turns.turn(user):
+                async with self.queue.slot(user):
                     answer = await self._answer(request, question, name)
             finally:
                 del self.active[name]
@@ -69,7 +68,7 @@ class Desk:
         """DELETE /sql/NAME."""
         user, name = self._user(request), request.path_params["name"]
         if user is None or self.active.get(name) != user:
-            return _error(404, f"there is no question of yours of the name {name}.")
+            return _error(404, f"you have no running query of the name {name}.")
         await asyncio.to_thread(self.engine.cancel, name)
         return JSONResponse({"cancelled": name})
 
@@ -78,99 +77,104 @@ class Desk:
         return JSONResponse({"active": len(self.active)})
 
     async def _answer(self, request: Request, question: Question, name: str) -> Answer:
-        """Who has gone does not get one: the question ends."""
-        asked = asyncio.ensure_future(asyncio.to_thread(partial(self.engine.ask, question, name=name)))
-        while not asked.done():
-            await asyncio.wait([asked], timeout=POLL_SECONDS)
-            if not asked.done() and await request.is_disconnected():
+        """The answer; the query is cancelled if its client disconnects."""
+        answer = asyncio.ensure_future(asyncio.to_thread(partial(self.engine.ask, question, name=name)))
+        while not answer.done():
+            await asyncio.wait([answer], timeout=POLL_SECONDS)
+            if not answer.done() and await request.is_disconnected():
                 await asyncio.to_thread(self.engine.cancel, name)
-        return await asked
+        return await answer
 
     def _user(self, request: Request) -> str | None:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
-        # Every token is compared, and each in constant time, so that the time tells nothing of them.
-        found = [user for token, user in self.users.items() if secrets.compare_digest(token.encode(), given.encode())]
-        return found[0] if found else None
+        # Every token is compared, each in constant time, so that the response time reveals nothing.
+        users = [user for token, user in self.users.items() if secrets.compare_digest(token.encode(), given.encode())]
+        return users[0] if users else None
 
 
-def application(desk: Desk) -> Starlette:
-    """For an ASGI server."""
+def application(api: QueryApi) -> Starlette:
+    """The ASGI application."""
     routes = [
-        Route("/sql", desk.sql, methods=["POST"]),
-        Route("/sql/{name}", desk.cancel, methods=["DELETE"]),
-        Route("/health", desk.health),
+        Route("/sql", api.sql, methods=["POST"]),
+        Route("/sql/{name}", api.cancel, methods=["DELETE"]),
+        Route("/health", api.health),
     ]
     return Starlette(routes=routes)
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    received = b""
+    content = b""
     async for part in request.stream():
-        received += part
-        if len(received) > LONGEST_BODY:
-            raise RefusedError(f"a request is at most {LONGEST_BODY:,} bytes long.")
+        content += part
+        if len(content) > MAX_BODY_BYTES:
+            raise RefusedError(f"a request is at most {MAX_BODY_BYTES:,} bytes long.")
     try:
-        body = json.loads(received)
+        body = json.loads(content)
     except ValueError as error:
         raise RefusedError(f"the body is not JSON: {error}.") from error
     if not isinstance(body, dict) or not isinstance(body.get("query"), str):
-        raise RefusedError('the body is an object with a text "query".')
+        raise RefusedError('the body must be an object with a text "query".')
     return body
 
 
 def _question(body: dict[str, Any]) -> tuple[Question, str]:
     unknown = body.keys() - {"query", "snapshot", "at", "name"}
     if unknown:
-        raise RefusedError(f"{', '.join(sorted(unknown))} cannot be asked; there is query, snapshot, at and name.")
+        raise RefusedError(f"unknown fields: {', '.join(sorted(unknown))}; there are query, snapshot, at and name.")
     snapshot, at, name = body.get("snapshot"), body.get("at"), body.get("name", uuid.uuid4().hex)
     if snapshot is not None and (type(snapshot) is not int or at is not None):
-        raise RefusedError("snapshot is a whole number, and not given with at.")
+        raise RefusedError("snapshot must be an integer, and cannot be combined with at.")
     if not isinstance(name, str) or not 0 < len(name) <= 100:
-        raise RefusedError("name is a text of at most 100 characters.")
+        raise RefusedError("name must be a text of at most 100 characters.")
     try:
         instant = None if at is None else datetime.fromisoformat(at)
     except (TypeError, ValueError) as error:
-        raise RefusedError(f"at is an instant such as 2026-01-05T00:00:00Z: {error}.") from error
+        raise RefusedError(f"at must be an instant such as 2026-01-05T00:00:00Z: {error}.") from error
     if instant is not None and instant.tzinfo is None:
         instant = instant.replace(tzinfo=UTC)
     return Question(body["query"], snapshot, instant), name
 
 
-def _response(answer: Answer, accepted: str, name: str) -> Response:
-    about = {"Tidemark-Question": name, "Tidemark-Is-Cut-Off": str(answer.is_cut_off).lower()}
+def _response(answer: Answer, accept: str, name: str) -> Response:
+    headers = {"Tidemark-Question": name, "Tidemark-Is-Cut-Off": str(answer.is_cut_off).lower()}
     if answer.snapshot:
-        about["Tidemark-Snapshot"] = json.dumps(_snapshot(answer))
-    if ARROW in accepted:
+        headers["Tidemark-Snapshot"] = json.dumps(_snapshot(answer))
+    if ARROW in accept:
         sink = io.BytesIO()
         with pa.ipc.new_stream(sink, answer.rows.schema) as stream:
             stream.write_table(answer.rows)
-        return Response(sink.getvalue(), headers=about, media_type=ARROW)
-    if CSV in accepted:
+        return Response(sink.getvalue(), headers=headers, media_type=ARROW)
+    if CSV in accept:
         sink = io.BytesIO()
         csv.write_csv(_flat(answer.rows), sink)
-        return Response(sink.getvalue(), headers=about, media_type=CSV)
-    columns = [{"name": each.name, "type": str(each.type)} for each in answer.rows.schema]
+        return Response(sink.getvalue(), headers=headers, media_type=CSV)
+    columns = [{"name": field.name, "type": str(field.type)} for field in answer.rows.schema]
     rows = [list(map(plain, row)) for row in zip(*(values(column) for column in answer.rows.columns), strict=True)]
     return JSONResponse(
-        {"snapshot": _snapshot(answer), "columns": columns, "rows": rows, "is_cut_off": answer.is_cut_off, "name": name}, headers=about
+        {"snapshot": _snapshot(answer), "columns": columns, "rows": rows, "is_cut_off": answer.is_cut_off, "name": name}, headers=headers
     )
 
 
 def _flat(rows: pa.Table) -> pa.Table:
     """CSV has no lists, maps, structs and bytes: they become JSON, as `tidemark sql --format csv` prints them."""
-    for at, kind in enumerate(rows.schema.types):
+    for index, kind in enumerate(rows.schema.types):
         if pa.types.is_nested(kind) or pa.types.is_binary(kind):
-            texts = [None if value is None else json.dumps(plain(value), ensure_ascii=False) for value in values(rows.column(at))]
-            rows = rows.set_column(at, rows.schema.field(at).name, pa.array(texts, pa.string()))
+            texts = [None if value is None else json.dumps(plain(value), ensure_ascii=False) for value in values(rows.column(index))]
+            rows = rows.set_column(index, rows.schema.field(index).name, pa.array(texts, pa.string()))
     return rows
 
 
 def _snapshot(answer: Answer) -> dict[str, Any] | None:
-    cut = answer.snapshot
-    if cut is None:
+    snapshot = answer.snapshot
+    if snapshot is None:
         return None
-    return {"snapshot_id": cut.snapshot_id, "at": plain(cut.at), "generation": cut.generation, "bronze_batch": cut.bronze_batch}
+    return {
+        "snapshot_id": snapshot.snapshot_id,
+        "at": plain(snapshot.at),
+        "generation": snapshot.generation,
+        "bronze_batch": snapshot.bronze_batch,
+    }
 
 
-def _error(status: int, what: str) -> Response:
-    return JSONResponse({"error": what}, status_code=status)
+def _error(status: int, message: str) -> Response:
+    return JSONResponse({"error": message}, status_code=status)

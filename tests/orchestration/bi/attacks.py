@@ -1,6 +1,6 @@
-"""What somebody might ask of a server that lets its clients do everything, to get past the fence: SQL for both, Python for notebooks.
+"""What somebody might ask of a server that lets its clients do everything, to get out of the sandbox: SQL for both, Python for notebooks.
 
-Many do something, but behind the fence: what counts is that no answer holds a secret, that no file of the host changes, and that nobody
+Many do something, but in the sandbox: what counts is that no answer holds a secret, that no file of the host changes, and that nobody
 on the host is called.
 """
 

@@ -70,10 +70,10 @@ class Notebook:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
-        told = json.loads(self._process.stdout.readline())
-        if "error" in told:
-            raise FailedError(told["error"])
-        return told.get("answer")
+        answer = json.loads(self._process.stdout.readline())
+        if "error" in answer:
+            raise FailedError(answer["error"])
+        return answer.get("answer")
 
 
 def by_beeline(server: Server, queries: Sequence[str]) -> list[str]:
@@ -83,6 +83,6 @@ def by_beeline(server: Server, queries: Sequence[str]) -> list[str]:
     assert pyspark.origin is not None
     command = [java_command(), "-cp", f"{Path(pyspark.origin).parent}/jars/*", "org.apache.hive.beeline.BeeLine", "--outputformat=csv2"]
     access = ["-u", f"jdbc:hive2://localhost:{server.port}/default", "-n", "anybody", "-p", server.token, "--silent=true"]
-    asked = [each for query in queries for each in ("-e", query)]
+    asked = [word for query in queries for word in ("-e", query)]
     answer = subprocess.run([*command, *access, *asked], capture_output=True, text=True, check=True)
     return [PROMPT.sub("", line) for line in answer.stdout.splitlines() if line.strip()]

@@ -44,13 +44,13 @@ def main() -> None:
         asked = json.loads(line)
         if "session" in asked:
             spark.stop()
-            spark, told = opened(), {}
+            spark, answer = opened(), {}
         else:
             try:
-                told = {"answer": answered(spark, asked)}
+                answer = {"answer": answered(spark, asked)}
             except Exception as error:
-                told = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(told, default=str), flush=True)
+                answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer, default=str), flush=True)
 
 
 main()

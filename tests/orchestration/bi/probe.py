@@ -1,6 +1,6 @@
-"""Runs behind a fence and tells what it could do there: one JSON object on stdout. Asked by a JSON object as its argument.
+"""Runs in a sandbox and reports what it could do there: one JSON object on stdout. Its argument is a JSON object.
 
-It has the standard library only, and is given as text to the Python behind the fence.
+It has the standard library only, and is given as text to the Python in the sandbox.
 """
 
 import ctypes
@@ -71,13 +71,13 @@ def changes(folder: str, file: str) -> dict[str, Callable[[], Any]]:
 
 def writable(top: str, but: list[str]) -> list[str]:
     """Folders in which a file can be made, and files that can be written, outside of some."""
-    found = []
+    writable = []
     for folder, folders, files in os.walk(top):
         folders[:] = [name for name in folders if os.path.join(folder, name) not in but]
         if tried(partial(write, f"{folder}/new", os.O_WRONLY | os.O_CREAT)) == "done":
-            found.append(folder)
-        found += [path for path in (os.path.join(folder, name) for name in files) if tried(partial(write, path)) == "done"]
-    return found
+            writable.append(folder)
+        writable += [path for path in (os.path.join(folder, name) for name in files) if tried(partial(write, path)) == "done"]
+    return writable
 
 
 def memory(size: int) -> str:

@@ -114,10 +114,10 @@ class Server:
 
     def family(self) -> list[int]:
         """Ids of all processes that it started."""
-        found = [self.process.pid]
-        for process in found:
-            found += [child for child, parent in parents().items() if parent == process]
-        return found[1:]
+        processes = [self.process.pid]
+        for process in processes:
+            processes += [child for child, parent in parents().items() if parent == process]
+        return processes[1:]
 
     def end(self, number: int) -> int:
         """Signal it; its exit code."""
@@ -141,15 +141,15 @@ class Server:
 
 def parents() -> dict[int, int]:
     """Of every process that lives on this machine."""
-    found = {}
+    parent_of = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             state, parent = stat.read_text().rpartition(")")[2].split()[:2]
         except OSError:
             continue
         if state != "Z":
-            found[int(stat.parent.name)] = int(parent)
-    return found
+            parent_of[int(stat.parent.name)] = int(parent)
+    return parent_of
 
 
 def are_gone(processes: list[int]) -> bool:

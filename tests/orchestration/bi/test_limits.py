@@ -1,17 +1,16 @@
-"""A client that asks too much is stopped, and the others are answered: time, result, scratch, memory, processes. BI=all runs it."""
+"""A client that asks too much is stopped, and the others are answered: time, result, scratch, memory, processes. `make bi` runs it."""
 
-import os
 import time
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.serving.bi.inside import PROCESSES
+from orchestration.serving.bi.inside import MAX_PROCESSES
 from tests.orchestration.bi.clients import FailedError, Notebook, Pyhive
 from tests.orchestration.bi.served import SECRET, Plant, Server, are_gone
 
-pytestmark = pytest.mark.skipif(os.environ.get("BI") != "all", reason="make bi runs it, in minutes")
+pytestmark = [pytest.mark.bi, pytest.mark.bubblewrap, pytest.mark.slow, pytest.mark.spark]
 LIMITED = ("--seconds", "8", "--scratch", "64")
 ENDLESS = "select count(*) from range(1000000000) a join range(1000000) b on a.id % 7 = b.id % 3"
 LARGE = "insert overwrite directory '/tmp/large' using csv select id, repeat(uuid(), 10) from range(10000000)"
@@ -38,9 +37,9 @@ def connect(plant: Plant) -> Iterator[Server]:
 
 
 def refused(client: Pyhive | Notebook, query: str) -> str:
-    with pytest.raises(Exception) as told:
+    with pytest.raises(Exception) as error:
         client.rows(query)
-    return str(told.value)
+    return str(error.value)
 
 
 def test_jdbc(thrift: Server) -> None:
@@ -49,7 +48,7 @@ def test_jdbc(thrift: Server) -> None:
         assert "timed out" in refused(greedy, ENDLESS)
         assert time.monotonic() - began < 60
         assert "No space left on device" in refused(greedy, LARGE)
-        assert greedy.rows("select transform(1) using 'ulimit -u; ulimit -c' as (line string)") == [[str(PROCESSES)], ["0"]]
+        assert greedy.rows("select transform(1) using 'ulimit -u; ulimit -c' as (line string)") == [[str(MAX_PROCESSES)], ["0"]]
         assert other.rows("select 1") == greedy.rows("select 1") == [[1]]
 
 
@@ -74,8 +73,8 @@ def test_a_server_that_a_client_ends_says_so(plant: Plant) -> None:
     assert server.said[-1].startswith("tidemark: the server ended by itself, with exit code ")
 
 
-def test_without_a_fence_it_serves_too_and_ends_whole(spark: SparkSession, plant: Plant) -> None:
-    """And needs none of the fence to do so: where it is missing, clients can read what its user can."""
+def test_without_the_sandbox_it_serves_too_and_ends_with_all_its_processes(spark: SparkSession, plant: Plant) -> None:
+    """It does not need bubblewrap for that. Then clients can read whatever its user can."""
     with Server(plant, "connect-server", "--without-a-fence") as server:
         family = server.family()
         with Notebook(server) as client:

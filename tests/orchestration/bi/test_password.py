@@ -1,4 +1,4 @@
-"""The greeting of JDBC clients, frame by frame; test_thrift.py has real clients."""
+"""The handshake of JDBC clients, frame by frame; test_servers.py has real clients."""
 
 import asyncio
 import struct
@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from orchestration.serving.bi import password
-from orchestration.serving.bi.password import BAD, COMPLETE, LONGEST, OK, START, by_password
+from orchestration.serving.bi.password import BAD, COMPLETE, MAX_FRAME_BYTES, OK, START, password_handshake
 
 WORD = "open sesame"
 
@@ -19,10 +19,10 @@ def credentials(user: str = "me", word: str = WORD) -> bytes:
     return f"\0{user}\0{word}".encode()
 
 
-def greeted(said: bytes, hangs_up: bool = True) -> tuple[bool, bytes, bytes]:
-    """Whether a client is let in that says this; what it and what the server hear."""
+def shake_hands(said: bytes, hangs_up: bool = True) -> tuple[bool, bytes, bytes]:
+    """Whether a client that sends these bytes is accepted; what it and what the server receive."""
 
-    async def greet() -> tuple[bool, bytes, bytes]:
+    async def run() -> tuple[bool, bytes, bytes]:
         heard: dict[str, bytes] = {}
 
         async def listen(name: str, reader: asyncio.StreamReader) -> None:
@@ -38,7 +38,7 @@ def greeted(said: bytes, hangs_up: bool = True) -> tuple[bool, bytes, bytes]:
         client[1].write(said)
         if hangs_up:
             client[1].write_eof()
-        is_in = await by_password(WORD)(to_client, to_server)
+        is_in = await password_handshake(WORD)(to_client, to_server)
         for _, writer in (to_client, to_server):
             writer.close()
         await asyncio.gather(listen("client", client[0]), listen("server", server[0]))
@@ -46,14 +46,14 @@ def greeted(said: bytes, hangs_up: bool = True) -> tuple[bool, bytes, bytes]:
             writer.close()
         return is_in, heard["client"], heard["server"]
 
-    return asyncio.run(greet())
+    return asyncio.run(run())
 
 
-def test_the_server_is_told_the_user_and_no_password() -> None:
+def test_the_server_gets_the_user_and_no_password() -> None:
     expected = frame(START, b"PLAIN") + frame(COMPLETE, b"\0me\0-")
     for status in (OK, COMPLETE):
-        assert greeted(frame(START, b"PLAIN") + frame(status, credentials())) == (True, b"", expected)
-    assert greeted(frame(START, b"PLAIN") + frame(COMPLETE, credentials(user="")))[2].endswith(b"\0nobody\0-")
+        assert shake_hands(frame(START, b"PLAIN") + frame(status, credentials())) == (True, b"", expected)
+    assert shake_hands(frame(START, b"PLAIN") + frame(COMPLETE, credentials(user="")))[2].endswith(b"\0nobody\0-")
 
 
 @pytest.mark.parametrize(
@@ -65,21 +65,21 @@ def test_the_server_is_told_the_user_and_no_password() -> None:
         frame(START, b"PLAIN") + frame(COMPLETE, WORD.encode()),
         frame(START, b"PLAIN") + frame(BAD, credentials()),
         frame(START, b"PLAIN") + frame(COMPLETE, b"\xff" * 10),
-        frame(START, b"PLAIN") + struct.pack("!BI", COMPLETE, LONGEST + 1) + b"x" * (LONGEST + 1),
+        frame(START, b"PLAIN") + struct.pack("!BI", COMPLETE, MAX_FRAME_BYTES + 1) + b"x" * (MAX_FRAME_BYTES + 1),
         frame(START, b"GSSAPI") + frame(COMPLETE, credentials()),
         frame(OK, b"PLAIN") + frame(COMPLETE, credentials()),
         b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-        b"\x80\x01\x00\x01\x00\x00\x00\x0bOpenSession\x00\x00\x00\x01",  # Thrift without a greeting
+        b"\x80\x01\x00\x01\x00\x00\x00\x0bOpenSession\x00\x00\x00\x01",  # Thrift without a handshake
     ],
 )
-def test_whoever_says_something_else_is_turned_away_and_the_server_hears_nothing(said: bytes) -> None:
-    is_in, client, server = greeted(said)
+def test_other_bytes_are_refused_and_the_server_receives_nothing(said: bytes) -> None:
+    is_in, client, server = shake_hands(said)
     assert (is_in, server) == (False, b"")
     assert client[:1] in (bytes([BAD]), b"")
 
 
-def test_whoever_hangs_up_or_dawdles_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_hangs_up_or_is_too_slow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = frame(START, b"PLAIN") + frame(COMPLETE, credentials())
-    assert {greeted(whole[:length])[::2] for length in range(len(whole))} == {(False, b"")}
-    monkeypatch.setattr(password, "SECONDS", 0.05)
-    assert greeted(whole[:-1], hangs_up=False) == (False, b"", b"")
+    assert {shake_hands(whole[:length])[::2] for length in range(len(whole))} == {(False, b"")}
+    monkeypatch.setattr(password, "TIMEOUT_SECONDS", 0.05)
+    assert shake_hands(whole[:-1], hangs_up=False) == (False, b"", b"")

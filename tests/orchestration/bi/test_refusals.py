@@ -1,4 +1,7 @@
-"""What the two commands say when they cannot, or should not, start: a sentence with the way out, and no Spark."""
+"""What the two commands say when they cannot, or should not, start: a sentence with a hint, and no Spark.
+
+Those that ask Java for its version first start a JVM, so they have the marker `spark`.
+"""
 
 import socket
 from collections.abc import Iterator
@@ -35,11 +38,12 @@ def free() -> str:
 
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> str:
-    told = capsys.readouterr()
-    assert told.out == ""
-    return told.err.splitlines()[-1]
+    output = capsys.readouterr()
+    assert output.out == ""
+    return output.err.splitlines()[-1]
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("command", COMMANDS)
 def test_without_bubblewrap_they_do_not_start(
     command: str, conf: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -50,14 +54,17 @@ def test_without_bubblewrap_they_do_not_start(
     assert "install bubblewrap (Debian and Ubuntu: `apt-get install bubblewrap`)" in last_line(capsys)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_port_that_somebody_has_is_told_at_once(command: str, conf: str, port: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_that_somebody_has_is_reported_at_once(command: str, conf: str, port: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["--conf", conf, command, "--port", port]) == 4
-    assert last_line(capsys) == f"tidemark: port {port} of 127.0.0.1 cannot be had (Address already in use): give another one with --port."
+    message = f"port {port} of 127.0.0.1 is not available (Address already in use): choose another one with --port."
+    assert last_line(capsys) == f"tidemark: {message}"
     assert exit_code(["--conf", conf, command, "--port", free(), "--host", "no.such.host.invalid"]) == 4
     assert last_line(capsys).startswith("tidemark: no.such.host.invalid is no address of this machine")
 
 
+@pytest.mark.spark
 def test_a_snapshot_that_is_not_there_is_told(conf: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["--conf", conf, "thrift-server", "--port", free(), "--snapshot", "7"]) == 4
     assert last_line(capsys) == "tidemark: there is no snapshot 7; there is none yet."
@@ -78,9 +85,10 @@ def test_what_makes_no_sense_is_wrong_usage(flags: list[str], conf: str, capsys:
     capsys.readouterr()
 
 
-def test_without_a_fence_is_said_in_capitals(conf: str, port: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.spark
+def test_a_server_without_a_sandbox_warns_in_capitals(conf: str, port: str, capsys: pytest.CaptureFixture[str]) -> None:
     exit_code(["--conf", conf, "thrift-server", "--port", port, "--without-a-fence", "--host", "0.0.0.0"])
-    told = capsys.readouterr().err
-    assert "WITHOUT A FENCE: whoever is let in can run any command as you" in told
-    assert "AND WITHOUT A PASSWORD for other users of this machine" in told
-    assert "pass unencrypted between 0.0.0.0 and the clients" in told
+    output = capsys.readouterr().err
+    assert "WITHOUT A SANDBOX: every client can run any command as you" in output
+    assert "AND WITHOUT A PASSWORD for other users of this machine" in output
+    assert "pass unencrypted between 0.0.0.0 and the clients" in output

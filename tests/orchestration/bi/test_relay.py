@@ -1,4 +1,4 @@
-"""Bytes through the door: a server on a port that only the inner side knows, clients on one that the host has."""
+"""The relay: a server on a port that only the inner side knows, clients on a port of the host."""
 
 import asyncio
 import socket
@@ -7,16 +7,16 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from orchestration.serving.bi import relay
-from orchestration.serving.bi.relay import HostSide, Streams, serve_inside
+from orchestration.serving.bi.relay import HostRelay, Streams, relay_inside
 
 LARGE = bytes(range(256)) * 20_000
 
 
-async def let_in(client: Streams, server: Streams) -> bool:
+async def accepted(client: Streams, server: Streams) -> bool:
     return True
 
 
-async def turned_away(client: Streams, server: Streams) -> bool:
+async def refused(client: Streams, server: Streams) -> bool:
     return False
 
 
@@ -27,7 +27,7 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 def through(
-    work: Callable[[int], Awaitable[None]], greeting: relay.Greeting = let_in, server: Callable[..., Awaitable[None]] = echo
+    work: Callable[[int], Awaitable[None]], handshake: relay.Handshake = accepted, server: Callable[..., Awaitable[None]] = echo
 ) -> None:
     """Work with the port of the host; the server is reached by nothing but the relay."""
 
@@ -35,8 +35,8 @@ def through(
         ours, theirs = socket.socketpair()
         port = socket.create_server(("127.0.0.1", 0))
         inner = await asyncio.start_server(server, "127.0.0.1", 0)
-        serving = asyncio.create_task(serve_inside(theirs, inner.sockets[0].getsockname()[1]))
-        host = HostSide(ours, greeting)
+        serving = asyncio.create_task(relay_inside(theirs, inner.sockets[0].getsockname()[1]))
+        host = HostRelay(ours, handshake)
         with ours, theirs:
             async with host.open(port):
                 await work(port.getsockname()[1])
@@ -63,13 +63,13 @@ async def said_back(port: int, said: bytes) -> bytes:
 def test_what_a_client_says_comes_back_whole_for_each_of_many() -> None:
     async def work(port: int) -> None:
         said = [b"%d " % number + LARGE for number in range(20)]
-        assert await asyncio.gather(*(said_back(port, each) for each in said)) == said
+        assert await asyncio.gather(*(said_back(port, text) for text in said)) == said
         assert await said_back(port, b"") == b""
 
     through(work)
 
 
-def test_who_is_turned_away_reaches_no_server() -> None:
+def test_a_refused_client_reaches_no_server() -> None:
     async def server(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert await reader.read() == b""
         writer.close()
@@ -77,11 +77,11 @@ def test_who_is_turned_away_reaches_no_server() -> None:
     async def work(port: int) -> None:
         assert await said_back(port, b"hello") == b""
 
-    through(work, turned_away, server)
+    through(work, refused, server)
 
 
-def test_one_more_than_the_crowd_is_turned_away_until_somebody_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relay, "LARGEST_CROWD", 2)
+def test_a_client_above_the_limit_is_refused_until_another_one_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay, "MAX_CLIENTS", 2)
 
     async def work(port: int) -> None:
         waiting = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
@@ -124,7 +124,7 @@ def test_without_a_server_a_client_hears_the_end() -> None:
         ours, theirs = socket.socketpair()
         theirs.close()
         other = socket.create_server(("127.0.0.1", 0))
-        async with HostSide(ours, let_in).open(other):
+        async with HostRelay(ours, accepted).open(other):
             assert await said_back(other.getsockname()[1], b"hello") == b""
         ours.close()
 

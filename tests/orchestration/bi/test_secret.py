@@ -5,33 +5,33 @@ from pathlib import Path
 import pytest
 
 from orchestration.errors import TidemarkError
-from orchestration.serving.bi.secret import secret_in, usual_file
+from orchestration.serving.bi.secret import default_token_file, load_token
 
 
 def test_the_word_stays_the_same_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
     file = tmp_path / "secrets" / "lake"
-    word = secret_in(file)
+    word = load_token(file)
     assert len(word) == 32
-    assert secret_in(file) == word
+    assert load_token(file) == word
     assert file.stat().st_mode & 0o777 == 0o600
-    assert secret_in(tmp_path / "another") != word
+    assert load_token(tmp_path / "another") != word
 
 
-def test_a_file_that_others_can_read_or_that_holds_no_word_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_others_can_read_or_that_holds_no_token_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("word\n")
     file.chmod(0o640)
     with pytest.raises(TidemarkError, match=f"chmod 600 {file}"):
-        secret_in(file)
+        load_token(file)
     for content in ("", "\n", "two words\n", "two\nlines\n", "w\x00rd", "wörd"):
         file.write_text(content)
         file.chmod(0o600)
         with pytest.raises(TidemarkError, match="delete it"):
-            secret_in(file)
+            load_token(file)
 
 
 def test_two_lakes_of_one_name_have_a_file_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    files = {usual_file(tmp_path / plant / "lake") for plant in ("north", "south")}
+    files = {default_token_file(tmp_path / plant / "lake") for plant in ("north", "south")}
     assert len(files) == 2
     assert all(file.is_relative_to(tmp_path) for file in files)

@@ -1,10 +1,9 @@
-"""Reads over two tables while both are written, compacted and cleaned: none sees half of one cut and half of the next.
+"""Reads over two tables while both are written, compacted and cleaned: none sees half of one snapshot and half of the next.
 
-BI=all runs it: 100 reads for each of two clients by JDBC and by Spark Connect, of the rest of READS a fifth by the sql-server, the
-others by the fast engine.
+`make bi` runs it: 100 reads for each of two clients by JDBC and by Spark Connect, of the rest of `--reads` a fifth by the sql-server,
+the others by the fast engine.
 """
 
-import os
 import subprocess
 import threading
 import time
@@ -28,10 +27,8 @@ from orchestration.storage.snapshots import pin
 from tests.orchestration.bi.clients import Notebook, Pyhive, Rows
 from tests.orchestration.bi.served import SECONDS, TIDEMARK, Plant, Server
 
-pytestmark = pytest.mark.skipif(os.environ.get("BI") != "all", reason="make bi runs it, in minutes")
-READS = int(os.environ.get("READS", "1000"))
+pytestmark = [pytest.mark.bi, pytest.mark.bubblewrap, pytest.mark.slow, pytest.mark.spark]
 OF_BI = 200
-BY_HTTP = max(OF_BI, (READS - 2 * OF_BI) // 5)
 A_SESSION = 10
 """Reads of a session; then comes another, on the newest snapshot."""
 KEPT = 200
@@ -42,7 +39,7 @@ COUNTED = """
     (select count(*) as n, max(bronze_batch) as newest from bronze.events) e,
     (select count(*) as n, max(bronze_batch) as newest from silver.readings) r where e.newest = r.newest
 """
-"""One row, of two equal counts; between two cuts there is none, or they differ."""
+"""One row, of two equal counts; between two snapshots there is none, or they differ."""
 TWO_TABLES = f"select snapshot_id, events, readings from ops.this_snapshot, ({COUNTED})"
 
 
@@ -103,7 +100,7 @@ def writer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Writer, P
         yield made, plant
 
 
-def by_jdbc(plant: Plant) -> Iterator[Rows]:
+def by_jdbc(plant: Plant, _: int) -> Iterator[Rows]:
     with Server(plant, "thrift-server") as server:
         yield from in_two_threads(lambda: sessions_of_jdbc(server, OF_BI // 2))
 
@@ -114,7 +111,7 @@ def sessions_of_jdbc(server: Server, reads: int) -> Iterator[Rows]:
             yield from (client.rows(TWO_TABLES) for _ in range(A_SESSION))
 
 
-def by_notebook(plant: Plant) -> Iterator[Rows]:
+def by_notebook(plant: Plant, _: int) -> Iterator[Rows]:
     with Server(plant, "connect-server") as server:
         yield from in_two_threads(lambda: sessions_of_a_notebook(server, OF_BI // 2))
 
@@ -126,22 +123,26 @@ def sessions_of_a_notebook(server: Server, reads: int) -> Iterator[Rows]:
             client.asked(session="new")
 
 
-def by_http(plant: Plant) -> Iterator[Rows]:
+def by_http(plant: Plant, reads: int) -> Iterator[Rows]:
     process = subprocess.Popen([*TIDEMARK, str(plant.folder / "conf"), "sql-server", "--port", "0"], stderr=subprocess.DEVNULL)
     try:
         end = time.monotonic() + SECONDS
         while (address := address_of(plant.lake)) is None and time.monotonic() < end:
             time.sleep(0.2)
         assert address is not None
-        yield from in_two_threads(lambda: answers_of(ServerEngine(address), BY_HTTP // 2))
+        yield from in_two_threads(lambda: answers_of(ServerEngine(address), of_http(reads) // 2))
     finally:
         process.terminate()
         process.wait(SECONDS)
 
 
-def by_fast_engine(plant: Plant) -> Iterator[Rows]:
+def of_http(reads: int) -> int:
+    return max(OF_BI, (reads - 2 * OF_BI) // 5)
+
+
+def by_fast_engine(plant: Plant, reads: int) -> Iterator[Rows]:
     conf, limits = load(plant.folder / "conf"), Limits()
-    yield from in_two_threads(lambda: answers_of(FastEngine(conf, limits), (READS - 2 * OF_BI - BY_HTTP) // 2))
+    yield from in_two_threads(lambda: answers_of(FastEngine(conf, limits), (reads - 2 * OF_BI - of_http(reads)) // 2))
 
 
 def answers_of(engine: Engine, reads: int) -> Iterator[Rows]:
@@ -153,15 +154,17 @@ def answers_of(engine: Engine, reads: int) -> Iterator[Rows]:
 
 def in_two_threads(reads: Callable[[], Iterator[Rows]]) -> Iterator[Rows]:
     with ThreadPoolExecutor(2) as threads:
-        for found in threads.map(lambda _: list(reads()), range(2)):
-            yield from found
+        for answers in threads.map(lambda _: list(reads()), range(2)):
+            yield from answers
 
 
 @pytest.mark.parametrize("read", [by_jdbc, by_notebook, by_http, by_fast_engine])
-def test_no_read_of_two_tables_is_torn(read: Callable[[Plant], Iterator[Rows]], writer: tuple[Writer, Plant]) -> None:
+def test_no_read_of_two_tables_is_torn(
+    read: Callable[[Plant, int], Iterator[Rows]], writer: tuple[Writer, Plant], pytestconfig: pytest.Config
+) -> None:
     at_first, began = writer[0].count, time.monotonic()
-    found = list(read(writer[1]))
-    print(f"{len(found)} reads in {time.monotonic() - began:.0f} s beside {writer[0].count - at_first} snapshots")
-    assert len(found) >= OF_BI
-    assert [rows for rows in found if len(rows) != 1 or rows[0][1] != rows[0][2] or rows[0][1] != 3 * (rows[0][0] + 1)] == []
-    assert len({rows[0][0] for rows in found}) >= 5
+    answers = list(read(writer[1], pytestconfig.getoption("reads")))
+    print(f"{len(answers)} reads in {time.monotonic() - began:.0f} s beside {writer[0].count - at_first} snapshots")
+    assert len(answers) >= OF_BI
+    assert [rows for rows in answers if len(rows) != 1 or rows[0][1] != rows[0][2] or rows[0][1] != 3 * (rows[0][0] + 1)] == []
+    assert len({rows[0][0] for rows in answers}) >= 5

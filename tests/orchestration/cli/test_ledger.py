@@ -13,7 +13,7 @@ from orchestration.audit.reconciliation.account import COLUMNS, KINDS
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
-from orchestration.serving.plots.account import MOST_BARS, bars_of, draw
+from orchestration.serving.plots.account import MAX_BARS, bars_of, draw
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from tests.lakes import conf
 
@@ -161,7 +161,7 @@ def test_many_batches_share_bars_and_lose_nothing() -> None:
         for n in range(1000)
     ]
     bars = bars_of(batches)
-    assert MOST_BARS / 2 < len(bars) <= MOST_BARS
+    assert MAX_BARS / 2 < len(bars) <= MAX_BARS
     assert sum(bar["readings"] for bar in bars) == sum(range(1000))
     assert [(bar["first"], bar["last"]) for bar in bars[:2]] == [(0, 16), (17, 33)]
     titles = [panel.get_title(loc="left") for panel in draw(batches).axes]

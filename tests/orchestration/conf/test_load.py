@@ -1,9 +1,13 @@
 """Loading: the default conf, paths, defaults, and no exception other than ConfError whatever the files hold."""
 
 import json
+import re
+import resource
 import shutil
+import subprocess
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +17,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestration.conf.check import FILES
+from orchestration.conf.document import read_document
+from orchestration.conf.files import FILES, MODELS
 from orchestration.conf.load import load
+from orchestration.conf.schemas import generated, resolved
+from orchestration.conf.structure import check_structure
 from orchestration.errors import ConfError
 from silver.spec import Aggregation
+from tests.orchestration.conf.conftest import changed
 
 DEFAULT = Path(__file__).parents[3] / "conf"
 
@@ -37,7 +45,7 @@ def test_the_examples_in_the_comments_of_the_default_conf_are_sound(folder: Path
     (folder / "sources.yml").write_text(text[:start] + text[start:].replace("\n# ", "\n").removeprefix("# "))
     sources = load(folder).sources
     assert list(sources) == ["plant", "lab", "gateway"]
-    assert (sources["lab"].shape.format, sources["gateway"].shape.each) == ("csv", "data.readings")
+    assert (sources["lab"].payload_format.format, sources["gateway"].payload_format.each) == ("csv", "data.readings")
 
 
 def test_paths_start_at_the_parent_of_the_conf_folder(folder: Path) -> None:
@@ -61,9 +69,10 @@ def test_what_is_left_out_has_the_default_that_the_schema_names(folder: Path) ->
         "groups: {kitchen: {metrics: [power], vector: {}}, press_line: {metrics: [power]}, building: {metrics: [power]}}\n"
     )
     conf = load(folder)
-    schema = json.loads((DEFAULT / "schema" / "pipeline.json").read_text())["properties"]
-    for part, built in (("policy", conf.policy), ("engine", conf.engine)):
+    schema = json.loads((DEFAULT / "schema" / "pipeline.json").read_text())["$defs"]
+    for part, built in (("PolicySettings", conf.policy), ("Engine", conf.engine)):
         defaults = {key: setting["default"] for key, setting in schema[part]["properties"].items() if "default" in setting}
+        assert defaults
         assert defaults == {key: getattr(built, key) for key in defaults}
     kitchen = conf.groups["kitchen"]
     assert (kitchen.lateness_seconds, kitchen.stream, kitchen.idle_close_seconds) == (42, "kitchen", None)
@@ -82,22 +91,73 @@ def test_a_noun_without_entries_is_allowed(file: str, folder: Path) -> None:
     assert not getattr(load(folder), file)
 
 
-@pytest.mark.parametrize("name", FILES)
+def test_the_schemas_and_the_reference_are_those_of_the_declared_settings() -> None:
+    for path, text in generated().items():
+        assert (DEFAULT / path).read_text(encoding="utf-8") == text, f"conf/{path}: run `python -m orchestration.conf.schemas`"
+
+
+def test_the_conf_of_the_reference_is_a_whole_one(tmp_path: Path) -> None:
+    page = (DEFAULT / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "conf").mkdir()
+    for name, text in re.findall(r"^```yaml\n# (\w+\.yml)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        (tmp_path / "conf" / name).write_text(text)
+    conf = load(tmp_path / "conf")
+    (example,) = re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert json.loads(example)["device"] in conf.devices
+    assert set(json.loads(example)) == {"device", "metric", "value", "ts"}
+
+
+def test_every_link_of_the_reference_has_its_target() -> None:
+    page = (DEFAULT / "README.md").read_text(encoding="utf-8")
+    anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", page, re.MULTILINE)}
+    targets = re.findall(r"\]\(([^)]+)\)", page)
+    assert {target[1:] for target in targets if target.startswith("#")} <= anchors
+    assert all((DEFAULT / target).exists() for target in targets if not target.startswith("#"))
+
+
+def test_a_whole_number_may_be_written_with_a_point(folder: Path) -> None:
+    changed(folder, "metrics", "step_seconds: 600", "step_seconds: 600.0")
+    step = load(folder).metrics["temperature"].step_seconds
+    assert (step, type(step)) == (600, int)
+
+
+def test_a_check_takes_half_a_second() -> None:
+    """Of processor time, as a whole process, since other tests run beside it; neither Spark nor pandas is loaded."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", "from orchestration.cli.app import main; main()", "check"], cwd=DEFAULT.parent, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_every_setting_of_a_schema_explains_itself(name: str) -> None:
     schema = json.loads((DEFAULT / "schema" / f"{name}.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
-    assert (DEFAULT / f"{name}.yml").read_text().startswith(f"# yaml-language-server: $schema=schema/{name}.json\n")
-    for path, setting in settings_of(schema):
-        assert setting.get("description"), path
-        assert "examples" in setting or "default" in setting, path
+    objects = [schema, *(node for node in schema["$defs"].values() if "properties" in node)]
+    for path, setting in ((key, setting) for node in objects for key, setting in node["properties"].items()):
+        assert resolved(setting, schema).get("description"), path
+        assert setting.get("examples") or "default" in setting, path
 
 
-def settings_of(schema: dict[str, Any], path: str = "") -> list[tuple[str, dict[str, Any]]]:
-    """Every named setting below a schema."""
-    found = [(f"{path}.{key}", setting) for key, setting in schema.get("properties", {}).items()]
-    inner = [schema[key] for key in ("additionalProperties", "items") if isinstance(schema.get(key), dict)]
-    below = [*found, *((path, each) for each in inner)]
-    return found + [each for at, setting in below for each in settings_of(setting, at)]
+@pytest.mark.parametrize("name", FILES)
+def test_editors_take_the_default_conf_and_refuse_what_check_refuses(name: str) -> None:
+    text = (DEFAULT / f"{name}.yml").read_text()
+    assert text.startswith(f"# yaml-language-server: $schema=schema/{name}.json\n")
+    editor = jsonschema.Draft202012Validator(json.loads((DEFAULT / "schema" / f"{name}.json").read_text()))
+    data = read_document(DEFAULT / f"{name}.yml")[0].data  # type: ignore[union-attr]
+    assert editor.is_valid(data)
+    for at, step in places_of(data):
+        for value in (None, 5, 5.5, -1, True, "", "a\nb", [], ["a", "a"], {}, {"odd": 1}):
+            before, at[step] = at[step], value
+            assert editor.is_valid(data) == (check_structure(name, data)[1] == []), (step, value)
+            at[step] = before
+
+
+def places_of(data: Any) -> Iterator[tuple[Any, Any]]:
+    """Every container with each of its steps."""
+    for step in (list(data) if isinstance(data, dict) else range(len(data))) if isinstance(data, dict | list) else ():
+        yield data, step
+        yield from places_of(data[step])
 
 
 scalars = (

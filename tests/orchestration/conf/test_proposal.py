@@ -42,7 +42,7 @@ def wide_rows(count: int = 12) -> list[list[str]]:
 def test_wide_csv_with_an_unnamed_row_number_and_partly_quoted(propose: Propose) -> None:
     rows = [f'"{n}","{time}",{a},{b}' if n % 2 else f'"{n}",{time},{a},{b}' for n, (time, a, b) in enumerate(wide_rows())]
     conf = propose(['"date","Temperature","Humidity"', *rows], "room1.txt")
-    shape = conf.sources["sample"].shape
+    shape = conf.sources["sample"].payload_format
     assert (shape.format, shape.has_header, shape.columns, shape.time.field, shape.time.format) == ("csv", True, (), "date", "iso")
     assert shape.metrics == {"Temperature": "Temperature", "Humidity": "Humidity"}
     assert shape.device.file_name == r"([^/]+?)\.txt(?:\.gz)?$"
@@ -53,7 +53,7 @@ def test_wide_csv_with_an_unnamed_row_number_and_partly_quoted(propose: Propose)
 
 def test_csv_with_semicolons_without_a_header_and_european_dates(propose: Propose) -> None:
     rows = [f"{'ab'[n % 2]};{13 + n}.01.2026 08:{n:02d};{n + 0.5}" for n in range(10)]
-    shape = propose(rows, "in.csv").sources["sample"].shape
+    shape = propose(rows, "in.csv").sources["sample"].payload_format
     assert (shape.separator, shape.has_header, shape.columns) == (";", False, ("c1", "c2", "c3"))
     assert (shape.time.field, shape.time.format, shape.metrics) == ("c2", "dd.MM.yyyy HH:mm", {"c3": "c3"})
 
@@ -61,13 +61,13 @@ def test_csv_with_semicolons_without_a_header_and_european_dates(propose: Propos
 def test_csv_in_single_quotes_with_tabs_and_a_named_device(propose: Propose) -> None:
     rows = [f"'pump {n % 2}'\t'{START + 60 * n}'\t'{n}.5'" for n in range(10)]
     conf = propose(["'Sensor ID'\t'Timestamp'\t'Flow'", *rows])
-    shape = conf.sources["sample"].shape
+    shape = conf.sources["sample"].payload_format
     assert (shape.separator, shape.quote, shape.device.field, shape.time.format) == ("\t", "'", "Sensor ID", "epoch_s")
     assert list(conf.devices) == ["pump 0", "pump 1"]
 
 
 def test_a_header_with_names_twice_or_missing_is_replaced_by_columns(propose: Propose) -> None:
-    shape = propose(["time,t,t,", *(f"{time},{a},{b},{a}" for time, a, b in wide_rows())]).sources["sample"].shape
+    shape = propose(["time,t,t,", *(f"{time},{a},{b},{a}" for time, a, b in wide_rows())]).sources["sample"].payload_format
     assert (shape.has_header, shape.columns) == (True, ("time", "t", "t_3", "c4"))
 
 
@@ -77,7 +77,7 @@ def test_long_json_lines_in_epoch_milliseconds(propose: Propose) -> None:
         for n in range(60)
     ]
     conf = propose([json.dumps(event) for event in events])
-    shape = conf.sources["sample"].shape
+    shape = conf.sources["sample"].payload_format
     assert (shape.device.field, shape.time.field, shape.time.format, shape.value) == ("dev", "t", "epoch_ms", "v")
     assert shape.metric and shape.unit and shape.zone
     assert (shape.metric.field, shape.unit.field, shape.zone.field) == ("m", "u", "room")
@@ -95,7 +95,7 @@ def test_nested_wide_json(propose: Propose) -> None:
         }
         for n in range(20)
     ]
-    shape = propose([json.dumps(event) for event in events], "x.jsonl").sources["sample"].shape
+    shape = propose([json.dumps(event) for event in events], "x.jsonl").sources["sample"].payload_format
     assert (shape.device.field, shape.time.field, shape.time.format) == ("meta.device.id", "at", "iso")
     assert shape.metrics == {"temp": "data.temp", "door": "data.door"}  # the sequence number counts up by one: no measurement
 
@@ -103,7 +103,7 @@ def test_nested_wide_json(propose: Propose) -> None:
 def test_a_list_of_measurements_an_event(propose: Propose) -> None:
     readings: Callable[[int], list[dict[str, Any]]] = lambda n: [{"name": name, "value": n + 0.5} for name in ("temp", "hum")]  # noqa: E731
     events = [{"gw": {"device_id": f"g{n % 2}"}, "ts": f"2026-01-05T00:00:{n:02d}Z", "data": {"readings": readings(n)}} for n in range(20)]
-    shape = propose([json.dumps(event) for event in events]).sources["sample"].shape
+    shape = propose([json.dumps(event) for event in events]).sources["sample"].payload_format
     assert (shape.each, shape.device.field, shape.value, shape.time.field) == ("data.readings", "gw.device_id", "each.value", "ts")
     assert shape.metric
     assert shape.metric.field == "each.name"
@@ -121,12 +121,12 @@ def test_a_gzipped_sample_with_broken_lines(tmp_path: Path) -> None:
 def test_the_only_number_beside_a_metric_is_its_value(propose: Propose) -> None:
     events = [{"id": "a", "ts": START + n, "list": [{"name": name, "T": n} for name in ("temp", "hum")]} for n in range(5)]
     conf = propose([json.dumps(event) for event in events])
-    assert (conf.sources["sample"].shape.value, list(conf.metrics)) == ("each.T", ["temp", "hum"])
+    assert (conf.sources["sample"].payload_format.value, list(conf.metrics)) == ("each.T", ["temp", "hum"])
 
 
 def test_a_field_that_is_a_value_and_an_object_is_what_it_is_more_often(propose: Propose) -> None:
     events = [{"ts": START, "x": 1.5}, {"ts": START, "x": 2.5}, {"ts": START, "x": {"y": 3.5}}]
-    assert propose([json.dumps(event) for event in events]).sources["sample"].shape.metrics == {"x": "x"}
+    assert propose([json.dumps(event) for event in events]).sources["sample"].payload_format.metrics == {"x": "x"}
 
 
 def test_of_fields_that_differ_in_case_one_is_read_and_the_other_named(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ AMBIGUOUS = "day and month could change places in every time of the sample; conf
 )
 def test_the_format_of_times_is_found(time: str, format: str, is_ambiguous: bool, propose: Propose, tmp_path: Path) -> None:
     conf = propose([json.dumps({"device": "a", "time": time, "x": n / 2}) for n in range(4)])
-    assert conf.sources["sample"].shape.time.format == format
+    assert conf.sources["sample"].payload_format.time.format == format
     assert (AMBIGUOUS in findings_of(proposal_of(tmp_path / "sample.txt"))) is is_ambiguous
 
 

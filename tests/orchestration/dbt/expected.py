@@ -19,15 +19,15 @@ Row = dict[str, Any]
 
 def windows(conf: Conf, cut: Snapshot) -> pd.DataFrame:
     """The newest revision of each, and of sliding metrics those that follow one another."""
-    found = []
+    tables = []
     for group in conf.groups:
         name = f"gold.{group}_aggregates"
         history = rows(conf.lake, name, cut.versions[name]).sort_values("revision")
         newest = history.drop_duplicates(["device_id", "metric", "window_end"], keep="last")
         steps = {name: metric.step_seconds for name, metric in conf.metrics.items()}
         kept = [row["window_start"].timestamp() % steps[row["metric"]] == 0 for row in newest.to_dict("records")]
-        found.append(newest[kept].assign(device_group=group))
-    return pd.concat([rows for rows in found if len(rows)], ignore_index=True)
+        tables.append(newest[kept].assign(device_group=group))
+    return pd.concat([table for table in tables if len(table)], ignore_index=True)
 
 
 def rolled_up(conf: Conf, cut: Snapshot, period: timedelta, keys: list[str]) -> pd.DataFrame:
@@ -60,21 +60,21 @@ def rolled_up(conf: Conf, cut: Snapshot, period: timedelta, keys: list[str]) -> 
 
 def measured(conf: Conf, cut: Snapshot) -> pd.DataFrame:
     """Readings and late rows of the cut."""
-    found = []
+    tables = []
     for name in ("silver.readings", "silver.late"):
         of_table = rows(conf.lake, name, cut.versions[name])
         of_table = of_table[of_table["bronze_batch"] <= cut.bronze_batch]
         retried = of_table["retry"].notna() if "retry" in of_table else False
-        found.append(of_table.assign(is_late=name == "silver.late", is_retried=retried))
-    all_of = pd.concat(found, ignore_index=True)
+        tables.append(of_table.assign(is_late=name == "silver.late", is_retried=retried))
+    all_of = pd.concat(tables, ignore_index=True)
     seconds = (all_of["ingested_at"] - all_of["event_time"]).map(lambda delay: math.floor(delay / timedelta(milliseconds=1)) / 1000)
     return all_of.assign(delay=seconds, hour_at=all_of["event_time"].map(lambda when: _floor(when, HOUR)))
 
 
 def arrivals(conf: Conf, cut: Snapshot) -> pd.DataFrame:
-    found = measured(conf, cut)
+    readings = measured(conf, cut)
     made = []
-    for key, of_key in found.groupby(["device_id", "metric", "hour_at"], sort=False):
+    for key, of_key in readings.groupby(["device_id", "metric", "hour_at"], sort=False):
         row = dict(zip(("device_id", "metric", "hour_at"), key, strict=True)) | {
             "measurements": len(of_key),
             "late": of_key["is_late"].sum(),
@@ -90,9 +90,9 @@ def arrivals(conf: Conf, cut: Snapshot) -> pd.DataFrame:
 
 
 def late_arrivals(conf: Conf, cut: Snapshot) -> pd.DataFrame:
-    found = measured(conf, cut)
+    readings = measured(conf, cut)
     made = []
-    for (metric, day), of_key in found.groupby(["metric", found["event_time"].map(lambda when: _floor(when, DAY))]):
+    for (metric, day), of_key in readings.groupby(["metric", readings["event_time"].map(lambda when: _floor(when, DAY))]):
         late = of_key[of_key["is_late"]]
         row = {
             "metric": metric,
@@ -111,26 +111,26 @@ def late_arrivals(conf: Conf, cut: Snapshot) -> pd.DataFrame:
     return _days(pd.DataFrame(made))
 
 
-def uptime(conf: Conf, cut: Snapshot, known: Mapping[str, Any]) -> pd.DataFrame:
-    """Hour by hour. `known`: the newest version of each device."""
-    found: Any = measured(conf, cut)
-    heard = {(row["device_id"], row["hour_at"]) for row in found.to_dict("records")}
+def uptime(conf: Conf, cut: Snapshot, devices: Mapping[str, Any]) -> pd.DataFrame:
+    """Hour by hour. `devices`: the newest version of each device."""
+    readings: Any = measured(conf, cut)
+    heard = {(row["device_id"], row["hour_at"]) for row in readings.to_dict("records")}
     plant = {hour for _, hour in heard}
     made = []
     for device in sorted({device for device, _ in heard}):
         own = {hour for other, hour in heard if other == device}
-        end = max(plant) if device not in known or known[device]["is_known"] else max(own)
+        end = max(plant) if device not in devices or devices[device]["is_known"] else max(own)
         for day in sorted({_floor(hour, DAY) for hour in plant}):
             expected = {hour for hour in _steps(day, DAY, HOUR) if min(own) <= hour <= end}
             if expected:
                 row = {"device_id": device, "day": day, "hours_expected": len(expected), "hours_present": len(expected & own)}
                 row |= {"hours_plant_silent": len(expected - plant), "uptime": len(expected & own) / len(expected)}
-                hours = found[(found["device_id"] == device) & (found["hour_at"].map(lambda hour: _floor(hour, DAY)) == day)]
+                hours = readings[(readings["device_id"] == device) & (readings["hour_at"].map(lambda hour: _floor(hour, DAY)) == day)]
                 made.append(row | {"measurements": len(hours)})
     return _days(pd.DataFrame(made))
 
 
-def completeness(conf: Conf, cut: Snapshot, known: Mapping[str, Any]) -> pd.DataFrame:
+def completeness(conf: Conf, cut: Snapshot, devices: Mapping[str, Any]) -> pd.DataFrame:
     """Window by window."""
     made = []
     every: Any = windows(conf, cut)
@@ -138,7 +138,7 @@ def completeness(conf: Conf, cut: Snapshot, known: Mapping[str, Any]) -> pd.Data
         step, starts = timedelta(seconds=conf.metrics[metric].step_seconds), set(of_metric["window_start"])
         for device, of_device in of_metric.groupby("device_id"):
             own = set(of_device["window_start"])
-            is_member = device not in known or (known[device]["is_known"] and group in known[device]["groups"])
+            is_member = device not in devices or (devices[device]["is_known"] and group in devices[device]["groups"])
             end = max(starts) if is_member else max(own)
             for day in sorted({_floor(start, DAY) for start in starts}):
                 expected = {start for start in _steps(day, DAY, step) if min(own) <= start <= end}
@@ -150,16 +150,16 @@ def completeness(conf: Conf, cut: Snapshot, known: Mapping[str, Any]) -> pd.Data
     return _days(pd.DataFrame(made))
 
 
-def worst_devices(conf: Conf, cut: Snapshot, known: Mapping[str, Any]) -> pd.DataFrame:
-    found, hours = measured(conf, cut), uptime(conf, cut, known)
+def worst_devices(conf: Conf, cut: Snapshot, devices: Mapping[str, Any]) -> pd.DataFrame:
+    readings, hours = measured(conf, cut), uptime(conf, cut, devices)
     quarantined = rows(conf.lake, "silver.quarantine", cut.versions["silver.quarantine"])["device_id"].value_counts()
     duplicates = rows(conf.lake, "silver.duplicates", cut.versions["silver.duplicates"])["device_id"].value_counts()
-    newest, made = max(found["hour_at"]), list[Row]()
-    for device in sorted({*found["device_id"], *(name for name, each in known.items() if each["is_known"])}):
-        own, of_device = found[found["device_id"] == device], hours[hours["device_id"] == device]
+    newest, made = max(readings["hour_at"]), list[Row]()
+    for device in sorted({*readings["device_id"], *(name for name, version in devices.items() if version["is_known"])}):
+        own, of_device = readings[readings["device_id"] == device], hours[hours["device_id"] == device]
         heard = sorted(set(own["hour_at"]))
-        is_known = known.get(device, {"is_known": False})["is_known"]
-        ends = [*heard[1:], newest + HOUR if device not in known or is_known else (heard[-1] + HOUR)] if heard else []
+        is_known = devices.get(device, {"is_known": False})["is_known"]
+        ends = [*heard[1:], newest + HOUR if device not in devices or is_known else (heard[-1] + HOUR)] if heard else []
         row = {
             "device_id": device,
             "is_registered": is_known,
@@ -181,8 +181,8 @@ def history(lake: Path) -> list[Row]:
     """Every version of every device, and when the next one followed."""
     versions = rows(lake, "silver.devices").sort_values(["device_id", "registered_at"])
     follows = versions.groupby("device_id")["registered_at"].shift(-1)
-    found: list[Any] = versions.assign(dbt_valid_from=versions["registered_at"], dbt_valid_to=follows).to_dict("records")
-    return found
+    rows_of_history: list[Any] = versions.assign(dbt_valid_from=versions["registered_at"], dbt_valid_to=follows).to_dict("records")
+    return rows_of_history
 
 
 def _value(row: Row, parts: pd.DataFrame) -> float:
@@ -218,5 +218,5 @@ def _steps(start: datetime, length: timedelta, step: timedelta) -> Iterator[date
         first += step
 
 
-def _days(found: pd.DataFrame) -> pd.DataFrame:
-    return found.assign(day=found["day"].map(lambda day: day.date())) if "day" in found else found
+def _days(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(day=table["day"].map(lambda day: day.date())) if "day" in table else table

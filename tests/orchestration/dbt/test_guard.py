@@ -11,8 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.serving.dbt import build_state as begun
-from orchestration.serving.dbt import targets
+from orchestration.serving.dbt import build_state, targets
 from orchestration.storage import snapshots
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.marts import Build, builds, record
@@ -21,7 +20,7 @@ from tests.chaos.plants import Plant
 from tests.orchestration.dbt.plant import dbt, made
 
 NOW = datetime(2026, 1, 6, tzinfo=UTC)
-CUT = Snapshot(3, NOW, 1, 7, {"silver.late": 0}, {})
+PINNED = Snapshot(3, NOW, 1, 7, {"silver.late": 0}, {})
 HISTORY, HOURLY = "marts.device_history", "marts.hourly"
 
 
@@ -33,7 +32,9 @@ def mart(lake: Path, name: str, commits: int = 1) -> Path:
 
 
 def recorded(lake: Path, basis: str = "as now", **versions: int) -> Build:
-    build = Build(len(builds(lake)), NOW, CUT.snapshot_id, 1, {f"marts.{name}": version for name, version in versions.items()}, {}, basis)
+    build = Build(
+        len(builds(lake)), NOW, PINNED.snapshot_id, 1, {f"marts.{name}": version for name, version in versions.items()}, {}, basis
+    )
     record(lake, build)
     return build
 
@@ -52,7 +53,7 @@ def test_marts_as_the_last_build_left_them_are_not_refused(lake: Path) -> None:
     assert targets.versions(lake) == {HISTORY: 0, HOURLY: 1}
 
 
-def test_a_mart_that_was_built_before_and_is_gone_is_refused_with_the_way_out(lake: Path) -> None:
+def test_a_mart_that_was_built_before_and_is_gone_is_refused_with_a_hint(lake: Path) -> None:
     shutil.rmtree(lake / "marts" / "device_history")
     with pytest.raises(TidemarkError, match=r"^marts.device_history was built before, and is gone(.|\n)*--drop device_history build"):
         targets.refuse_lost(lake)
@@ -77,12 +78,12 @@ def test_a_mart_whose_log_is_rubbish_is_refused(lake: Path) -> None:
         targets.refuse_lost(lake)
 
 
-def test_everything_that_is_lost_is_told_at_once(lake: Path) -> None:
+def test_all_lost_marts_are_reported_at_once(lake: Path) -> None:
     shutil.rmtree(lake / "marts" / "device_history")
     shutil.rmtree(lake / "marts" / "hourly" / "_delta_log")
-    with pytest.raises(TidemarkError) as told:
+    with pytest.raises(TidemarkError) as error:
         targets.refuse_lost(lake)
-    assert [name in str(told.value) for name in (HISTORY, HOURLY)] == [True, True]
+    assert [name in str(error.value) for name in (HISTORY, HOURLY)] == [True, True]
 
 
 def test_a_dropped_mart_is_forgotten_by_every_build_as_its_versions_are_counted_anew(lake: Path) -> None:
@@ -105,56 +106,59 @@ def test_only_a_mart_can_be_dropped(lake: Path, name: str) -> None:
     assert (lake / "silver").exists()
 
 
-def test_what_a_killed_build_left_of_a_table_that_it_was_creating_is_swept_and_nothing_else(lake: Path) -> None:
-    begun.begin(lake, "as now", CUT, targets.versions(lake))
+def test_what_a_killed_build_left_of_a_table_that_it_was_creating_is_removed_and_nothing_else(lake: Path) -> None:
+    build_state.begin(lake, "as now", PINNED, targets.versions(lake))
     for name in ("daily", "hourly"):
         (lake / "marts" / name).mkdir(exist_ok=True)
         (lake / "marts" / name / "part-0.parquet").write_bytes(b"half")
     shutil.rmtree(lake / "marts" / "device_history" / "_delta_log")
-    since = begun.begun(lake)
-    assert since is not None
-    targets.sweep(lake, since.found)
+    pending = build_state.pending_build(lake)
+    assert pending is not None
+    targets.remove_leftovers(lake, pending.marts_at_newest)
     assert not (lake / "marts" / "daily").exists()
     assert targets.versions(lake) == {HOURLY: 1}
     with pytest.raises(TidemarkError, match=r"^marts.device_history has files"):  # it was there when the build began
         targets.refuse_lost(lake)
 
 
-def goes_on(lake: Path, basis: str = "as now", incremental: tuple[str, ...] = (HOURLY,)) -> bool:
-    return begun.goes_on_from(lake, basis, CUT, targets.versions(lake), incremental) is not None
+def is_incremental(lake: Path, basis: str = "as now", incremental: tuple[str, ...] = (HOURLY,)) -> bool:
+    return build_state.incremental_base(lake, basis, PINNED, targets.versions(lake), incremental) is not None
 
 
-def test_a_build_goes_on_from_the_last_recorded_one_of_the_same_generation_conf_and_project(lake: Path) -> None:
-    assert (goes_on(lake), goes_on(lake, "of another generation")) == (True, False)
+def test_a_build_continues_the_last_recorded_one_of_the_same_generation_conf_and_project(lake: Path) -> None:
+    assert (is_incremental(lake), is_incremental(lake, "of another generation")) == (True, False)
 
 
-def test_a_build_that_was_killed_is_gone_on_from_unless_it_was_of_another_generation(lake: Path) -> None:
-    begun.begin(lake, "as now", CUT, targets.versions(lake))
-    assert goes_on(lake)
-    begun.begin(lake, "of another generation", CUT, targets.versions(lake))
-    assert (goes_on(lake), goes_on(lake, "of another generation")) == (False, False)  # some marts are of the one, some of the other
-    begun.begin(lake, "as now", CUT, targets.versions(lake))
-    assert not goes_on(lake)
+def test_after_a_killed_build_the_next_is_incremental_unless_the_killed_one_was_of_another_generation(lake: Path) -> None:
+    build_state.begin(lake, "as now", PINNED, targets.versions(lake))
+    assert is_incremental(lake)
+    build_state.begin(lake, "of another generation", PINNED, targets.versions(lake))
+    assert (is_incremental(lake), is_incremental(lake, "of another generation")) == (
+        False,
+        False,
+    )  # some marts are of the one, some of the other
+    build_state.begin(lake, "as now", PINNED, targets.versions(lake))
+    assert not is_incremental(lake)
     recorded(lake, hourly=1, device_history=0)
-    begun.end(lake)
-    assert goes_on(lake)
+    build_state.end(lake)
+    assert is_incremental(lake)
 
 
 def test_a_mart_that_the_last_build_left_out_is_made_anew_unless_it_was_created_since(lake: Path) -> None:
     mart(lake, "daily")
-    assert not goes_on(lake, incremental=("marts.daily",))
+    assert not is_incremental(lake, incremental=("marts.daily",))
     shutil.rmtree(lake / "marts" / "daily")
-    begun.begin(lake, "as now", CUT, targets.versions(lake))
+    build_state.begin(lake, "as now", PINNED, targets.versions(lake))
     mart(lake, "daily")  # a build that failed later on
-    assert goes_on(lake, incremental=("marts.daily",))
-    begun.begin(lake, "as now", CUT, targets.versions(lake))
-    assert goes_on(lake, incremental=("marts.daily",))
+    assert is_incremental(lake, incremental=("marts.daily",))
+    build_state.begin(lake, "as now", PINNED, targets.versions(lake))
+    assert is_incremental(lake, incremental=("marts.daily",))
 
 
 def test_a_mart_that_was_restored_as_it_was_long_ago_is_made_anew(lake: Path) -> None:
     shutil.rmtree(lake / "marts" / "hourly")
     mart(lake, "hourly", 1)
-    assert not goes_on(lake)
+    assert not is_incremental(lake)
 
 
 def test_before_anything_else_a_lost_mart_is_refused_by_the_command_and_so_is_a_second_build(tmp_path: Path) -> None:
@@ -165,7 +169,7 @@ def test_before_anything_else_a_lost_mart_is_refused_by_the_command_and_so_is_a_
         4,
         "tidemark: there is no snapshot yet that marts could be built of; make one with `tidemark run --once`.\n",
     )
-    snapshots.pin(conf.lake, CUT)
+    snapshots.pin(conf.lake, PINNED)
     mart(conf.lake, "hourly")
     recorded(conf.lake, hourly=0, device_history=5)
     lost = dbt(plant, "build")

@@ -1,8 +1,8 @@
-"""What a command line of dbt means to us, and what its end means to a shell."""
+"""What a command line of dbt needs from Tidemark."""
 
 import pytest
 
-from orchestration.serving.dbt.invocation import Call
+from orchestration.serving.dbt.invocation import CommandLine
 
 
 @pytest.mark.parametrize(
@@ -18,11 +18,11 @@ from orchestration.serving.dbt.invocation import Call
     ],
 )
 def test_the_command_is_the_first_word_that_is_no_option_and_no_value_of_one(line: str, command: str | None) -> None:
-    assert Call.of(line.split()).command == command
+    assert CommandLine.parse(line.split()).command == command
 
 
 @pytest.mark.parametrize(
-    ("line", "writes", "is_offline", "makes_views"),
+    ("line", "writes", "is_offline", "builds_views"),
     [
         ("build", True, False, True),
         ("run --select hourly", True, False, False),
@@ -41,11 +41,15 @@ def test_the_command_is_the_first_word_that_is_no_option_and_no_value_of_one(lin
     ],
 )
 def test_only_what_may_write_marts_is_guarded_and_what_needs_no_table_starts_no_spark(
-    line: str, writes: bool, is_offline: bool, makes_views: bool
+    line: str, writes: bool, is_offline: bool, builds_views: bool
 ) -> None:
-    call = Call.of(line.split())
-    assert (call.writes, call.is_offline, call.makes_views) == (writes, is_offline, makes_views)
+    command_line = CommandLine.parse(line.split())
+    assert (command_line.writes, command_line.is_offline, command_line.builds_views) == (writes, is_offline, builds_views)
 
 
 def test_what_decides_what_the_project_is_goes_to_every_command() -> None:
-    assert Call.of(["build", "--vars", "{a: 1}", "-s", "x", "--target=lake"]).of_parsing == ["--vars", "{a: 1}", "--target=lake"]
+    assert CommandLine.parse(["build", "--vars", "{a: 1}", "-s", "x", "--target=lake"]).parsing_options == [
+        "--vars",
+        "{a: 1}",
+        "--target=lake",
+    ]

@@ -30,8 +30,8 @@ from (
 ) as marts
 cross join (select sum(count) as count from gold.building_aggregates where metric = 'power') as gold
 """
-Known = Mapping[str, Any]
-AtBuild = tuple[Build, Snapshot, Known]
+Devices = Mapping[str, Any]
+AtBuild = tuple[Build, Snapshot, Devices]
 """With the devices as they were then."""
 
 
@@ -43,7 +43,7 @@ class First:
     """A plant whose marts were built once."""
 
     plant: Plant
-    devices: Known
+    devices: Devices
 
     @property
     def conf(self) -> Conf:
@@ -51,16 +51,16 @@ class First:
 
 
 @dataclass(frozen=True)
-class Told:
+class Second:
     """It was built again, and what was seen on the way."""
 
     said: Said
-    devices: Known
+    devices: Devices
     joined_before: dict[str, Any]
     joined: dict[str, Any]
 
 
-def devices(lake: Path) -> Known:
+def devices(lake: Path) -> Devices:
     return registry.newest(registry.versions(lake))
 
 
@@ -81,7 +81,7 @@ def first(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Firs
 
 
 @pytest.fixture(scope="module")
-def told(first: First, spark: SparkSession) -> Told:
+def second(first: First, spark: SparkSession) -> Second:
     """The second build meets amendments, a new device, two versions of an old one, a snapshot newer than the marts', and a killed build."""
     plant, conf = first.plant, first.conf
     change_devices(plant, datetime.now(UTC))
@@ -92,25 +92,25 @@ def told(first: First, spark: SparkSession) -> Told:
     said = dbt(plant, "build")
     assert said.code == 0, said.out + said.err
     joined = Lake(conf, spark).sql(JOINED).toArrow().to_pylist()[0]
-    return Told(said, devices(conf.lake), joined_before, joined)
+    return Second(said, devices(conf.lake), joined_before, joined)
 
 
 @pytest.fixture
 def at_build(first: First, number: int, request: pytest.FixtureRequest) -> AtBuild:
-    known = request.getfixturevalue("told").devices if number else first.devices
+    registered = request.getfixturevalue("second").devices if number else first.devices
     build = builds(first.conf.lake)[number]
     snapshot = find_snapshot(first.conf.lake, build.snapshot_id)
     assert snapshot is not None
-    return build, snapshot, known
+    return build, snapshot, registered
 
 
 @pytest.mark.slow
-def test_each_build_is_recorded_with_its_snapshot_and_the_second_goes_on_from_the_first(first: First, told: Told) -> None:
+def test_each_build_is_recorded_with_its_snapshot_and_the_second_continues_the_first(first: First, second: Second) -> None:
     snapshots, (before, after) = all_snapshots(first.conf.lake), builds(first.conf.lake)
     assert (before.snapshot_id, after.snapshot_id) == (snapshots[0].snapshot_id, snapshots[-1].snapshot_id)
     assert snapshots[-1].bronze_batch > snapshots[0].bronze_batch
     assert before.versions.keys() == after.versions.keys()
-    assert "made anew" not in told.said.err
+    assert "are rebuilt" not in second.said.err
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -147,25 +147,25 @@ def test_what_came_and_how_late_is_as_silver_has_it_at_the_cut(
 def test_what_should_have_been_there_is_counted_hour_by_hour_and_window_by_window(
     first: First, at_build: AtBuild, mart: str, key: list[str]
 ) -> None:
-    build, cut, known = at_build
-    wanted = getattr(expected, mart)(first.conf, cut, known)
+    build, cut, registered = at_build
+    wanted = getattr(expected, mart)(first.conf, cut, registered)
     assert_same(rows(first.conf.lake, f"marts.{mart}", build.versions[f"marts.{mart}"]), wanted, key, list(wanted.columns))
 
 
 @pytest.mark.slow
-def test_the_history_of_devices_holds_versions_that_came_and_went_between_two_builds(first: First, told: Told) -> None:
-    found = rows(first.conf.lake, "marts.device_history")
+def test_the_history_of_devices_holds_versions_that_came_and_went_between_two_builds(first: First, second: Second) -> None:
+    mart_rows = rows(first.conf.lake, "marts.device_history")
     columns = ["device_id", "zone", "is_known", "origin", "registered_at", "dbt_valid_from", "dbt_valid_to"]
     wanted = pd.DataFrame(expected.history(first.conf.lake))
-    assert_same(found, wanted, ["device_id", "registered_at"], columns)
-    assert list(found[found["device_id"] == "oven-01"].sort_values("registered_at")["zone"]) == ["hall-1", "hall-2", "hall-3"]
+    assert_same(mart_rows, wanted, ["device_id", "registered_at"], columns)
+    assert list(mart_rows[mart_rows["device_id"] == "oven-01"].sort_values("registered_at")["zone"]) == ["hall-1", "hall-2", "hall-3"]
 
 
 @pytest.mark.slow
-def test_a_query_over_marts_and_gold_is_of_the_cut_of_the_marts_though_a_run_has_taken_a_newer_one(told: Told) -> None:
-    assert told.joined_before["of_marts"] == told.joined_before["of_gold"]
-    assert told.joined["of_marts"] == told.joined["of_gold"] > told.joined_before["of_gold"]
-    assert (told.joined_before["amended"], told.joined["amended"] > 0) == (0, True)
+def test_a_query_over_marts_and_gold_is_of_the_cut_of_the_marts_though_a_run_has_taken_a_newer_one(second: Second) -> None:
+    assert second.joined_before["of_marts"] == second.joined_before["of_gold"]
+    assert second.joined["of_marts"] == second.joined["of_gold"] > second.joined_before["of_gold"]
+    assert (second.joined_before["amended"], second.joined["amended"] > 0) == (0, True)
 
 
 def test_a_group_without_a_row_is_no_error_and_has_none(first: First) -> None:

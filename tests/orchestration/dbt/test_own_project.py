@@ -1,6 +1,5 @@
 """A user's own dbt project is one line of conf: the same sources, profile and marts, and nothing of it is written to."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.engine.lake import Lake
 from orchestration.errors import ConfError
-from orchestration.serving.dbt.project import prepared
+from orchestration.serving.dbt.project import prepare
 from orchestration.storage.marts import builds
 from tests.chaos.plants import Plant
 from tests.lakes import run
@@ -41,10 +40,10 @@ def files(folder: Path) -> dict[str, str]:
 @pytest.fixture
 def plant(tmp_path: Path) -> Plant:
     """Its conf names a project of one model, one view and one seed."""
-    found = made(tmp_path / "plant")
-    pipeline = found.folder / "conf" / "pipeline.yml"
+    plant = made(tmp_path / "plant")
+    pipeline = plant.folder / "conf" / "pipeline.yml"
     pipeline.write_text(pipeline.read_text().replace("project: null", "project: ./dbt of mine"))
-    mine = found.folder / "dbt of mine"
+    mine = plant.folder / "dbt of mine"
     for name, text in (
         ("dbt_project.yml", PROJECT),
         ("sql/models/hot.sql", HOT),
@@ -53,13 +52,13 @@ def plant(tmp_path: Path) -> Plant:
     ):
         (mine / name).parent.mkdir(parents=True, exist_ok=True)
         (mine / name).write_text(text)
-    return found
+    return plant
 
 
 def test_a_project_is_adopted_by_links_and_keeps_what_it_says_itself(plant: Plant) -> None:
     conf = plant.opened().conf
     for _ in range(2):
-        folder = prepared(conf)
+        folder = prepare(conf)
     assert (folder / "sql" / "models" / "hot.sql").read_text() == HOT
     settings = (folder / "dbt_project.yml").read_text()
     assert "profile: tidemark\n" in settings
@@ -70,10 +69,11 @@ def test_a_project_is_adopted_by_links_and_keeps_what_it_says_itself(plant: Plan
 def test_a_folder_that_is_no_project_is_refused(plant: Plant) -> None:
     (plant.folder / "dbt of mine" / "dbt_project.yml").write_text("- no\n- project\n")
     with pytest.raises(ConfError, match=r"^dbt.project: .*dbt_project.yml names no project"):
-        prepared(plant.opened().conf)
+        prepare(plant.opened().conf)
 
 
-@pytest.mark.skipif("DBT" not in os.environ, reason="make dbt runs it, in minutes")
+@pytest.mark.dbt
+@pytest.mark.slow
 def test_it_is_built_beside_our_marts_at_one_cut_and_a_seed_has_its_rows_once(plant: Plant, spark: SparkSession) -> None:
     mine = plant.folder / "dbt of mine"
     before = files(mine)
@@ -84,7 +84,7 @@ def test_it_is_built_beside_our_marts_at_one_cut_and_a_seed_has_its_rows_once(pl
     land_what_comes_late(plant)
     run(plant.opened().conf, spark)
     of_part = dbt(plant, "run", "--select", "hot")  # its view of windows and ours are made first
-    assert (of_part.code, "readers see the marts of before, those of build 0" in of_part.err) == (0, True), of_part.out + of_part.err
+    assert (of_part.code, "readers still see the earlier marts, those of build 0" in of_part.err) == (0, True), of_part.out + of_part.err
     assert len(builds(plant.lake)) == 1
     second = dbt(plant, "build")
     assert second.code == 0, second.out + second.err

@@ -13,7 +13,7 @@ from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.jobs import maintenance
-from orchestration.serving.dbt import maintenance as upkeep
+from orchestration.serving.dbt import maintenance as marts_maintenance
 from orchestration.storage import generations, snapshots
 from orchestration.storage.generations import Generation
 from orchestration.storage.marts import Build, builds, needed_snapshots, record, snapshot_for
@@ -35,28 +35,28 @@ def commit(lake: Path, number: int) -> None:
 
 
 def row(lake: Path, version: int) -> list[int]:
-    found: list[int] = pa.table(DeltaTable(lake / "marts" / "hourly", version).to_pyarrow_table())["n"].to_pylist()
-    return found
+    numbers: list[int] = pa.table(DeltaTable(lake / "marts" / "hourly", version).to_pyarrow_table())["n"].to_pylist()
+    return numbers
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Conf:
     """Four snapshots, a day apart."""
-    found = conf(tmp_path)
+    built = conf(tmp_path)
     for number in range(4):
-        batch(found, number)
-        pinned(found, number, NOW - timedelta(days=4 - number))
-        commit(found.lake, number)
-    return found
+        batch(built, number)
+        pinned(built, number, NOW - timedelta(days=4 - number))
+        commit(built.lake, number)
+    return built
 
 
 def test_the_snapshot_of_the_newest_build_of_each_generation_never_expires(made: Conf) -> None:
     for number, (snapshot_id, generation) in enumerate([(0, 1), (1, 1), (2, 2)]):
         build(made.lake, number, snapshot_id, snapshot_id, generation)
     assert needed_snapshots(made.lake) == {1, 2}
-    known = snapshots.all_snapshots(made.lake)
-    gone = snapshots.expired(known, timedelta(0), NOW + LONG_AGO, needed_snapshots(made.lake))
-    assert [each.snapshot_id for each in gone] == [0]
+    pinned_snapshots = snapshots.all_snapshots(made.lake)
+    gone = snapshots.expired(pinned_snapshots, timedelta(0), NOW + LONG_AGO, needed_snapshots(made.lake))
+    assert [snapshot.snapshot_id for snapshot in gone] == [0]
 
 
 def test_maintenance_leaves_the_snapshot_of_the_newest_build_and_every_file_of_marts(made: Conf) -> None:
@@ -64,7 +64,7 @@ def test_maintenance_leaves_the_snapshot_of_the_newest_build_and_every_file_of_m
     files = sorted((made.lake / "marts").rglob("*"))
     for _ in range(2):
         list(maintenance.maintain(Lake(made), NOW + LONG_AGO, lambda _: nullcontext()))
-    assert [each.snapshot_id for each in snapshots.all_snapshots(made.lake)] == [1, 3]
+    assert [snapshot.snapshot_id for snapshot in snapshots.all_snapshots(made.lake)] == [1, 3]
     assert sorted((made.lake / "marts").rglob("*")) == files
     cut = snapshot_for(made.lake, QUERY)
     assert cut is not None
@@ -76,15 +76,15 @@ def test_maintenance_leaves_the_snapshot_of_the_newest_build_and_every_file_of_m
 def test_files_of_marts_go_once_no_build_that_can_be_asked_has_them(made: Conf) -> None:
     for number in (0, 2):
         build(made.lake, number, number, number)
-    upkeep.clean(made.lake, NOW - LONG_AGO, NOW)  # all of it was superseded within the retention
+    marts_maintenance.clean(made.lake, NOW - LONG_AGO, NOW)  # all of it was superseded within the retention
     assert [row(made.lake, version) for version in range(4)] == [[0], [1], [2], [3]]
-    upkeep.clean(made.lake, NOW + LONG_AGO, NOW + LONG_AGO)
+    marts_maintenance.clean(made.lake, NOW + LONG_AGO, NOW + LONG_AGO)
     assert [row(made.lake, version) for version in (0, 2, 3)] == [[0], [2], [3]]  # of two builds, and the newest
     with pytest.raises(FileNotFoundError):
         row(made.lake, 1)
     DeltaTable(made.lake / "ops" / "snapshots").delete("snapshot_id = 0")
-    upkeep.clean(made.lake, NOW + LONG_AGO, NOW + LONG_AGO)
-    assert [each.build for each in builds(made.lake)] == [2]
+    marts_maintenance.clean(made.lake, NOW + LONG_AGO, NOW + LONG_AGO)
+    assert [recorded.build for recorded in builds(made.lake)] == [2]
     assert [row(made.lake, version) for version in (2, 3)] == [[2], [3]]
     assert len([file for file in os.listdir(made.lake / "marts" / "hourly") if file.endswith(".parquet")]) == 2
 
@@ -117,4 +117,4 @@ def test_a_hundred_builds_are_few_files(made: Conf) -> None:
     for number in range(102):
         build(made.lake, number, 1, 1)
     assert len(DeltaTable(made.lake / "ops" / "marts").file_uris()) < 10
-    assert [each.build for each in builds(made.lake)] == list(range(102))
+    assert [recorded.build for recorded in builds(made.lake)] == list(range(102))

@@ -11,18 +11,18 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from orchestration.conf.model import Engine, Source
+from orchestration.conf.model import Source
 from orchestration.engine.lake import Lake
 from orchestration.jobs import turned_away_few
 from orchestration.jobs.ranges import Range
 from silver import few
 from silver.schema import DUPLICATES
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import conf, event, land, minutes, multiset, run, table
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
-ROOMS = Shape("csv", Origin(file_name=r"(\w+)\."), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
+ROOMS = PayloadFormat("csv", Origin(file_name=r"(\w+)\."), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
 SILVER = ("bronze.events", "silver.readings", "silver.ledger")
 OF_A_DUPLICATE = [line.split()[0] for line in DUPLICATES.strip().splitlines() if not line.strip().startswith("ingested_at")]
 
@@ -77,7 +77,8 @@ def test_events_are_few_by_payloads_headers_and_what_they_may_hold(
     most: int, readings: int, is_read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turned_away_few, "MOST_READINGS", readings)
-    lake = Lake(conf(tmp_path, engine=Engine(small_batch_bytes=most)))
+    monkeypatch.setattr(turned_away_few, "SMALL_BATCH_BYTES", most)
+    lake = Lake(conf(tmp_path))
     rows = [{"payload": b"1,2", "header": "when," * 7, "bronze_batch": 0, "bronze_row": n} for n in range(4)]
     write_deltalake(lake.table_path("bronze.events"), pa.Table.from_pylist(rows))
     keys = pa.table({"bronze_batch": [0, 0, 0], "bronze_row": [0, 1, 3]})

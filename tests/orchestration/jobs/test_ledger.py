@@ -18,12 +18,12 @@ from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation.discrepancies import damaged, discrepancies
 from orchestration.conf.model import Conf, Source
 from orchestration.engine.lake import Lake
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import conf, event, land, minutes, run
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
-ROOMS = Shape("csv", Origin(file_name=r"(\w+)\."), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
+ROOMS = PayloadFormat("csv", Origin(file_name=r"(\w+)\."), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
 SILVER = ("bronze.events", "silver.readings", "silver.ledger")
 FIRST = event("oven", "temperature", 0, START)
 
@@ -54,7 +54,7 @@ def of(made: Conf, since: date | None = None) -> tuple[list[dict[str, Any]], lis
     """The account's rows, and what is wrong: batch, row, part, and the words for it."""
     books = account.open_tables(Lake(made))
     found = account.account(books, since)
-    wrong = discrepancies(books, found, {name: source.shape for name, source in made.sources.items()})
+    wrong = discrepancies(books, found, {name: source.payload_format for name, source in made.sources.items()})
     return account.by_day(found.batches), [(row["bronze_batch"], row["bronze_row"], row["part"], row["wrong"]) for row in wrong]
 
 

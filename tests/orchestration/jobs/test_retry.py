@@ -30,12 +30,12 @@ from orchestration.jobs.retry import Chosen
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.replay import REBUILT, build, finish, plan
 from orchestration.supervisor.run import retry_quarantine
-from silver.spec import Origin, Shape, Time
+from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import KITCHEN, METRICS, conf, event, land, latest, minutes, multiset, run, table
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
-LIST = Shape("json", Origin(field="g"), Time("each.t"), metric=Origin(field="each.m"), value="each.v", each="readings")
+LIST = PayloadFormat("json", Origin(field="g"), Time("each.t"), metric=Origin(field="each.m"), value="each.v", each="readings")
 WRONG_LIST = replace(LIST, device=Origin(field="g.id"))
 """A device that is an object: what names it by a text is unreadable."""
 CHANGED = ("silver.quarantine", "silver.late", "silver.duplicates", "ops.ledger")
@@ -59,7 +59,7 @@ def mended(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Con
     gateway = Source("gateway", folder / "gateway", LIST, settle_seconds=0.0)
     mended = replace(plain, sources=plain.sources | {"gateway": gateway})
     strict = METRICS | {"temperature": replace(METRICS["temperature"], maximum=100.0)}
-    broken = replace(mended, metrics=strict, sources=mended.sources | {"gateway": replace(gateway, shape=WRONG_LIST)})
+    broken = replace(mended, metrics=strict, sources=mended.sources | {"gateway": replace(gateway, payload_format=WRONG_LIST)})
     lines = [event("oven", "temperature", minute, time) for minute, time in enumerate(minutes(START, 31))]
     hot = [event("oven", "temperature", 500, at_minute(minute)) for minute in (5.5, 29.5)]  # behind the watermark, and ahead of it
     land(folder, "1.json", [*lines, *hot, event("oven", "temperature", 700, at_minute(7)), "{broken"])  # at 7, it is a duplicate

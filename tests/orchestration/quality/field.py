@@ -22,7 +22,7 @@ from orchestration.conf.model import Conf
 from orchestration.connectors.simulator.arrivals import Arrivals, Kind, Messages
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from orchestration.engine.lake import Lake
-from orchestration.quality.judged import declare
+from orchestration.quality.suite_rows import create_empty_table
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
 DEVICES = {"oven": 4, "fridge": 4, "press": 2, "pump": 2}
@@ -32,8 +32,8 @@ START = DEFAULT_START
 DDL = {"readings": READINGS, "quarantine": QUARANTINE, "late": LATE, "duplicates": DUPLICATES}
 
 # A file an hour: a batch holds what arrived in it.
-JUDGED = """
-  create or replace table judged as
+EVALUATED = """
+  create or replace table evaluated as
   with batched as (
     select *, datediff('hour', $start::timestamp, arrival) as bronze_batch, date_trunc('hour', arrival) + interval 1 hour as ingested_at
     from sent
@@ -64,7 +64,7 @@ COUNTED = """
   select bronze_batch, source, count(*) as events, count(*) filter (became = 'readings') as readings,
     count(*) filter (became = 'quarantine') as quarantined, count(*) filter (became = 'late') as late,
     count(*) filter (became = 'duplicates') as duplicates
-  from judged group by all order by all
+  from evaluated group by all order by all
 """
 
 
@@ -107,13 +107,13 @@ def simulated(seed: int, days: float = DAYS) -> Iterator[duckdb.DuckDBPyConnecti
 def made(
     store: duckdb.DuckDBPyConnection, folder: Path, defects: Sequence[str] = (), after: Sequence[str] = (), until: float = DAYS
 ) -> Lake:
-    """The lake of what was sent until so many days after the start; `defects` change `sent`, `after` what silver made of it (`judged`)."""
+    """The lake of what was sent until days after the start; `defects` change `sent`, `after` changes `evaluated`, made by silver."""
     lake = Lake(conf_of(folder))
     store.execute("begin")
     store.execute("delete from sent where arrival >= $end", {"end": naive(START + timedelta(days=until))})
     for defect in defects:
         store.execute(defect)
-    _judge(store, lake.conf)
+    _evaluate(store, lake.conf)
     for defect in after:
         store.execute(defect)
     _write_silver(store, lake)
@@ -127,7 +127,7 @@ def naive(instant: datetime) -> datetime:
     return instant.astimezone(UTC).replace(tzinfo=None)
 
 
-def _judge(store: duckdb.DuckDBPyConnection, conf: Conf) -> None:
+def _evaluate(store: duckdb.DuckDBPyConnection, conf: Conf) -> None:
     known = [{"device_id": each.device_id, "zone": each.zone, "groups": list(each.groups)} for each in conf.devices.values()]
     metrics = [
         {name: getattr(each, name) for name in ("unit", "step_seconds", "minimum", "maximum")}
@@ -137,18 +137,18 @@ def _judge(store: duckdb.DuckDBPyConnection, conf: Conf) -> None:
     for name, rows in (("devices", known), ("metrics", metrics)):
         store.register(name, pa.Table.from_pylist(rows))
     limits = {"lateness": conf.policy.lateness_seconds, "max_future": conf.policy.max_future_seconds, "start": naive(START)}
-    store.execute(JUDGED, limits)
+    store.execute(EVALUATED, limits)
     # Nobody can read them.
-    store.execute("update judged set device_id = null, metric = null, event_time = null, value = null where not is_readable")
+    store.execute("update evaluated set device_id = null, metric = null, event_time = null, value = null where not is_readable")
 
 
 def _write_silver(store: duckdb.DuckDBPyConnection, lake: Lake) -> None:
-    sources = {"bronze.events": "select source, position, received_at, ingested_at, bronze_batch, bronze_row from judged"}
-    judged = set(store.table("judged").columns)
+    sources = {"bronze.events": "select source, position, received_at, ingested_at, bronze_batch, bronze_row from evaluated"}
+    columns_of_rows = set(store.table("evaluated").columns)
     for name, ddl in DDL.items():
-        declare(store, name, ddl)
-        columns = ", ".join(each for each in store.table(name).columns if each in judged)
-        store.execute(f"insert into {name} by name select {columns} from judged where became = '{name}'")
+        create_empty_table(store, name, ddl)
+        columns = ", ".join(each for each in store.table(name).columns if each in columns_of_rows)
+        store.execute(f"insert into {name} by name select {columns} from evaluated where became = '{name}'")
         sources[f"silver.{name}"] = f"from {name}"
     for name, sql in sources.items():
         _write(store, lake.tables[name].path, sql)
@@ -158,7 +158,7 @@ def _write_silver(store: duckdb.DuckDBPyConnection, lake: Lake) -> None:
 def _write_gold(store: duckdb.DuckDBPyConnection, lake: Lake) -> None:
     """Windows that have closed by the newest reading."""
     columns = "device_id, metric, event_time, value, groups, bronze_batch, bronze_row, part, became = 'late' as is_late"
-    store.execute(f"create or replace temp table counted as select {columns} from judged where became in ('readings', 'late')")
+    store.execute(f"create or replace temp table counted as select {columns} from evaluated where became in ('readings', 'late')")
     (newest,) = store.execute("select max(event_time) from counted").fetchall()[0]
     for group in lake.conf.groups.values():
         windows(store, group, lake.conf.metrics, (newest - timedelta(seconds=group.lateness_seconds)).replace(tzinfo=UTC))
@@ -169,7 +169,7 @@ def _write_gold(store: duckdb.DuckDBPyConnection, lake: Lake) -> None:
 
 
 def _write_declared(store: duckdb.DuckDBPyConnection, lake: Lake, name: str, ddl: str, rows: str) -> None:
-    declare(store, "declared", ddl)
+    create_empty_table(store, "declared", ddl)
     store.execute(f"insert into declared by name select *, 0 as revision, 0 as gold_batch from {rows}")
     _write(store, lake.tables[name].path, "from declared")
 

@@ -1,4 +1,4 @@
-"""Tables of one kind are judged together first: what each is told must be what it would be told alone."""
+"""Tables of one kind are evaluated together first: each gets the results that it would get alone."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -13,9 +13,9 @@ from orchestration.conf.model import Conf, Engine
 from orchestration.engine.lake import Lake
 from orchestration.quality import check as checking
 from orchestration.quality.check import Scope, check
-from orchestration.quality.judged import declare
 from orchestration.quality.outcome import TableResult
-from orchestration.quality.store import opened
+from orchestration.quality.store import open_store
+from orchestration.quality.suite_rows import create_empty_table
 from orchestration.quality.suites import packaged
 from silver.spec import Policy
 from tests.rows import INGESTED_AT, at
@@ -36,23 +36,23 @@ def lake(tmp_path: Path) -> Lake:
     policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
     groups = {name: Group(name, ("temperature",), 600, name) for name in TABLES}
     lake = Lake(Conf(tmp_path / "conf", "plant", tmp_path / "lake", policy, Engine(), {}, {}, {}, groups, ()))
-    with closing(opened()) as store:
+    with closing(open_store()) as store:
         for name, rows in TABLES.items():
-            declare(store, name, AGGREGATES + (", more INT" if name == "wider" else ""))
+            create_empty_table(store, name, AGGREGATES + (", more INT" if name == "wider" else ""))
             for row in rows:
                 store.execute(f"insert into {name} by name select {', '.join(f'${column} as {column}' for column in row)}", row)
             write_deltalake(lake.tables[f"gold.{name}_aggregates"].path, store.table(name).to_arrow_table())
     return lake
 
 
-def judged(lake: Lake) -> dict[str, TableResult]:
+def evaluated(lake: Lake) -> dict[str, TableResult]:
     chosen = [suite for suite in packaged() if suite.name == "gold_aggregates"]
     run = check(lake, chosen, INGESTED_AT, lambda _: None, Scope(layer="gold"))
     return {table.table.removesuffix("_aggregates"): replace(table, table_id=None) for table in run.tables if table.results}
 
 
 def test_what_is_asked_of_many_tables_at_once_is_told_of_each_as_if_it_were_alone(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    together = judged(lake)
+    together = evaluated(lake)
     failed = {name: {result.expectation.description for result in table.failed} for name, table in together.items()}
     assert failed == {
         "gold.good": set(),
@@ -64,5 +64,5 @@ def test_what_is_asked_of_many_tables_at_once_is_told_of_each_as_if_it_were_alon
         "gold.wider": {"Every latest value lies between the least and the greatest."},
         "gold.empty": {"Some window of the group has closed."},
     }
-    monkeypatch.setattr(checking, "show_alike", lambda *_: [])
-    assert judged(lake) == together
+    monkeypatch.setattr(checking, "create_union_views", lambda *_: [])
+    assert evaluated(lake) == together

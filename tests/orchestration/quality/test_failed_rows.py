@@ -22,13 +22,14 @@ from orchestration.conf.model import Conf, Engine
 from orchestration.engine.lake import Lake
 from orchestration.quality import lineage
 from orchestration.quality.check import Scope, check
-from orchestration.quality.failed_rows import SCHEMA, failed_rows_path
-from orchestration.quality.history import looks, results_path
-from orchestration.quality.judged import declare
+from orchestration.quality.failed_rows import FAILED_ROW_SCHEMA, FAILED_ROWS
+from orchestration.quality.history import RESULTS, last_runs
 from orchestration.quality.outcome import Cause, Run
-from orchestration.quality.publish import Places, keep, publish
+from orchestration.quality.publish import Places, publish, store_run
 from orchestration.quality.report import failures
-from orchestration.quality.store import opened
+from orchestration.quality.store import open_store
+from orchestration.quality.suite_rows import create_empty_table
+from orchestration.storage.quality_tables import path_of
 from silver.schema import READINGS
 from silver.spec import Policy
 from tests.orchestration.quality import hostile
@@ -79,8 +80,8 @@ def lake(tmp_path: Path) -> Lake:
 
 def add(lake: Lake, name: str, ddl: str, *rows: dict[str, Any]) -> None:
     """A version of the table; columns that a row does not name are null."""
-    with closing(opened()) as store:
-        declare(store, "rows", ddl)
+    with closing(open_store()) as store:
+        create_empty_table(store, "rows", ddl)
         for row in rows:
             store.execute(f"insert into rows by name select {', '.join(f'${column} as {column}' for column in row)}", row)
         partition = [EVENTS_PARTITION] if name == "bronze.events" else None
@@ -101,14 +102,14 @@ def window(**more: Any) -> dict[str, Any]:
     return {"window_start": at("12:00"), "window_end": at("12:01"), "revision": -1} | more
 
 
-def looked(lake: Lake, folder: Path, run_at: datetime = RUN_AT, suites: list[Suite] = SUITES) -> Run:
-    run = check(lake, suites, run_at, lambda _: None, Scope(Cause.ASKED, looks=looks(lake.conf.lake)))
-    publish(lake, run, keep(lake, run), Places(folder / "page.html", folder / "junit.xml"))
+def run_quality(lake: Lake, folder: Path, run_at: datetime = RUN_AT, suites: list[Suite] = SUITES) -> Run:
+    run = check(lake, suites, run_at, lambda _: None, Scope(Cause.ASKED, last_runs=last_runs(lake.conf.lake)))
+    publish(lake, run, store_run(lake, run), Places(folder / "page.html", folder / "junit.xml"))
     return run
 
 
 def kept(lake: Lake) -> list[dict[str, Any]]:
-    rows = DeltaTable(failed_rows_path(lake.conf.lake)).to_pyarrow_table().to_pylist(maps_as_pydicts="strict")
+    rows = DeltaTable(path_of(lake.conf.lake, FAILED_ROWS)).to_pyarrow_table().to_pylist(maps_as_pydicts="strict")
     return sorted(rows, key=lambda row: (row["table_name"], row["description"], row["bronze_batch"] or 0, row["bronze_row"] or 0))
 
 
@@ -125,7 +126,7 @@ def test_a_row_that_fails_stands_beside_its_message_in_every_layer(lake: Lake, t
     lost = window(device_id="gone", metric="temperature")
     add(lake, "gold.kitchen_aggregates", AGGREGATES, window(device_id="fryer", metric="temperature"), lost)
     add(lake, "gold.kitchen_vectors", VECTORS, window(entity="kitchen"), window(entity="fryer"))
-    looked(lake, tmp_path)
+    run_quality(lake, tmp_path)
 
     assert list(told(lake)) == [
         ("bronze.events", 0, 2, "0.jsonl", b"foreign"),
@@ -149,14 +150,14 @@ def test_a_row_that_fails_stands_beside_its_message_in_every_layer(lake: Lake, t
 def test_where_nothing_came_the_rows_of_the_earlier_run_are_shown_and_not_kept_again(lake: Lake, tmp_path: Path) -> None:
     add(lake, "bronze.events", EVENTS, event(0, 0, b"the message"))
     add(lake, "silver.readings", READINGS, reading(0, 0, INFINITY))
-    first = looked(lake, tmp_path)
-    second = looked(lake, tmp_path, RUN_AT + timedelta(hours=1))
-    third = looked(lake, tmp_path, RUN_AT + timedelta(hours=2))
+    first = run_quality(lake, tmp_path)
+    second = run_quality(lake, tmp_path, RUN_AT + timedelta(hours=1))
+    third = run_quality(lake, tmp_path, RUN_AT + timedelta(hours=2))
     assert [row["run_id"] for row in kept(lake)] == [first.run_id]
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<code>the message</code>" in page
     assert "since 01 Jan 2026, 13:00 UTC, 3 runs" in page.replace("at least ", "")
-    results = DeltaTable(results_path(lake.conf.lake)).to_pyarrow_table().to_pylist()
+    results = DeltaTable(path_of(lake.conf.lake, RESULTS)).to_pyarrow_table().to_pylist()
     assert {(row["run_id"], row["found_in"]) for row in results if row["is_success"] is False} == {
         (run.run_id, first.run_id) for run in (first, second, third)
     }
@@ -164,7 +165,7 @@ def test_where_nothing_came_the_rows_of_the_earlier_run_are_shown_and_not_kept_a
 
 def test_at_most_twenty_rows_of_a_failure_are_kept(lake: Lake, tmp_path: Path) -> None:
     add(lake, "silver.readings", READINGS, *(reading(0, n, INFINITY) for n in range(30)))
-    run = looked(lake, tmp_path, suites=SUITES[1:2])
+    run = run_quality(lake, tmp_path, suites=SUITES[1:2])
     assert len(kept(lake)) == 20
     assert "30 of 30 rows" in next(failures(run))
     assert "17 more rows" in (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -177,7 +178,7 @@ def test_messages_are_read_from_the_files_that_can_hold_them_and_damage_in_other
     add(lake, "silver.readings", READINGS, reading(1, 0, INFINITY))
     Path(unquote(other.removeprefix("file://"))).write_bytes(b"damaged")
     run = check(lake, SUITES[1:2], RUN_AT, lambda _: None, Scope(Cause.ASKED, "silver"))
-    keep(lake, run)
+    store_run(lake, run)
     assert [row[4] for row in told(lake)] == [b"wanted"]
 
 
@@ -185,7 +186,7 @@ def test_messages_beyond_what_fits_stay_in_bronze_and_their_rows_say_where(lake:
     monkeypatch.setattr(lineage, "MOST_BYTES", 10)
     add(lake, "bronze.events", EVENTS, event(0, 0, b"12345678"), event(0, 1, b"12345678"))
     add(lake, "silver.readings", READINGS, reading(0, 0, INFINITY), reading(0, 1, INFINITY))
-    keep(lake, check(lake, SUITES[1:2], RUN_AT, lambda _: None, Scope(Cause.ASKED, "silver")))
+    store_run(lake, check(lake, SUITES[1:2], RUN_AT, lambda _: None, Scope(Cause.ASKED, "silver")))
     assert [row[1:] for row in told(lake)] == [(0, 0, "0.jsonl", b"12345678"), (0, 1, "0.jsonl", None)]
 
 
@@ -196,7 +197,7 @@ def test_where_messages_cannot_be_read_rows_are_kept_without_them(lake: Lake, ca
     Path(unquote(file.removeprefix("file://"))).write_bytes(b"damaged")
     run = check(lake, SUITES[1:2], RUN_AT, lambda _: None, Scope(Cause.ASKED, "silver"))
     with caplog.at_level(logging.WARNING):
-        keep(lake, run)
+        store_run(lake, run)
     assert [row[1:] for row in told(lake)] == [(None, None, None, None)]
     assert "kept without their payloads" in caplog.text
 
@@ -211,7 +212,7 @@ def test_hostile_values_do_no_harm_to_table_page_xml_or_terminal(lake: Lake, tmp
     add(lake, "silver.readings", READINGS, *devices)
     windows = [window(device_id=value, metric="temperature") for value in hostile.ALL]
     add(lake, "gold.kitchen_aggregates", AGGREGATES, *windows)
-    run = looked(lake, tmp_path)
+    run = run_quality(lake, tmp_path)
 
     rows = kept(lake)
     of_devices = [row for row in rows if row["description"] == NAMED["description"]]
@@ -220,9 +221,9 @@ def test_hostile_values_do_no_harm_to_table_page_xml_or_terminal(lake: Lake, tmp
     assert of_devices[4]["row_values"]["device_id"] == "x" * 500 + "… (1,048,576 characters)"
     assert sorted(row["row_values"]["value"] for row in rows if row["description"] == FINITE["description"]) == ["-inf", "inf", "nan"]
     assert [row["payload"] for row in rows if row["table_name"].startswith("gold")] == messages[:5]
-    for log in (failed_rows_path(lake.conf.lake) / "_delta_log").iterdir():
+    for log in (path_of(lake.conf.lake, FAILED_ROWS) / "_delta_log").iterdir():
         assert len(log.read_bytes()) < 10_000
-    results = DeltaTable(results_path(lake.conf.lake)).to_pyarrow_table().to_pylist()
+    results = DeltaTable(path_of(lake.conf.lake, RESULTS)).to_pyarrow_table().to_pylist()
     assert all(len(row["details"]) < 10_000 and json.loads(row["details"]) for row in results)
 
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -237,7 +238,7 @@ def test_hostile_values_do_no_harm_to_table_page_xml_or_terminal(lake: Lake, tmp
 
 
 def test_the_declared_columns_are_those_of_the_table_with_their_comments(lake: Lake, tmp_path: Path) -> None:
-    looked(lake, tmp_path)
-    fields = DeltaTable(failed_rows_path(lake.conf.lake)).schema().fields
-    assert [field.name for field in fields] == SCHEMA.names
+    run_quality(lake, tmp_path)
+    fields = DeltaTable(path_of(lake.conf.lake, FAILED_ROWS)).schema().fields
+    assert [field.name for field in fields] == FAILED_ROW_SCHEMA.names
     assert all(field.metadata.get("comment") for field in fields)

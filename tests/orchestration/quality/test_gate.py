@@ -16,14 +16,14 @@ from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.quality import suites
-from orchestration.quality.judged import declare
-from orchestration.quality.store import opened
-from orchestration.storage.gate_state import passage, releases
-from orchestration.storage.lease import sole_writer
+from orchestration.quality.store import open_store
+from orchestration.quality.suite_rows import create_empty_table
+from orchestration.storage import quality_tables
+from orchestration.storage.gate_state import read_gate_state, releases
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from orchestration.storage.positions import late_rows_known
 from orchestration.storage.tables import append_rows, ensure_rows
-from orchestration.supervisor.quality_gate import GateClosedError, Handover
+from orchestration.supervisor.quality_gate import GateClosedError, QualityGate
 from orchestration.supervisor.replay import refuse_unless_passed
 from silver.spec import Policy
 from tests.orchestration.quality.test_quality import DEVICE, kept
@@ -57,20 +57,20 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
 def add(lake: Lake, name: str, *device_ids: str | None) -> None:
     """A version of the table; without devices an empty one."""
     columns = {"metric": "temperature", "event_time": at("11:59:00"), "value": 1.0, "ingested_at": INGESTED_AT, "bronze_batch": 0}
-    with closing(opened()) as store:
-        declare(store, "rows", lake.tables[name].ddl)
+    with closing(open_store()) as store:
+        create_empty_table(store, "rows", lake.tables[name].ddl)
         for device_id in device_ids:
             row = columns | {"device_id": device_id}
             store.execute(f"insert into rows by name select {', '.join(f'${name} as {name}' for name in row)}", row)
         write_deltalake(lake.tables[name].path, store.table("rows").to_arrow_table(), mode="append")
 
 
-def handover(lake: Lake, told: list[str] | None = None) -> Handover:
+def handover(lake: Lake, told: list[str] | None = None) -> QualityGate:
     """Of a run that begins now: it knows only what is on the disk."""
-    return Handover(lake, threading.Event(), (told if told is not None else []).append)
+    return QualityGate(lake, threading.Event(), (told if told is not None else []).append)
 
 
-def calling(lake: Lake, url: str) -> Handover:
+def calling(lake: Lake, url: str) -> QualityGate:
     return handover(Lake(replace(lake.conf, quality=replace(lake.conf.quality, webhook=url))))
 
 
@@ -79,7 +79,7 @@ def is_open(lake: Lake) -> bool:
 
 
 def passed(lake: Lake) -> int:
-    return passage(lake.conf.lake, READINGS, lake.table_path(READINGS)).version
+    return read_gate_state(lake.conf.lake, READINGS, lake.table_path(READINGS)).version
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -87,14 +87,14 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err
 
 
-def test_without_a_gate_that_holds_nothing_is_looked_at(lake: Lake) -> None:
+def test_without_a_gate_that_holds_nothing_is_checked(lake: Lake) -> None:
     add(lake, READINGS, BAD)
     off = Lake(replace(lake.conf, quality=Quality()))
     assert is_open(off)
     assert not (lake.conf.lake / "quality").exists()
 
 
-def test_what_passes_is_handed_over_and_judged_once(lake: Lake) -> None:
+def test_what_passes_is_handed_over_and_evaluated_once(lake: Lake) -> None:
     add(lake, READINGS, "oven")
     assert is_open(lake)
     assert passed(lake) == 1
@@ -152,7 +152,7 @@ def test_a_release_lets_through_up_to_a_version_and_no_further(lake: Lake, capsy
     )
 
 
-def test_a_release_holds_when_what_was_written_down_is_lost_and_the_rest_is_judged_anew(lake: Lake) -> None:
+def test_a_release_holds_when_the_gate_state_is_lost_and_later_versions_are_checked_again(lake: Lake) -> None:
     add(lake, READINGS, BAD)
     assert not is_open(lake)
     assert exit_code(["quality", "release", "--version", "1", "--reason", "calibration"]) == 0
@@ -220,8 +220,8 @@ def test_a_gate_that_only_warns_tells_of_each_failure_and_holds_nothing(lake: La
     assert "is held back" in refusal(capsys, "--version", "3", "--reason", "calibration")
 
 
-def told_by_webhook(gate: Handover, server: Server) -> list[tuple[str | None, int]]:
-    """Of each change what was before, and the version, after one more look."""
+def told_by_webhook(gate: QualityGate, server: Server) -> list[tuple[str | None, int]]:
+    """Of each change what was before, and the version, after one more check."""
     gate.is_open()
     gate.warn()
     for thread in threading.enumerate():
@@ -260,15 +260,15 @@ def test_status_and_quality_say_that_the_gate_is_closed(lake: Lake, capsys: pyte
         assert "the gate of silver.readings is closed, and gold stays where it is: versions 0 to 1" in capsys.readouterr().err
 
 
-def test_a_failure_waits_for_somebody_who_looks_at_the_tables_and_nothing_passes_meanwhile(lake: Lake) -> None:
+def test_a_failure_waits_for_a_quality_run_and_nothing_passes_meanwhile(lake: Lake) -> None:
     add(lake, READINGS, BAD)
     stop, opened_at_the_end = threading.Event(), []
-    gate = Handover(lake, stop, lambda _: None)
-    looking = threading.Thread(target=lambda: opened_at_the_end.append(gate.is_open()))
-    with sole_writer(lake.conf.lake / "quality"):
-        looking.start()
+    gate = QualityGate(lake, stop, lambda _: None)
+    checking = threading.Thread(target=lambda: opened_at_the_end.append(gate.is_open()))
+    with quality_tables.lock(lake.conf.lake):
+        checking.start()
         stop.set()
-        looking.join()
+        checking.join()
     assert opened_at_the_end == [False]
     assert passed(lake) == -1
     assert not is_open(lake)

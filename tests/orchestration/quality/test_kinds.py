@@ -1,16 +1,19 @@
 """Every kind of expectation that a suite may use gives the right answer on DuckDB, once on rows that pass and once on rows that fail."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from expectations.suite import suite
-from orchestration.quality.imported import great_expectations
+from orchestration.quality.gx import great_expectations
 from orchestration.quality.kinds import REFUSED, accepted, kind_refused
 from orchestration.quality.outcome import Outcome
-from orchestration.quality.store import opened
+from orchestration.quality.store import open_store
 from orchestration.quality.validation import outcomes
 
 ROWS = """
@@ -20,6 +23,7 @@ ROWS = """
     case n when 1 then 'nan'::double when 2 then 'inf'::double when 3 then '-inf'::double when 4 then null else n end as f
   from (select n::bigint as n from range(1, 21) rows(n))
 """
+ROOT = Path(__file__).parents[3]
 COLUMNS = ["n", "next", "odd", "v", "s", "k", "d", "b", "at", "f"]
 GREATEST = 1.7976931348623157e308
 Case = tuple[dict[str, Any], bool, str]
@@ -173,7 +177,7 @@ def answers() -> Iterator[dict[str, list[tuple[Case, Outcome]]]]:
     """All at once, as in one suite: the answer to one must not depend on its neighbours."""
     asked = [(kind, case) for kind, cases in CASES.items() for case in cases]
     entries = [{"type": kind, "kwargs": kwargs, "severity": "info", "description": "."} for kind, (kwargs, _, _) in asked]
-    with closing(opened()) as store:
+    with closing(open_store()) as store:
         store.execute(f"create table rows as {ROWS}")
         found = outcomes(store, "rows", suite("all", {"table": "rows", "expectations": entries}), {})
     of_kind: dict[str, list[tuple[Case, Outcome]]] = {}
@@ -204,7 +208,7 @@ def test_a_kind_that_is_refused_exists_and_is_told_with_the_way_out() -> None:
 def test_what_cannot_be_answered_does_not_spoil_its_neighbours() -> None:
     kwargs = [on("s", regex="["), on("s", regex="^x"), on("s", regex="^y")]
     entries = [{"type": "expect_column_values_to_match_regex", "kwargs": each, "severity": "info", "description": "."} for each in kwargs]
-    with closing(opened()) as store:
+    with closing(open_store()) as store:
         store.execute(f"create table rows as {ROWS}")
         found = outcomes(store, "rows", suite("three", {"table": "rows", "expectations": entries}), {})
     assert [outcome.is_success for outcome in found] == [False, True, False]
@@ -215,7 +219,13 @@ def test_two_stores_with_tables_of_one_name_are_told_apart() -> None:
     has_rows = {"type": "expect_table_row_count_to_equal", "kwargs": {"value": 1}, "severity": "info", "description": "."}
     found = []
     for count in (1, 2):
-        with closing(opened()) as store:
+        with closing(open_store()) as store:
             store.execute(f"create table rows as select 1 as a from range({count})")
             found += outcomes(store, "rows", suite("one", {"table": "rows", "expectations": [has_rows]}), {})
     assert [outcome.observed for outcome in found] == ["1", "2"]
+
+
+def test_without_grpcio_a_program_without_a_file_ends_with_an_error() -> None:
+    code = "import sys; sys.modules['grpc'] = None; from orchestration.quality.gx import great_expectations; great_expectations()"
+    ended = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)})
+    assert (ended.returncode, "put the program in a file" in ended.stderr) == (1, True)

@@ -1,4 +1,4 @@
-"""Measures on small tables: when each must stay quiet, and what it says where it has too little to judge by."""
+"""Measures on small tables: when each must stay quiet, and what it says with too little data."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,13 +14,13 @@ from expectations.suite import Expectation, Severity
 from gold.spec import Group
 from orchestration.conf.model import Conf, Device, Engine, Quality, Reference
 from orchestration.engine.lake import Lake
-from orchestration.quality.judged import declare
 from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.drift import psi
-from orchestration.quality.measures.kinds import KINDS, is_ours, measured
-from orchestration.quality.measures.naming import Moved, name
+from orchestration.quality.measures.kinds import KINDS, evaluate_measure, is_measure
+from orchestration.quality.measures.naming import Moved, describe_change
 from orchestration.quality.outcome import Outcome
-from orchestration.quality.store import opened
+from orchestration.quality.store import open_store
+from orchestration.quality.suite_rows import create_empty_table
 from orchestration.quality.suites import packaged
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 from silver.spec import Aggregation, Conversion, Metric, Policy
@@ -29,7 +29,7 @@ from tests.rows import at
 METRICS = {"temperature": Metric("temperature", Aggregation.AVERAGE, 600, "degC", conversions={"degF": Conversion(5 / 9, -160 / 9)})}
 GROUPS = {name: Group(name, ("temperature",), 600, name) for name in ("kitchen", "hall")}
 DEVICES = {"oven": Device("oven", ("kitchen",), "z"), "fridge": Device("fridge", ("kitchen",), "z"), "lamp": Device("lamp", ("hall",), "z")}
-SHIPPED = {each.type: each for suite in packaged() for each in suite.expectations if is_ours(each)}
+SHIPPED = {each.type: each for suite in packaged() for each in suite.expectations if is_measure(each)}
 NOW = at("2026-01-15T12:05:00")
 # Ten days, three devices, six rows an hour, a different value in each.
 TEN_DAYS = """
@@ -50,10 +50,10 @@ def conf_of(lake: Path) -> Conf:
 @pytest.fixture
 def context(tmp_path: Path) -> Iterator[Context]:
     """Over tables of ten healthy days."""
-    with closing(opened()) as store:
+    with closing(open_store()) as store:
         tables = {"readings": READINGS, "late": LATE, "quarantine": QUARANTINE, "duplicates": DUPLICATES}
         for table, ddl in tables.items():
-            declare(store, f"silver_{table}", ddl)
+            create_empty_table(store, f"silver_{table}", ddl)
         store.execute(f"insert into silver_readings by name {TEN_DAYS}")
         yield Context(store, Lake(conf_of(tmp_path / "lake")), NOW, lambda table: table.replace(".", "_"), True, None)
 
@@ -61,7 +61,7 @@ def context(tmp_path: Path) -> Iterator[Context]:
 def outcome(context: Context, kind: str, **kwargs: Any) -> Outcome:
     """As the shipped suite asks, but for some kwargs."""
     shipped = SHIPPED[kind]
-    return measured(replace(shipped, kwargs={**shipped.kwargs, **kwargs}), context, "silver.readings", {})
+    return evaluate_measure(replace(shipped, kwargs={**shipped.kwargs, **kwargs}), context, "silver.readings", {})
 
 
 def without(context: Context, condition: str) -> None:
@@ -85,7 +85,7 @@ def test_ten_healthy_days_pass_every_measure_of_readings(context: Context) -> No
         ("tidemark_distribution_to_be_steady", "there are 12 hours of readings; 192 are needed"),
     ],
 )
-def test_with_half_a_day_of_history_nothing_is_judged_by_it_and_the_reason_is_told(context: Context, kind: str, reason: str) -> None:
+def test_with_half_a_day_of_history_a_measure_is_not_checked_and_says_why(context: Context, kind: str, reason: str) -> None:
     without(context, "event_time < '2026-01-15 00:00Z'")
     found = outcome(context, kind)
     assert (found.is_success, found.observed.startswith("not checked: ")) == (None, True)
@@ -96,7 +96,7 @@ def test_without_a_row_nothing_fails(context: Context) -> None:
     without(context, "true")
     kinds = [kind for kind in SHIPPED if KINDS[kind].table == "silver.readings"]
     found = [outcome(context, kind) for kind in kinds]
-    found += [measured(SHIPPED["tidemark_share_to_be_usual"], context, f"silver.{table}", {}) for table in ("late", "quarantine")]
+    found += [evaluate_measure(SHIPPED["tidemark_share_to_be_usual"], context, f"silver.{table}", {}) for table in ("late", "quarantine")]
     assert [each.observed for each in found if each.is_success is False] == []
 
 
@@ -166,7 +166,7 @@ def test_a_clock_that_runs_ahead_is_named(context: Context) -> None:
     )
 
 
-def test_event_times_of_a_past_that_is_loaded_are_not_judged_by_now(context: Context) -> None:
+def test_event_times_are_not_compared_with_now_while_old_data_is_loaded(context: Context) -> None:
     assert outcome(context, "tidemark_rows_to_be_fresh", column="event_time").is_success
     context.store.execute("update silver_readings set ingested_at = ingested_at + interval 100 day")
     found = outcome(replace(context, now=NOW + timedelta(days=100)), "tidemark_rows_to_be_fresh", column="event_time")
@@ -218,7 +218,7 @@ def test_the_reference_is_the_time_that_conf_names_and_another_one_once_it_names
         assert sum((row["from_at"], row["until_at"]) == (reference.from_at, reference.until_at) for row in pinned) == 3
 
 
-def test_devices_with_few_rows_are_judged_together_by_metric(context: Context) -> None:
+def test_devices_with_few_rows_are_pooled_by_metric(context: Context) -> None:
     without(context, "minute(event_time) > 0")
     assert outcome(context, "tidemark_distribution_to_be_steady", min_rows=70).is_success
     context.store.execute("update silver_readings set value = value + 10 where event_time > '2026-01-13 12:00Z'")
@@ -233,7 +233,7 @@ def test_a_device_that_works_from_monday_to_friday_has_a_reference(context: Cont
     assert "temperature of device oven has drifted" in outcome(context, "tidemark_distribution_to_be_steady", min_rows=50).observed
 
 
-def test_a_look_at_the_past_pins_nothing(context: Context) -> None:
+def test_a_run_on_a_snapshot_pins_nothing(context: Context) -> None:
     assert outcome(replace(context, is_kept=False), "tidemark_distribution_to_be_steady").is_success
     assert not (context.lake.conf.lake / "quality").exists()
 
@@ -254,12 +254,12 @@ def test_psi_is_0_for_the_same_histogram_and_large_for_another() -> None:
     ],
 )
 def test_a_change_is_named_after_the_unit_that_explains_it(moved: Moved, told: str) -> None:
-    assert name("oven", "temperature", {("oven", "temperature"): moved}, METRICS) == told
+    assert describe_change("oven", "temperature", {("oven", "temperature"): moved}, METRICS) == told
 
 
 def test_shipped_measures_give_every_kwarg_that_their_kind_requires_and_no_other() -> None:
     for suite_ in packaged():
-        for each in filter(is_ours, suite_.expectations):
+        for each in filter(is_measure, suite_.expectations):
             declared = KINDS[each.type].kwargs
             assert {name for name, kwarg in declared.items() if kwarg.is_required} <= each.kwargs.keys() <= declared.keys()
             for given, value in each.kwargs.items():
@@ -277,7 +277,7 @@ def test_shipped_measures_give_every_kwarg_that_their_kind_requires_and_no_other
     ],
 )
 def test_a_measure_that_cannot_be_evaluated_has_failed_and_says_why(context: Context, kind: str, kwargs: dict[str, Any], why: str) -> None:
-    found = measured(Expectation(kind, "It holds.", Severity.INFO, kwargs), context, "silver.readings", {})
+    found = evaluate_measure(Expectation(kind, "It holds.", Severity.INFO, kwargs), context, "silver.readings", {})
     assert (found.is_success, found.observed.startswith("could not be evaluated: ")) == (False, True)
     assert why in found.observed
 
@@ -285,6 +285,6 @@ def test_a_measure_that_cannot_be_evaluated_has_failed_and_says_why(context: Con
 def test_a_parameter_stands_for_a_value_of_conf(context: Context) -> None:
     expectation = Expectation("tidemark_groups_to_be_fresh", "", Severity.INFO, {"max_seconds": {"$PARAMETER": "lateness_seconds"}})
     assert (
-        measured(expectation, replace(context, now=NOW + timedelta(days=1)), "silver.readings", {"lateness_seconds": 60}).is_success
+        evaluate_measure(expectation, replace(context, now=NOW + timedelta(days=1)), "silver.readings", {"lateness_seconds": 60}).is_success
         is False
     )

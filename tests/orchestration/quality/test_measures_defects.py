@@ -1,7 +1,6 @@
 """Twelve defects are planted into the data of a simulated plant, and each is named by the report; clean data raise no alarm."""
 
 import html
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -14,18 +13,19 @@ import pytest
 
 from orchestration.engine.lake import Lake
 from orchestration.quality.check import Scope, check
-from orchestration.quality.measures.kinds import KINDS, is_ours
+from orchestration.quality.measures.kinds import KINDS, is_measure
 from orchestration.quality.outcome import Run
 from orchestration.quality.report import rendered
 from orchestration.quality.suites import packaged
 from tests.orchestration.quality.field import DAYS, START, made, simulated
+from tests.sample import all_of
 
+pytestmark = pytest.mark.defects
 FIRST_SEED = 1
-IS_ALL = os.environ.get("DEFECTS") == "all"
-SEEDS = range(FIRST_SEED, FIRST_SEED + (20 if IS_ALL else 2))
-FIRST_LOOK = 8.1
+SEEDS = range(FIRST_SEED, FIRST_SEED + 20)
+FIRST_RUN = 8.1
 """Days after the start: there is a week of reference, and the day after it."""
-SUITES = [suite for suite in packaged() if all(map(is_ours, suite.expectations))]
+SUITES = [suite for suite in packaged() if all(map(is_measure, suite.expectations))]
 
 
 def day(number: float) -> str:
@@ -87,8 +87,8 @@ DEFECTS = {
         ("temperature of device oven-03 has drifted: it drifts slowly",),
         (DRIFT,),
         (
-            f"update sent set value = value + 40 * date_diff('minute', {day(FIRST_LOOK)}, event_time) / 2736"
-            f" where device_id = 'oven-03' and metric = 'temperature' and event_time >= {day(FIRST_LOOK)}",
+            f"update sent set value = value + 40 * date_diff('minute', {day(FIRST_RUN)}, event_time) / 2736"
+            f" where device_id = 'oven-03' and metric = 'temperature' and event_time >= {day(FIRST_RUN)}",
         ),
     ),
     "truncated day": Defect(
@@ -99,7 +99,7 @@ DEFECTS = {
     "wrong enrichment": Defect(
         ("wrong enrichment: step_seconds of metric power", "is 60, conf says 3600"),
         ("tidemark_readings_to_be_enriched_as_declared",),
-        after=(f"update judged set step_seconds = 60 where metric = 'power' and {LAST}",),
+        after=(f"update evaluated set step_seconds = 60 where metric = 'power' and {LAST}",),
     ),
     "out-of-range burst": Defect(
         ("of device oven-02 in quarantine by rule value_is_in_range",),
@@ -120,7 +120,7 @@ DEFECTS = {
 }
 
 
-def looked(lake: Lake, at: float) -> Run:
+def run_quality(lake: Lake, at: float) -> Run:
     """What all measures say of it so many days after the start."""
     return check(lake, SUITES, START + timedelta(days=at, minutes=10), lambda table: None, Scope())
 
@@ -132,29 +132,29 @@ def alarms(run: Run) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Plant:
-    """What one seed sent, the lake of it as it was looked at first, and what that look found."""
+    """What one seed sent, its lake at the time of the first run, and the results of that run."""
 
     store: duckdb.DuckDBPyConnection
     before: Lake
     found: Run
 
     def after(self, folder: Path, *defects: Defect) -> Run:
-        """What a look finds at the end, with what was pinned at the first."""
+        """Results of a run at the end, with the reference that the first run pinned."""
         shutil.copytree(self.before.conf.lake / "quality", folder / "quality")
         plants, afters = ([sql for defect in defects for sql in getattr(defect, kind)] for kind in ("plant", "after"))
-        return looked(made(self.store, folder, plants, afters), DAYS)
+        return run_quality(made(self.store, folder, plants, afters), DAYS)
 
 
 @contextmanager
-def looked_at_first(seed: int, folder: Path) -> Iterator[Plant]:
+def first_run(seed: int, folder: Path) -> Iterator[Plant]:
     with simulated(seed) as store:
-        before = made(store, folder, until=FIRST_LOOK)
-        yield Plant(store, before, looked(before, FIRST_LOOK))
+        before = made(store, folder, until=FIRST_RUN)
+        yield Plant(store, before, run_quality(before, FIRST_RUN))
 
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plant]:
-    with looked_at_first(FIRST_SEED, tmp_path_factory.mktemp("before")) as found:
+    with first_run(FIRST_SEED, tmp_path_factory.mktemp("before")) as found:
         yield found
 
 
@@ -169,7 +169,7 @@ def test_of_twelve_defects_at_once_each_is_named_by_the_report(page: str, name: 
     assert [words for words in DEFECTS[name].said if words not in page] == []
 
 
-@pytest.mark.parametrize("name", DEFECTS if IS_ALL else ["slow drift"])
+@pytest.mark.parametrize("name", all_of(DEFECTS, ["slow drift"]))
 def test_a_defect_alone_is_named_and_nothing_else_is(plant: Plant, tmp_path: Path, name: str) -> None:
     defect = DEFECTS[name]
     found = alarms(plant.after(tmp_path, defect))
@@ -178,10 +178,10 @@ def test_a_defect_alone_is_named_and_nothing_else_is(plant: Plant, tmp_path: Pat
     assert {kind for kind, _ in found} == set(defect.kinds), text
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", all_of(SEEDS, SEEDS[:2]))
 def test_clean_data_raise_no_alarm(plant: Plant, tmp_path: Path, seed: int) -> None:
-    with nullcontext(plant) if seed == FIRST_SEED else looked_at_first(seed, tmp_path / "before") as found:
+    with nullcontext(plant) if seed == FIRST_SEED else first_run(seed, tmp_path / "before") as found:
         run = found.after(tmp_path / "after")
     assert (alarms(found.found), alarms(run)) == ([], [])
-    judged = {result.expectation.type for table in run.tables for result in table.results if result.outcome.is_success}
-    assert judged == set(KINDS)
+    evaluated = {result.expectation.type for table in run.tables for result in table.results if result.outcome.is_success}
+    assert evaluated == set(KINDS)

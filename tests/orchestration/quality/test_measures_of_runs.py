@@ -1,4 +1,4 @@
-"""Measures in a run: beside what Great Expectations judges, with the ledger, with earlier looks, and at a snapshot."""
+"""Measures in a run: beside Great Expectations, with the ledger, with earlier runs, and at a snapshot."""
 
 from contextlib import closing
 from datetime import timedelta
@@ -12,9 +12,9 @@ from bronze.schema import EVENTS
 from expectations.suite import suite
 from orchestration.engine.lake import Lake
 from orchestration.quality.check import Scope, check
-from orchestration.quality.history import append_results, looks
-from orchestration.quality.judged import declare
-from orchestration.quality.store import opened
+from orchestration.quality.history import append_results, last_runs
+from orchestration.quality.store import open_store
+from orchestration.quality.suite_rows import create_empty_table
 from orchestration.quality.suites import packaged
 from orchestration.storage.snapshot import Snapshot
 from silver.schema import READINGS
@@ -24,9 +24,9 @@ from tests.orchestration.quality.test_measures import NOW, conf_of
 def accounted(folder: Path, lost: int = 0, batches: int = 1) -> Lake:
     """Batches of ten events each, of which `lost` are in no table of silver; the ledger has passed the first."""
     lake = Lake(conf_of(folder))
-    with closing(opened()) as store:
-        declare(store, "events", EVENTS)
-        declare(store, "readings", READINGS)
+    with closing(open_store()) as store:
+        create_empty_table(store, "events", EVENTS)
+        create_empty_table(store, "readings", READINGS)
         rows = f"from range({batches}) as b(bronze_batch), range(10) as r(bronze_row)"
         store.execute(f"insert into events by name select *, timestamptz '2026-01-15 12:00Z' as ingested_at, 'plant' as source {rows}")
         store.execute(f"insert into readings by name select * {rows} where bronze_row >= {lost}")
@@ -60,16 +60,16 @@ def test_the_tables_hold_what_the_ledger_counted(tmp_path: Path, lost: int, batc
     assert of_rows.outcome.is_success
 
 
-def test_a_look_repeats_what_was_found_of_rows_and_measures_anew(tmp_path: Path) -> None:
+def test_a_run_repeats_results_of_unchanged_rows_and_evaluates_measures_again(tmp_path: Path) -> None:
     lake = accounted(tmp_path / "lake")
     append_results(lake.conf.lake, check(lake, [ACCOUNT], NOW, lambda table: None, Scope(layer="bronze")))
     DeltaTable(lake.table_path("ops.ledger")).update({"readings": "11"})
-    scope = Scope(layer="bronze", looks=looks(lake.conf.lake))
+    scope = Scope(layer="bronze", last_runs=last_runs(lake.conf.lake))
     (table,) = check(lake, [ACCOUNT], NOW, lambda table: None, scope).tables
     assert [(each.expectation.type[:8], each.outcome.is_success) for each in table.results] == [("expect_c", True), ("tidemark", False)]
 
 
-def test_a_snapshot_is_judged_as_it_would_have_been_then(tmp_path: Path) -> None:
+def test_a_snapshot_gets_the_results_that_it_would_have_had_then(tmp_path: Path) -> None:
     lake = accounted(tmp_path / "lake")
     (shipped,) = (each for each in packaged() if each.name == "bronze_account")
     taken = Snapshot(0, NOW, 0, 0, {"bronze.events": 0, "silver.readings": 0}, {})

@@ -16,10 +16,11 @@ from orchestration.conf.model import Conf, Engine
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
 from orchestration.quality import suites
-from orchestration.quality.history import SCHEMA, results_path
-from orchestration.quality.judged import declare
-from orchestration.quality.store import opened
-from orchestration.storage.lease import sole_writer
+from orchestration.quality.history import RESULT_SCHEMA, RESULTS
+from orchestration.quality.store import open_store
+from orchestration.quality.suite_rows import create_empty_table
+from orchestration.storage import quality_tables
+from orchestration.storage.quality_tables import path_of
 from silver.schema import READINGS
 from silver.spec import Policy
 from tests.rows import INGESTED_AT, at
@@ -59,8 +60,8 @@ def use(monkeypatch: pytest.MonkeyPatch, *chosen: Suite) -> None:
 def add_readings(lake: Lake, *device_ids: str | None) -> None:
     """A version of the table; without devices an empty one."""
     columns = {"metric": "temperature", "event_time": at("11:59:00"), "value": 1.0, "ingested_at": INGESTED_AT, "bronze_batch": 0}
-    with closing(opened()) as store:
-        declare(store, "readings", READINGS)
+    with closing(open_store()) as store:
+        create_empty_table(store, "readings", READINGS)
         for device_id in device_ids:
             row = columns | {"device_id": device_id}
             store.execute(f"insert into readings by name select {', '.join(f'${name} as {name}' for name in row)}", row)
@@ -68,7 +69,7 @@ def add_readings(lake: Lake, *device_ids: str | None) -> None:
 
 
 def kept(lake: Lake) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = DeltaTable(results_path(lake.conf.lake)).to_pyarrow_table().to_pylist()
+    rows: list[dict[str, Any]] = DeltaTable(path_of(lake.conf.lake, RESULTS)).to_pyarrow_table().to_pylist()
     return rows
 
 
@@ -149,14 +150,12 @@ def test_a_suite_whose_columns_cannot_be_computed_has_failed_as_a_whole(
 
 
 def test_two_runs_at_once_are_refused(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
-    with sole_writer(lake.conf.lake / "quality"):
+    with quality_tables.lock(lake.conf.lake):
         assert exit_code(["quality"]) == 3
     assert "writes the lake" in capsys.readouterr().err
 
 
-def test_a_look_judges_what_came_since_the_last_one_and_repeats_what_it_found_where_nothing_came(
-    lake: Lake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_evaluates_new_rows_and_repeats_results_of_tables_without_new_rows(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     add_readings(lake, None, "oven")
     assert exit_code(["quality", "--layer", "silver"]) == 1
     assert exit_code(["quality", "--layer", "silver"]) == 1
@@ -170,7 +169,7 @@ def test_a_look_judges_what_came_since_the_last_one_and_repeats_what_it_found_wh
     assert sorted(set(told), key=str) == [(0, None), (2, 0), (2, None)]
 
 
-def test_where_maintenance_has_removed_what_came_everything_is_judged(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_maintenance_has_removed_new_files_all_rows_are_evaluated(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     add_readings(lake, None)
     assert exit_code(["quality", "--layer", "silver"]) == 1
     add_readings(lake, "oven")
@@ -196,8 +195,8 @@ def test_where_only_compaction_came_since_what_was_found_still_holds(lake: Lake,
 
 
 def test_results_of_another_version_are_gone_on_with_whatever_it_said_of_their_columns(lake: Lake) -> None:
-    fewer = [pa.field(field.name, field.type, metadata={"comment": "told otherwise"}) for field in SCHEMA if field.name != "since_version"]
-    write_deltalake(results_path(lake.conf.lake), pa.schema(fewer).empty_table())
+    fewer = [pa.field(field.name, field.type, metadata={"comment": "another"}) for field in RESULT_SCHEMA if field.name != "since_version"]
+    write_deltalake(path_of(lake.conf.lake, RESULTS), pa.schema(fewer).empty_table())
     add_readings(lake, "oven")
     assert exit_code(["quality", "--layer", "silver"]) == 0
     assert {row["since_version"] for row in kept(lake)} == {None}

@@ -6,7 +6,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import GateMode, Quality
-from orchestration.quality.history import results_path
+from orchestration.quality.history import RESULTS
+from orchestration.storage.quality_tables import path_of
 from orchestration.storage.snapshots import find_snapshot
 from tests.lakes import conf, event, land, minutes, run_until, table
 from tests.rows import at
@@ -19,7 +20,7 @@ def test_a_run_checks_what_is_due_and_hands_over_what_passes(spark: SparkSession
 
     def is_done() -> bool:
         found = find_snapshot(made.lake)
-        return found is not None and found.bronze_batch == 1 and results_path(made.lake).exists()
+        return found is not None and found.bronze_batch == 1 and path_of(made.lake, RESULTS).exists()
 
     def land_again() -> bool:
         if find_snapshot(made.lake) is None:
@@ -33,5 +34,5 @@ def test_a_run_checks_what_is_due_and_hands_over_what_passes(spark: SparkSession
     run_until(made, spark, land_again, seconds=300)
     windows = table(made, "gold.kitchen_aggregates")
     assert set(windows[windows["revision"] == 1]["count"]) == {11}  # the late row has passed too
-    results = DeltaTable(results_path(made.lake)).to_pandas()
+    results = DeltaTable(path_of(made.lake, RESULTS)).to_pandas()
     assert set(zip(results["cause"], results["suite"], strict=True)) == {("scheduled", "silver_readings")}

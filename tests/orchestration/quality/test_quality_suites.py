@@ -11,9 +11,9 @@ import pytest
 from bronze.schema import EVENTS
 from expectations.suite import Suite
 from gold.schema import AGGREGATES, VECTORS
-from orchestration.quality.judged import declare, show_judged
 from orchestration.quality.outcome import Outcome
-from orchestration.quality.store import opened
+from orchestration.quality.store import open_store
+from orchestration.quality.suite_rows import create_empty_table, create_suite_view
 from orchestration.quality.suites import packaged
 from orchestration.quality.validation import outcomes
 from silver.schema import QUARANTINE, READINGS
@@ -163,20 +163,20 @@ DEFECTS: dict[str, list[tuple[dict[str, Any], str]]] = {
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[duckdb.DuckDBPyConnection]:
-    with closing(opened()) as found:
+    with closing(open_store()) as found:
         yield found
 
 
 def run(store: duckdb.DuckDBPyConnection, name: str, rows: list[dict[str, Any]]) -> dict[str, Outcome]:
     """Outcomes by the sentence of their expectation."""
     suite = SUITES[name]
-    found = outcomes(store, show_judged(store, suite, [table(store, name, rows)]), suite, PARAMETERS)
+    found = outcomes(store, create_suite_view(store, suite, [table(store, name, rows)]), suite, PARAMETERS)
     return {each.description: outcome for each, outcome in zip(suite.expectations, found, strict=True)}
 
 
 def table(store: duckdb.DuckDBPyConnection, name: str, rows: list[dict[str, Any]]) -> str:
     """By name: a column that the schema has gained since is null."""
-    declare(store, name, DDL[name])
+    create_empty_table(store, name, DDL[name])
     for changes in rows:
         row = HEALTHY[name] | changes
         store.execute(f"insert into {name} by name select {', '.join(f'${column} as {column}' for column in row)}", row)
@@ -214,7 +214,7 @@ def test_a_quarantine_flood_is_a_warning_above_a_twentieth_and_critical_above_a_
 ) -> None:
     suite = SUITES["silver_share"]
     views = [table(store, "silver_quarantine", [{}] * quarantined), table(store, "silver_readings", [{}] * (20 - (quarantined > 1)))]
-    found = outcomes(store, show_judged(store, suite, views), suite, PARAMETERS)
+    found = outcomes(store, create_suite_view(store, suite, views), suite, PARAMETERS)
     assert sum(not outcome.is_success for outcome in found) == broken
     assert found[0].samples[0]["broken_rules"] == "[value_is_a_number]"
 
@@ -229,7 +229,7 @@ def test_an_expectation_that_cannot_be_evaluated_has_failed_and_says_why(store: 
     store.execute(f"alter table {table(store, 'silver_readings', [{}])} drop metric")
     suite = SUITES["silver_readings"]
     without_samples = Suite(suite.name, suite.table, suite.expectations, suite.columns)
-    answers = outcomes(store, show_judged(store, suite, ["silver_readings"]), without_samples, PARAMETERS)
+    answers = outcomes(store, create_suite_view(store, suite, ["silver_readings"]), without_samples, PARAMETERS)
     found = dict(zip((each.description for each in suite.expectations), answers, strict=True))
     assert failed(found) == {"Every reading names its metric."}
     assert "could not be evaluated" in found["Every reading names its metric."].observed

@@ -1,4 +1,4 @@
-"""When suites are checked: by their last look and a cron expression in UTC; what was missed is caught up once."""
+"""When suites are checked: by their last run and a cron expression in UTC; what was missed is caught up once."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -13,8 +13,9 @@ from orchestration.conf.model import Conf, Engine, Quality
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
 from orchestration.quality import suites
-from orchestration.storage.lease import sole_writer
-from orchestration.supervisor.schedules import due, last_checked, next_at, run_due
+from orchestration.quality.history import last_checked
+from orchestration.storage import quality_tables
+from orchestration.supervisor.schedules import due, next_at, run_due
 from silver.spec import Policy
 from tests.orchestration.quality.test_quality import HAS_ROWS
 
@@ -48,7 +49,7 @@ def test_nothing_is_due_unless_conf_says_when(tmp_path: Path) -> None:
     assert (due(lake, ALL, NOON), next_at(lake, ALL), checked(lake, NOON)) == ([], None, [])
 
 
-def test_a_suite_is_checked_at_its_next_time_after_the_last_look_and_however_often_it_was_missed_once(tmp_path: Path) -> None:
+def test_a_suite_is_checked_at_its_next_time_after_the_last_run_and_missed_times_count_once(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, Quality("0 * * * *", {"readings": "30 3 * * *"}))
     assert names(due(lake, ALL, NOON)) == ["events", "readings"]  # they never were
     assert checked(lake, NOON) == ["events", "readings"]
@@ -64,9 +65,9 @@ def test_a_suite_may_be_left_to_people(tmp_path: Path) -> None:
     assert names(due(lake_of(tmp_path, Quality("0 * * * *", {"readings": None})), ALL, NOON)) == ["events"]
 
 
-def test_where_somebody_looks_already_the_next_time_will_do(tmp_path: Path) -> None:
+def test_while_another_quality_run_is_active_the_next_time_will_do(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, Quality("0 * * * *"))
-    with sole_writer(lake.conf.lake / "quality"):
+    with quality_tables.lock(lake.conf.lake):
         assert checked(lake, NOON) == []
     assert checked(lake, NOON) == ["events", "readings"]
 

@@ -9,10 +9,10 @@ import pytest
 import sqlglot
 from pyspark.sql import SparkSession
 
-from orchestration.quality.judged import declare
-from orchestration.quality.store import opened
+from orchestration.quality.store import open_store
+from orchestration.quality.suite_rows import create_empty_table
 from orchestration.quality.suites import packaged
-from orchestration.quality.translation import SAME, translated
+from orchestration.quality.translation import SAME, to_duckdb
 from tests.rows import at
 
 DDL = "id INT, n BIGINT, m INT, v DOUBLE, w DOUBLE, s STRING, t TIMESTAMP, a ARRAY<DOUBLE>, g ARRAY<STRING>, b BOOLEAN, p BINARY"
@@ -77,10 +77,10 @@ def plain(value: Any) -> Any:
 def test_duckdb_answers_what_spark_answers(spark: SparkSession) -> None:
     asked = expressions(ANSWERED)
     in_spark = spark.createDataFrame(ROWS, DDL).coalesce(1).selectExpr("id", *(f"{each} as c{n}" for n, each in enumerate(asked)))
-    with closing(opened()) as store:
-        declare(store, "rows", DDL)
+    with closing(open_store()) as store:
+        create_empty_table(store, "rows", DDL)
         store.executemany(f"insert into rows values ({', '.join('?' * len(ROWS[0]))})", ROWS)
-        columns = ", ".join(f"{translated(each)} as c{n}" for n, each in enumerate(asked))
+        columns = ", ".join(f"{to_duckdb(each)} as c{n}" for n, each in enumerate(asked))
         in_duckdb = store.sql(f"select id, {columns} from rows").to_arrow_table()
     of_both = [sorted(rows.to_pylist(), key=lambda row: int(row["id"])) for rows in (in_spark.toArrow(), in_duckdb)]
     answers = [{each: [plain(row[f"c{n}"]) for row in rows] for n, each in enumerate(asked)} for rows in of_both]
@@ -95,8 +95,8 @@ def test_every_kind_of_node_that_is_accepted_is_compared() -> None:
 @pytest.mark.parametrize("sql", expressions(REFUSED))
 def test_what_would_differ_is_refused_with_the_way_out(sql: str) -> None:
     with pytest.raises(ValueError, match="is more than quality checks can compute; "):
-        translated(sql)
+        to_duckdb(sql)
 
 
 def test_what_the_packaged_suites_compute_is_translated() -> None:
-    assert all(translated(sql) for each in packaged() for sql in each.columns.values())
+    assert all(to_duckdb(sql) for each in packaged() for sql in each.columns.values())

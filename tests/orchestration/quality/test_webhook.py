@@ -17,11 +17,14 @@ from deltalake import DeltaTable
 from gold.spec import Group
 from orchestration.conf.model import Conf, Engine
 from orchestration.engine.lake import Lake
-from orchestration.quality import history, trend, webhook
-from orchestration.quality.failed_rows import failed_rows_path
+from orchestration.quality import trend, webhook
+from orchestration.quality.failed_rows import FAILED_ROWS
+from orchestration.quality.history import RESULTS
 from orchestration.quality.outcome import Cause, Outcome, Run
-from orchestration.quality.publish import Places, keep, publish
+from orchestration.quality.publish import Places, publish, store_run
 from orchestration.quality.trend import Change, Trends, changes, streak, trends
+from orchestration.storage import quality_tables
+from orchestration.storage.quality_tables import path_of
 from silver.spec import Policy
 from tests.orchestration.quality.test_quality_report import HOSTILE, RUN_AT, run_of
 
@@ -92,7 +95,7 @@ def test_what_changed_is_told_once_and_what_stays_as_it_is_is_not(lake: Lake, tm
         places = Places(tmp_path / "page.html", None, url)
         for n, outcome in enumerate((GOOD, GOOD, BAD, BAD, NOTHING, GOOD, NOTHING, GOOD)):
             each = run(n, outcome)
-            publish(lake, each, keep(lake, each), places)
+            publish(lake, each, store_run(lake, each), places)
     told = [(document["run_id"], change["before"], change["now"]) for document in server.documents for change in document["changes"]]
     assert told == [("r2", "ok", "failed"), ("r5", "failed", "ok")]
     (change,) = server.documents[0]["changes"]
@@ -112,11 +115,11 @@ def test_what_changed_is_told_once_and_what_stays_as_it_is_is_not(lake: Lake, tm
     assert (document["pipeline"], document["is_passed"], document["report"]) == ("plant", False, str(tmp_path / "page.html"))
 
 
-def test_a_look_at_the_past_changes_nothing(lake: Lake, tmp_path: Path) -> None:
+def test_a_run_on_a_snapshot_changes_nothing(lake: Lake, tmp_path: Path) -> None:
     with serving(200) as (server, url):
         for n, (outcome, cause) in enumerate(((GOOD, Cause.ASKED), (BAD, Cause.SNAPSHOT), (GOOD, Cause.ASKED))):
             each = run(n, outcome, cause)
-            publish(lake, each, keep(lake, each), Places(tmp_path / "page.html", None, url))
+            publish(lake, each, store_run(lake, each), Places(tmp_path / "page.html", None, url))
     assert server.documents == []
 
 
@@ -126,9 +129,9 @@ def test_what_fails_when_it_is_first_seen_is_told_and_what_holds_is_not() -> Non
     assert changed(NOTHING) == []
 
 
-def test_a_streak_begins_with_the_first_failure_and_looks_that_could_not_tell_do_not_end_it(lake: Lake) -> None:
+def test_a_streak_begins_with_the_first_failure_and_unchecked_runs_do_not_end_it(lake: Lake) -> None:
     for n, outcome in enumerate((BAD, GOOD, BAD, NOTHING, BAD)):
-        keep(lake, run(n, outcome))
+        store_run(lake, run(n, outcome))
     (points,) = trends(lake.conf.lake).values()
     found = streak(points)
     assert found is not None
@@ -137,13 +140,13 @@ def test_a_streak_begins_with_the_first_failure_and_looks_that_could_not_tell_do
 
 
 def test_many_small_files_become_one_and_what_was_known_stays_known(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MOST_FILES", 3)
+    monkeypatch.setattr(quality_tables, "MAX_FILES", 3)
     monkeypatch.setattr(trend, "MOST_RUNS", 5)
     seldom = run(-1, BAD)
-    keep(lake, replace(seldom, tables=(replace(seldom.tables[0], table="gold.kitchen_aggregates"),)))
+    store_run(lake, replace(seldom, tables=(replace(seldom.tables[0], table="gold.kitchen_aggregates"),)))
     for n in range(6):
-        keep(lake, run(n, BAD if n % 2 else GOOD))
-    for path in (history.results_path(lake.conf.lake), failed_rows_path(lake.conf.lake)):
+        store_run(lake, run(n, BAD if n % 2 else GOOD))
+    for path in (path_of(lake.conf.lake, RESULTS), path_of(lake.conf.lake, FAILED_ROWS)):
         assert len(DeltaTable(path).file_uris()) <= 3
     found = {key[0]: [(point.run_id, point.is_success) for point in points] for key, points in trends(lake.conf.lake).items()}
     assert found == {
@@ -159,7 +162,7 @@ def test_what_may_pass_is_tried_again_and_what_will_not_is_left(
     codes: tuple[int, ...], tries: int, is_told: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with serving(*codes) as (server, url):
-        assert webhook.tell(url, run(0, BAD), changed(BAD), Path("page.html")) is is_told
+        assert webhook.post_changes(url, run(0, BAD), changed(BAD), Path("page.html")) is is_told
     assert (len(server.documents), len(set(server.paths))) == (tries, 1)
     assert ("was not told of run r0" in caplog.text) is not is_told
     assert "s3cr3t" not in caplog.text
@@ -180,7 +183,7 @@ def test_a_host_that_is_not_there_and_a_url_that_is_none_are_a_warning_without_t
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG):
-        assert not webhook.tell(url, run(0, BAD), changed(BAD), Path("page.html"))
+        assert not webhook.post_changes(url, run(0, BAD), changed(BAD), Path("page.html"))
     assert len(caplog.records) == 1
     assert "s3cr3t" not in caplog.text
 
@@ -190,7 +193,7 @@ def test_a_host_that_takes_its_time_is_given_up(monkeypatch: pytest.MonkeyPatch,
     is_over = threading.Event()
     monkeypatch.setattr(Server, "answer", lambda *_: is_over.wait(5) and 200)
     with serving(200) as (_, url):
-        assert not webhook.tell(url, run(0, BAD), changed(BAD), Path("page.html"))
+        assert not webhook.post_changes(url, run(0, BAD), changed(BAD), Path("page.html"))
         is_over.set()
     assert "was not reached (TimeoutError)" in caplog.text
 
@@ -198,6 +201,6 @@ def test_a_host_that_takes_its_time_is_given_up(monkeypatch: pytest.MonkeyPatch,
 def test_hostile_values_leave_as_json_and_cut() -> None:
     outcome = Outcome(False, HOSTILE + "x" * 2**20)
     with serving(200) as (server, url):
-        assert webhook.tell(url, run(0, outcome), changed(outcome), Path("page.html"))
+        assert webhook.post_changes(url, run(0, outcome), changed(outcome), Path("page.html"))
     assert server.documents[0]["changes"][0]["observed"].startswith(HOSTILE)
     assert len(json.dumps(server.documents[0])) < 5_000

@@ -19,10 +19,10 @@ import fcntl, sys, termios
 from pathlib import Path
 if sys.stdin.isatty():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C on it is a signal
-from orchestration.query.answer import Limits
+from orchestration.serving.sql.answer import Limits
 from orchestration.query.fast.process import FastProcess
-from orchestration.query.session import Session
-from orchestration.query.shell import shell
+from orchestration.serving.sql.session import Session
+from orchestration.serving.sql.shell import shell
 from tests.lakes import conf
 made = conf(Path(sys.argv[1]))
 with FastProcess(made, Limits(seconds=120)) as engine:

@@ -12,7 +12,7 @@ import pytest
 
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.serving.sql.answer import Answer
-from orchestration.serving.sql.output import FORMATS, distinct, write
+from orchestration.serving.sql.output import FORMATS, unique_names, write
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -29,7 +29,7 @@ TWICE = answer([("value", pa.int32(), [1]), ("value", pa.int32(), [2]), ("value_
 
 
 def test_of_columns_with_one_name_each_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert distinct(["value", "n", "value", "value_2", "value"]) == ["value", "n", "value_3", "value_2", "value_4"]
+    assert unique_names(["value", "n", "value", "value_2", "value"]) == ["value", "n", "value_3", "value_2", "value_4"]
     write(TWICE, "json")
     assert json.loads(capsys.readouterr().out) == [{"value": 1, "value_3": 2, "value_2": 3}]
     write(TWICE, "csv")
@@ -60,7 +60,7 @@ def test_parquet_keeps_the_types_and_instants_in_utc(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "answer.parquet").column_names == ["value", "value_3", "value_2"]
 
 
-def test_parquet_is_nothing_for_a_screen() -> None:
+def test_parquet_needs_a_file() -> None:
     with pytest.raises(ConfError, match=r"--output answer.parquet"):
         write(READINGS, "parquet")
 
@@ -74,9 +74,9 @@ def test_an_answer_without_rows_has_its_columns_in_every_format(tmp_path: Path) 
     assert pq.read_table(tmp_path / "parquet").column_names == ["a", "b"]
 
 
-def test_rows_that_were_cut_off_are_told_beside_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+def test_cut_off_rows_are_reported_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     write(answer([("a", pa.int32(), [1, 2])], is_cut_off=True), "csv")
-    assert capsys.readouterr().err == "only the first 2 rows: the answer has more than one may have; ask for less, or for sums\n"
+    assert capsys.readouterr().err == "only the first 2 rows: the answer exceeds the limit; add a filter, or aggregate\n"
 
 
 def test_what_cannot_be_written_leaves_the_file_as_it_was_and_no_draft(tmp_path: Path) -> None:
@@ -84,13 +84,13 @@ def test_what_cannot_be_written_leaves_the_file_as_it_was_and_no_draft(tmp_path:
     write(READINGS, "parquet", file)
     before = file.read_bytes()
     interval = pa.array([pa.MonthDayNano([1, 0, 0])])
-    with pytest.raises(TidemarkError, match="parquet has no place for this answer"):
+    with pytest.raises(TidemarkError, match="parquet cannot hold this answer"):
         write(Answer(pa.Table.from_arrays([interval], names=["length"]), None), "parquet", file)
     assert file.read_bytes() == before
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_place_that_is_not_there_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_reported_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(TidemarkError, match="cannot be written: No such file or directory"):
         write(READINGS, "csv", tmp_path / "nowhere" / "answer.csv")
     with pytest.raises(TidemarkError, match="cannot be written: Is a directory"):

@@ -28,7 +28,7 @@ from orchestration.serving.sql.client import ServerEngine
 from tests.bench.factory import TIDEMARK
 from tests.lakes import run
 from tests.orchestration.query.attacks import ATTACKS
-from tests.orchestration.query.test_fence import SECRET, aimed, files
+from tests.orchestration.query.test_sql_guard import SECRET, aimed, files
 
 REPOSITORY = Path(__file__).parents[3]
 ENDLESS = "select count(*) from range(1000000000000)"
@@ -86,18 +86,18 @@ def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 def test_json_csv_and_arrow_hold_the_same_rows(server: Server) -> None:
     query = "select device_id, metric, event_time, value, groups from silver.readings order by bronze_row, part limit 200"
-    told = server.post({"query": query}).json()
-    rows = pd.DataFrame(told["rows"], columns=[column["name"] for column in told["columns"]])
+    answer = server.post({"query": query}).json()
+    rows = pd.DataFrame(answer["rows"], columns=[column["name"] for column in answer["columns"]])
     arrow = pa.ipc.open_stream(server.post({"query": query}, "application/vnd.apache.arrow.stream").content).read_all()
     text = pd.read_csv(io.BytesIO(server.post({"query": query}, "text/csv").content))
     assert len(rows) == 200
     assert arrow["value"].to_pylist() == rows["value"].tolist() == text["value"].tolist()
-    assert arrow["groups"].to_pylist() == rows["groups"].tolist() == [json.loads(each) for each in text["groups"]]
+    assert arrow["groups"].to_pylist() == rows["groups"].tolist() == [json.loads(cell) for cell in text["groups"]]
     for other in (rows["event_time"], text["event_time"]):
         assert (arrow["event_time"].to_pandas() == pd.to_datetime(other)).all()
-    known = duckdb.from_arrow(arrow).aggregate("count(*), sum(value)").fetchall()
-    assert known == [(200, pytest.approx(sum(rows["value"])))]
-    assert told["snapshot"]["snapshot_id"] == 0
+    totals = duckdb.from_arrow(arrow).aggregate("count(*), sum(value)").fetchall()
+    assert totals == [(200, pytest.approx(sum(rows["value"])))]
+    assert answer["snapshot"]["snapshot_id"] == 0
 
 
 def test_attacks_over_http_change_nothing_and_tell_nothing(server: Server) -> None:
@@ -113,21 +113,21 @@ def test_attacks_over_http_change_nothing_and_tell_nothing(server: Server) -> No
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "told"),
+    ("body", "status", "message"),
     [
-        ({"query": "select 1", "snapshot": "x"}, 400, "snapshot is a whole number"),
-        ({"query": "select 1", "at": "soon"}, 400, "at is an instant such as"),
+        ({"query": "select 1", "snapshot": "x"}, 400, "snapshot must be an integer"),
+        ({"query": "select 1", "at": "soon"}, 400, "at must be an instant such as"),
         ({"query": "select 1", "snapshot": 99}, 500, "there is no snapshot 99"),
-        ({"query": 1}, 400, 'an object with a text "query"'),
-        ([], 400, 'an object with a text "query"'),
-        ({"query": "select 1", "path": "/etc"}, 400, "path cannot be asked"),
-        ({"query": "select 1", "name": "x" * 101}, 400, "name is a text of at most 100"),
+        ({"query": 1}, 400, 'must be an object with a text "query"'),
+        ([], 400, 'must be an object with a text "query"'),
+        ({"query": "select 1", "path": "/etc"}, 400, "unknown fields: path"),
+        ({"query": "select 1", "name": "x" * 101}, 400, "name must be a text of at most 100"),
     ],
 )
-def test_a_wrong_request_is_told_what_is_wrong(server: Server, body: Any, status: int, told: str) -> None:
+def test_the_error_of_a_wrong_request_says_what_is_wrong(server: Server, body: Any, status: int, message: str) -> None:
     response = server.post(body)
     assert response.status_code == status
-    assert told in response.json()["error"]
+    assert message in response.json()["error"]
 
 
 def test_without_its_token_nothing_is_answered(server: Server) -> None:
@@ -156,14 +156,14 @@ def test_fifty_at_once_are_answered_beside_two_that_are_endless(server: Server) 
         asked = [pool.submit(server.rows, f"select count(*) + {n} as n from silver.readings") for n in range(48)]
         # Users take turns, so another one need not wait for the fifty; on a slow machine these take as long as an endless one may.
         first = server.post({"query": "select count(*) from silver.readings"}, token=OTHER_TOKEN).json()["rows"][0][0]
-        assert not any(each.done() for each in endless)
-        assert [each.result(120) for each in asked] == [[[first + n]] for n in range(48)]
+        assert not any(query.done() for query in endless)
+        assert [query.result(120) for query in asked] == [[[first + n]] for n in range(48)]
         for n in range(2):
             requests.delete(f"{server.url}/sql/endless {n}", headers={"Authorization": f"Bearer {server.token}"}, timeout=60)
-        assert all(each.result(60).status_code >= 400 for each in endless)
+        assert all(query.result(60).status_code >= 400 for query in endless)
 
 
-def test_the_jvm_may_not_write_and_its_fence_cannot_be_left(server: Server) -> None:
+def test_the_jvm_cannot_write_and_cannot_regain_the_right(server: Server) -> None:
     jvm = next(
         int(folder.name)
         for folder in Path("/proc").glob("[0-9]*")

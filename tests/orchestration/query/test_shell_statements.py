@@ -45,7 +45,7 @@ PIECES = [
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("select 1", ["select 1"]),
         ("select 1; select 2;\n", ["select 1", "select 2"]),
@@ -61,24 +61,24 @@ PIECES = [
         ("", []),
     ],
 )
-def test_a_semicolon_ends_a_statement_where_it_stands_by_itself(text: str, found: list[str]) -> None:
-    assert statements(text) == found
+def test_a_semicolon_ends_a_statement_where_it_stands_by_itself(text: str, expected: list[str]) -> None:
+    assert statements(text) == expected
 
 
 @given(st.lists(st.lists(st.sampled_from(PIECES), min_size=1, max_size=6), max_size=6))
 def test_statements_put_together_come_apart_again(made: list[list[str]]) -> None:
     # With a space between them, pieces do not become something else together.
-    each = [" ".join(pieces) + "\n" for pieces in made]
-    expected = [text.strip() for text in each if any(token.kind not in {"space", "comment"} for token in tokens(text))]
-    assert statements(";".join(each)) == expected
+    texts = [" ".join(pieces) + "\n" for pieces in made]
+    expected = [text.strip() for text in texts if any(token.kind not in {"space", "comment"} for token in tokens(text))]
+    assert statements(";".join(texts)) == expected
 
 
 @given(st.text(alphabet="abc;'\"`\\-/*\n r1"))
 def test_nothing_of_a_text_is_lost_or_made_up(text: str) -> None:
     assert "".join(token.text for token in tokens(text)) == text
-    found, rest = split(text)
+    complete, rest = split(text)
     left = text
-    for statement in found:
+    for statement in complete:
         before, _, left = left.partition(statement)
         assert all(token.kind in {"space", "comment"} or token.text == ";" for token in tokens(before))
     assert left.endswith(rest)
@@ -86,6 +86,6 @@ def test_nothing_of_a_text_is_lost_or_made_up(text: str) -> None:
 
 @given(st.text(alphabet="ab;'\"`\\-/*\n", max_size=30), st.text(alphabet="ab;'\"`\\-/*\n", max_size=30))
 def test_what_was_ended_stays_so_whatever_comes_behind(text: str, more: str) -> None:
-    found, _ = split(text + ";")
-    if len(found) > len(split(text)[0]) and split(text + ";")[1] == "":
-        assert split(text + ";" + more)[0][: len(found)] == found
+    complete, _ = split(text + ";")
+    if len(complete) > len(split(text)[0]) and split(text + ";")[1] == "":
+        assert split(text + ";" + more)[0][: len(complete)] == complete

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from unittest.mock import patch
 
 import pytest
 from deltalake import DeltaTable
@@ -10,7 +11,7 @@ from pyspark.sql import SparkSession
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.streaming import amount
-from silver.spec import Shape
+from silver.spec import PayloadFormat
 from tests.lakes import SHAPE, conf, event, land, minutes, multiset, run, table
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -23,11 +24,11 @@ def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
     made = {}
     for name, length in (("small", 16_777_216), ("none", 0)):
         folder = tmp_path_factory.mktemp(name)
-        plain = conf(folder)
-        made[name] = replace(plain, engine=replace(plain.engine, small_batch_bytes=length))
+        made[name] = conf(folder)
         first = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 60))]
         land(folder, "1.json", [*first, first[3], "{broken", event("oven", "temperature", 9, datetime(2099, 1, 1, tzinfo=UTC))])
-        run(made[name], spark)
+        with patch.object(amount, "SMALL_BATCH_BYTES", length):
+            run(made[name], spark)
         land(
             folder,
             "2.json",
@@ -36,7 +37,8 @@ def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
                 *(event("oven", "power", n, START.replace(hour=2)) for n in (1, 2)),
             ],
         )
-        run(made[name], spark)
+        with patch.object(amount, "SMALL_BATCH_BYTES", length):
+            run(made[name], spark)
     return made
 
 
@@ -73,9 +75,9 @@ def test_rows_do_not_depend_on_who_wrote_them(lakes: dict[str, Conf]) -> None:
     ],
 )
 def test_a_batch_that_may_hold_many_readings_is_not_small(
-    most: int, shape: Shape, is_little: bool, lakes: dict[str, Conf], monkeypatch: pytest.MonkeyPatch
+    most: int, shape: PayloadFormat, is_little: bool, lakes: dict[str, Conf], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = replace(lakes["small"], sources={"plant": replace(lakes["small"].sources["plant"], shape=shape)})
+    made = replace(lakes["small"], sources={"plant": replace(lakes["small"].sources["plant"], payload_format=shape)})
     monkeypatch.setattr(amount, "MOST_READINGS", most)
     assert amount.is_little_read(Lake(made), "silver.readings", "bronze.events", 0) == is_little
 

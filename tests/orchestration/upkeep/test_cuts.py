@@ -30,7 +30,7 @@ from tests.lakes import DEVICES, KITCHEN, conf, event, land, run, run_until, tab
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
-pytestmark = pytest.mark.skipif("CUTS" not in os.environ, reason="make cuts runs it, in minutes")
+pytestmark = [pytest.mark.cuts, pytest.mark.slow]
 
 FILES, READS = 6, 200
 MINUTES = 30

@@ -172,9 +172,9 @@ from pathlib import Path
 from orchestration.query.fast.start import without_unneeded
 without_unneeded()
 from orchestration.conf.model import Conf, Engine
-from orchestration.query.answer import Limits, Question
+from orchestration.serving.sql.answer import Limits, Question
 from orchestration.query.fast.engine import FastEngine
-from orchestration.query.output import write
+from orchestration.serving.sql.output import write
 from silver.spec import Policy
 folder = Path({str(tmp_path)!r})
 conf = Conf(folder, "test", folder / "lake", Policy(600, 300, 10_000), Engine(), {{}}, {{}}, {{}}, {{}}, ())

@@ -1,9 +1,7 @@
 """Queries made at random, of what the fast engine knows: it answers as Spark does, or refuses; and never where Spark ends with an error.
 
-FAST=all asks 700 of them instead of 20, others each time.
+`make fast` asks 700 of them instead of 20, others each time.
 """
-
-import os
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings
@@ -19,7 +17,8 @@ from tests.orchestration.query.fast.answers import assert_same
 from tests.orchestration.query.fast.lake import edges
 from tests.orchestration.query.fast.queries_made import made
 
-IS_ALL = os.environ.get("FAST") == "all"
+pytestmark = pytest.mark.fast
+SUPPRESSED = [HealthCheck.too_slow, HealthCheck.large_base_example, HealthCheck.data_too_large]
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +28,20 @@ def fast(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> FastE
     return FastEngine(conf, Limits())
 
 
-@settings(
-    max_examples=700 if IS_ALL else 20,
-    derandomize=not IS_ALL,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example, HealthCheck.data_too_large],
-)
+@settings(max_examples=20, derandomize=True, deadline=None, suppress_health_check=SUPPRESSED)
 @given(query=made)
 def test_what_is_answered_is_what_spark_answers(fast: FastEngine, spark: SparkSession, query: str) -> None:
+    assert_answered_alike(fast, spark, query)
+
+
+@pytest.mark.slow
+@settings(max_examples=700, deadline=None, suppress_health_check=SUPPRESSED)
+@given(query=made)
+def test_what_is_answered_is_what_spark_answers_to_700_queries(fast: FastEngine, spark: SparkSession, query: str) -> None:
+    assert_answered_alike(fast, spark, query)
+
+
+def assert_answered_alike(fast: FastEngine, spark: SparkSession, query: str) -> None:
     try:
         found = fast.ask(Question(query)).rows
     except RefusedError as refusal:

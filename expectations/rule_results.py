@@ -1,4 +1,4 @@
-"""Judge rows by rules: which hold for a row, and which it breaks."""
+"""Which rules hold for each row, and which rules each row breaks."""
 
 from collections.abc import Sequence
 from functools import reduce

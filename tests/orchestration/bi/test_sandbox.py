@@ -1,4 +1,4 @@
-"""The fence, tried out by a probe behind it: started by root and, where root runs the tests, by somebody else too."""
+"""The sandbox, tested by a probe in it: started by root and, where root runs the tests, by another user too."""
 
 import json
 import os
@@ -18,14 +18,14 @@ import pytest
 
 import orchestration
 from orchestration.errors import TidemarkError
-from orchestration.serving.bi.messages import Order
-from orchestration.serving.bi.mounts import provisions
-from orchestration.serving.bi.sandbox import USER, Fence, is_root
+from orchestration.serving.bi.messages import ServerSpec
+from orchestration.serving.bi.mounts import mounts
+from orchestration.serving.bi.sandbox import USER, Sandbox, is_root
 from orchestration.serving.bi.system_calls import MACHINES, REFUSED, system_call_filter
 
 PROBE = Path(__file__).with_name("probe.py").read_text()
-ORDER = Order("thrift", 1, -1, [], "/tmp", "512m", 2, 0, is_fenced=True, user=USER if is_root() else None)
-GIVE_UP = f"from orchestration.serving.bi.inside import give_up_powers, Order\ngive_up_powers(Order.of_line({ORDER.line()!r}))\n"
+SPEC = ServerSpec("thrift", 1, -1, [], "/tmp", "512m", 2, 0, is_sandboxed=True, user=USER if is_root() else None)
+DROP = f"from orchestration.serving.bi.inside import drop_privileges, ServerSpec\ndrop_privileges(ServerSpec.of_line({SPEC.line()!r}))\n"
 SCRATCH_BYTES = 256 << 20
 REPOSITORY = Path(orchestration.__file__).parents[1]
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY)}
@@ -42,10 +42,10 @@ PYTHON = "/usr/bin/python3"
 START = """
 import json, subprocess, sys
 from pathlib import Path
-from orchestration.bi.fence import Fence
-reads, environment, scratch, command = json.loads(sys.argv[1])
-with Fence([Path(path) for path in reads], environment, scratch).around(command) as (fenced, inherited):
-    sys.exit(subprocess.run(fenced, env={}, pass_fds=inherited).returncode)
+from orchestration.serving.bi.sandbox import Sandbox
+mounts, environment, scratch, command = json.loads(sys.argv[1])
+with Sandbox([Path(path) for path in mounts], environment, scratch).wrap(command) as (wrapped, inherited):
+    sys.exit(subprocess.run(wrapped, env={}, pass_fds=inherited).returncode)
 """
 
 
@@ -58,7 +58,7 @@ class Host:
         (self.lake / "bronze").mkdir(parents=True)
         (self.lake / "bronze" / "part").write_text("rows")
         for path in (self.lake, self.lake / "bronze", self.lake / "bronze" / "part"):
-            path.chmod(0o777)  # nothing but the fence holds anybody back
+            path.chmod(0o777)  # nothing but the sandbox prevents writes
         self.secret.write_text("secret")
         self.process = subprocess.Popen(["sleep", "1000"])
         self.servers = [socket.create_server(("127.0.0.1", 0)), socket.create_server(("::1", 0), family=socket.AF_INET6)]
@@ -76,7 +76,7 @@ class Host:
             "file": str(self.lake / "bronze" / "part"),
             "but": [str(path) for path in reads],
             "process": self.process.pid,
-            "addresses": [each.getsockname()[:2] for each in self.servers[:2]],
+            "addresses": [server.getsockname()[:2] for server in self.servers[:2]],
             "abstract": self.secret.parent.name,
             "calls": {name: int(number) for name, number in calls.items() if number != "-"},
             "is_limited": is_limited,
@@ -86,8 +86,8 @@ class Host:
 
     def close(self) -> None:
         """All gone."""
-        for each in self.servers:
-            each.close()
+        for server in self.servers:
+            server.close()
         self.process.kill()
         self.process.wait()
 
@@ -103,10 +103,10 @@ def host() -> Iterator[Host]:
 
 def by_us(host: Host) -> tuple[list[str], str]:
     """As the servers are started; the probe gives up what they give up."""
-    reads = provisions([])
+    reads = mounts([])
     asked = host.question(reads, is_limited=True)
-    order = [[*map(str, reads), str(host.lake)], ENVIRONMENT, SCRATCH_BYTES, [sys.executable, "-c", GIVE_UP + PROBE, asked]]
-    return [sys.executable, "-c", START, json.dumps(order)], str(REPOSITORY)
+    arguments = [[*map(str, reads), str(host.lake)], ENVIRONMENT, SCRATCH_BYTES, [sys.executable, "-c", DROP + PROBE, asked]]
+    return [sys.executable, "-c", START, json.dumps(arguments)], str(REPOSITORY)
 
 
 def by_somebody_else(host: Host) -> tuple[list[str], str]:
@@ -116,91 +116,91 @@ def by_somebody_else(host: Host) -> tuple[list[str], str]:
     copy = host.secret.parent / "copy"
     shutil.copytree(REPOSITORY / "orchestration", copy / "orchestration", ignore=shutil.ignore_patterns("__pycache__"))
     asked = host.question([Path(path) for path in SYSTEM], is_limited=False)
-    order = [[*SYSTEM, str(host.lake)], ENVIRONMENT, SCRATCH_BYTES, [PYTHON, "-c", PROBE, asked]]
+    arguments = [[*SYSTEM, str(host.lake)], ENVIRONMENT, SCRATCH_BYTES, [PYTHON, "-c", PROBE, asked]]
     become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    return [*become, PYTHON, "-c", START, json.dumps(order)], str(copy)
+    return [*become, PYTHON, "-c", START, json.dumps(arguments)], str(copy)
 
 
 @pytest.fixture(scope="module", params=[by_us, by_somebody_else])
-def found(request: pytest.FixtureRequest, host: Host) -> dict[str, Any]:
-    """What the probe tells."""
+def result(request: pytest.FixtureRequest, host: Host) -> dict[str, Any]:
+    """What the probe could see and do."""
     command, path = request.param(host)
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": path, "SECRET": "of the host"}
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
-    told: dict[str, Any] = json.loads(answer.stdout)
-    return told
+    seen: dict[str, Any] = json.loads(answer.stdout)
+    return seen
 
 
-def test_nothing_of_the_host_is_there_but_the_provisions_and_the_lake(found: dict[str, Any], host: Host) -> None:
-    known = {"bin", "dev", "etc", "lib", "lib64", "proc", "tmp", "usr"}
-    assert set(found["root"]) - known <= {path.parts[1] for path in provisions([])}
-    assert {"passwd", "group", "hosts", "nsswitch.conf"} <= set(found["etc"])
-    assert "shadow" not in found["etc"]
-    readable = {path for path, told in found["read"].items() if told == "done"}
+def test_only_the_mounts_and_the_lake_are_visible(result: dict[str, Any], host: Host) -> None:
+    system = {"bin", "dev", "etc", "lib", "lib64", "proc", "tmp", "usr"}
+    assert set(result["root"]) - system <= {path.parts[1] for path in mounts([])}
+    assert {"passwd", "group", "hosts", "nsswitch.conf"} <= set(result["etc"])
+    assert "shadow" not in result["etc"]
+    readable = {path for path, answer in result["read"].items() if answer == "done"}
     assert readable <= {"/root", "/home", str(host.secret.parent)}  # folders on the way to what is there
-    assert found["read"][str(host.secret)] == "ENOENT"
+    assert result["read"][str(host.secret)] == "ENOENT"
 
 
-def test_the_lake_cannot_be_changed_nor_anything_else_that_is_not_scratch(found: dict[str, Any], host: Host) -> None:
-    assert set(found["changes"].values()) <= {"EROFS", "EXDEV"}
-    assert set(found["writable"]) <= DEVICES
-    assert found["writable in /proc"] == []
+def test_the_lake_cannot_be_changed_nor_anything_else_that_is_not_scratch(result: dict[str, Any], host: Host) -> None:
+    assert set(result["changes"].values()) <= {"EROFS", "EXDEV"}
+    assert set(result["writable"]) <= DEVICES
+    assert result["writable in /proc"] == []
     assert (host.lake / "bronze" / "part").read_text() == "rows"
 
 
-def test_the_environment_of_the_host_is_unknown(found: dict[str, Any]) -> None:
-    assert {name: value for name, value in found["environment"].items() if name not in ("PWD", "LC_CTYPE")} == ENVIRONMENT
-    assert found["environments"] == []
+def test_the_environment_of_the_host_is_unknown(result: dict[str, Any]) -> None:
+    assert {name: value for name, value in result["environment"].items() if name not in ("PWD", "LC_CTYPE")} == ENVIRONMENT
+    assert result["environments"] == []
 
 
-def test_processes_of_the_host_are_neither_seen_nor_ended(found: dict[str, Any], host: Host) -> None:
-    assert found["processes"] <= 3
-    assert found["kill"] == "ESRCH"
+def test_processes_of_the_host_are_neither_seen_nor_ended(result: dict[str, Any], host: Host) -> None:
+    assert result["processes"] <= 3
+    assert result["kill"] == "ESRCH"
     assert host.process.poll() is None
 
 
-def test_there_is_no_network_but_its_own(found: dict[str, Any], host: Host) -> None:
-    assert found["interfaces"] == ["lo"]
-    assert set(found["connect"].values()) == {"ECONNREFUSED"}
-    assert set(found["families"].values()) <= {"EAFNOSUPPORT"}
+def test_there_is_no_network_but_its_own(result: dict[str, Any], host: Host) -> None:
+    assert result["interfaces"] == ["lo"]
+    assert set(result["connect"].values()) == {"ECONNREFUSED"}
+    assert set(result["families"].values()) <= {"EAFNOSUPPORT"}
     for server in host.servers:
         server.setblocking(False)
         with pytest.raises(BlockingIOError):
             server.accept()
 
 
-def test_no_refused_system_call_and_no_power_of_root_is_left(found: dict[str, Any]) -> None:
-    assert set(found["calls"].values()) == {"EPERM"}
-    assert len(found["calls"]) > 40
-    assert found["become root"] in ("EPERM", "EINVAL")
-    assert {found["status"][name] for name in ("CapPrm", "CapEff", "CapAmb")} == {"0000000000000000"}
-    assert (found["status"]["NoNewPrivs"], found["status"]["Seccomp"]) == ("1", "2")
-    assert str(USER) in found["status"]["Uid"]
-    assert "\t0" not in found["status"]["Uid"]
+def test_no_refused_system_call_and_no_power_of_root_is_left(result: dict[str, Any]) -> None:
+    assert set(result["calls"].values()) == {"EPERM"}
+    assert len(result["calls"]) > 40
+    assert result["become root"] in ("EPERM", "EINVAL")
+    assert {result["status"][name] for name in ("CapPrm", "CapEff", "CapAmb")} == {"0000000000000000"}
+    assert (result["status"]["NoNewPrivs"], result["status"]["Seccomp"]) == ("1", "2")
+    assert str(USER) in result["status"]["Uid"]
+    assert "\t0" not in result["status"]["Uid"]
 
 
-def test_memory_and_scratch_end_somewhere(found: dict[str, Any]) -> None:
-    assert found["memory"] == "MemoryError"
-    assert set(found["fill"].values()) == {"ENOSPC"}
+def test_memory_and_scratch_end_somewhere(result: dict[str, Any]) -> None:
+    assert result["memory"] == "MemoryError"
+    assert set(result["fill"].values()) == {"ENOSPC"}
 
 
 def test_it_shows_files_that_come_to_the_lake_later(host: Host, tmp_path: Path) -> None:
     reader = "import sys; [print(open(line.strip()).read(), flush=True) for line in sys.stdin]"
-    fence = Fence([*provisions([]), host.lake], ENVIRONMENT, SCRATCH_BYTES)
-    with fence.around([sys.executable, "-u", "-c", reader]) as (command, inherited):
+    sandbox = Sandbox([*mounts([]), host.lake], ENVIRONMENT, SCRATCH_BYTES)
+    with sandbox.wrap([sys.executable, "-u", "-c", reader]) as (command, inherited):
         process = subprocess.Popen(command, env={}, pass_fds=inherited, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     (host.lake / "bronze" / "later").write_text("more rows")
-    told, _ = process.communicate(f"{host.lake}/bronze/later\n", timeout=30)
-    assert told == "more rows\n"
+    answer, _ = process.communicate(f"{host.lake}/bronze/later\n", timeout=30)
+    assert answer == "more rows\n"
 
 
-def test_what_is_behind_it_dies_with_who_put_it_up(host: Host) -> None:
+def test_the_sandbox_dies_with_the_process_that_started_it(host: Host) -> None:
     ours, theirs = os.pipe()
-    order = [[*SYSTEM], ENVIRONMENT, SCRATCH_BYTES, ["/usr/bin/sh", "-c", "sleep 1000 & sleep 1000"]]
+    arguments = [[*SYSTEM], ENVIRONMENT, SCRATCH_BYTES, ["/usr/bin/sh", "-c", "sleep 1000 & sleep 1000"]]
     start = START.replace("pass_fds=inherited", f"pass_fds=[*inherited, {theirs}]")
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    parent = subprocess.Popen([sys.executable, "-c", start, json.dumps(order)], pass_fds=[theirs], env=environment)
+    parent = subprocess.Popen([sys.executable, "-c", start, json.dumps(arguments)], pass_fds=[theirs], env=environment)
     os.close(theirs)
     with open(ours, "rb") as pipe:
         assert select.select([pipe], [], [], 3)[0] == []  # they live, and hold its other end
@@ -210,20 +210,18 @@ def test_what_is_behind_it_dies_with_who_put_it_up(host: Host) -> None:
         assert pipe.read() == b""
 
 
-def test_where_bubblewrap_is_missing_or_broken_it_says_so_in_a_sentence_with_the_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_or_broken_bubblewrap_is_reported_in_one_sentence_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(TidemarkError, match=r"apt-get install bubblewrap.*--without-a-fence") as missing:
-        Fence([], {}, SCRATCH_BYTES).try_out()
+        Sandbox([], {}, SCRATCH_BYTES).check()
     (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
     (tmp_path / "bwrap").chmod(0o755)
     with pytest.raises(TidemarkError, match=r"setting up uid map: Permission denied.*--without-a-fence") as broken:
-        Fence([], {}, SCRATCH_BYTES).try_out()
+        Sandbox([], {}, SCRATCH_BYTES).check()
     assert "\n" not in f"{missing.value}{broken.value}"
 
 
-def test_a_machine_whose_system_calls_are_unknown_is_refused() -> None:
+def test_an_architecture_whose_system_calls_are_unknown_is_refused() -> None:
     assert len(system_call_filter("aarch64")) > 400
     with pytest.raises(TidemarkError, match="not those of riscv64"):
         system_call_filter("riscv64")

@@ -1,4 +1,4 @@
-"""The fence: what people ask is answered, what tries more is refused, whatever it looks like."""
+"""The SQL guard: queries are answered, what does more than read is refused, whatever it looks like."""
 
 import hashlib
 import re
@@ -26,7 +26,7 @@ START = at("2026-01-05T00:00:00")
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With a lake of two snapshots, and a file that no query may read."""
-    made = tmp_path_factory.mktemp("fenced")
+    made = tmp_path_factory.mktemp("guarded")
     for number, devices in enumerate((("oven", "fridge"), ("press",))):
         metric = {"press": "vibration"}
         lines = [
@@ -126,7 +126,7 @@ def test_no_change_of_an_attack_comes_through(engine: SparkEngine, folder: Path,
     query = aimed(frame.format(first, second), folder)
     query = query[:cut] + between + query[cut:]
     if is_upper:
-        query = re.sub(r"`[^`]*`|'[^']*'|\w+", lambda found: found[0] if found[0][0] in "`'" else found[0].upper(), query)
+        query = re.sub(r"`[^`]*`|'[^']*'|\w+", lambda word: word[0] if word[0][0] in "`'" else word[0].upper(), query)
     try:
         answer = str(engine.ask(Question(query)).rows)
     except TidemarkError as error:
@@ -136,7 +136,7 @@ def test_no_change_of_an_attack_comes_through(engine: SparkEngine, folder: Path,
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "message"),
     [
         (
             "select vlaue from silver.readings",
@@ -151,10 +151,10 @@ def test_no_change_of_an_attack_comes_through(engine: SparkEngine, folder: Path,
         ("select * from marts.hourly", "there are no marts yet: build them with `tidemark dbt build`"),
     ],
 )
-def test_a_mistake_is_told_with_its_place_and_what_was_meant(engine: SparkEngine, query: str, told: str) -> None:
+def test_a_mistake_is_reported_with_its_place_and_a_suggestion(engine: SparkEngine, query: str, message: str) -> None:
     with pytest.raises(TidemarkError) as refused:
         engine.ask(Question(query))
-    assert re.search(told, str(refused.value), re.DOTALL), str(refused.value)
+    assert re.search(message, str(refused.value), re.DOTALL), str(refused.value)
     assert "at org.apache" not in str(refused.value)
 
 
@@ -169,7 +169,7 @@ def test_an_answer_is_of_one_snapshot_also_of_an_older_one(engine: SparkEngine) 
     assert groups(0) == (0, {"temperature"})
 
 
-def test_rows_beyond_the_limit_are_cut_off_and_that_is_said(engine: SparkEngine) -> None:
+def test_rows_above_the_limit_are_cut_off_and_the_answer_says_so(engine: SparkEngine) -> None:
     answer = engine.ask(Question("select id from range(1001)"))
     assert (answer.rows.num_rows, answer.is_cut_off) == (1000, True)
     answer = engine.ask(Question("select id from range(1000)"))
@@ -178,6 +178,6 @@ def test_rows_beyond_the_limit_are_cut_off_and_that_is_said(engine: SparkEngine)
 
 def test_a_query_ends_with_its_time_and_the_next_is_answered(spark: SparkSession, folder: Path) -> None:
     with SparkEngine(conf(folder), Limits(seconds=2), spark=spark) as hasty:
-        with pytest.raises(RefusedError, match="the query took longer than 2 s, and was ended"):
+        with pytest.raises(RefusedError, match="the query took longer than 2 s and was cancelled"):
             hasty.ask(Question("select count(*) from range(1000000000000)"))
         assert hasty.ask(Question("select 1 as one")).rows.to_pylist() == [{"one": 1}]

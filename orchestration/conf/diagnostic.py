@@ -1,4 +1,4 @@
-"""A mistake in conf: one line for people, that says where, what and the way out."""
+"""A mistake in conf: one line for people, with file, line, setting, value and a hint."""
 
 import difflib
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ MAX_COMPARED = 2_000
 
 
 @dataclass(frozen=True, order=True)
-class Mistake:
+class Diagnostic:
     """`file` as the user gave it; `line` from 1."""
 
     file: str
@@ -26,19 +26,20 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """A value as part of a sentence: texts in quotes; long ones are cut."""
-    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    whole = int(value) if isinstance(value, float) and value.is_integer() else value
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(whole)
     short = text if len(text) <= 60 else f"{text[:57]}..."
     return f"'{short}'" if isinstance(value, str) else short
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` was probably meant to be."""
-    return next(iter(difflib.get_close_matches(name[:100], list(islice(known, MAX_COMPARED)), n=1, cutoff=0.6)), None)
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The one of `names` that `name` was probably meant to be."""
+    return next(iter(difflib.get_close_matches(name[:100], list(islice(names, MAX_COMPARED)), n=1, cutoff=0.6)), None)
 
 
-def way_out(name: str, known: Iterable[str], otherwise: str) -> str:
-    """The nearest known name, else another way out."""
-    meant = nearest(name, known)
+def hint(name: str, names: Iterable[str], otherwise: str) -> str:
+    """The nearest of `names`, else another hint."""
+    meant = nearest(name, names)
     return f"did you mean '{meant}'?" if meant else otherwise

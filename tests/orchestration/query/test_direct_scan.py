@@ -1,4 +1,4 @@
-"""A table that is asked by its files has the rows, columns and version that Delta gives it; one whose rows are not its files is not."""
+"""A direct scan gives the rows, columns and types of Delta at the version; tables with deleted rows in their files are read with Delta."""
 
 from datetime import date
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from orchestration.serving.sql import direct_scan as few_files
+from orchestration.serving.sql import direct_scan
 from orchestration.serving.sql.catalog import Catalog
 from orchestration.storage.views import View
 
@@ -29,7 +29,7 @@ def table(tmp_path: Path) -> Path:
 
 def asked(spark: SparkSession, view: View, query: str) -> pa.Table:
     catalog = Catalog(spark, {view.name: view})
-    return catalog.resolved(catalog.parsed(query), [view.name]).toArrow()
+    return catalog.resolve(catalog.parse(query), [view.name]).toArrow()
 
 
 def by_delta(spark: SparkSession, table: Path, version: int) -> pa.Table:
@@ -39,23 +39,23 @@ def by_delta(spark: SparkSession, table: Path, version: int) -> pa.Table:
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_rows_columns_and_types_are_those_of_delta_at_the_version(table: Path, version: int, spark: SparkSession) -> None:
     view = View("silver.readings", table, version)
-    assert few_files.few_files(view) is not None
+    assert direct_scan.direct_scan(view) is not None
     assert asked(spark, view, "select * from silver.readings order by n") == by_delta(spark, table, version)
 
 
-def test_what_is_deleted_by_a_vector_is_asked_through_delta(table: Path, spark: SparkSession) -> None:
+def test_a_table_with_deletion_vectors_is_read_with_delta(table: Path, spark: SparkSession) -> None:
     name = f"delta.`{table}`"
     spark.sql(f"alter table {name} set tblproperties ('delta.enableDeletionVectors' = true)")
     spark.sql(f"delete from {name} where n = 1")  # which shares its file with 4
     view = View("silver.readings", table, DeltaTable(table).version())
-    assert few_files.few_files(view) is None
+    assert direct_scan.direct_scan(view) is None
     assert asked(spark, view, "select n from silver.readings order by n")["n"].to_pylist() == [2, 3, 4]
 
 
-def test_many_files_and_none_are_asked_through_delta(table: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few_files, "FEW", 2)
+def test_tables_of_many_files_or_none_are_read_with_delta(table: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct_scan, "MAX_FILES", 2)
     view = View("silver.readings", table, 1)
-    assert few_files.few_files(view) is None
+    assert direct_scan.direct_scan(view) is None
     assert asked(spark, view, "select * from silver.readings order by n") == by_delta(spark, table, 1)
     DeltaTable(table).delete()
     assert asked(spark, View("silver.readings", table, DeltaTable(table).version()), "select * from silver.readings").num_rows == 0

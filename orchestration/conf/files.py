@@ -1,0 +1,32 @@
+"""The files of a conf folder and the settings that each declares."""
+
+from dataclasses import dataclass
+
+from orchestration.conf.pipeline_settings import PipelineFile
+from orchestration.conf.plant_settings import DevicesFile, GroupsFile, MetricsFile, RulesFile
+from orchestration.conf.source_settings import SourcesFile
+from orchestration.conf.suite_settings import SuiteFile
+from orchestration.conf.values import Setting
+
+FILES = ("pipeline", "sources", "metrics", "devices", "groups", "rules")
+MODELS: dict[str, type[Setting]] = {
+    "pipeline": PipelineFile,
+    "sources": SourcesFile,
+    "metrics": MetricsFile,
+    "devices": DevicesFile,
+    "groups": GroupsFile,
+    "rules": RulesFile,
+    "suite": SuiteFile,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The six files of one conf folder. In those of a conf with mistakes a setting that is wrong or missing though required is None."""
+
+    pipeline: PipelineFile
+    sources: SourcesFile
+    metrics: MetricsFile
+    devices: DevicesFile
+    groups: GroupsFile
+    rules: RulesFile

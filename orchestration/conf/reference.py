@@ -1,0 +1,179 @@
+"""The settings reference, conf/README.md: every key of every file with type, default, meaning and example, as it is declared."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from orchestration.conf.document import Loader
+from orchestration.conf.files import FILES, MODELS
+from orchestration.conf.schemas import Node, resolved, schema_of
+from orchestration.conf.values import PLAIN
+
+MAX_WHOLE = 2_147_483_647
+"""As a bound it says nothing to people."""
+TYPES = {"string": "text", "boolean": "`true` or `false`", "integer": "whole number", "number": "number", "any": "any value"}
+INTRODUCTION = """# Settings
+
+<!-- Generated from orchestration/conf/*_settings.py by `python -m orchestration.conf.schemas`; edit those and run it. -->
+
+Tidemark is configured by one folder of six YAML files. `tidemark init DIR` writes a commented one, `tidemark init DIR --from FILE` proposes
+one from a sample of your data, and `tidemark --conf DIR check` lists every mistake of all files with file, line and a hint.
+
+This is a whole conf, for ovens that write lines such as this one into files of the folder `landing`:
+
+```json
+{"device": "oven-01", "metric": "temperature", "value": 181.2, "ts": "2026-01-05T00:00:00Z"}
+```
+
+```yaml
+# pipeline.yml
+pipeline: bakery
+lake: ./lake
+policy: {lateness_seconds: 600}
+```
+```yaml
+# sources.yml
+sources:
+  plant:
+    path: ./landing
+    format: json
+    device: {field: device}
+    time: {field: ts}
+    metric: {field: metric}
+    value: {field: value}
+```
+```yaml
+# metrics.yml
+metrics:
+  temperature: {unit: degC, aggregation: average, step_seconds: 600}
+```
+```yaml
+# devices.yml
+devices:
+  oven-01: {groups: [kitchen]}
+```
+```yaml
+# groups.yml
+groups:
+  kitchen: {metrics: [temperature], vector: {}}
+```
+```yaml
+# rules.yml
+rules:
+  oven_is_no_furnace: {holds: value < 400}
+```
+
+The commented starter in this folder shows more: [pipeline.yml](pipeline.yml), [sources.yml](sources.yml), [metrics.yml](metrics.yml),
+[devices.yml](devices.yml), [groups.yml](groups.yml), [rules.yml](rules.yml). Editors with a YAML language server complete and explain
+every key by the JSON Schemas in [schema](schema), which the first line of each file names.
+
+How to read the tables:
+
+- A setting with neither a default nor "required" (it has a dash) may be left out; its meaning says what that does.
+- A key with nothing behind it is a mistake, unless the type says "or null". Leave the key out instead.
+- Unknown keys, duplicate keys and values of another type are mistakes: `"600"` is no number, and `yes` is a text.
+- Durations are in seconds, times are UTC unless a setting says otherwise. Relative paths start at the parent of the conf folder; `~` and
+  `${VARIABLE}` expand.
+"""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what the conf's own reader takes for something else than a text, and nothing more."""
+
+    yaml_implicit_resolvers = Loader.yaml_implicit_resolvers
+
+
+def reference() -> str:
+    """The whole page, in Markdown."""
+    return INTRODUCTION + "".join(_of_file(name) for name in MODELS)
+
+
+def _of_file(name: str) -> str:
+    root = schema_of(name)
+    text = f"\n## {root['title'] if name in FILES else 'expectations/*.yml'}\n\n{root['description']}\n\n"
+    sections = list(_sections(root, root, ""))
+    anchors = {id(node["properties"]): _anchor(_heading(paths)) for paths, node in sections}
+    text += _table(root, root, anchors)
+    for paths, node in sections:
+        text += f"\n### {_heading(paths)}\n\n{' '.join(node['description'].split())}\n\n{_table(node, root, anchors)}"
+    return text
+
+
+def _sections(node: Node, root: Node, path: str) -> Iterator[tuple[list[str], Node]]:
+    """Every mapping with fixed keys below a node, once, with all the paths at which it may stand."""
+    merged: dict[int, tuple[list[str], Node]] = {}
+    for at, inner in _mappings(node, root, path):
+        merged.setdefault(id(inner["properties"]), ([], inner))[0].append(at)
+    yield from merged.values()
+
+
+def _mappings(node: Node, root: Node, path: str) -> Iterator[tuple[str, Node]]:
+    for key, child in node["properties"].items():
+        at, inner = f"{path}.{key}".lstrip("."), resolved(child, root)
+        if inner.get("type") == "array":
+            at, inner = f"{at}[]", resolved(inner["items"], root)
+        elif isinstance(inner.get("additionalProperties"), dict):
+            at, inner = f"{at}.<name>", resolved(inner["additionalProperties"], root)
+        if "properties" in inner:
+            reference = child.get("$ref")
+            yield at, root["$defs"][reference.removeprefix("#/$defs/")] if reference else inner
+            yield from _mappings(inner, root, at)
+
+
+def _heading(paths: list[str]) -> str:
+    first, *others = paths
+    parent = first.rpartition(".")[0]
+    return ", ".join(f"`{path}`" for path in (first, *(path.removeprefix(f"{parent}.") for path in others)))
+
+
+def _anchor(heading: str) -> str:
+    """As GitHub makes it."""
+    return "".join(c for c in heading.lower().replace(" ", "-") if c.isalnum() or c in "-_")
+
+
+def _table(node: Node, root: Node, anchors: dict[int, str]) -> str:
+    lines = ["| setting | type | default | meaning | example |", "|---|---|---|---|---|"]
+    for key, child in node["properties"].items():
+        inner = resolved(child, root)
+        default = "**required**" if key in node.get("required", ()) else _code(inner["default"]) if "default" in inner else "-"
+        examples = " or ".join(map(_code, inner.get("examples", [inner.get("default")])[:2]))
+        cells = (f"`{key}`", _type(child, root, anchors), default, " ".join(inner["description"].split()), examples)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _type(child: Node, root: Node, anchors: dict[int, str]) -> str:
+    inner = resolved(child, root)
+    kind = _kind(inner, root, anchors)
+    is_nullable = {"type": "null"} in child.get("anyOf", ())
+    return f"{kind}{'; ' if ',' in kind else ' '}or null" if is_nullable else kind
+
+
+def _kind(inner: Node, root: Node, anchors: dict[int, str]) -> str:
+    if "enum" in inner:
+        return "one of " + ", ".join(map(_code, inner["enum"]))
+    if "properties" in inner:
+        return f"[mapping](#{anchors[id(inner['properties'])]})"
+    if inner.get("type") == "array":
+        return f"list of {_plural(_type(inner['items'], root, anchors))}"
+    if inner.get("type") == "object":
+        names = inner["propertyNames"].get("patternErrorMessage", PLAIN)
+        return f"names{_rule(names)}, each with {_type(inner['additionalProperties'], root, anchors)}"
+    bounds = [f"{word} {inner[key]:,}" for word, key in (("from", "minimum"), ("to", "maximum")) if inner.get(key, MAX_WHOLE) != MAX_WHOLE]
+    return " ".join([TYPES[inner.get("type", "any")], *bounds]) + _rule(inner.get("patternErrorMessage", PLAIN))
+
+
+def _rule(hint: str) -> str:
+    return "" if hint == PLAIN else f" ({hint})"
+
+
+def _plural(kind: str) -> str:
+    return kind.replace("text", "texts", 1) if kind.startswith("text") else kind
+
+
+def _code(value: Any) -> str:
+    """As YAML on one line."""
+    plain = int(value) if isinstance(value, float) and value.is_integer() else value
+    text: str = yaml.dump(plain, Dumper=_Dumper, default_flow_style=True, width=10_000, sort_keys=False)
+    return f"`{text.removesuffix('...' + chr(10)).strip()}`"

@@ -1,0 +1,71 @@
+"""Settings of a suite of expectations, a file of `<conf>/expectations`."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from expectations.suite import Severity
+from orchestration.conf.values import PlainText, Setting, TableKey, Unique, UniqueSome, of_pattern
+
+TablePattern = Annotated[str, of_pattern(None, "write the name of a table", None, 1)]
+TableName = Annotated[PlainText, Field(description="A table.", examples=["silver.late"])]
+ColumnName = Annotated[PlainText, Field(description="A column of the table.", examples=["device_id"])]
+Expression = Annotated[
+    str,
+    of_pattern(r"\S", "write an expression of Spark's SQL", 10_000, 1),
+    Field(description="An expression of Spark's SQL.", examples=["case when metric = 'temperature' then value end"]),
+]
+ExpectationType = Annotated[str, of_pattern(None, "write a kind of expectation", None, 1)]
+Sentence = Annotated[str, of_pattern(r"\S", "write a sentence", 1000, 1)]
+NOT_NULL = {
+    "type": "expect_column_values_to_not_be_null",
+    "kwargs": {"column": "value"},
+    "severity": "critical",
+    "description": "Every reading has a value.",
+}
+
+
+@dataclass(frozen=True)
+class ExpectationSettings(Setting):
+    """One expectation."""
+
+    type: ExpectationType = Field(
+        examples=["expect_column_values_to_not_be_null", "expect_column_values_to_be_between"],
+        description="A kind of expectation of Great Expectations, or of Tidemark.",
+    )
+    severity: Severity = Field(
+        examples=["critical"], description="What it means that it fails; a critical one ends `tidemark quality` with exit code 1."
+    )
+    description: Sentence = Field(examples=["No value is negative."], description="One sentence that is true of a good table.")
+    kwargs: dict[str, Any] = Field(
+        default_factory=dict,
+        examples=[{"column": "value", "min_value": 0}],
+        description="Its arguments, as Great Expectations names them; {$PARAMETER: name} is a value of conf.",
+    )
+
+
+@dataclass(frozen=True)
+class SuiteFile(Setting):
+    """A suite: what must be true of one kind of table."""
+
+    table: TablePattern = Field(
+        examples=["silver.readings", "gold.*_aggregates"], description="The table that is checked; `*` stands for every device group."
+    )
+    expectations: tuple[Annotated[ExpectationSettings, Field(examples=[NOT_NULL])], ...] = Field(
+        min_length=1, examples=[[NOT_NULL]], description="What must be true."
+    )
+    together_with: UniqueSome[TableName] = Field(
+        default=(),
+        examples=[["silver.late"]],
+        description="Tables whose rows are checked as one with those of `table`; a column that one of them lacks is null there.",
+    )
+    sample: Unique[ColumnName] = Field(
+        default=(), examples=[["device_id", "event_time"]], description="Columns that are shown of a row that fails."
+    )
+    columns: dict[TableKey, Expression] = Field(
+        default_factory=dict,
+        examples=[{"temperature": "case when metric = 'temperature' then value end"}],
+        description="Columns computed before anything is expected, in this order, each an expression of Spark's SQL; null where an"
+        " expectation has nothing to check.",
+    )

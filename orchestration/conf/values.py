@@ -1,0 +1,103 @@
+"""Kinds of values that settings have: type, bounds and, where a pattern decides, the hint for who wrote something else.
+
+A setting is declared once, as a field of a pydantic dataclass that inherits from `Setting`. Readers of YAML, checks, the JSON Schemas of
+editors and conf/README.md all follow from that declaration.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationInfo,
+    WrapValidator,
+    field_validator,
+)
+from pydantic.dataclasses import dataclass
+from pydantic_core import CoreSchema, PydanticCustomError
+
+PARTIAL: Final = "partial"
+"""Context of a validation that keeps what is well formed of a file with mistakes."""
+ABSENT: Final = object()
+"""Stands in such a file for a setting that is wrong, or missing though required."""
+MAX_SECONDS = 2_147_483_647
+CONFIG = ConfigDict(extra="forbid", validate_by_name=True, validate_by_alias=True)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, config=CONFIG)
+class Setting:
+    """A mapping of YAML with a fixed set of keys. In a partial one, settings that are wrong or missing though required are None."""
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _read(cls, value: Any, handler: Callable[[Any], Any]) -> Any:
+        """2.0 is a whole number, as it is for editors."""
+        if value is ABSENT:
+            return None
+        return handler(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+class _NotNull:
+    """Absent is None, but null is a mistake: who writes `unit:` and nothing behind it has forgotten something."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        if schema["type"] != "nullable":
+            raise TypeError(f"{source} is no T | None")
+        inner: CoreSchema = schema["schema"]
+        return inner
+
+
+def of_pattern(pattern: str | None, hint: str, max_length: int | None, min_length: int | None = None) -> Any:
+    """What comes behind `str` in the type of a text of that pattern."""
+    return Field(
+        strict=True, min_length=min_length, max_length=max_length, pattern=pattern, json_schema_extra={"patternErrorMessage": hint}
+    )
+
+
+def _each_once(items: tuple[T, ...], info: ValidationInfo) -> tuple[T, ...]:
+    if info.context != PARTIAL and len(set(map(str, items))) < len(items):
+        raise PydanticCustomError("twice", "names an item twice")
+    return items
+
+
+def _unless_partial(value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
+    """What a badly named entry holds can still be checked."""
+    return value if info.context == PARTIAL else handler(value)
+
+
+def _instant(value: Any) -> Any:
+    """An instant in ISO 8601, UTC where it names no zone."""
+    if not isinstance(value, str):
+        return value
+    try:
+        instant = datetime.fromisoformat(value)
+    except ValueError:
+        raise PydanticCustomError("instant", "write one in ISO 8601, such as 2026-01-05T00:00:00Z") from None
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+_VISIBLE = r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
+PLAIN = "write a text without control characters"
+_LOWER_CASE = "use lower-case letters, digits and _, a letter first"
+
+OrAbsent = Annotated[T | None, _NotNull()]
+Unique = Annotated[tuple[T, ...], AfterValidator(_each_once), Field(json_schema_extra={"uniqueItems": True})]
+UniqueSome = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_each_once), Field(json_schema_extra={"uniqueItems": True})]
+Whole = Annotated[int, Field(strict=True)]
+Seconds = Annotated[int, Field(strict=True, le=MAX_SECONDS)]
+Number = Annotated[float, Field(strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+PlainText = Annotated[str, Field(strict=True)]
+Text = Annotated[str, of_pattern(_VISIBLE, PLAIN, 1000, 1)]
+Identifier = Annotated[str, of_pattern("^[a-z][a-z0-9_]*$", _LOWER_CASE, 64)]
+FieldPath = Annotated[str, of_pattern(_VISIBLE.replace("[^", "[^`"), "write the path of a field, without backticks", 1000, 1)]
+Instant = Annotated[datetime, Field(strict=True), BeforeValidator(_instant, json_schema_input_type=str)]
+Key = Annotated[str, of_pattern(_VISIBLE, PLAIN, 200, 1), WrapValidator(_unless_partial)]
+TableKey = Annotated[Identifier, WrapValidator(_unless_partial)]
