@@ -17,17 +17,17 @@ from pyspark.sql import functions as F
 from gold.aggregates import aggregates
 from gold.spec import Group
 from gold.windows import COUNTED, of_groups
-from orchestration.engine import reading, writing
+from orchestration.engine import reading, windows, writing
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.flow import Flow, Job
 from orchestration.jobs import amendments, ledger, retry
+from orchestration.jobs.measurements import ReferenceData
 from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.ops_tables import LEDGER_FLOW
 from orchestration.storage.retired_sources import payload_formats
-from orchestration.streaming import windows
 from silver.enrich import catalogue
-from silver.readings import Declared, readings
+from silver.readings import SilverConfig, readings
 
 
 def flows(lake: Lake) -> list[Flow | Job]:
@@ -53,7 +53,7 @@ def silver_readings(lake: Lake) -> Flow:
         (table,),
         # One bronze batch is one silver batch, whenever silver gets to it: what is late depends on bronze alone.
         rows=lambda: readings(
-            reading.stream(lake, table.name, "bronze.events", start_of(lake, table.name).version, 1), *silver_knowledge(lake)
+            reading.stream(lake, table.name, "bronze.events", start_of(lake, table.name).version, 1), *reference_data(lake)
         ),
         write=partial(writing.readings, lake, table),
     )
@@ -61,7 +61,7 @@ def silver_readings(lake: Lake) -> Flow:
 
 def silver_ledger(lake: Lake) -> Job:
     written = tuple(lake.tables[f"silver.{name}"] for name in ("quarantine", "late", "duplicates"))
-    return Job(LEDGER_FLOW, written, run=lambda: ledger.account_for_all(lake, silver_knowledge))
+    return Job(LEDGER_FLOW, written, run=lambda: ledger.account_for_all(lake, reference_data))
 
 
 def gold(lake: Lake, stream: str) -> Flow:
@@ -89,7 +89,7 @@ def gold_amendments(lake: Lake) -> Job:
 
 def quarantine_retry(lake: Lake, chosen: retry.Chosen) -> AbstractContextManager[retry.Verdict]:
     """No part of a run: a person asks for it."""
-    return retry.judged_again(lake, silver_knowledge(lake), chosen)
+    return retry.foreseen(lake, reference_data, chosen)
 
 
 def streams(lake: Lake) -> dict[str, list[Group]]:
@@ -100,10 +100,10 @@ def streams(lake: Lake) -> dict[str, list[Group]]:
     return by_stream
 
 
-def silver_knowledge(lake: Lake) -> tuple[DataFrame, DataFrame, Declared]:
+def reference_data(lake: Lake) -> ReferenceData:
     """Devices, metrics, and the rest of what conf declares."""
     conf = lake.conf
-    declared = Declared(payload_formats(conf), conf.policy, conf.rules)
+    config = SilverConfig(payload_formats(conf), conf.policy, conf.rules)
     metrics = from_arrow(lake.spark, catalogue(conf.metrics))
     # Read as a table, not as a stream: every micro-batch sees the registry as it is then.
-    return lake.read("silver.devices"), metrics, declared
+    return lake.read("silver.devices"), metrics, config

@@ -1,7 +1,7 @@
 """The silver layer: events to readings. Pure: the same functions run in the stream, in a replay and in a batch job.
 
 Grain: one accepted measurement, typed, in the metric's unit, UTC, enriched, without duplicates within the lateness.
-What becomes of all other measurements is in silver/ledger.py.
+What becomes of all other measurements is in silver/account.py.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from expectations.rule import Rule
-from expectations.rule_results import passing
+from expectations.rule_results import passing, with_broken_rules
 from silver.enrich import with_catalogue, with_registry
 from silver.instants import in_four_digits, to_instant
 from silver.parse import measurements
@@ -27,7 +27,7 @@ READING_COLUMNS = [
 
 
 @dataclass(frozen=True)
-class Declared:
+class SilverConfig:
     """What conf says about the silver layer. `shapes` is by name of source."""
 
     shapes: Mapping[str, PayloadFormat]
@@ -35,20 +35,31 @@ class Declared:
     rules: tuple[Rule, ...] = ()
 
 
-def readings(events: DataFrame, devices: DataFrame, catalogue: DataFrame, declared: Declared) -> DataFrame:
+def readings(events: DataFrame, devices: DataFrame, catalogue: DataFrame, config: SilverConfig) -> DataFrame:
     """Accepted measurements, the first of each key. In a stream, a row behind the watermark is not among them (it is late).
 
     Keys are never null here: null keys are equal to dropDuplicates, which would keep one of them and lose the rest.
     """
-    accepted = passing(enriched(events, devices, catalogue, declared), rules_of(declared.policy, declared.rules))
-    lateness = f"{declared.policy.lateness_seconds} seconds"
+    accepted = passing(enriched(events, devices, catalogue, config), rules_of(config.policy, config.rules))
+    lateness = f"{config.policy.lateness_seconds} seconds"
     return accepted.select(*READING_COLUMNS).withWatermark("event_time", lateness).dropDuplicates(KEYS)
 
 
-def enriched(events: DataFrame, devices: DataFrame, catalogue: DataFrame, declared: Declared) -> DataFrame:
+def enriched(events: DataFrame, devices: DataFrame, catalogue: DataFrame, config: SilverConfig) -> DataFrame:
     """Every measurement of every event, with all that rules ask for. An event of a source without a shape has none."""
-    parsed = [_typed(events, shape, sources, declared.policy) for shape, sources in _sources_by_shape(declared.shapes)]
-    return with_registry(with_catalogue(reduce(DataFrame.unionByName, parsed), catalogue), devices, declared.policy)
+    parsed = [_typed(events, shape, sources, config.policy) for shape, sources in _sources_by_shape(config.shapes)]
+    return with_registry(with_catalogue(reduce(DataFrame.unionByName, parsed), catalogue), devices, config.policy)
+
+
+def with_rule_results(events: DataFrame, devices: DataFrame, catalogue: DataFrame, config: SilverConfig) -> DataFrame:
+    """Every measurement of every event, READING_COLUMNS and `broken_rules`: the names of the rules that it breaks, none for a good one."""
+    rows = with_broken_rules(enriched(events, devices, catalogue, config), rules_of(config.policy, config.rules))
+    return rows.select("broken_rules", *READING_COLUMNS)
+
+
+def without_keys_of(late: DataFrame, readings: DataFrame) -> DataFrame:
+    """Readings without those whose key a row of silver.late has: that one is kept, so they are its duplicates."""
+    return readings.join(late.select(*KEYS), on=KEYS, how="left_anti").select(*readings.columns)
 
 
 def _sources_by_shape(shapes: Mapping[str, PayloadFormat]) -> list[tuple[PayloadFormat, list[str]]]:

@@ -7,9 +7,9 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from bronze.schema import EVENTS
+from silver import account
 from silver.enrich import catalogue
-from silver.ledger import judged, quarantine
-from silver.readings import Declared, readings
+from silver.readings import SilverConfig, readings, with_rule_results
 from silver.schema import DEVICES, READINGS
 from silver.spec import Aggregation, Conversion, Metric, Origin, PayloadFormat, Policy, Time
 
@@ -63,10 +63,11 @@ def silver(
     spark: SparkSession, rows: DataFrame, shape: PayloadFormat = LONG, policy: Policy = POLICY, **more: Any
 ) -> tuple[list[Any], list[Any]]:
     """Readings and quarantine of events, in the order of events."""
-    declared = Declared({"plant": shape}, policy, more.get("rules", ()))
-    inputs = (rows, more.get("devices") or devices(spark), spark.createDataFrame(catalogue(METRICS)), declared)
-    accepted, rejected = (rows_of(found.orderBy("bronze_row", "part")) for found in (readings(*inputs), quarantine(judged(*inputs), rows)))
-    return accepted, rejected
+    config = SilverConfig({"plant": shape}, policy, more.get("rules", ()))
+    inputs = (rows, more.get("devices") or devices(spark), spark.createDataFrame(catalogue(METRICS)), config)
+    broken, _ = account.split(with_rule_results(*inputs).orderBy("bronze_row", "part").toArrow())
+    rejected = [Row(**row) for piece in account.quarantine(broken, rows.toArrow()) for row in piece.to_pylist()]
+    return rows_of(readings(*inputs).orderBy("bronze_row", "part")), rejected
 
 
 def rows_of(found: DataFrame) -> list[Any]:

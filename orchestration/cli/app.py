@@ -88,9 +88,6 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our stdout has seen enough, as in `tidemark sql ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)  # or the flush at the end would complain
         code = 0
-    if "datafusion" in sys.modules:  # its threads abort a Python that ends under them (measured: after every query)
-        sys.stderr.flush()
-        os._exit(code)
     sys.exit(code)
 
 

@@ -98,12 +98,11 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
 def _foreseen(lake: "Lake", chosen: "Chosen") -> "Rows":
     from orchestration.audit.quarantine import is_there
     from orchestration.flows import quarantine_retry
-    from orchestration.jobs.retry import in_session
 
     if not is_there(lake):
         return []
-    with quarantine_retry(in_session(lake), chosen) as verdict:
-        return verdict.told
+    with quarantine_retry(lake, chosen) as verdict:
+        return verdict.summary
 
 
 def _retried(lake: "Lake", chosen: "Chosen") -> "Rows":

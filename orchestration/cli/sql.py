@@ -12,7 +12,7 @@ from orchestration.errors import ConfError, TidemarkError
 
 if TYPE_CHECKING:
     from orchestration.conf.model import Conf
-    from orchestration.serving.sql.answer import Engine, Limits
+    from orchestration.serving.sql.answer import Engine
     from orchestration.serving.sql.session import Session
 
 EXAMPLE = """Example: tidemark sql "select metric, count(*) as n from silver.readings group by metric" """
@@ -62,8 +62,7 @@ def command(
         raise click.UsageError("give a query or --file, not both")
     text = "" if file is None else read(file)
     options = {"snapshot_id": snapshot, "at": at and at.replace(tzinfo=UTC), "format": format, "output": output}
-    is_shell = query is None and file is None
-    with _session(obj["conf"], engine, is_shell, options) as session:
+    with _session(obj["conf"], engine, options) as session:
         if query is not None:
             session.answer(query)
             return 0
@@ -83,8 +82,7 @@ def read(file: Path) -> str:
 
 
 @contextmanager
-def _session(folder: Path, engine: str, is_shell: bool, options: dict[str, Any]) -> "Iterator[Session]":
-    from orchestration.query.fast.start import without_unneeded
+def _session(folder: Path, engine: str, options: dict[str, Any]) -> "Iterator[Session]":
     from orchestration.serving.sql.session import Session
 
     def conf() -> "Conf":
@@ -93,9 +91,7 @@ def _session(folder: Path, engine: str, is_shell: bool, options: dict[str, Any])
         return load(folder)
 
     server = _server(folder, engine) if engine in ("auto", "server") else None
-    if server is not None or engine == "fast":
-        without_unneeded()
-    with nullcontext(server) if server is not None else _local(conf(), engine, is_shell) as chosen:
+    with nullcontext(server) if server is not None else _local(conf(), engine) as chosen:
         yield Session(chosen, conf, **options)
 
 
@@ -112,22 +108,13 @@ def _server(folder: Path, engine: str) -> "Engine | None":
     return None if address is None else ServerEngine(address)
 
 
-def _local(conf: "Conf", engine: str, is_shell: bool) -> "AbstractContextManager[Engine]":
+def _local(conf: "Conf", engine: str) -> "AbstractContextManager[Engine]":
     from orchestration.serving.sql.answer import Limits
 
     if engine == "fast":
-        return _fast(conf, Limits(), is_shell)
+        from orchestration.serving.sql.fast.engine import FastEngine
+
+        return nullcontext(FastEngine(conf, Limits()))
     from orchestration.serving.sql.spark_engine import SparkEngine
 
     return SparkEngine(conf, Limits(), conf.engine.cores)
-
-
-def _fast(conf: "Conf", limits: "Limits", is_shell: bool) -> "AbstractContextManager[Engine]":
-    """For a shell in a process of its own, so that Ctrl-C can stop it."""
-    if is_shell:
-        from orchestration.query.fast.process import FastProcess
-
-        return FastProcess(conf, limits)
-    from orchestration.query.fast.engine import FastEngine
-
-    return nullcontext(FastEngine(conf, limits))

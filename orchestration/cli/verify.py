@@ -74,7 +74,7 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
     from orchestration.audit.verify.check import Report, verify
     from orchestration.audit.verify.lake_snapshot import latest_snapshot, pinned_snapshot
     from orchestration.engine.lake import Lake
-    from orchestration.jobs.retry import begun
+    from orchestration.jobs.retry import pending
     from orchestration.storage.damage import damaged_files, damaged_log
     from orchestration.storage.lease import is_held
     from orchestration.storage.snapshots import find_snapshot
@@ -84,7 +84,7 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
             return Report(logs)
         files = _damaged(conf, partial(damaged_files, since=since))
         try:
-            pinned = find_snapshot(conf.lake, snapshot) if snapshot is not None or is_held(conf.lake) or begun(Lake(conf)) else None
+            pinned = find_snapshot(conf.lake, snapshot) if snapshot is not None or is_held(conf.lake) or pending(Lake(conf)) else None
             state = pinned_snapshot(conf, pinned) if pinned else latest_snapshot(conf)
             found = verify(state, conf, groups or None, since, lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"))
         except Exception:

@@ -4,15 +4,13 @@ Every append carries pipeline/flow/table/generation as its application id and th
 Delta itself refuses the second one. Without it, a crash between two tables doubles rows.
 """
 
-from collections.abc import Sequence
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from gold.revisions import latest
 from gold.spec import Group
 from orchestration import crash
 from orchestration.connectors.sources import file_reader as landed
+from orchestration.engine.batch_size import is_small
 from orchestration.engine.lake import Lake
 from orchestration.storage.bindings import THE_BEGINNING, first_bronze_batch, start_of
 from orchestration.storage.checkpoints import files, newest_batch, offsets
@@ -21,8 +19,7 @@ from orchestration.storage.positions import watermark_ms
 from orchestration.storage.retired_sources import INTAKE, payload_formats
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import Table, append, append_rows, max_in_log
-from orchestration.streaming.amount import is_little_read
-from silver.retry import without_keys_of
+from silver.readings import without_keys_of
 
 
 def events(lake: Lake, table: Table, _: DataFrame, batch_id: int) -> int:
@@ -45,7 +42,7 @@ def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
         late = lake.read("silver.late").where(F.col("event_time") >= F.timestamp_millis(F.lit(watermark)))
         rows = without_keys_of(late, rows)
     app_id = lake.app_id(table.name, table.name)
-    if is_little_read(lake, table.name, "bronze.events", batch_id):
+    if is_small(lake, table.name, "bronze.events", batch_id):
         append_rows(table.path, rows.toArrow(), app_id, batch_id)
     else:
         append(rows, table, app_id, batch_id)
@@ -66,12 +63,6 @@ def is_half_done(lake: Lake, stream: str) -> bool:
         return False
     written = [table for group in lake.conf.groups.values() if group.stream == stream for table in gold_tables(lake, group)[:2]]
     return any(written_by(table.path, lake.app_id(flow, table.name)) > finished for table in written)
-
-
-def read_latest(lake: Lake, table: Table, key: Sequence[str]) -> DataFrame:
-    """The newest revision of each row of a gold table."""
-    history = lake.read(table.name)
-    return latest(history, key) if max_in_log(table, "revision") else history
 
 
 def _has_late_ahead(lake: Lake, watermark: int) -> bool:

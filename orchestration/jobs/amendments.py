@@ -7,29 +7,27 @@ change. How far a round reaches is written down before it begins, so that a run 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial, reduce
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from gold.amendments import OF_WINDOW, behind, recomputed
-from gold.revisions import changed, next_revision
-from gold.schema import VECTOR_KEY, WINDOW_KEY
 from gold.spec import Group, Late
-from gold.vectors import vectors
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.engine.writing import gold_tables, is_half_done, read_latest
+from orchestration.engine.micro_batch import ClosedWindows, measured
+from orchestration.engine.writing import gold_tables, is_half_done
 from orchestration.errors import TidemarkError
-from orchestration.jobs import amended_few
+from orchestration.jobs.amended_windows import Amendment, append_all
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.bindings import repair_hint
 from orchestration.storage.checkpoints import newest_batch
+from orchestration.storage.delta import open_table, written_by
 from orchestration.storage.positions import GoldPosition, closed_until_ms, gold_position, read_by
-from orchestration.storage.tables import FEW, Table, append, append_rows, in_log, max_in_log
+from orchestration.storage.tables import Table, append, in_log, max_in_log
 
 NAME = "gold.amendments"
 FILE = "amendments.json"
@@ -54,9 +52,9 @@ def amend_all(lake: Lake, streams: dict[str, list[Group]]) -> Iterator[int]:
         if is_half_done(lake, stream):
             continue
         # A round that a killed run began reaches as far as things were then.
-        while (found := _begun(lake, stream) or _begin(lake, stream)) is not None:
-            yield _amend(lake, stream, groups, found)
-            _write(lake, stream, found.number, found.up_to, None)
+        while (this := _begun(lake, stream) or _begin(lake, stream)) is not None:
+            yield _amend(lake, stream, groups, this)
+            _write(lake, stream, this.number, this.up_to, None)
 
 
 def begin_at(lake: Lake, stream: str, reached: GoldPosition) -> None:
@@ -68,15 +66,15 @@ def refuse_older(lake: Lake, stream: str, groups: Sequence[Group]) -> None:
     """Rounds that are counted again from a number that tables know already, would vanish: Delta takes them for repeats."""
     number, _, _ = _read(lake, stream)
     begun = newest_batch(lake.checkpoint(f"gold.{stream}") / "offsets")
-    for table, known, word in (
+    for table, newest, word in (
         *((table, number, "round") for group in groups for table in gold_tables(lake, group)[:2]),
         *((gold_tables(lake, group)[2], begun, "batch") for group in groups),
     ):
-        written = DeltaTable(table.path).transaction_version(lake.app_id(NAME, table.name))
-        if written is not None and written > known:
+        written = written_by(table.path, lake.app_id(NAME, table.name))
+        if written > newest:
             raise TidemarkError(
                 f"the checkpoint of gold.{stream} at {lake.checkpoint(f'gold.{stream}')} is older than {table.name}, which holds"
-                f" {word} {written} of amendments: the checkpoint knows {known}.\n  {repair_hint(lake, f'gold.{stream}')}"
+                f" {word} {written} of amendments: the checkpoint knows {newest}.\n  {repair_hint(lake, f'gold.{stream}')}"
             )
 
 
@@ -108,13 +106,11 @@ def _amend(lake: Lake, stream: str, groups: Sequence[Group], this: Round) -> int
         return 0
     affected = _affected(lake, amended, this).persist()
     try:
-        measures = F.count("*"), F.sum(F.octet_length("device_id")), *(F.unix_seconds(end("window_end")) for end in (F.min, F.max))
-        count, name_bytes, *ends = affected.agg(*measures).collect()[0]
-        if count:
-            is_few = count <= FEW and name_bytes <= amended_few.MOST_NAME_BYTES
-            _append_windows(lake, amended, this, affected, (ends[0], ends[1]), is_few=is_few)
+        of_groups = measured(affected, {group.name: group for group in amended})
+        if of_groups:
+            _append_windows(lake, amended, this, affected, of_groups)
             crash.point(crash.Point.AMENDMENT_WRITTEN)
-        return int(count)
+        return sum(windows.count for windows in of_groups)
     finally:
         affected.unpersist()
 
@@ -142,7 +138,7 @@ def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold
 
 def _may_hold_late(readings: Table, after: int, up_to: int, closed_until: int) -> bool:
     """By the log alone: whether a reading of bronze batches `after` < batch <= `up_to` is before `closed_until`, in ms since 1970."""
-    log = in_log(DeltaTable(readings.path), "num_records", "min.bronze_batch", "max.bronze_batch", "min.event_time")
+    log = in_log(open_table(readings.path), "num_records", "min.bronze_batch", "max.bronze_batch", "min.event_time")
     files = log.filter((pc.field("num_records") > 0) & (pc.field("max.bronze_batch") > after) & (pc.field("min.bronze_batch") <= up_to))
     first = pc.min(files["min.event_time"].cast(pa.int64())).as_py()  # a number, as Python has no instant before the year 1
     return first is not None and first < closed_until * 1000
@@ -160,15 +156,15 @@ def _affected(lake: Lake, groups: Sequence[Group], this: Round) -> DataFrame:
     late, metrics = _late(lake, this.up_to), lake.conf.metrics
     closed_until = _instant(this.up_to.closed_until_ms)
     is_new = (F.col("bronze_batch") > this.after.accounted_for) | (F.col("window_end") > _instant(this.after.closed_until_ms))
-    found = [behind(late, groups, metrics, closed_until).where(is_new).select(*OF_WINDOW)]
+    affected = [behind(late, groups, metrics, closed_until).where(is_new).select(*OF_WINDOW)]
     if this.up_to.retried > this.after.retried:
         # Their batches are old: the mark of the retry says that they are new.
         readmitted = late.where(F.col("retry") > this.after.retried)
-        found.append(behind(readmitted, groups, metrics, closed_until).select(*OF_WINDOW))
+        affected.append(behind(readmitted, groups, metrics, closed_until).select(*OF_WINDOW))
     for group in groups:
         rows = lake.read(gold_tables(lake, group)[2].name).where(F.col("gold_batch") > this.after.gold_batch)
-        found.append(rows.select(F.lit(group.name).alias("group"), *OF_WINDOW[1:]))
-    return reduce(DataFrame.unionByName, found).distinct()
+        affected.append(rows.select(F.lit(group.name).alias("group"), *OF_WINDOW[1:]))
+    return reduce(DataFrame.unionByName, affected).distinct()
 
 
 def _late(lake: Lake, reached: GoldPosition) -> DataFrame:
@@ -176,49 +172,17 @@ def _late(lake: Lake, reached: GoldPosition) -> DataFrame:
     return lake.read("silver.late").where((F.col("bronze_batch") <= reached.accounted_for) & is_known)
 
 
-def _append_windows(lake: Lake, groups: Sequence[Group], this: Round, affected: DataFrame, ends: tuple[int, int], *, is_few: bool) -> None:
+def _append_windows(lake: Lake, groups: Sequence[Group], this: Round, affected: DataFrame, of_groups: Sequence[ClosedWindows]) -> None:
     longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
+    first, last = min(windows.first_end for windows in of_groups), max(windows.last_end for windows in of_groups)
     readings = lake.read("silver.readings").where(F.col("bronze_batch") <= this.up_to.bronze_batch)
     late = _late(lake, this.up_to).drop("cause", "retry")
-    in_reach = F.col("event_time").between(F.timestamp_seconds(F.lit(ends[0] - longest)), F.timestamp_seconds(F.lit(ends[1])))
+    in_reach = F.col("event_time").between(F.timestamp_seconds(F.lit(first - longest)), F.timestamp_seconds(F.lit(last)))
     windows = recomputed(readings.unionByName(late).where(in_reach), affected, groups, lake.conf.metrics).persist()
     try:
-        if is_few and (few := amended_few.read(lake, groups, windows.toArrow(), ends)) is not None:
-            amended_few.append_all(lake, few, ends, partial(_append_few, lake, this))
-            return
-        for group in groups:
-            of_group = windows.where(F.col("group") == group.name).drop("group")
-            if of_group.count():
-                _append_amended(lake, group, this, of_group, ends)
+        append_all(Amendment(lake, NAME, this.number, this.up_to.gold_batch), windows, of_groups)
     finally:
         windows.unpersist()
-
-
-def _append_amended(lake: Lake, group: Group, this: Round, windows: DataFrame, ends: tuple[int, int]) -> None:
-    aggregates, of_vectors, _ = gold_tables(lake, group)
-    _append_revised(lake, this, windows, aggregates, WINDOW_KEY)
-    crash.point(crash.Point.AMENDMENT_HALF_WRITTEN)
-    if group.vector is not None:
-        last_end = ends[1] + group.vector.max_fill_seconds
-        closed = read_latest(lake, aggregates, WINDOW_KEY).where(_ends_between(ends[0] - group.vector.max_fill_seconds, last_end))
-        anew = vectors(closed, group, group.vector, lake.conf.metrics).where(_ends_between(ends[0], last_end))
-        known = read_latest(lake, of_vectors, VECTOR_KEY).where(_ends_between(ends[0], last_end))
-        _append_revised(lake, this, changed(anew, known, VECTOR_KEY, ("vector", "missing", "filled")), of_vectors, VECTOR_KEY)
-
-
-def _append_revised(lake: Lake, this: Round, rows: DataFrame, table: Table, key: Sequence[str]) -> None:
-    revised = next_revision(rows, lake.read(table.name), key).withColumn("gold_batch", F.lit(this.up_to.gold_batch).cast("bigint"))
-    append(revised.coalesce(1), table, lake.app_id(NAME, table.name), this.number)  # by Spark, however few: they may be long
-
-
-def _append_few(lake: Lake, this: Round, table: Table, rows: pa.Table) -> None:
-    stamped = rows.append_column("gold_batch", pa.repeat(this.up_to.gold_batch, len(rows)))
-    schema = pa.schema(DeltaTable(table.path).schema().to_arrow())
-    append_rows(table.path, stamped.select(schema.names).cast(schema), lake.app_id(NAME, table.name), this.number)
-
-
-def _ends_between(first: int, last: int) -> Column:
-    return F.col("window_end").between(F.timestamp_seconds(F.lit(first)), F.timestamp_seconds(F.lit(last)))
 
 
 def _instant(milliseconds: int) -> Column:

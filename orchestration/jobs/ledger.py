@@ -6,41 +6,49 @@ the tables, and repeats exactly that: Delta refuses what is there already.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial, reduce
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
-from deltalake import DeltaTable
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.engine.session import from_arrow
-from orchestration.jobs import turned_away_few
-from orchestration.jobs.ranges import Counts, Knowledge, Range, pieces, range_after
+from orchestration.jobs.measurements import (
+    Counts,
+    LoadReferenceData,
+    append_once,
+    count_rows,
+    evaluated,
+    find_kept,
+    of_events,
+    rows_of,
+    scratch_file,
+)
+from orchestration.jobs.ranges import Range, merged, pieces, range_after
+from orchestration.storage.delta import written_by
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA, MEASUREMENTS
 from orchestration.storage.positions import accounted_for, passed_by_silver
-from orchestration.storage.tables import FEW, append, append_rows
-from silver import ledger as layer
+from orchestration.storage.retired_sources import payload_formats
+from orchestration.storage.tables import append_rows
+from silver import account
 from silver.readings import KEYS
 
+TABLES = {"silver.quarantine": "quarantined", "silver.late": "late", "silver.duplicates": "duplicates"}
 
-def account_for_all(lake: Lake, knowledge: Callable[[Lake], Knowledge]) -> Iterator[int]:
+
+def account_for_all(lake: Lake, reference_data: LoadReferenceData) -> Iterator[int]:
     """Account for what silver has passed by now, range by range; yields the events of each once it is done."""
     passed = passed_by_silver(lake)
-    while (batches := (begun := _begun(lake)) or _begin(lake, passed)) is not None:
-        yield _account_for(lake, knowledge, batches, is_begun=begun is not None)
+    while (batches := (pending := _pending(lake)) or _begin(lake, passed)) is not None:
+        yield _account_for(lake, reference_data, batches, is_pending=pending is not None)
 
 
-def counted(kinds: Mapping[str, DataFrame]) -> Counts:
-    """How many rows of each kind, in one job."""
-    rows = [rows.select(F.lit(kind).alias("kind"), "bronze_batch", "source") for kind, rows in kinds.items()]
-    found = reduce(DataFrame.unionByName, rows).groupBy("kind", "bronze_batch", "source").count().collect()
-    return Counter({(row.kind, row.bronze_batch, row.source): row["count"] for row in found})
-
-
-def count_rows(counts: Counts) -> pa.Table:
+def as_rows(counts: Counts) -> pa.Table:
     """As rows of ops.ledger."""
     batches = sorted({(batch, source) for _, batch, source in counts})
     kinds = ("events", *MEASUREMENTS)
@@ -48,10 +56,10 @@ def count_rows(counts: Counts) -> pa.Table:
     return pa.Table.from_pylist(rows, LEDGER_SCHEMA)
 
 
-def _begun(lake: Lake) -> Range | None:
+def _pending(lake: Lake) -> Range | None:
     """The range of which a run before this one wrote a part."""
-    after, known = accounted_for(lake), (_appended(lake, f"silver.{name}") for name in ("quarantine", "late", "duplicates"))
-    up_to = max(known)
+    after = accounted_for(lake)
+    up_to = max(_appended(lake, name) for name in TABLES)
     return Range(after, up_to) if up_to > after else None
 
 
@@ -63,88 +71,91 @@ def _begin(lake: Lake, passed: int | None) -> Range | None:
     return range_after(lake, after, passed)
 
 
-def _account_for(lake: Lake, knowledge: Callable[[Lake], Knowledge], batches: Range, *, is_begun: bool) -> int:
-    """Without Spark where all is readings, and with little of it where nearly all is: most of its time is planning."""
-    events, counts = _looked_at(lake, "bronze.events", "events", batches)
-    accepted, of_accepted = _looked_at(lake, "silver.readings", "readings", batches, "part", "parts")
-    counts += of_accepted
-    keys = layer.keys_not_yet_readings(events, accepted)
-    if keys.num_rows:
-        # What an account that did not end has written is compared by Spark.
-        placed, few = None, None if is_begun else turned_away_few.read(lake, batches, keys)
-        if few is not None:
-            append_one = partial(_append_few, lake, batches)
-            placed = turned_away_few.placed(lake, knowledge, batches, few, accepted=accepted, append=append_one)
-        if placed is None:
-            here = lake.interpreted() if events.num_rows <= FEW else lake
-            placed = _placed(here, knowledge(here), batches, keys, is_begun=is_begun)
-        counts += placed
-    append_rows(lake.table_path(LEDGER), count_rows(counts), lake.app_id(LEDGER_FLOW, LEDGER), batches.up_to)
-    return _total(counts, "events")
+def _account_for(lake: Lake, reference_data: LoadReferenceData, batches: Range, *, is_pending: bool = False) -> int:
+    """Without Spark where all is readings."""
+    counts: Counts = Counter()
+
+    def counted(kind: str, table: str, *columns: str) -> Iterator[pa.Table]:
+        for piece in pieces(lake, table, f"select {', '.join((*account.OF_EVENT, 'source', *columns))} from rows where {batches.sql()}"):
+            counts.update(count_rows(kind, piece))
+            yield piece.drop_columns("source")
+
+    events = pa.concat_tables(counted("events", "bronze.events"))
+    incomplete = account.incomplete(events, counted("readings", "silver.readings", "parts"))
+    del events
+    if len(incomplete):
+        with TemporaryDirectory(prefix="tidemark-") as scratch:
+            counts += _Account(lake, reference_data, batches, incomplete, Path(scratch), is_pending).write()
+    append_rows(lake.table_path(LEDGER), as_rows(counts), lake.app_id(LEDGER_FLOW, LEDGER), batches.up_to)
+    return sum(count for (kind, _, _), count in counts.items() if kind == "events")
 
 
-def _looked_at(lake: Lake, name: str, kind: str, batches: Range, *more: str) -> tuple[pa.Table, Counts]:
-    """What identifies the event of each row of these batches, and `more`; and how many rows there are."""
-    found = pa.concat_tables(pieces(lake, name, f"select {', '.join((*layer.OF_EVENT, *more))} from rows where {batches.sql()}"))
-    sql = f"select bronze_batch, source, count(*) as n from rows where {batches.sql()} group by bronze_batch, source"
-    rows = [row for piece in pieces(lake, name, sql) for row in piece.to_pylist()]
-    return found, Counter({(kind, row["bronze_batch"], row["source"]): row["n"] for row in rows})
+@dataclass
+class _Account:
+    """Of the events `incomplete` (OF_EVENT) of a range, of which not every measurement is a reading."""
 
+    lake: Lake
+    reference_data: LoadReferenceData
+    batches: Range
+    incomplete: pa.Table
+    scratch: Path
+    is_pending: bool
+    copies: list[pa.Table] = field(default_factory=list)
 
-def _placed(lake: Lake, knowledge: Knowledge, batches: Range, keys: pa.Table, *, is_begun: bool) -> Counts:
-    """To each of these events, of which not all is readings, what becomes of it. Few jobs, and none for a table that gets nothing."""
-    events = layer.of_keys(batches.of(lake.read("bronze.events")), from_arrow(lake.spark, keys))
-    measurements = layer.not_among(layer.judged(events, *knowledge), batches.of(lake.read("silver.readings")))
-    if is_begun:
-        measurements = layer.as_decided(measurements, batches.of(lake.read("silver.quarantine")))
-    measurements = measurements.persist()
-    try:
-        turned_away = layer.turned_away(measurements)
-        counts = counted({"quarantined": layer.broken(measurements), "turned away": turned_away})
-        if _total(counts, "quarantined"):
-            _append(lake, batches, "silver.quarantine", layer.quarantine(measurements, events))
-        if _total(counts, "turned away"):
-            counts += _sort_out(lake, batches, turned_away)
-        return counts
-    finally:
-        measurements.unpersist()
+    def write(self) -> Counts:
+        """To each measurement what becomes of it; nothing to a table that gets nothing. Quarantine first: see account.split_as_decided."""
+        good, beside = self.scratch / "good", self.scratch / "beside"
+        with scratch_file(good) as add:
+            counts = self._append("silver.quarantine", self._quarantine(add))
+        # Of late rows not what an account that did not end wrote.
+        stored = {"silver.readings": f"bronze_batch <= {self.batches.up_to}", "silver.late": f"bronze_batch <= {self.batches.after}"}
+        find_kept(self.lake, good, beside, stored)
+        counts += self._append("silver.late", map(account.late, rows_of(beside)))
+        return counts + self._append("silver.duplicates", chain(map(account.duplicates, rows_of(beside)), self._duplicates_of_readings()))
 
+    def _append(self, name: str, rows: Iterable[pa.Table]) -> Counts:
+        counts = append_once(self.lake, name, rows, self.lake.app_id(LEDGER_FLOW, name), self.batches.up_to)
+        if counts:
+            crash.point(crash.Point.LEDGER_TABLE_WRITTEN)
+        return Counter({(TABLES[name], batch, source): count for (_, batch, source), count in counts.items()})
 
-def _sort_out(lake: Lake, batches: Range, turned_away: DataFrame) -> Counts:
-    """Late rows and duplicates."""
-    first, last = turned_away.agg(F.unix_micros(F.min("event_time")), F.unix_micros(F.max("event_time"))).collect()[0]
-    readings = lake.read("silver.readings").where(F.col("bronze_batch") <= batches.up_to)
-    late = lake.read("silver.late").where(F.col("bronze_batch") <= batches.after)  # not what an account that did not end wrote
-    kept = reduce(DataFrame.unionByName, (rows.select(*KEYS, *layer.IDENTITY) for rows in (readings, late)))
-    of_these_times = F.col("event_time").between(F.timestamp_micros(F.lit(first)), F.timestamp_micros(F.lit(last)))
-    beside = layer.with_kept(turned_away, kept.where(of_these_times)).persist()
-    try:
-        kinds = {"late": layer.late(beside), "duplicates": layer.duplicates(beside)}
-        counts = counted(kinds)
-        for kind, rows in kinds.items():
-            if _total(counts, kind):
-                _append(lake, batches, f"silver.{kind}", rows)
-    finally:
-        beside.unpersist()
-    return counts
+    def _quarantine(self, add_good: Callable[[pa.Table], None]) -> Iterator[pa.Table]:
+        """Rows for silver.quarantine; what is not among them goes to `add_good`, or to `copies`."""
+        split = account.split
+        if self.is_pending:
+            recorded = pa.concat_tables(self._of_events("silver.quarantine", account.IDENTITY))
+            split = partial(account.split_as_decided, quarantined=recorded)
+        readings = pa.concat_tables(self._of_events("silver.readings", account.IDENTITY, "parts is null or parts <> 1"))
+        for events in filter(len, merged(self._of_events("bronze.events", "*"))):
+            self.copies.append(self._copies(events))
+            others = account.among(events, account.OF_EVENT, self.copies[-1], "left anti")
+            for measurements in evaluated(self.lake, self.reference_data, others):
+                broken, good = split(account.without_readings(measurements, readings))
+                add_good(good)
+                yield from account.quarantine(broken, others)
 
+    def _copies(self, events: pa.Table) -> pa.Table:
+        """Those that came a second time, to the byte, as they do where a sender has heard no answer: no rule need look at them."""
+        by_name = [name for name, shape in payload_formats(self.lake.conf).items() if shape.is_read_by_name]
+        payloads, batches = events["payload"].combine_chunks(), pc.min_max(events["bronze_batch"]).as_py()
+        columns, of_batches = ", ".join((*account.OF_EVENT, *account.CONTENT)), "bronze_batch between {min} and {max}".format(**batches)
+        same = (
+            account.among(rows.filter(pc.is_in(rows["payload"], payloads)), account.OF_EVENT, self.incomplete, "left anti")
+            for rows in pieces(self.lake, "bronze.events", f"select {columns} from rows where {of_batches}")
+        )
+        return account.copies(events, same, by_name)
 
-def _total(counts: Counts, kind: str) -> int:
-    return sum(count for (counted, _, _), count in counts.items() if counted == kind)
+    def _duplicates_of_readings(self) -> Iterator[pa.Table]:
+        copies = pa.concat_tables(self.copies)
+        if len(copies):
+            columns = ", ".join((*KEYS, "value", "source", "ingested_at", *account.IDENTITY, "parts"))
+            for rows in pieces(self.lake, "silver.readings", f"select {columns} from rows where {self.batches.sql()}"):
+                yield from account.duplicates_of(copies, rows)
 
-
-def _append(lake: Lake, batches: Range, name: str, rows: DataFrame) -> None:
-    """By Spark, however few: payloads and names may be long."""
-    append(rows.coalesce(1), lake.tables[name], lake.app_id(LEDGER_FLOW, name), batches.up_to)
-    crash.point(crash.Point.LEDGER_TABLE_WRITTEN)
-
-
-def _append_few(lake: Lake, batches: Range, name: str, rows: pa.Table) -> None:
-    append_rows(lake.table_path(name), rows, lake.app_id(LEDGER_FLOW, name), batches.up_to)
-    crash.point(crash.Point.LEDGER_TABLE_WRITTEN)
+    def _of_events(self, name: str, columns: Iterable[str], where: str = "true") -> Iterator[pa.Table]:
+        return of_events(self.lake, name, columns, f"{self.batches.sql()} and ({where})", self.incomplete)
 
 
 def _appended(lake: Lake, name: str) -> int:
     """The last batch of the newest range that reached a table; -1 for none."""
-    batch = DeltaTable(lake.table_path(name)).transaction_version(lake.app_id(LEDGER_FLOW, name))
-    return -1 if batch is None else batch
+    return written_by(lake.table_path(name), lake.app_id(LEDGER_FLOW, name))

@@ -1,26 +1,21 @@
-"""Ranges of bronze batches that silver's account takes at once, and what it counts in them."""
+"""Ranges of bronze batches that silver's account takes at once, and tables read in pieces that fit in memory."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame
 
 from orchestration.engine.lake import Lake
+from orchestration.storage.delta import ask, open_table
 from orchestration.storage.tables import in_log
-from silver.readings import Declared
 
 ROWS_AT_ONCE = 2_000_000
 """Bronze rows of one range (or one batch, if it has more): bounds the memory."""
 PIECE_ROWS, PIECE_BYTES = 500_000, 128 * 1024 * 1024
 """By rows alone, 500,000 payloads of 4,400 bytes passed 2 GiB, where Arrow's offsets end (measured)."""
-Knowledge = tuple[DataFrame, DataFrame, Declared]
-"""Devices, catalogue, and what else the silver layer asks for."""
-Counts = Counter[tuple[str, int, str]]
-"""By kind, bronze batch and source."""
 
 
 @dataclass(frozen=True)
@@ -41,46 +36,63 @@ class Range:
 
 def range_after(lake: Lake, after: int, last: int) -> Range:
     """As many batches up to `last` as hold ROWS_AT_ONCE, at least one."""
-    log = in_log(DeltaTable(lake.table_path("bronze.events")), "min.bronze_batch", "max.bronze_batch", "num_records").to_pydict()
+    log = in_log(open_table(lake.table_path("bronze.events")), "min.bronze_batch", "max.bronze_batch", "num_records").to_pydict()
     files = [file for file in zip(log["min.bronze_batch"], log["max.bronze_batch"], log["num_records"], strict=True) if file[2]]
     # A compacted file holds many batches.
     sizes = [(batch, rows / (last - first + 1)) for first, last, rows in files for batch in range(first, last + 1)]
-    total, up_to = 0.0, None
-    for batch, rows in sorted(sizes):
-        if after < batch <= last:
-            total += rows
-            if up_to is not None and total > ROWS_AT_ONCE:
-                return Range(after, int(up_to))
-            up_to = batch
-    return Range(after, last)
+    return next(cut(((batch, rows) for batch, rows in sorted(sizes) if after < batch <= last), after, last, ROWS_AT_ONCE))
 
 
-def pieces(lake: Lake, name: str, query: str) -> Iterator[pa.Table]:
-    """What a query finds in a table, which it calls `rows`, by DataFusion; some hundred thousand rows at a time, fewer long ones."""
-    table = DeltaTable(lake.table_path(name))
-    found = pa.RecordBatchReader.from_stream(QueryBuilder().register("rows", table).execute(query))
+def cut(sizes: Iterable[tuple[int, float]], after: int, last: int, most: float) -> Iterator[Range]:
+    """Batches after one up to the last in ranges of at most so many rows, at least one batch. `sizes`: batches in order, with rows."""
+    total, up_to = 0.0, after
+    for batch, rows in sizes:
+        total += rows
+        if total > most and batch > up_to > after:
+            yield Range(after, up_to)
+            after, total = up_to, rows
+        up_to = batch
+    yield Range(after, last)
+
+
+def pieces(lake: Lake, name: str, query: str, most_bytes: int = PIECE_BYTES) -> Iterator[pa.Table]:
+    """Rows that a query finds in a table, which it calls `rows`, by DataFusion: see `in_pieces`."""
+    table = open_table(lake.table_path(name))
+    reader = ask(query, {"rows": table})
     # Arrow joins no views of strings.
-    known = pa.schema(table.schema().to_arrow())
-    schema = pa.schema([known.field(each.name) if each.name in known.names else each for each in found.schema])
-    waiting: list[pa.RecordBatch] = []
+    declared = pa.schema(table.schema().to_arrow())
+    schema = pa.schema([declared.field(field.name) if field.name in declared.names else field for field in reader.schema])
+    return in_pieces(reader, schema, most_bytes)
+
+
+def in_pieces(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most_bytes: int = PIECE_BYTES) -> Iterator[pa.Table]:
+    """Rows of batches in tables of some hundred thousand, fewer long ones; at least one table, perhaps empty."""
+    tables = (pa.Table.from_batches([batch]).cast(schema) for batch in _short(batches, most_bytes))
+    return merged([schema.empty_table()], tables, most_bytes=most_bytes)
+
+
+def merged(*tables: Iterable[pa.Table], most_bytes: int = PIECE_BYTES) -> Iterator[pa.Table]:
+    """Rows of small tables in larger ones."""
+    waiting: list[pa.Table] = []
     count = length = 0
-    for batch, its_length in _cut(found):
-        waiting.append(batch)
-        count, length = count + len(batch), length + its_length
-        if count >= PIECE_ROWS or length >= PIECE_BYTES:
-            yield pa.Table.from_batches(waiting).cast(schema)
+    for table in chain(*tables):
+        waiting.append(table)
+        count, length = count + len(table), length + table.nbytes
+        if count >= PIECE_ROWS or length >= most_bytes:
+            yield pa.concat_tables(waiting)
             waiting, count, length = [], 0, 0
-    yield pa.Table.from_batches(waiting, found.schema).cast(schema)
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
-def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Batches with their length, in halves until none is longer than a piece."""
+def _short(batches: Iterable[pa.RecordBatch], most_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Batches in halves until none is longer than a piece."""
     for batch in batches:
-        if (length := _length(batch)) <= PIECE_BYTES or len(batch) < 2:
-            yield batch, length
+        if _length(batch) <= most_bytes or len(batch) < 2:
+            yield batch
         else:
             half = len(batch) // 2
-            yield from _cut([batch[:half], batch[half:]])
+            yield from _short([batch[:half], batch[half:]], most_bytes)
 
 
 def _length(batch: pa.RecordBatch) -> int:

@@ -9,26 +9,25 @@ from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gold.few_vectors import size_of_one
-from gold.rebuilt import closed_in_time, closed_windows, late_again
+from gold.replay import closed_in_time, closed_windows, late_again
 from gold.spec import Group, Late
-from gold.vectors import vectors
 from gold.windows import of_groups
 from orchestration.engine.lake import Lake
 from orchestration.engine.writing import gold_tables
-from orchestration.jobs.ranges import Knowledge, Range, range_after
+from orchestration.jobs.measurements import ReferenceData
+from orchestration.jobs.ranges import Range, range_after
+from orchestration.jobs.spark_vectors import vectors
+from orchestration.storage.delta import open_table, version_of
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.positions import accounted_for
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.tables import FEW, append, append_rows
-from orchestration.streaming.few_windows import SMALL
-from silver.ledger import IDENTITY, judged
-from silver.readings import KEYS
-from silver.rebuilt import DUPLICATE, LATE, RECORDED, readings_again
+from orchestration.storage.tables import append, append_rows
+from silver.account import IDENTITY
+from silver.readings import KEYS, with_rule_results
+from silver.replay import DUPLICATE, LATE, RECORDED, replayed_readings
 
 NAME = "replay"
 NO_GOLD_BATCH = -1
@@ -43,13 +42,13 @@ class Recorded:
     snapshot: Snapshot
 
     def late(self) -> DataFrame:
-        """Rows that were late when they came. What a retry found good is not among them: judged anew, it is a reading like any other."""
+        """Rows that were late when they came. What a retry found good is not among them: it is a reading like any other now."""
         return self.read("silver.late").where(F.col("cause") == "late")
 
     def as_accounted_for(self) -> "Recorded":
         """What the ledger has recorded of silver by now: it is ahead of the snapshots of a running pipeline."""
         up_to = accounted_for(self.lake)  # asked first: what it tells of is in the tables
-        versions = {name: DeltaTable(self.lake.table_path(name)).version() for name in ("silver.late", "silver.duplicates")}
+        versions = {name: version_of(self.lake.table_path(name)) for name in ("silver.late", "silver.duplicates")}
         return Recorded(self.lake, replace(self.snapshot, bronze_batch=up_to, versions=versions))
 
     def read(self, name: str) -> DataFrame:
@@ -65,41 +64,41 @@ def copy_before(lake: Lake, recorded: Recorded, first: int) -> None:
     for name in OF_SILVER:
         rows = recorded.read(name).where(F.col("bronze_batch") < first)
         append(rows, lake.tables[name], lake.app_id(NAME, name), first - 1)
-    account = pa.table(DeltaTable(recorded.lake.table_path(LEDGER)).to_pyarrow_table())
+    account = pa.table(open_table(recorded.lake.table_path(LEDGER)).to_pyarrow_table())
     before = account.filter(pc.less(account["bronze_batch"], first))
     append_rows(lake.table_path(LEDGER), before, lake.app_id(LEDGER_FLOW, LEDGER), first - 1)
 
 
-def silver(lake: Lake, recorded: Recorded, knowledge: Knowledge, first: int) -> Iterator[int]:
+def silver(lake: Lake, recorded: Recorded, reference_data: ReferenceData, first: int) -> Iterator[int]:
     """Readings of bronze batches from `first` on, range by range; yields the rows of each."""
     after, up_to = first - 1, recorded.snapshot.bronze_batch
     while after < up_to:
         batches = range_after(lake, after, up_to)
-        yield _readings(lake, recorded, knowledge, batches)
+        yield _readings(lake, recorded, reference_data, batches)
         after = batches.up_to
 
 
-def _readings(lake: Lake, recorded: Recorded, knowledge: Knowledge, batches: Range) -> int:
+def _readings(lake: Lake, recorded: Recorded, reference_data: ReferenceData, batches: Range) -> int:
     events = batches.of(lake.read("bronze.events"))
-    measurements = judged(events, *knowledge)
+    measurements = with_rule_results(events, *reference_data)
     if batches.after >= 0:
         measurements.persist()  # its times are asked before it is written
     try:
         before = _standing(lake, recorded, batches, measurements) if batches.after >= 0 else None
-        readings = readings_again(measurements, _turned_away(recorded, batches), before)
+        readings = replayed_readings(measurements, _late_or_duplicate(recorded, batches), before)
         append(readings, lake.tables["silver.readings"], lake.app_id(NAME, "silver.readings"), batches.up_to)
         return events.count()
     finally:
         measurements.unpersist()
 
 
-def _turned_away(recorded: Recorded, batches: Range) -> DataFrame:
+def _late_or_duplicate(recorded: Recorded, batches: Range) -> DataFrame:
     """RECORDED, of a range."""
-    found = [
+    kinds = [
         batches.of(rows).select(*IDENTITY, F.lit(kind).alias("kind"))
         for rows, kind in ((recorded.late(), LATE), (recorded.read("silver.duplicates"), DUPLICATE))
     ]
-    return reduce(DataFrame.unionByName, found, recorded.lake.spark.createDataFrame([], RECORDED))
+    return reduce(DataFrame.unionByName, kinds, recorded.lake.spark.createDataFrame([], RECORDED))
 
 
 def _standing(lake: Lake, recorded: Recorded, batches: Range, measurements: DataFrame) -> DataFrame | None:
@@ -144,14 +143,12 @@ def _of_group(lake: Lake, recorded: Recorded, group: Group, closed_until: Column
         _append(lake, windows.withColumn("revision", F.lit(0)), aggregates.name, count)
         if group.vector is not None:
             completed = vectors(windows, group, group.vector, metrics)
-            # Spark hands over what is few, so that has to be short.
-            is_short = count * size_of_one(group, group.vector) <= SMALL.more_bytes
-            _append(lake, completed.withColumn("revision", F.lit(0)), of_vectors.name, count if is_short else FEW + 1)
+            _append(lake, completed.withColumn("revision", F.lit(0)), of_vectors.name)
         return count
     finally:
         windows.unpersist()
 
 
-def _append(lake: Lake, rows: DataFrame, name: str, count: int = FEW + 1) -> None:
+def _append(lake: Lake, rows: DataFrame, name: str, count: int | None = None) -> None:
     stamped = rows.withColumn("gold_batch", F.lit(NO_GOLD_BATCH).cast("bigint"))
     append(stamped, lake.tables[name], lake.app_id(NAME, name), 0, count)

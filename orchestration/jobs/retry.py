@@ -1,40 +1,53 @@
-"""Retry: events in quarantine are judged again by today's conf; measurements that are good now leave it, once.
+"""Retry: today's conf is asked again about events in quarantine; measurements that are good now leave it, once.
 
-They go to silver.late (or silver.duplicates, where their key is taken): streams have passed them, and gold folds late rows in. What the
-judgement came to is written down before any table changes, rows and all, so that a retry that was killed is finished by the next
-writer of the lake without judging anew, whatever has become of conf; Delta refuses what is there already.
+They go to silver.late (or silver.duplicates, where their key is taken): streams have passed them, and gold folds late rows in. The outcome
+is written down before any table changes, rows and all, so that a retry that was killed is finished by the next writer of the lake without
+asking any rule, whatever has become of conf; Delta refuses what is there already.
 """
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.jobs.ledger import count_rows, counted
-from orchestration.jobs.ranges import Counts, Knowledge
+from orchestration.jobs.ledger import as_rows
+from orchestration.jobs.measurements import (
+    Counts,
+    LoadReferenceData,
+    append_once,
+    count_rows,
+    evaluated,
+    find_kept,
+    in_session,
+    of_events,
+    rows_of,
+    scratch_file,
+)
+from orchestration.jobs.ranges import Range, cut, merged, pieces
 from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.delta import open_table, version_of, written_by
 from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA, MEASUREMENTS
 from orchestration.storage.positions import accounted_for, retried
-from orchestration.storage.tables import FEW, append, append_rows
-from silver import ledger as layer
-from silver.readings import KEYS
-from silver.retry import COMPARED, PLACED, judged_otherwise, moved
+from orchestration.storage.tables import append_rows
+from silver import account, retry
 
 NAME = "silver.retry"
 ELSEWHERE = ("silver.readings", "silver.late", "silver.duplicates")
 CHANGED = (LEDGER, "silver.quarantine", "silver.late", "silver.duplicates")
 COLUMNS = ("source", "events", "readmitted", "duplicates", "quarantined", "moved")
+GOOD, WITH_KEPT, QUARANTINE = "good.parquet", "with_kept.parquet", "quarantine"
+"""Good measurements, first as they are, then with the kept one of their key; rows that quarantine gets or, without broken rules, loses."""
+ROWS_AT_ONCE, EVENT_BYTES = 500_000, 32 * 1024 * 1024
+"""Of quarantine, by whole bronze batches; of events, whose measurements are all looked at together."""
 REPLACED = """
   merge into delta.`{path}` as recorded using {{changes}} as changes
   on {same}
@@ -46,7 +59,7 @@ REPLACED = """
 
 @dataclass(frozen=True)
 class Chosen:
-    """Events to judge again: of those with a row in quarantine that breaks this rule and is of this source; None: any."""
+    """Events to look at again: of those with a row in quarantine that breaks this rule and is of this source; None: any."""
 
     rule: str | None = None
     source: str | None = None
@@ -54,15 +67,15 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`outcome`: measurements that leave quarantine (with the kept one of their key) or stay in it otherwise than before.
+    """What a retry does. `outcome`: a folder with the files GOOD, WITH_KEPT and QUARANTINE.
 
     `counts`: by kind, bronze batch and source; `quarantined` is what quarantine gets or, below 0, loses.
-    `told`: one row a source, COLUMNS; there, `quarantined` is what breaks a rule still.
+    `summary`: one row a source, COLUMNS; there, `quarantined` is what breaks a rule still.
     """
 
-    outcome: DataFrame
+    outcome: Path
     counts: Counts
-    told: list[dict[str, Any]]
+    summary: list[dict[str, Any]]
 
     @property
     def is_change(self) -> bool:
@@ -71,7 +84,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Begun:
+class PendingRetry:
     """A retry that was written down. `corrections`: rows for ops.ledger; `versions`: of the tables it changes, as they were before."""
 
     number: int
@@ -79,91 +92,78 @@ class Begun:
     versions: dict[str, int]
 
 
-def begun(lake: Lake) -> Begun | None:
+def pending(lake: Lake) -> PendingRetry | None:
     """The retry that was written down and is not done: killed, or still at work."""
     file = _folder(lake) / "retry.json"
     if not file.exists():
         return None
-    found = Begun(**read_atomic(file, "Restore it from a backup: it says how far a retry of the quarantine had come."))
-    return found if found.number > _done(lake) else None
+    written = PendingRetry(**read_atomic(file, "Restore it from a backup: it says how far a retry of the quarantine had come."))
+    return written if written.number > _done(lake) else None
 
 
 def versions_before_retry(lake: Lake) -> dict[str, int]:
     """Of the tables that a retry under way changes one after the other; of none where none is under way."""
-    found = begun(lake)
-    return found.versions if found else {}
+    under_way = pending(lake)
+    return under_way.versions if under_way else {}
 
 
 def finish(lake: Lake) -> None:
     """Do what a retry that was killed left to do."""
-    if (found := begun(lake)) is not None:
-        _carry_out(in_session(lake), found)
-
-
-def in_session(lake: Lake) -> Lake:
-    """In which to retry: what quarantine holds is seldom worth compiling plans."""
-    return lake.interpreted() if DeltaTable(lake.table_path("silver.quarantine")).count() <= FEW else lake
+    if (killed := pending(lake)) is not None:
+        _carry_out(lake, killed)
 
 
 @contextmanager
-def judged_again(lake: Lake, knowledge: Knowledge, chosen: Chosen) -> Iterator[Verdict]:
-    """What a retry would do now; nothing is written."""
-    with ExitStack() as stack:
-
-        def held(rows: DataFrame) -> DataFrame:
-            stack.callback(rows.unpersist)
-            return rows.persist()
-
-        quarantined = held(_quarantined(lake, chosen))
-        batches = quarantined.agg(F.min("bronze_batch"), F.max("bronze_batch")).collect()[0]
-        events, *elsewhere = (_of_events(lake.read(name), quarantined, batches) for name in ("bronze.events", *ELSEWHERE))
-        measurements = held(layer.judged(events, *knowledge))
-        placed = held(reduce(DataFrame.unionByName, (rows.select(*PLACED) for rows in elsewhere)))
-        outcome = held(_with_kept(lake, held(judged_otherwise(measurements, placed, quarantined))))
-        yield _verdict(quarantined, moved(measurements, placed), outcome)
+def foreseen(lake: Lake, reference_data: LoadReferenceData, chosen: Chosen) -> Iterator[Verdict]:
+    """What a retry would do now; nothing is written to the lake."""
+    with TemporaryDirectory(prefix="tidemark-") as folder:
+        outcome = Path(folder)
+        counts = _look_again(lake, reference_data, chosen, outcome)
+        find_kept(lake, outcome / GOOD, outcome / WITH_KEPT, {"silver.readings": "true", "silver.late": "true"})
+        for rows in rows_of(outcome / WITH_KEPT):
+            counts += count_rows("late", account.late(rows)) + count_rows("duplicates", account.duplicates(rows))
+        for (kind, batch, source), count in list(counts.items()):
+            if kind == "replaced":
+                counts["quarantined", batch, source] -= count
+        yield Verdict(outcome, counts, _summary(counts))
 
 
 def carry_out(lake: Lake, verdict: Verdict) -> None:
     """Write it down, then do it."""
     number = max(retried(lake), _done(lake)) + 1
-    verdict.outcome.write.mode("overwrite").parquet(str(_outcome(lake)))
-    versions = {name: DeltaTable(lake.table_path(name)).version() for name in CHANGED}
-    corrections = count_rows(Counter({key: count for key, count in verdict.counts.items() if key[0] in MEASUREMENTS}))
-    found = Begun(number, corrections.to_pylist(), versions)
-    write_atomic(_folder(lake) / "retry.json", vars(found))
+    shutil.rmtree(_outcome(lake), ignore_errors=True)
+    shutil.copytree(verdict.outcome, _outcome(lake))
+    versions = {name: version_of(lake.table_path(name)) for name in CHANGED}
+    corrections = as_rows(Counter({key: count for key, count in verdict.counts.items() if key[0] in MEASUREMENTS}))
+    written = PendingRetry(number, corrections.to_pylist(), versions)
+    write_atomic(_folder(lake) / "retry.json", vars(written))
     crash.point(crash.Point.RETRY_NOTED)
-    _carry_out(lake, found)
+    _carry_out(lake, written)
 
 
-def _carry_out(lake: Lake, this: Begun) -> None:
-    outcome = lake.spark.read.parquet(str(_outcome(lake)))
-    good = outcome.where(F.size("broken_rules") == 0)
-    for name, rows in (("late", layer.late(good, this.number)), ("duplicates", layer.duplicates(good, this.number))):
-        if count := sum(row[name] for row in this.corrections):
-            table = lake.tables[f"silver.{name}"]
-            append(rows.coalesce(1), table, lake.app_id(NAME, table.name), this.number, count)
+def _carry_out(lake: Lake, this: PendingRetry) -> None:
+    for name, readmitted in (("silver.late", account.late), ("silver.duplicates", account.duplicates)):
+        rows = (readmitted(rows, this.number) for rows in rows_of(_outcome(lake) / WITH_KEPT))
+        append_once(lake, name, rows, lake.app_id(NAME, name), this.number)
     crash.point(crash.Point.RETRY_READMITTED)
-    _replace(lake, this, outcome)
+    _replace(lake, this, _outcome(lake) / QUARANTINE)
     crash.point(crash.Point.RETRY_REPLACED)
     # Last, as it says that the retry is done.
     append_rows(lake.table_path(LEDGER), pa.Table.from_pylist(this.corrections, LEDGER_SCHEMA), lake.app_id(NAME, LEDGER), this.number)
     shutil.rmtree(_folder(lake))
 
 
-def _replace(lake: Lake, this: Begun, outcome: DataFrame) -> None:
+def _replace(lake: Lake, this: PendingRetry, changes: Path) -> None:
     """In one commit, what quarantine holds of the events of the outcome by what breaks a rule now."""
     table = lake.tables["silver.quarantine"]
     app = lake.app_id(NAME, table.name)
-    if DeltaTable(table.path).transaction_version(app) == this.number:
+    if written_by(table.path, app) == this.number:
         return
-    numbers = [row["bronze_batch"] for row in this.corrections]
-    events, recorded = (_of_events(lake.read(name), outcome, (min(numbers), max(numbers))) for name in ("bronze.events", table.name))
-    broken, recorded = layer.quarantine(outcome, events), recorded.select(*layer.IDENTITY)
-    gone = recorded.join(broken, on=layer.IDENTITY, how="left_anti")
-    same = " and ".join(f"recorded.{name} = changes.{name}" for name in layer.IDENTITY)
-    with _transaction(lake, app, this.number):
+    here = in_session(lake, open_table(table.path).count())
+    same = " and ".join(f"recorded.{name} = changes.{name}" for name in account.IDENTITY)
+    with _transaction(here, app, this.number):
         replace = REPLACED.format(path=str(table.path).replace("`", "``"), same=same)
-        lake.spark.sql(replace, changes=broken.unionByName(gone, allowMissingColumns=True))
+        here.spark.sql(replace, changes=here.spark.read.schema(table.ddl).parquet(str(changes)))
 
 
 @contextmanager
@@ -179,55 +179,56 @@ def _transaction(lake: Lake, app: str, number: int) -> Iterator[None]:
             lake.spark.conf.unset(key)
 
 
-def _quarantined(lake: Lake, chosen: Chosen) -> DataFrame:
-    """All that quarantine holds of the events chosen, but for their payloads."""
-    rows = lake.read("silver.quarantine").select(*COMPARED, "source")
+def _look_again(lake: Lake, reference_data: LoadReferenceData, chosen: Chosen, outcome: Path) -> Counts:
+    """Write the outcome but for the kept ones; counts of events, and of rows in quarantine before, replaced and now."""
+    counts: Counts = Counter()
+    with (
+        scratch_file(outcome / GOOD) as add_good,
+        scratch_file(outcome / QUARANTINE / "broken.parquet") as add_broken,
+        scratch_file(outcome / QUARANTINE / "gone.parquet") as add_gone,
+    ):
+        for batches, quarantined in _quarantined(lake, chosen):
+            events = quarantined.group_by([*account.OF_EVENT, "source"]).aggregate([])
+            counts += count_rows("events", events) + count_rows("before", quarantined)
+            of_range = partial(of_events, lake, where=batches.sql(), events=events)
+            placed = pa.concat_tables(rows for name in ELSEWHERE for rows in of_range(name, retry.PLACED))
+            for payloads in filter(len, merged(of_range("bronze.events", "*"), most_bytes=EVENT_BYTES)):
+                now = pa.concat_tables(evaluated(lake, reference_data, payloads))
+                before, elsewhere = (account.among(rows, account.OF_EVENT, payloads) for rows in (quarantined, placed))
+                changed = retry.changed(now, elsewhere, before)
+                replaced = account.among(before, account.OF_EVENT, changed)
+                broken, good = account.split(changed)
+                add_good(good)
+                for rows in account.quarantine(broken, payloads):
+                    add_broken(rows)
+                add_gone(account.among(replaced, account.IDENTITY, broken, "left anti").select(account.IDENTITY))
+                moved = account.among(events, account.OF_EVENT, retry.moved(now, elsewhere))
+                for kind, rows in (("moved", moved), ("replaced", replaced), ("quarantined", broken)):
+                    counts += count_rows(kind, rows)
+    return counts
+
+
+def _quarantined(lake: Lake, chosen: Chosen) -> Iterator[tuple[Range, pa.Table]]:
+    """All that quarantine holds of the events chosen, but for their payloads, by ranges of bronze batches."""
     # Not what an account that did not end wrote, nor what the conf has no shape for.
-    rows = rows.where((F.col("bronze_batch") <= accounted_for(lake)) & F.col("source").isin(*lake.conf.sources))
-    if chosen.source is not None:
-        rows = rows.where(F.col("source") == chosen.source)
-    if chosen.rule is None:
-        return rows
-    return rows.join(rows.where(F.array_contains("broken_rules", chosen.rule)), on=layer.OF_EVENT, how="left_semi").select(*rows.columns)
+    sources = set(lake.conf.sources) & ({chosen.source} if chosen.source is not None else set(lake.conf.sources))
+    if not sources:
+        return
+    names = ", ".join("'{}'".format(name.replace("'", "''")) for name in sorted(sources))
+    of_these = f"bronze_batch <= {accounted_for(lake)} and source in ({names})"
+    query = f"select bronze_batch, count(*) as n from rows where {of_these} group by bronze_batch order by bronze_batch"
+    sizes = [(row["bronze_batch"], row["n"]) for piece in pieces(lake, "silver.quarantine", query) for row in piece.to_pylist()]
+    columns = ", ".join((*retry.COMPARED, "source"))
+    for batches in cut(sizes, sizes[0][0] - 1, sizes[-1][0], ROWS_AT_ONCE) if sizes else ():
+        query = f"select {columns} from rows where {of_these} and {batches.sql()}"
+        rows = pa.concat_tables(pieces(lake, "silver.quarantine", query))
+        if chosen.rule is not None:
+            rows = account.among(rows, account.OF_EVENT, retry.breaking(rows, chosen.rule))
+        if len(rows):
+            yield batches, rows
 
 
-def _of_events(rows: DataFrame, events: DataFrame, batches: Sequence[int]) -> DataFrame:
-    """Rows of the same events; files of other batches than from the first to the last are not opened."""
-    in_reach = rows.where(F.col("bronze_batch").between(*batches))
-    return in_reach.join(events, on=layer.OF_EVENT, how="left_semi").select(*rows.columns)
-
-
-def _with_kept(lake: Lake, rows: DataFrame) -> DataFrame:
-    """Good ones with the identity of the measurement that is kept of their key."""
-    good = rows.where(F.size("broken_rules") == 0)
-    first, last = good.agg(F.unix_micros(F.min("event_time")), F.unix_micros(F.max("event_time"))).collect()[0]
-    of_these_times = F.col("event_time").between(F.timestamp_micros(F.lit(first or 0)), F.timestamp_micros(F.lit(last or 0)))
-    known = [lake.read(f"silver.{name}").select(*KEYS, *layer.IDENTITY).where(of_these_times) for name in ("readings", "late")]
-    kept = layer.with_kept(good, reduce(DataFrame.unionByName, known))
-    return rows.where(F.size("broken_rules") > 0).unionByName(kept, allowMissingColumns=True)
-
-
-def _verdict(quarantined: DataFrame, moved_events: DataFrame, outcome: DataFrame) -> Verdict:
-    good, events = outcome.where(F.size("broken_rules") == 0), quarantined.select("source", *layer.OF_EVENT).distinct()
-    replaced = quarantined.join(outcome, on=layer.OF_EVENT, how="left_semi")
-    found = counted(
-        {
-            "events": events,
-            "moved": events.join(moved_events, on=layer.OF_EVENT, how="left_semi"),
-            "before": quarantined,
-            "replaced": replaced,
-            "quarantined": layer.broken(outcome),
-            "late": layer.late(good),
-            "duplicates": layer.duplicates(good),
-        }
-    )
-    for (kind, batch, source), count in list(found.items()):
-        if kind == "replaced":
-            found["quarantined", batch, source] -= count
-    return Verdict(outcome, found, _told(found))
-
-
-def _told(counts: Counts) -> list[dict[str, Any]]:
+def _summary(counts: Counts) -> list[dict[str, Any]]:
     of_source: dict[str, Counter[str]] = defaultdict(Counter)
     for (kind, _, source), count in counts.items():
         of_source[source][kind] += count
@@ -245,8 +246,7 @@ def _told(counts: Counts) -> list[dict[str, Any]]:
 
 
 def _done(lake: Lake) -> int:
-    number = DeltaTable(lake.table_path(LEDGER)).transaction_version(lake.app_id(NAME, LEDGER))
-    return -1 if number is None else number
+    return written_by(lake.table_path(LEDGER), lake.app_id(NAME, LEDGER))
 
 
 def _folder(lake: Lake) -> Path:

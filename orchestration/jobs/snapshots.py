@@ -36,7 +36,7 @@ def take_snapshot(lake: Lake, streams: Sequence[str], now: datetime) -> Snapshot
 def _prefix(lake: Lake, reaches: Mapping[str, GoldPosition]) -> int | None:
     """The bronze batch at which everything is; None while something is behind or half done, and before the first."""
     # Versions would pin what a kill left: of gold a part of a batch, of silver rows that are in quarantine as well.
-    if retry.begun(lake) is not None or any(is_half_done(lake, stream) for stream in reaches):
+    if retry.pending(lake) is not None or any(is_half_done(lake, stream) for stream in reaches):
         return None
     if not all(is_amended(lake, stream, reached) for stream, reached in reaches.items()):
         return None

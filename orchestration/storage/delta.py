@@ -6,9 +6,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from deltalake.exceptions import DeltaError
 
 from orchestration.storage.commits import committing
 
+UnreadableTableError: TypeAlias = DeltaError
+"""What opening a damaged table raises."""
 OpenTable: TypeAlias = DeltaTable
 """A table at one version, as `open_table` gives it."""
 OF_LOG = {"delta.enableExpiredLogCleanup": "false", "delta.checkpointInterval": "10"}

@@ -5,12 +5,12 @@ By Arrow's own writer: that of delta-rs holds the whole file in memory, three ti
 
 import json
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, Transaction
@@ -19,8 +19,11 @@ from deltalake.transaction import AddAction
 from orchestration.storage.commits import committing
 from orchestration.storage.tables import Table
 
+LONGEST = 256
+"""Characters of a text that a log tells of."""
 
-def append_pieces(table: Table, pieces: Iterator[pa.Table], app_id: str, version: int, unlike: str) -> int:
+
+def append_pieces(table: Table, pieces: Iterator[pa.Table], app_id: str, version: int, unlike: str | None = None) -> int:
     """Append rows of one partition once. Returns how many; none of a repeat with the same app id and a version that is not higher.
 
     A piece becomes a row group. `unlike`: a column in which no two values are alike, so that looking for repeats is in vain.
@@ -35,7 +38,7 @@ def append_pieces(table: Table, pieces: Iterator[pa.Table], app_id: str, version
         return sum(json.loads(file.stats)["numRecords"] for file in added)
 
 
-def _file(table: Table, schema: pa.Schema, pieces: Iterator[pa.Table], unlike: str) -> Iterator[AddAction]:
+def _file(table: Table, schema: pa.Schema, pieces: Iterator[pa.Table], unlike: str | None) -> Iterator[AddAction]:
     """A data file that no version of the table has yet, or nothing where there are no rows."""
     first = next(pieces, None)
     if first is None:
@@ -55,26 +58,42 @@ def _file(table: Table, schema: pa.Schema, pieces: Iterator[pa.Table], unlike: s
     yield AddAction(place.as_posix(), known.st_size, of_partition, int(known.st_mtime * 1000), True, stats)
 
 
-def _write(file: Path, columns: pa.Schema, pieces: Iterator[pa.Table], unlike: str) -> None:
-    repeated = [name for name in columns.names if name != unlike]
+def _write(file: Path, columns: pa.Schema, pieces: Iterator[pa.Table], unlike: str | None) -> None:
+    repeated = True if unlike is None else [name for name in columns.names if name != unlike]
     with pq.ParquetWriter(file, columns, use_dictionary=repeated, write_statistics=repeated) as writer:
         for piece in pieces:
             writer.write_table(piece.select(columns.names).cast(columns))
 
 
 def _statistics(file: Path, columns: Sequence[str]) -> dict[str, Any]:
-    """As Delta's protocol has them (PROTOCOL.md, "Per-file Statistics"), of columns without nulls."""
+    """As Delta's protocol has them (PROTOCOL.md, "Per-file Statistics"). No ends of a column of nulls, nor of one with very long texts."""
     footer = pq.read_metadata(file)
     place = {footer.schema.column(n).name: n for n in range(footer.num_columns)}
     groups = [footer.row_group(n) for n in range(footer.num_row_groups)]
-    found = {name: [group.column(place[name]).statistics for group in groups] for name in columns}
+    of_columns = {name: [group.column(place[name]) for group in groups] for name in columns}
+    nulls = {name: sum(group.statistics.null_count for group in of) for name, of in of_columns.items()}
+    ends = {name: found for name, of in of_columns.items() if (found := _ends([group for group in of if _has_values(group)]))}
     return {
         "numRecords": footer.num_rows,
-        "minValues": {name: _plain(min(each.min for each in of)) for name, of in found.items()},
-        "maxValues": {name: _plain(max(each.max for each in of)) for name, of in found.items()},
-        "nullCount": dict.fromkeys(columns, 0),
+        "minValues": {name: least for name, (least, _) in ends.items()},
+        "maxValues": {name: greatest for name, (_, greatest) in ends.items()},
+        "nullCount": nulls,
     }
 
 
-def _plain(value: Any) -> Any:
-    return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if isinstance(value, datetime) else value
+def _has_values(group: pq.ColumnChunkMetaData) -> bool:
+    return bool(group.statistics.null_count < group.num_values)
+
+
+def _ends(groups: Sequence[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
+    """The least and the greatest value; None where the file does not tell."""
+    known = [group.statistics for group in groups]
+    if not known or not all(of.has_min_max for of in known):
+        return None
+    if known[0].logical_type.type == "TIMESTAMP":  # Python has no instants before the year 1
+        return _instant(min(of.min_raw for of in known)), _instant(max(of.max_raw for of in known))
+    return min(of.min for of in known), max(of.max for of in known)
+
+
+def _instant(micros: int) -> str:
+    return f"{np.datetime64(micros, 'us')}Z"

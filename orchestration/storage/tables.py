@@ -23,7 +23,8 @@ from orchestration.storage.delta import OF_LOG, OpenTable, is_table, open_table
 from orchestration.storage.generations import Generation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
-FEW = 100_000
+MAX_ARROW_ROWS = 100_000
+"""Up to so many rows it is not worth to plan, or to compile, a job of Spark."""
 PLAIN = 1
 """The reader version of tables without deletion vectors and renamed columns: their rows are what their files hold."""
 FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
@@ -107,7 +108,7 @@ def append(rows: DataFrame, table: Table, app_id: str, version: int, count: int 
     `count`: how many rows there are, where that is known; a few are written without Spark, in a tenth of the time.
     """
     written = open_table(table.path).transaction_version(app_id)
-    if count is not None and count <= FEW:
+    if count is not None and count <= MAX_ARROW_ROWS:
         append_rows(table.path, rows.toArrow(), app_id, version)
     elif written is not None and written >= version:
         rows.write.format("noop").mode("overwrite").save()
@@ -148,7 +149,7 @@ def in_log(table: OpenTable, *columns: str) -> pa.Table:
     return log.select([name for name in columns if name in log.column_names])
 
 
-def read_few(path: Path, condition: pc.Expression, most: int, most_bytes: int) -> pa.Table | None:
+def read_bounded(path: Path, condition: pc.Expression, most: int, most_bytes: int) -> pa.Table | None:
     """Rows of a table, without Spark; None where they are more, or longer, or what only Spark can read."""
     table = open_table(path)
     if table.protocol().min_reader_version > PLAIN:

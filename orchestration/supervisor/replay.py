@@ -26,7 +26,7 @@ from orchestration.engine.queries import AVAILABLE_NOW, WriteBarrier, run_to_end
 from orchestration.engine.writing import gold_tables
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.flow import Flow, Job
-from orchestration.flows import flows, silver_knowledge, streams
+from orchestration.flows import flows, reference_data, streams
 from orchestration.jobs import amendments, retry
 from orchestration.jobs import replay as rebuild
 from orchestration.jobs.replay import OF_SILVER, Recorded
@@ -208,7 +208,7 @@ def _silver(following: Lake, recorded: Recorded, plan: Plan, progress: Progress)
 
 
 def _readings(following: Lake, recorded: Recorded, first: int, progress: Progress) -> None:
-    _show(rebuild.silver(following, recorded, silver_knowledge(following), first), REBUILT[0], progress)
+    _show(rebuild.silver(following, recorded, reference_data(following), first), REBUILT[0], progress)
 
 
 def _gold(following: Lake, recorded: Recorded, stream: str, groups: Sequence[Group], progress: Progress) -> None:

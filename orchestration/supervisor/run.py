@@ -76,12 +76,11 @@ def retry_quarantine(lake: Lake, chosen: retry.Chosen, progress: Progress) -> li
     """Re-admit what is good now, fold it into gold, and pin the cut; one row a source, retry.COLUMNS."""
     run = PipelineRun(lake, [gold_amendments(lake)], progress, threading.Event())
     run.prepare()
-    here = retry.in_session(lake)
-    with quarantine_retry(here, chosen) as verdict:
+    with quarantine_retry(lake, chosen) as verdict:
         if verdict.is_change:
-            retry.carry_out(here, verdict)
+            retry.carry_out(lake, verdict)
     run.settle()
-    return verdict.told
+    return verdict.summary
 
 
 def _go_on_behind(run: PipelineRun, behind: dict[str, BackgroundTask]) -> None:

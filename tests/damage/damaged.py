@@ -17,11 +17,10 @@ from pyspark.sql import SparkSession
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
-from orchestration.engine import queries
+from orchestration.engine import batch_size, queries
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import HEAP_STORE
 from orchestration.storage.sealing import Sealing
-from orchestration.streaming import amount
 from tests.lakes import KITCHEN, conf, event, land, minutes, multiset, run, table
 from tests.rows import at
 
@@ -94,13 +93,16 @@ def built(spark: SparkSession, provider: str, folder: Path) -> Damaged:
     """Of two bronze batches, with late rows and duplicates; as it was after the first, it is in `earlier`."""
     made = conf(folder, groups={"kitchen": KITCHEN})
     spark.conf.set(PROVIDER, provider)
-    with patch.dict(queries.SNAPSHOTS, maintenanceInterval="100ms", minDeltasForSnapshot="1"):  # two short runs would leave none
+    with (
+        patch.dict(queries.SNAPSHOTS, maintenanceInterval="100ms", minDeltasForSnapshot="1"),  # two short runs would leave none
+        patch.object(batch_size, "MAX_SMALL_BYTES", -1),  # Spark's commits have checksums, which can be damaged too
+    ):
         return _built(made, spark)
 
 
 def _run(made: Conf, spark: SparkSession) -> None:
     """All by Spark, whose commits have checksums, which can be damaged too."""
-    with patch.object(amount, "SMALL_BATCH_BYTES", 0):
+    with patch.object(batch_size, "MAX_SMALL_BYTES", -1):
         run(made, spark)
 
 

@@ -1,36 +1,99 @@
 """Vectors: declared order, forward fill, missing features, windows of different steps."""
 
+import math
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gold.schema import AGGREGATES
 from gold.spec import Group, Vector
-from gold.vectors import vectors
+from gold.vectors import features_of, in_blocks, vectors
 from silver.spec import Aggregation, Metric
-from tests.rows import at, rows_of
+from tests.rows import at
 
 METRICS = {"t": Metric("t", Aggregation.AVERAGE, 600), "p": Metric("p", Aggregation.SUM, 3600), "h": Metric("h", Aggregation.STDDEV, 600)}
+SCHEMA = pa.schema(
+    [("device_id", pa.string()), ("metric", pa.string()), ("window_end", pa.timestamp("us", "UTC")), ("value", pa.float64())]
+)
+Window = tuple[str, str, datetime, float | None]
+ENDS: list[datetime] = [at("12:00") + timedelta(minutes=10 * n) for n in range(8)]
+KEYS = st.tuples(st.sampled_from(["a", "b.t", "c"]), st.sampled_from(["t", "p", "h", "x"]), st.sampled_from(ENDS))
+WINDOWS = st.dictionaries(KEYS, st.sampled_from([1.5, -0.0, 2.5, math.nan, math.inf, None]), max_size=40)
+VECTORS = [
+    Vector("device", ("t", "p", "h"), 1200),
+    Vector("device", ("h",)),
+    Vector("group", ("b.t.t", "a.p", "c.h", "a.t"), 1800),
+]
 
 
-def made(spark: SparkSession, windows: Sequence[tuple[str, str, datetime, float | None]], vector: Vector) -> list[tuple[Any, ...]]:
-    rows = [(device, metric, end, end, value, 1, value, value, value, value, 0, 0) for device, metric, end, value in windows]
-    group = Group("kitchen", tuple(METRICS), 600, "kitchen", vector)
-    found = rows_of(vectors(spark.createDataFrame(rows, AGGREGATES), group, vector, METRICS).orderBy("entity", "window_end"))
-    return [(row.entity, row.window_end, row.vector, row.missing, row.filled) for row in found]
+def of_kitchen(vector: Vector) -> Group:
+    return Group("kitchen", tuple(METRICS), 600, "kitchen", vector)
 
 
-def test_features_stand_in_declared_order_and_a_missing_one_is_null_and_named(spark: SparkSession) -> None:
-    windows = [("oven", "t", at("12:00"), 1.0), ("oven", "p", at("12:00"), 2.0)]
-    assert made(spark, windows, Vector("device", ("p", "h", "t"))) == [("oven", at("12:00"), [2.0, None, 1.0], ["h"], [])]
+def table(windows: Sequence[Window]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, window, strict=True)) for window in windows], SCHEMA)
 
 
-def test_a_feature_is_carried_forward_for_max_fill_seconds_and_no_longer(spark: SparkSession) -> None:
-    windows = [("oven", "p", at("12:00"), 5.0), *(("oven", "t", at(f"12:{minute}"), 1.0) for minute in ("00", "10", "20", "30"))]
-    found = made(spark, windows, Vector("device", ("t", "p"), max_fill_seconds=1200))
-    assert [(end, vector, missing, filled) for _, end, vector, missing, filled in found] == [
+def made(windows: Sequence[Window], vector: Vector) -> list[tuple[Any, ...]]:
+    rows = vectors(table(windows), of_kitchen(vector), vector, METRICS).to_pylist()
+    return [(row["entity"], row["window_end"].astimezone(UTC), row["vector"], row["missing"], row["filled"]) for row in rows]
+
+
+def one_by_one(windows: dict[tuple[str, str, datetime], float | None], vector: Vector) -> list[tuple[Any, ...]]:
+    """The same by looking for each feature of each vector."""
+    features = features_of(of_kitchen(vector), vector)
+    values: dict[tuple[str, str, datetime], float | None] = {}
+    for (device, metric, end), value in windows.items():
+        entity, feature = (device, metric) if vector.entity == "device" else ("kitchen", f"{device}.{metric}")
+        if feature in features:
+            values[entity, feature, end] = value
+    rows = []
+    for entity, end in sorted({(entity, end) for entity, _, end in values}):
+        earlier = [end - timedelta(seconds=age) for age in range(0, vector.max_fill_seconds + 1, 600)]
+        ends = [next((at for at in earlier if values.get((entity, feature, at)) is not None), None) for feature in features]
+        vector_of = [None if at is None else values[entity, feature, at] for feature, at in zip(features, ends, strict=True)]
+        missing = [feature for feature, at in zip(features, ends, strict=True) if at is None]
+        filled = [feature for feature, at in zip(features, ends, strict=True) if at not in {None, end}]
+        rows.append((entity, end, vector_of, missing, filled))
+    return rows
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"{vector.entity}-{vector.max_fill_seconds}")
+@given(windows=WINDOWS)
+def test_vectors_of_any_windows(vector: Vector, windows: dict[tuple[str, str, datetime], float | None]) -> None:
+    rows = [(*key, value) for key, value in windows.items()]
+    assert repr(made(rows, vector)) == repr(one_by_one(windows, vector))
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"{vector.entity}-{vector.max_fill_seconds}")
+@given(windows=WINDOWS, block_bytes=st.integers(1, 1000))
+def test_blocks_of_vectors_hold_the_same_rows(
+    vector: Vector, windows: dict[tuple[str, str, datetime], float | None], block_bytes: int
+) -> None:
+    rows = table([(*key, value) for key, value in windows.items()])
+    whole = vectors(rows, of_kitchen(vector), vector, METRICS)
+    blocks = [*in_blocks(rows, of_kitchen(vector), vector, METRICS, block_bytes)]
+    assert repr(pa.concat_tables(blocks).to_pylist()) == repr(whole.to_pylist())
+    largest = max(1, block_bytes // sum(50 + len(name) for name in vector.features))
+    assert all(len(block) <= largest for block in blocks)
+
+
+def test_features_stand_in_declared_order_and_a_missing_one_is_null_and_named() -> None:
+    windows: list[Window] = [("oven", "t", at("12:00"), 1.0), ("oven", "p", at("12:00"), 2.0)]
+    assert made(windows, Vector("device", ("p", "h", "t"))) == [("oven", at("12:00"), [2.0, None, 1.0], ["h"], [])]
+
+
+def test_a_feature_is_carried_forward_for_max_fill_seconds_and_no_longer() -> None:
+    windows: list[Window] = [
+        ("oven", "p", at("12:00"), 5.0),
+        *(("oven", "t", at(f"12:{minute}"), 1.0) for minute in ("00", "10", "20", "30")),
+    ]
+    rows = made(windows, Vector("device", ("t", "p"), max_fill_seconds=1200))
+    assert [(end, vector, missing, filled) for _, end, vector, missing, filled in rows] == [
         (at("12:00"), [1.0, 5.0], [], []),
         (at("12:10"), [1.0, 5.0], [], ["p"]),
         (at("12:20"), [1.0, 5.0], [], ["p"]),
@@ -38,21 +101,21 @@ def test_a_feature_is_carried_forward_for_max_fill_seconds_and_no_longer(spark: 
     ]
 
 
-def test_a_null_value_counts_as_none_and_is_filled(spark: SparkSession) -> None:
-    windows = [("oven", "h", at("12:00"), 0.5), ("oven", "h", at("12:10"), None)]
-    found = made(spark, windows, Vector("device", ("h",), max_fill_seconds=600))
-    assert [(vector, filled) for _, _, vector, _, filled in found] == [([0.5], []), ([0.5], ["h"])]
+def test_a_null_value_counts_as_none_and_is_filled() -> None:
+    windows: list[Window] = [("oven", "h", at("12:00"), 0.5), ("oven", "h", at("12:10"), None)]
+    rows = made(windows, Vector("device", ("h",), max_fill_seconds=600))
+    assert [(vector, filled) for _, _, vector, _, filled in rows] == [([0.5], []), ([0.5], ["h"])]
 
 
-def test_another_device_neither_fills_nor_shares_a_vector(spark: SparkSession) -> None:
-    windows = [("oven", "t", at("12:00"), 1.0), ("fridge", "t", at("12:10"), 2.0)]
-    assert made(spark, windows, Vector("device", ("t",), max_fill_seconds=600)) == [
+def test_another_device_neither_fills_nor_shares_a_vector() -> None:
+    windows: list[Window] = [("oven", "t", at("12:00"), 1.0), ("fridge", "t", at("12:10"), 2.0)]
+    assert made(windows, Vector("device", ("t",), max_fill_seconds=600)) == [
         ("fridge", at("12:10"), [2.0], [], []),
         ("oven", at("12:00"), [1.0], [], []),
     ]
 
 
-def test_a_group_has_one_vector_with_features_of_named_devices(spark: SparkSession) -> None:
-    windows = [("oven", "t", at("12:00"), 1.0), ("fri.dge", "t", at("12:00"), 2.0), ("other", "t", at("12:00"), 9.0)]
-    found = made(spark, windows, Vector("group", ("fri.dge.t", "oven.t", "oven.p")))
-    assert found == [("kitchen", at("12:00"), [2.0, 1.0, None], ["oven.p"], [])]
+def test_a_group_has_one_vector_with_features_of_named_devices() -> None:
+    windows: list[Window] = [("oven", "t", at("12:00"), 1.0), ("fri.dge", "t", at("12:00"), 2.0), ("other", "t", at("12:00"), 9.0)]
+    rows = made(windows, Vector("group", ("fri.dge.t", "oven.t", "oven.p")))
+    assert rows == [("kitchen", at("12:00"), [2.0, 1.0, None], ["oven.p"], [])]

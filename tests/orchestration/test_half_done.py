@@ -25,7 +25,6 @@ from orchestration.jobs import amendments
 from orchestration.jobs.retry import Chosen
 from orchestration.storage.positions import gold_position
 from orchestration.storage.snapshots import all_snapshots
-from orchestration.storage.tables import FEW
 from orchestration.supervisor.run import retry_quarantine
 from tests.lakes import KITCHEN, conf, event, land, minutes, run
 from tests.rows import at
@@ -123,16 +122,14 @@ def test_a_snapshot_holds_nothing_of_a_batch_that_is_half_done(kill: Kill, undis
     assert_as_undisturbed(made, undisturbed)
 
 
-@pytest.mark.parametrize(("few", "before"), [(FEW, HALF_AMENDED), (0, UNHARMED)])
+@pytest.mark.parametrize("before", [HALF_AMENDED, UNHARMED])
 def test_an_amendment_writes_no_vector_that_a_batch_has_yet_to_write(
-    few: int, before: Kill, undisturbed: Conf, spark: SparkSession, tmp_path: Path
+    before: Kill, undisturbed: Conf, spark: SparkSession, tmp_path: Path
 ) -> None:
     """Nor does one that had begun before the batch, and was killed too."""
     made = brought_in(tmp_path, spark, UNHARMED, before, HALF_WRITTEN)
     ends = {row["window_end"] for row in gold(made)["gold.kitchen_vectors"]}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(amendments, "FEW", few)
-        retry(made, spark)
+    retry(made, spark)
     assert {row["window_end"] for row in gold(made)["gold.kitchen_vectors"]} == ends
     run(made, spark)
     assert_as_undisturbed(made, undisturbed)

@@ -1,5 +1,6 @@
 """Pieces become one file of a table, each once, as Spark and delta-rs would have written it."""
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -64,3 +65,42 @@ def test_what_cannot_be_finished_leaves_neither_rows_nor_a_file(table: Table) ->
         append_pieces(table, breaking(), "app", 0, unlike="payload")
     assert list(table.path.rglob("*.parquet")) == []
     assert DeltaTable(table.path).transaction_version("app") is None
+
+
+def test_ends_are_told_where_there_are_any_and_nulls_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+    columns = ("device_id", "metric", "event_time", "bronze_row", "retry")
+    late = Table(
+        "late", tmp_path / "late", "device_id string, metric string, event_time timestamp, bronze_row bigint, retry bigint", columns
+    )
+    ensure(late)
+    year_0 = pa.array([-62_135_600_400_000_000, None], pa.int64()).cast(INSTANT)
+    rows = {
+        "device_id": pa.array(["oven", None]),
+        "metric": pa.array(["x" * 10_000, "m"]),
+        "event_time": year_0,
+        "bronze_row": pa.array([3, 4]),
+    }
+    nulls = pa.nulls(2, pa.int64())
+    pieces = [pa.table(rows | {"retry": nulls}), pa.table(rows | {"device_id": pa.nulls(2, pa.string()), "retry": nulls})]
+    assert append_pieces(late, iter(pieces), "app", 0, unlike="") == 4
+    commit = [json.loads(line) for line in (late.path / "_delta_log" / f"{1:020d}.json").read_text().splitlines()]
+    assert json.loads(next(action["add"]["stats"] for action in commit if "add" in action)) == {
+        "numRecords": 4,
+        "minValues": {"device_id": "oven", "event_time": "0000-12-31T23:00:00.000000Z", "bronze_row": 3},
+        "maxValues": {"device_id": "oven", "event_time": "0000-12-31T23:00:00.000000Z", "bronze_row": 4},
+        "nullCount": {"device_id": 3, "metric": 0, "event_time": 2, "bronze_row": 0, "retry": 4},
+    }
+    assert spark.read.format("delta").load(str(late.path)).where("device_id = 'oven' and retry is null").count() == 1
+
+
+def test_of_long_names_the_log_tells_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    made = Table("gold.x", tmp_path / "x", "device_id STRING, window_end TIMESTAMP, vector ARRAY<DOUBLE>", ("device_id", "window_end"))
+    ensure(made)
+    before_year_1 = pa.array([-62_135_600_400_000_000] * 2, pa.int64()).cast(pa.timestamp("us", "UTC"))
+    names = pa.array(["d" * 300, "e" * 100_000])
+    rows = pa.table({"device_id": names, "window_end": before_year_1, "vector": pa.array([[1.0, None], None], pa.list_(pa.float64()))})
+    assert append_pieces(made, iter([rows]), "app", 0) == 2
+    (file,) = pa.table(DeltaTable(made.path).get_add_actions(flatten=True)).to_pylist()
+    assert (file["num_records"], file.get("min.device_id")) == (2, None)
+    found = spark.read.format("delta").load(str(made.path)).where("window_end < timestamp'0001-01-01' and device_id > 'd'").toArrow()
+    assert found.select(["device_id", "vector"]).to_pylist() == rows.select(["device_id", "vector"]).to_pylist()

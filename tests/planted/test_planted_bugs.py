@@ -3,32 +3,35 @@
 `make planted` plants all of them; the default run plants those of FEW.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from expectations.rule import Rule
-from gold import few_vectors
+from gold import vectors
 from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation import discrepancies as offences
 from orchestration.audit.verify import lake_snapshot
 from orchestration.audit.verify.check import verify
 from orchestration.conf.model import Conf, Device
+from orchestration.engine import windows
 from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.jobs import amendments, maintenance
 from orchestration.storage import bindings as checkpoints
 from orchestration.storage import lease as lock
 from orchestration.storage.retention import RetentionNeeds
-from orchestration.streaming import few_windows
-from silver import few, ledger, readings, rules
+from orchestration.storage.tables import Table
+from silver import account as account_of_silver
+from silver import readings, rules
 from tests.lakes import DEVICES, conf, event, land, minutes, run
 from tests.rows import at
 from tests.sample import all_of
@@ -88,8 +91,7 @@ def without_rule(name: str) -> Callable[[pytest.MonkeyPatch], None]:
         def left(*declared: Any) -> tuple[Rule, ...]:
             return tuple(rule for rule in rules.rules_of(*declared) if rule.name != name)
 
-        for layer in (readings, ledger):
-            patch.setattr(layer, "rules_of", left)
+        patch.setattr(readings, "rules_of", left)
 
     return plant
 
@@ -100,25 +102,26 @@ def without_amendments(patch: pytest.MonkeyPatch) -> None:
 
 def ledger_forgets(patch: pytest.MonkeyPatch) -> None:
     """As one that trusts Spark's count of dropped rows would."""
-    patch.setattr(ledger, "turned_away", lambda measurements: measurements.select(*readings.READING_COLUMNS).limit(0))
-    placed = few.broken_and_turned_away
-    patch.setattr(few, "broken_and_turned_away", lambda rows: (placed(rows)[0], placed(rows)[1].slice(0, 0)))
+    split = account_of_silver.split
+    patch.setattr(account_of_silver, "split", lambda measurements: (split(measurements)[0], split(measurements)[1].slice(0, 0)))
 
 
 def without_fill_bound(patch: pytest.MonkeyPatch) -> None:
-    bounded = few_vectors.vectors
-    boundless = {"max_fill_seconds": 10**9}
-    patch.setattr(few_vectors, "vectors", lambda rows, group, vector, metrics: bounded(rows, group, replace(vector, **boundless), metrics))
+    bounded, boundless = vectors.in_blocks, {"max_fill_seconds": 10**9}
+    patch.setattr(windows, "in_blocks", lambda rows, group, vector, metrics: bounded(rows, group, replace(vector, **boundless), metrics))
 
 
 def without_transaction_ids(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(few_windows, "append_rows", lambda path, rows, *_: write_deltalake(path, rows, mode="append"))
+    def append(table: Table, pieces: Iterator[pa.Table], *_: Any) -> None:
+        write_deltalake(table.path, pa.concat_tables(pieces), mode="append")
+
+    patch.setattr(windows, "append_pieces", append)
 
 
 def crash_between_two_tables(day: Day) -> list[str]:
     """The aggregates of a batch are written, its vectors are not; then the batch is repeated."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(few_vectors, "vectors", _crash)
+        patch.setattr(windows, "in_blocks", _crash)
         with pytest.raises(CrashError):
             day.first()
     run(day.made, day.spark)

@@ -1,14 +1,14 @@
-"""An event that came a second time, to the byte, is a duplicate of what the first one is: nobody judges it again."""
+"""An event that came a second time, to the byte, is a duplicate of what the first one is: no rule looks at it."""
 
 from typing import Any
 
 import pyarrow as pa
 
-from silver import few
-from silver.ledger import OF_EVENT, complete
+from silver import account
+from silver.account import OF_EVENT
 from tests.rows import at
 
-NAMES = (*OF_EVENT, *few.CONTENT)
+NAMES = (*OF_EVENT, *account.CONTENT)
 
 
 def events(*rows: tuple[Any, ...]) -> pa.Table:
@@ -17,8 +17,8 @@ def events(*rows: tuple[Any, ...]) -> pa.Table:
 
 
 def copied(events_: pa.Table, originals: pa.Table, by_name: tuple[str, ...] = ()) -> list[tuple[int, int, int]]:
-    found = few.copies(events_, originals, by_name).sort_by([(name, "ascending") for name in OF_EVENT])
-    return [tuple(row.values()) for row in found.to_pylist()]
+    found = account.copies(events_, [originals.slice(0, 1), originals.slice(1)], by_name)
+    return sorted(tuple(row.values()) for row in found.to_pylist())
 
 
 def test_a_copy_is_of_the_first_event_of_its_batch_that_holds_the_same_bytes() -> None:
@@ -57,11 +57,12 @@ def test_each_measurement_of_a_copy_is_a_duplicate_of_that_of_the_other() -> Non
             for part, metric in enumerate(("temperature", "power"))
         ]
     )
-    assert complete(readings).to_pylist() == [{"bronze_batch": 0, "bronze_row": 4}]
-    assert complete(readings.slice(1)).to_pylist() == []
+    events_ = readings.select(OF_EVENT).slice(0, 1)
+    assert len(account.incomplete(events_, [readings.slice(0, 1), readings.slice(1)])) == 0
+    assert account.incomplete(events_, [readings.slice(1)]).to_pylist() == events_.to_pylist()
     copies = pa.table({"bronze_batch": [0, 0], "bronze_row": [7, 8], "kept_row": [4, 4]})
-    found = few.duplicates_of(copies, readings).sort_by([("bronze_row", "ascending"), ("part", "ascending")])
-    told = found.select(["bronze_row", "part", "metric", "value", "kept_batch", "kept_row", "kept_part", "retry"]).to_pylist()
-    assert [tuple(row.values()) for row in told] == [
+    rows = pa.concat_tables(account.duplicates_of(copies, readings)).sort_by([("bronze_row", "ascending"), ("part", "ascending")])
+    duplicates = rows.select(["bronze_row", "part", "metric", "value", "kept_batch", "kept_row", "kept_part", "retry"]).to_pylist()
+    assert [tuple(row.values()) for row in duplicates] == [
         (row, part, metric, float(part), 0, 4, part, None) for row in (7, 8) for part, metric in enumerate(("temperature", "power"))
     ]

@@ -29,10 +29,10 @@ BALANCE = """
 
 def balanced(context: Context, table: str) -> Outcome:
     """In every bronze batch up to the ledger's newest, the tables hold as many rows as it counted."""
-    from orchestration.jobs.retry import begun
+    from orchestration.jobs.retry import pending
 
     lake = context.lake
-    if begun(lake) is not None:
+    if pending(lake) is not None:
         return not_checked("a retry of quarantine is under way")
     if context.ledger is None:
         return not_checked("there is no account to compare with")

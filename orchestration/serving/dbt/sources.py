@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from gold.literal import quoted
 from gold.schema import AGGREGATES
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
+from orchestration.storage.delta import version_of
 from orchestration.storage.generations import numbered
 from orchestration.storage.marts import Build
 from orchestration.storage.snapshot import Snapshot
@@ -33,7 +33,7 @@ NOTHING = -1
 def pinned(conf: Conf, snapshot: Snapshot) -> dict[str, View]:
     """Every table of the lake except marts; tables that are not pinned get their newest version, so that all models see the same."""
     tables = views(conf, snapshot).values()
-    return {view.name: view if view.version is not None else replace(view, version=DeltaTable(view.path).version()) for view in tables}
+    return {view.name: view if view.version is not None else replace(view, version=version_of(view.path)) for view in tables}
 
 
 def groups_of(conf: Conf, snapshot: Snapshot) -> list[str]:

@@ -10,12 +10,11 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from gold.literal import quoted
 from orchestration.errors import ConfError, TidemarkError
+from orchestration.storage.delta import UnreadableTableError, open_table, version_of
 from orchestration.storage.delta_log import LOG
 from orchestration.storage.marts import builds, forget
 
@@ -42,7 +41,7 @@ def register(spark: SparkSession, lake: Path, schemas: Collection[str]) -> None:
 
 def versions(lake: Path) -> dict[str, int]:
     """The newest version of every readable mart on the disk, by SQL name."""
-    return {f"{SCHEMA}.{path.name}": DeltaTable(path).version() for path in _folders(lake) if _damage(path) is None}
+    return {f"{SCHEMA}.{path.name}": version_of(path) for path in _folders(lake) if _damage(path) is None}
 
 
 def remove_leftovers(lake: Path, existing: Collection[str]) -> None:
@@ -94,8 +93,8 @@ def _damage(path: Path) -> str | None:
     if not _has_commits(path):
         return f"has files in {path}, but no Delta log that says which of them are rows"
     try:
-        needed = [unquote(name) for name in pa.table(DeltaTable(path).get_add_actions(flatten=True)).column("path").to_pylist()]
-    except (DeltaError, OSError, ValueError) as error:
+        needed = [unquote(name) for name in pa.table(open_table(path).get_add_actions(flatten=True)).column("path").to_pylist()]
+    except (UnreadableTableError, OSError, ValueError) as error:
         return f"cannot be read: {str(error).splitlines()[0]}"
     missing = [name for name in needed if not (path / name).exists()]
     return f"lacks {len(missing)} of its {len(needed)} files, such as {missing[0]}" if missing else None

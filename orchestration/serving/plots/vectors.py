@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, QueryBuilder
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
@@ -25,6 +24,7 @@ from gold.spec import Group
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.serving.plots.style import DOTS_PER_INCH, PALE, STYLE, draw_heading
+from orchestration.storage.delta import ask, is_table, open_table
 from orchestration.storage.generations import active_generation
 from silver.spec import Aggregation, Metric
 
@@ -71,7 +71,7 @@ def plot(conf: Conf, group: Group, entities: Sequence[str], output: Path) -> Pat
 
 def entities_of(table: Path) -> list[str]:
     """The names in a table of vectors, sorted; empty if there is no table."""
-    if not DeltaTable.is_deltatable(str(table)):
+    if not is_table(table):
         return []
     names: list[str] = query(table, "select distinct entity from vectors order by entity")["entity"].to_pylist()
     return names
@@ -104,7 +104,7 @@ def with_gaps(series: Series) -> Series:
 
 def query(table: Path, sql: str) -> pa.Table:
     """Rows of a query over the latest version, which it calls `vectors`."""
-    return pa.table(QueryBuilder().register("vectors", DeltaTable(table)).execute(sql))
+    return ask(sql, {"vectors": open_table(table)}).read_all()
 
 
 def draw(group: Group, metrics: Mapping[str, Metric], series: Mapping[str, Series], remark: str) -> Figure:

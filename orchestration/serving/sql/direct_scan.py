@@ -10,9 +10,9 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from py4j.java_gateway import JavaObject
 
+from orchestration.storage.delta import open_table
 from orchestration.storage.tables import PLAIN
 from orchestration.storage.views import View
 
@@ -39,7 +39,7 @@ class DirectScan:
 
 def direct_scan(view: View) -> DirectScan | None:
     """None if the table has many files, or none, or if its files hold more than its rows (deletion vectors, column mapping)."""
-    table = DeltaTable(view.path, version=view.version)
+    table = open_table(view.path, view.version)
     names: list[str] = pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist()
     if table.protocol().min_reader_version != PLAIN or not 0 < len(names) <= MAX_FILES:
         return None

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from orchestration.query.fast.tokens import content, tokens
 from orchestration.rendering import visible
 from orchestration.serving.sql.session import Session
 from orchestration.serving.sql.shell_commands import COMMANDS, SCREEN_FORMATS
 from orchestration.serving.sql.shell_names import SnapshotTables
+from orchestration.serving.sql.shell_words import words
 
 WORD = re.compile(r"[\\\w.`?]+$")
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -66,14 +66,12 @@ def columns(tables: SnapshotTables, text: str, word: str) -> Iterator[str]:
 
 def tables_in(tables: SnapshotTables, text: str) -> Iterator[tuple[str, str]]:
     """Alias, or an empty text, and SQL name of each table in the text."""
-    words = [token for token in tokens(text) if token.kind not in {"space", "comment"}]
-    for index, token in enumerate(words[:-2]):
-        if words[index + 1].text == "." and token.kind in {"name", "quoted"} and words[index + 2].kind in {"name", "quoted"}:
-            parts = [content(part) if part.kind == "quoted" else part.text for part in (token, words[index + 2])]
-            table = tables.table(".".join(parts))
-            if table is not None:
-                following = [word for word in words[index + 3 : index + 5] if word.word != "as"]
-                yield (following[0].text if following and following[0].kind in {"name", "quoted"} else ""), table
+    listed = [word for word in words(text) if word.kind not in {"space", "comment"}]
+    for place, word in enumerate(listed[:-2]):
+        table = tables.table(f"{word.name}.{listed[place + 2].name}") if word.name and listed[place + 1].text == "." else None
+        if table is not None:
+            following = [word.name for word in listed[place + 3 : place + 5] if word.text.lower() != "as"]
+            yield (following[0] if following else ""), table
 
 
 def quote_name(name: str) -> str:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
+from orchestration.storage.delta import OpenTable, open_table
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import View, views
 
@@ -25,7 +25,7 @@ class SnapshotTables:
     conf: Conf
     snapshot: Snapshot | None
     marts_snapshot: Snapshot | None = None
-    _opened: dict[str, DeltaTable] = field(default_factory=dict, init=False)
+    _opened: dict[str, OpenTable] = field(default_factory=dict, init=False)
 
     @cached_property
     def views(self) -> Mapping[str, View]:
@@ -48,10 +48,10 @@ class SnapshotTables:
         counts = pa.table(table.get_add_actions())["num_records"].to_pylist()
         return table.version(), None if None in counts else sum(counts)
 
-    def _open(self, name: str) -> DeltaTable:
+    def _open(self, name: str) -> OpenTable:
         if name not in self._opened:
             view = self.views[name]
-            self._opened[name] = DeltaTable(Path(view.path), version=view.version)
+            self._opened[name] = open_table(Path(view.path), view.version)
         return self._opened[name]
 
 

@@ -1,6 +1,6 @@
 """Splits a text into statements at semicolons outside of strings, names in backticks and comments."""
 
-from orchestration.query.fast.tokens import tokens
+from orchestration.serving.sql.shell_words import words
 
 
 def statements(text: str) -> list[str]:
@@ -12,14 +12,14 @@ def statements(text: str) -> list[str]:
 def split(text: str) -> tuple[list[str], str]:
     """Statements that end in a semicolon, and the text after the last one, which may be the beginning of another."""
     complete, start = [], 0
-    for token in tokens(text):
-        if token.kind == "sign" and token.text == ";":
-            statement = text[start : token.at]
+    for word in words(text):
+        if word.kind == "other" and word.text == ";":
+            statement = text[start : word.at]
             if _has_content(statement):
                 complete.append(statement.strip())
-            start = token.at + 1
+            start = word.at + 1
     return complete, text[start:]
 
 
 def _has_content(text: str) -> bool:
-    return any(token.kind not in {"space", "comment"} for token in tokens(text))
+    return any(word.kind not in {"space", "comment"} for word in words(text))

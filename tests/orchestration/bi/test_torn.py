@@ -17,10 +17,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from orchestration.conf.load import load
-from orchestration.query.fast.engine import FastEngine
 from orchestration.serving.sql.address import address_of
 from orchestration.serving.sql.answer import Engine, Limits, Question
 from orchestration.serving.sql.client import ServerEngine
+from orchestration.serving.sql.fast.engine import FastEngine
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import TABLE as SNAPSHOTS
 from orchestration.storage.snapshots import pin

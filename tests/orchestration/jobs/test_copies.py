@@ -1,21 +1,21 @@
-"""The ledger on a lake in which events came twice: the same account, whether they are looked at one by one or known by their bytes."""
+"""The ledger where events came twice: the same account, whether by rules or by their bytes, and in pieces of any size."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Source
 from orchestration.engine.lake import Lake
-from orchestration.jobs import turned_away_few
-from orchestration.jobs.ranges import Range
-from silver import few
+from orchestration.jobs import ledger, measurements, ranges
+from silver import account
 from silver.schema import DUPLICATES
 from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import conf, event, land, minutes, multiset, run, table
@@ -25,6 +25,8 @@ START = at("2026-01-05T00:00:00")
 ROOMS = PayloadFormat("csv", Origin(file_name=r"(\w+)\."), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
 SILVER = ("bronze.events", "silver.readings", "silver.ledger")
 OF_A_DUPLICATE = [line.split()[0] for line in DUPLICATES.strip().splitlines() if not line.strip().startswith("ingested_at")]
+
+NO_COPIES = pa.table({name: pa.array([], pa.int64()) for name in ("bronze_batch", "bronze_row", "kept_row")})
 
 
 def accounted(spark: SparkSession, folder: Path) -> dict[str, Any]:
@@ -40,47 +42,35 @@ def accounted(spark: SparkSession, folder: Path) -> dict[str, Any]:
     return {name: multiset(table(made, f"silver.{name}"), columns) for name, columns in kinds.items()}
 
 
-def test_copies_are_told_as_when_they_are_judged(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    judged: list[int] = []
-    judge: Callable[..., Any] = turned_away_few._judged
-
-    def counting(*given: Any) -> Any:
-        judged.append(len(given[3]))
-        return judge(*given)
-
-    monkeypatch.setattr(turned_away_few, "_judged", counting)
-    known_by_their_bytes = accounted(spark, tmp_path / "known")
-    monkeypatch.setattr(
-        few, "copies", lambda events, *_: pa.table({name: pa.array([], pa.int64()) for name in ("bronze_batch", "bronze_row", "kept_row")})
-    )
-    assert known_by_their_bytes == accounted(spark, tmp_path / "judged")
-    assert sum(known_by_their_bytes["duplicates"].values()) == 7
-    assert judged == [3, 7]
-
-
-def test_what_is_too_long_for_memory_spark_sorts_out(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    short = accounted(spark, tmp_path / "short")
-    assert not any("Spark" in writer for writer in writers(tmp_path / "short"))
-    monkeypatch.setattr(turned_away_few, "MOST_BYTES", 0)
-    assert short == accounted(spark, tmp_path / "long")
-    assert any("Spark" in writer for writer in writers(tmp_path / "long"))
-
-
-def writers(folder: Path) -> list[str]:
-    return [
-        commit.get("engineInfo", "") for commit in DeltaTable(folder / "lake/silver/quarantine").history() if commit["operation"] == "WRITE"
-    ]
-
-
-@pytest.mark.parametrize(("most", "readings", "is_read"), [(114, 3, True), (113, 3, False), (114, 2, False)])
-def test_events_are_few_by_payloads_headers_and_what_they_may_hold(
-    most: int, readings: int, is_read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_event_is_the_same_whether_it_is_known_by_its_bytes_or_by_its_measurements(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turned_away_few, "MOST_READINGS", readings)
-    monkeypatch.setattr(turned_away_few, "SMALL_BATCH_BYTES", most)
-    lake = Lake(conf(tmp_path))
-    rows = [{"payload": b"1,2", "header": "when," * 7, "bronze_batch": 0, "bronze_row": n} for n in range(4)]
-    write_deltalake(lake.table_path("bronze.events"), pa.Table.from_pylist(rows))
-    keys = pa.table({"bronze_batch": [0, 0, 0], "bronze_row": [0, 1, 3]})
-    found = turned_away_few.read(lake, Range(-1, 0), keys)
-    assert (found is not None) == is_read
+    evaluated: list[int] = []
+
+    def counting(lake: Lake, reference_data: Any, events: pa.Table) -> Iterator[pa.Table]:
+        evaluated.append(len(events))
+        return measurements.evaluated(lake, reference_data, events)
+
+    monkeypatch.setattr(ledger, "evaluated", counting)
+    known_by_their_bytes = accounted(spark, tmp_path / "bytes")
+    monkeypatch.setattr(account, "copies", lambda *_: NO_COPIES)
+    assert known_by_their_bytes == accounted(spark, tmp_path / "measurements")
+    assert sum(known_by_their_bytes["duplicates"].values()) == 7
+    assert evaluated == [3, 7]
+
+
+def test_the_account_does_not_depend_on_how_it_is_cut(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = accounted(spark, tmp_path / "whole")
+    for module, name in ((ranges, "PIECE_ROWS"), (measurements, "KEYS_AT_ONCE"), (measurements, "BATCH_ROWS")):
+        monkeypatch.setattr(module, name, 2)
+    for name in ("MAX_QUARANTINE_BYTES", "MAX_COPIED_ROWS"):
+        monkeypatch.setattr(account, name, 1)
+    assert whole == accounted(spark, tmp_path / "pieces")
+    groups = {name: row_groups(tmp_path / "pieces" / "lake" / "silver" / name) for name in ("quarantine", "duplicates")}
+    assert groups["quarantine"] == 2 < groups["duplicates"]
+
+
+def row_groups(table: Path) -> int:
+    """Of its only file: as many as there were pieces."""
+    (file,) = DeltaTable(table).file_uris()
+    return int(pq.read_metadata(file).num_row_groups)

@@ -83,16 +83,16 @@ def killed_before(step: int) -> Iterator[None]:
     """Inside, a retry ends before it writes the table of that number: late, duplicates, quarantine, ops.ledger."""
     steps = iter(range(4))
 
-    def or_killed(write: Callable[..., None]) -> Callable[..., None]:
-        def write_or_die(*arguments: Any) -> None:
+    def or_killed(write: Callable[..., Any]) -> Callable[..., Any]:
+        def write_or_die(*arguments: Any) -> Any:
             if next(steps) == step:
                 raise KilledError
-            write(*arguments)
+            return write(*arguments)
 
         return write_or_die
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("append", "_replace", "append_rows"):
+        for name in ("append_once", "_replace", "append_rows"):
             patch.setattr(retry, name, or_killed(getattr(retry, name)))
         with pytest.raises(KilledError):
             yield
@@ -125,13 +125,15 @@ def replay(made: Conf, spark: SparkSession, group: str | None = None) -> None:
         finish(build(lake, wanted, progress), wanted, progress)
 
 
-def test_only_events_of_the_rule_and_source_that_were_asked_for_are_judged_again(mended: Conf, spark: SparkSession) -> None:
+def test_only_events_of_the_rule_and_source_that_were_asked_for_are_looked_at_again(mended: Conf, spark: SparkSession) -> None:
     before, lake = [table(mended, name) for name in CHANGED], Lake(mended, spark).interpreted()
     with quarantine_retry(lake, Chosen("value_is_in_range", "plant")) as foreseen:
-        told = {"source": "plant", "events": 3, "readmitted": 2, "duplicates": 1, "quarantined": 0, "moved": 0}
-        assert foreseen.told == [told]
+        expected = {"source": "plant", "events": 3, "readmitted": 2, "duplicates": 1, "quarantined": 0, "moved": 0}
+        assert foreseen.summary == [expected]
     with quarantine_retry(lake, Chosen("value_is_in_range", "gateway")) as foreseen:
-        assert (foreseen.told, foreseen.is_change) == ([], False)
+        assert (foreseen.summary, foreseen.is_change) == ([], False)
+    with quarantine_retry(lake, Chosen(source="nobody's")) as foreseen:
+        assert (foreseen.summary, foreseen.is_change) == ([], False)
     assert all(map(pd.DataFrame.equals, before, (table(mended, name) for name in CHANGED)))
 
 
@@ -141,7 +143,7 @@ def killed(mended: Conf, spark: SparkSession, tmp_path_factory: pytest.TempPathF
     lake = Lake(mended, spark).interpreted()
     with quarantine_retry(lake, Chosen()) as verdict, killed_before(0):
         retry.carry_out(lake, verdict)
-    told = {row["source"]: [row[name] for name in retry.COLUMNS[1:]] for row in verdict.told}
+    told = {row["source"]: [row[name] for name in retry.COLUMNS[1:]] for row in verdict.summary}
     assert told == {"gateway": [3, 2, 1, 1, 0], "plant": [4, 2, 1, 1, 0]}
     copies = [copied(mended, tmp_path_factory.mktemp("killed")) for _ in range(5)]
     retry.finish(Lake(copies[0], spark))

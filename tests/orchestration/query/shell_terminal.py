@@ -20,13 +20,12 @@ from pathlib import Path
 if sys.stdin.isatty():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C on it is a signal
 from orchestration.serving.sql.answer import Limits
-from orchestration.query.fast.process import FastProcess
+from orchestration.serving.sql.fast.engine import FastEngine
 from orchestration.serving.sql.session import Session
 from orchestration.serving.sql.shell import shell
 from tests.lakes import conf
 made = conf(Path(sys.argv[1]))
-with FastProcess(made, Limits(seconds=120)) as engine:
-    sys.exit(shell(Session(engine, lambda: made)))
+sys.exit(shell(Session(FastEngine(made, Limits(seconds=120)), lambda: made)))
 """
 STEERING = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-Z\\-_=>])")
 """What a terminal would do and not show."""

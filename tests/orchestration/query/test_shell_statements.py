@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestration.query.fast.tokens import tokens
 from orchestration.serving.sql.shell_statements import split, statements
+from orchestration.serving.sql.shell_words import words
 
 HOLDING = [
     "'a;b'",
@@ -69,18 +69,18 @@ def test_a_semicolon_ends_a_statement_where_it_stands_by_itself(text: str, expec
 def test_statements_put_together_come_apart_again(made: list[list[str]]) -> None:
     # With a space between them, pieces do not become something else together.
     texts = [" ".join(pieces) + "\n" for pieces in made]
-    expected = [text.strip() for text in texts if any(token.kind not in {"space", "comment"} for token in tokens(text))]
+    expected = [text.strip() for text in texts if any(word.kind not in {"space", "comment"} for word in words(text))]
     assert statements(";".join(texts)) == expected
 
 
 @given(st.text(alphabet="abc;'\"`\\-/*\n r1"))
 def test_nothing_of_a_text_is_lost_or_made_up(text: str) -> None:
-    assert "".join(token.text for token in tokens(text)) == text
+    assert "".join(word.text for word in words(text)) == text
     complete, rest = split(text)
     left = text
     for statement in complete:
         before, _, left = left.partition(statement)
-        assert all(token.kind in {"space", "comment"} or token.text == ";" for token in tokens(before))
+        assert all(word.kind in {"space", "comment"} or word.text == ";" for word in words(before))
     assert left.endswith(rest)
 
 

@@ -174,6 +174,7 @@ QUERIES = (
     "select e.* except (id), e.id from ops.edges e order by e.id",
     "select ID, Edges.i as I from ops.EDGES order by Id limit 2",
     "select one from (select 1 as one) limit 0",
+    "select a.id, b.i from ops.edges a join ops.edges b order by a.id, b.id",
 )
 """Over a lake of the real flows (see lakes) with `ops.edges` beside its tables; ordered as far as it matters."""
 
@@ -270,7 +271,6 @@ REFUSED = (
     "select * from ops.edges where exists (select 1 from ops.edges e where e.i = edges.i)",
     "select id from ops.edges where i in (select i from ops.edges) or f",
     "select * from ops.edges a natural join ops.edges b",
-    "select * from ops.edges a join ops.edges b",
     "select * from ops.edges tablesample (10 percent)",
     "select * from range(10)",
     "select * from ops.edges pivot (max(i) for f in (true, false))",
@@ -289,9 +289,12 @@ REFUSED = (
     "select count(*) from ops.edges order by all",
     "select * from ops.edges version as of 0",
     "select cast(b as string) from ops.edges",
+    "select * from ops.edges a, ops.edges b join ops.edges c on a.i = c.i",
+    "select i from ops.edges where i = 1 = f",
     "describe ops.edges",
     "show tables",
     "explain select 1",
     "select current_user()",
+    "select `unary+`(i) from ops.edges",
 )
 """What Spark may answer, and otherwise than DataFusion would, or than is known of it."""

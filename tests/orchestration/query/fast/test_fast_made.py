@@ -9,8 +9,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from orchestration.engine.lake import Lake
-from orchestration.query.fast.engine import FastEngine
 from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.fast.engine import FastEngine
 from orchestration.serving.sql.refusal import RefusedError
 from orchestration.storage.views import views
 from tests.orchestration.query.fast.answers import assert_same

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.query.fast.engine import FastEngine
 from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.fast.engine import FastEngine
 from orchestration.serving.sql.refusal import RefusedError
 from tests.lakes import conf
 from tests.orchestration.query.attacks import ATTACKS
@@ -19,7 +19,7 @@ from tests.orchestration.query.fast.lake import edges
 from tests.orchestration.query.fast.questions import REFUSED
 
 SECRET = "the-secret-of-the-host"
-ATTACKS_ON_DATAFUSION = """
+ATTACKS_ON_THE_ENGINE = """
 select * from '{file}'
 select * from "{file}"
 select * from `{file}`
@@ -29,9 +29,42 @@ select * from read_parquet('{lake}')
 select * from parquet_metadata('{file}')
 select * from generate_series(1, 3)
 select * from information_schema.tables
-select * from information_schema.df_settings
 select * from information_schema.columns
-select * from datafusion.public.t1
+select * from memory.main.t1
+select * from main.t1
+select * from duckdb_settings()
+select * from duckdb_secrets()
+select * from sqlite_master
+select * from pragma_table_info('t1')
+select * from glob('{lake}/*')
+select * from read_text('{file}')
+select * from read_blob('{file}')
+select * from sniff_csv('{file}')
+from '{file}'
+from ops.edges
+summarize ops.edges
+pivot ops.edges on i
+select columns('.*') from ops.edges
+select getenv('HOME')
+select current_setting('memory_limit')
+select upper_of(s) from ops.edges
+select upper_by_python(s) from ops.edges
+select naive(t) from ops.edges
+select error('x')
+select query('select 1')
+select * from query('select 1')
+create macro m() as 1
+create secret s (type s3)
+set enable_external_access = true
+set lock_configuration = false
+reset memory_limit
+use memory
+detach memory
+export database '{out}'
+import database '{lake}'
+checkpoint
+force install httpfs
+load httpfs
 select * from t1
 select * from public.t1
 select c1 from ops.edges
@@ -48,14 +81,10 @@ delete from ops.edges
 truncate table ops.edges
 copy ops.edges to '{out}'
 copy (select 1) to '{out}' stored as csv
-set datafusion.execution.batch_size = 1
-set datafusion.catalog.location = '{file}'
-reset datafusion.execution.batch_size
 show all
 show tables
 show columns from ops.edges
 show functions
-show datafusion.execution.batch_size
 describe ops.edges
 explain select 1
 explain analyze select * from ops.edges
@@ -65,7 +94,6 @@ execute p
 deallocate p
 begin
 commit
-use datafusion
 analyze table ops.edges
 select version()
 select input_file_name() from ops.edges
@@ -156,8 +184,8 @@ def test_what_may_mean_something_else_is_refused_with_the_way_out(engine: FastEn
         engine.ask(Question(query))
 
 
-@pytest.mark.parametrize("query", ATTACKS_ON_DATAFUSION.strip().splitlines())
-def test_datafusion_is_asked_nothing_but_queries_over_tables_of_the_lake(engine: FastEngine, made: Conf, query: str) -> None:
+@pytest.mark.parametrize("query", ATTACKS_ON_THE_ENGINE.strip().splitlines())
+def test_duckdb_is_asked_nothing_but_queries_over_tables_of_the_lake(engine: FastEngine, made: Conf, query: str) -> None:
     before = files(made.folder)
     with pytest.raises(RefusedError):
         engine.ask(Question(aimed(query, made.folder)))
@@ -191,13 +219,14 @@ def test_attacks_on_spark_get_nothing_from_the_fast_engine_either(engine: FastEn
         ("select i from ops.edges where count(*) > 1", "count answers many rows and cannot be asked of one"),
         ("select i from ops.edges where row_number() over (order by i) = 1", "a function with OVER can only stand in SELECT and ORDER BY"),
         ("select i from ops.edges order by 2", "ORDER BY takes names, or numbers of columns from 1 to 1"),
+        ("select count(* except (a)) from ops.edges", "* can stand alone in SELECT and in count(*) only"),
         ("select rank() from ops.edges", "rank needs OVER"),
         ("select rank() over (partition by i) from ops.edges", "rank needs a window with ORDER BY"),
         ("select i from ops.edges union select i, l from ops.edges", "1 columns on the left of UNION, 2 on its right"),
         ("select case when i then 1 end from ops.edges", "int in a condition"),
         ("with a as (select 1), A as (select 2) select * from a", "WITH has two queries of the name a"),
         ("select t from ops.edges where t > '2026-02-30'", "there is no instant '2026-02-30'"),
-        ("select 1 +", "the query ends here"),
+        ("select 1 +", "'+' is not understood here; if Spark understands it, ask Spark: leave out --engine fast.\n  line 1, column 10"),
         ("select 'open", "what begins here is not closed"),
         ("", "the query ends here"),
     ],
@@ -232,6 +261,7 @@ def test_what_ends_a_query_of_spark_ends_it_here_too(engine: FastEngine, query: 
         engine.ask(Question(query))
 
 
+@settings(deadline=None)
 @given(st.text(max_size=20), st.text(min_size=1, max_size=20))
 def test_a_string_and_an_alias_come_out_as_they_were_written(text: str, name: str) -> None:
     engine = FastEngine(LAKELESS, Limits())
@@ -242,6 +272,7 @@ def test_a_string_and_an_alias_come_out_as_they_were_written(text: str, name: st
     assert rows.to_pydict() == {name: [text]}
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="select from where ops.edges i s 'x' (1) , * ; `\"\\-/ union|$\n", max_size=60))
 def test_whatever_is_asked_gets_an_answer_or_a_sentence(query: str) -> None:
     try:

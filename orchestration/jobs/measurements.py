@@ -1,0 +1,133 @@
+"""Measurements of events by today's rules, and rows that wait in a file until they are needed: what account and retry share.
+
+Nothing here is bounded by how much there is: events come in pieces, and whatever is made of them is in a folder of scratch files.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from orchestration.engine.lake import Lake
+from orchestration.engine.session import from_arrow
+from orchestration.jobs.ranges import in_pieces, pieces
+from orchestration.storage.streaming_append import append_pieces
+from orchestration.storage.tables import MAX_ARROW_ROWS
+from silver import account
+from silver.readings import SilverConfig, with_rule_results
+
+KEYS_AT_ONCE = 250_000
+"""Good measurements that are no readings, of which it is found out at once which ones are late."""
+BATCH_ROWS = 8_192
+INSTANT = pa.timestamp("us", "UTC")
+ReferenceData = tuple[DataFrame, DataFrame, SilverConfig]
+"""Devices, catalogue, and what else the silver layer asks for."""
+LoadReferenceData = Callable[[Lake], ReferenceData]
+Counts = Counter[tuple[str, int, str]]
+"""By kind, bronze batch and source."""
+
+
+def evaluated(lake: Lake, reference_data: LoadReferenceData, events: pa.Table) -> Iterator[pa.Table]:
+    """Every measurement of these events, with the rules that it breaks, by Spark; in pieces.
+
+    Through a file, as a result that Spark hands over may not be longer than 1 GiB, and nobody knows how long it will be: an event may
+    hold thousands of measurements, each with the long name of its device.
+    """
+    if not len(events):
+        return
+    here = in_session(lake, len(events))
+    with TemporaryDirectory(prefix="tidemark-") as folder:
+        with_rule_results(from_arrow(here.spark, events), *reference_data(here)).write.mode("overwrite").parquet(folder)
+        yield from rows_of(Path(folder))
+
+
+def of_events(lake: Lake, name: str, columns: Iterable[str], where: str, events: pa.Table) -> Iterator[pa.Table]:
+    """Rows of a table, in pieces, that are of these events (OF_EVENT). `where`: SQL by which files are skipped."""
+    for piece in pieces(lake, name, f"select {', '.join(columns)} from rows where {where}"):
+        yield account.among(piece, account.OF_EVENT, events)
+
+
+def in_session(lake: Lake, rows: int) -> Lake:
+    """For a job of so many rows: it is not worth compiling the plan for a few."""
+    return lake.interpreted() if rows <= MAX_ARROW_ROWS else lake
+
+
+@contextmanager
+def scratch_file(file: Path) -> Iterator[Callable[[pa.Table], None]]:
+    """Inside, tables are added to the file, which is there if there is any row."""
+    writers: list[pq.ParquetWriter] = []
+
+    def add(rows: pa.Table) -> None:
+        if len(rows):
+            if not writers:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                writers.append(pq.ParquetWriter(file, rows.schema))
+            writers[0].write_table(rows)
+
+    try:
+        yield add
+    finally:
+        for writer in writers:
+            writer.close()
+
+
+def rows_of(file: Path, where: pc.Expression | None = None, columns: list[str] | None = None) -> Iterator[pa.Table]:
+    """Rows of a scratch file, or of a folder of them, in pieces; none where it is not there."""
+    if file.exists():
+        rows = ds.dataset(file, format="parquet")
+        # In small steps, as names may be long: by itself Arrow reads millions of rows ahead.
+        scanner = rows.scanner(columns, filter=where, batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=1)
+        yield from filter(len, in_pieces(scanner.to_batches(), scanner.projected_schema))
+
+
+def find_kept(lake: Lake, good: Path, beside: Path, stored: Mapping[str, str]) -> None:
+    """The rows of the file `good`, which are no readings, with the identity of the measurement that is kept of their key: file `beside`.
+
+    `stored`: of which rows (SQL) of which tables of silver one may be it. Each span of event times is read once.
+    """
+    times = [chunk for rows in rows_of(good, columns=["event_time"]) for chunk in rows["event_time"].chunks]
+    with scratch_file(beside) as add:
+        for first, last in account.spans(pa.chunked_array(times, INSTANT), KEYS_AT_ONCE):
+            least, greatest = (pc.scalar(pa.scalar(micros, pa.int64()).cast(INSTANT)) for micros in (first, last))
+            of_span = (pc.field("event_time") >= least) & (pc.field("event_time") <= greatest)
+            kept = account.kept_of_keys(rows_of(good, of_span), _stored(lake, stored, first, last))
+            for rows in rows_of(good, of_span):
+                add(account.with_kept(rows, kept))
+
+
+def _stored(lake: Lake, stored: Mapping[str, str], first: int, last: int) -> Iterator[pa.Table]:
+    instants = (f"arrow_cast({micros}, 'Timestamp(Microsecond, Some(\"UTC\"))')" for micros in (first, last))
+    of_span = "event_time between {} and {}".format(*instants)
+    for name, condition in stored.items():
+        yield from pieces(lake, name, f"select {', '.join(account.KEY_AND_IDENTITY)} from rows where {condition} and {of_span}")
+
+
+def append_once(lake: Lake, name: str, rows: Iterable[pa.Table], app_id: str, version: int) -> Counts:
+    """Append rows in one commit, without Spark; none for no rows. Counts them by batch and source also where they were appended before."""
+    counts: Counts = Counter()
+
+    def counted() -> Iterator[pa.Table]:
+        for piece in filter(len, rows):
+            counts.update(count_rows(name, piece))
+            yield piece
+
+    stream = counted()
+    if (first := next(stream, None)) is not None:
+        append_pieces(lake.tables[name], chain([first], stream), app_id, version, unlike="payload")
+    for _ in stream:
+        pass
+    return counts
+
+
+def count_rows(kind: str, rows: pa.Table) -> Counts:
+    """How many there are of each bronze batch and source."""
+    counted = rows.select(["bronze_batch", "source"]).group_by(["bronze_batch", "source"]).aggregate([([], "count_all")])
+    return Counter({(kind, row["bronze_batch"], row["source"]): row["count_all"] for row in counted.to_pylist()})

@@ -1,0 +1,82 @@
+"""Delta tables as DuckDB reads them, at one version."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+from duckdb import DuckDBPyConnection
+from sqlglot import exp
+
+from orchestration.serving.sql.fast.errors import SqlError, unknown
+from orchestration.serving.sql.fast.functions import text
+from orchestration.serving.sql.fast.types import duckdb, from_delta
+from orchestration.storage.delta import OpenTable, open_table
+from orchestration.storage.views import View
+
+PLAIN = 1
+"""Reader version of a table whose rows are what its files hold: no deletion vectors, no other names of columns."""
+
+
+class Tables:
+    """Tables of one snapshot by their SQL names, opened when a query first means them."""
+
+    def __init__(self, views: Mapping[str, View]) -> None:
+        """See views.views."""
+        self._views = views
+        self._opened: dict[tuple[Path, int | None], tuple[str, OpenTable]] = {}
+
+    def columns(self, node: exp.Table) -> tuple[str, Sequence[tuple[str, str]]]:
+        """See queries.Tables."""
+        view = self._views[_named(node, self._views)]
+        key = view.path, view.version
+        if key not in self._opened:
+            self._opened[key] = f"t{len(self._opened) + 1}", open_table(*key)
+        name, table = self._opened[key]
+        return view.select(name).replace(" left anti join ", " anti join "), _fields(table)
+
+    def show(self, connection: DuckDBPyConnection) -> None:
+        """Make t1, t2, .., and leave nothing else to be read."""
+        for (path, _), (name, table) in self._opened.items():
+            if table.protocol().min_reader_version == PLAIN:
+                connection.execute(f"create view {name} as {_files(path, table)}")
+            else:
+                connection.register("arriving", pa.RecordBatchReader.from_stream(table.scan()))
+                connection.execute(f"create table {name} as from arriving")
+        folders = ", ".join(text(f"{path}/") for path, _ in self._opened)
+        connection.execute(f"set allowed_directories = [{folders}]; set enable_external_access = false; set lock_configuration = true")
+
+
+def _files(path: Path, table: OpenTable) -> str:
+    # A file lacks the columns that the table got later, and that of its partition.
+    none = ", ".join(f"cast(null as {duckdb(kind)}) as {quoted(column)}" for column, kind in _fields(table) if "?" not in kind)
+    names = table.get_add_actions().column("path").to_pylist()
+    files = ", ".join(text(str(path / unquote(name))) for name in names)
+    # Statistics of Parquet leave NaN out, and by default DuckDB takes them for all there is: what asks for NaN would find none.
+    kinds, parts = dict(_fields(table)), table.metadata().partition_columns
+    types = f", hive_types = {{{', '.join(f'{quoted(part)}: {duckdb(kinds[part])}' for part in parts)}}}" if parts else ""
+    how = f"union_by_name = true, can_have_nan = true, hive_partitioning = {bool(parts)}{types}"
+    rows = f" union all by name select * from read_parquet([{files}], {how})" if files else ""
+    return f"select {none} where false{rows}"
+
+
+def _fields(table: OpenTable) -> list[tuple[str, str]]:
+    return [(field["name"], from_delta(field["type"])) for field in json.loads(table.schema().to_json())["fields"]]
+
+
+def quoted(name: str) -> str:
+    """A name in DuckDB's SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _named(node: exp.Table, names: Mapping[str, View]) -> str:
+    """The SQL name of a table as it is written in the lake, whatever case it was asked in."""
+    parts = [part.name.lower() for part in node.parts]
+    for name in names:
+        if parts == name.lower().split(".", 1):
+            return name
+    bare = next((name for name in names if parts == [name.split(".", 1)[1].lower()]), None)
+    if bare:
+        raise SqlError(f"there is no table {node.name}; did you mean '{bare}'?", node)
+    raise unknown("table", ".".join(part.name for part in node.parts), names, node)

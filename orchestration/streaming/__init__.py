@@ -1,1 +1,0 @@
-"""Streaming queries: what they read and write, and what their checkpoints tell."""

@@ -1,0 +1,187 @@
+"""The account of silver: every measurement of a bronze batch that is not among the readings is in quarantine, late or a duplicate.
+
+Pure, of Arrow tables. By identity (bronze_batch, bronze_row, part), never by Spark's count of dropped rows, which says 1 for 10.
+"Measurements" are rows of silver.readings.with_rule_results. Whoever calls brings them in pieces that fit in memory.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from silver.readings import KEYS, READING_COLUMNS
+
+IDENTITY = ["bronze_batch", "bronze_row", "part"]
+KEPT = ["kept_batch", "kept_row", "kept_part"]
+OF_EVENT = ["bronze_batch", "bronze_row"]
+KEY_AND_IDENTITY = [*KEYS, *IDENTITY]
+BROKEN_COLUMNS = ["broken_rules", *KEYS, "value", "source", "ingested_at", *IDENTITY, "parts"]
+DUPLICATE_COLUMNS = [*KEYS, "value", "source", "ingested_at", *IDENTITY, "parts", *KEPT]
+OF_QUARANTINED_EVENT = ["payload", "header", "position", "received_at"]
+CONTENT = ["source", "payload", "header", "position"]
+"""All that decides what an event is, beside when it was ingested."""
+MAX_QUARANTINE_BYTES, MAX_COPIED_ROWS = 32 * 1024 * 1024, 100_000
+"""Of one piece. Quarantine has the whole payload beside each measurement: one of 1 MB with 10,000 broken ones is 10 GB."""
+
+
+def among(rows: pa.Table, columns: Sequence[str], others: pa.Table, how: str = "left semi") -> pa.Table:
+    """Rows, in their order, that agree in `columns` with one of `others`; with none of them where `how` is "left anti"."""
+    return rows.take(_joined(rows, columns, others.select(columns), how)["place"])
+
+
+def incomplete(events: pa.Table, readings: Iterable[pa.Table]) -> pa.Table:
+    """OF_EVENT of events of which not every measurement is among `readings`, those of the same batches. Rules need look at no others."""
+    complete, counts = [events.select(OF_EVENT).slice(0, 0)], []
+    for piece in readings:
+        complete.append(piece.filter(pc.field("parts") == 1).select(OF_EVENT))
+        counts.append(piece.filter(pc.field("parts") > 1).group_by([*OF_EVENT, "parts"]).aggregate([([], "count_all")]))
+    if counts:
+        of_many = pa.concat_tables(counts).group_by([*OF_EVENT, "parts"]).aggregate([("count_all", "sum")])
+        complete.append(of_many.filter(pc.field("count_all_sum") == pc.field("parts")).select(OF_EVENT))
+    return events.select(OF_EVENT).join(pa.concat_tables(complete), keys=OF_EVENT, join_type="left anti")
+
+
+def without_readings(measurements: pa.Table, readings: pa.Table) -> pa.Table:
+    """Measurements that are not among `readings` of the same events: a reading stays one, also under other rules than when it came.
+
+    An event of one part that is incomplete has none.
+    """
+    return among(measurements, IDENTITY, readings, "left anti")
+
+
+def split(measurements: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Measurements that break a rule (BROKEN_COLUMNS), and good ones (READING_COLUMNS): if they are no readings, late or duplicates."""
+    is_good = pc.equal(pc.list_value_length(measurements["broken_rules"]), 0)
+    return measurements.filter(pc.invert(is_good)).select(BROKEN_COLUMNS), measurements.filter(is_good).select(READING_COLUMNS)
+
+
+def split_as_decided(measurements: pa.Table, quarantined: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The same for an account that was begun and not ended: broken is what `quarantined`, rows of silver.quarantine, has.
+
+    Quarantine is written first, and rules may have changed since.
+    """
+    broken, good = (among(measurements, IDENTITY, quarantined, how) for how in ("left semi", "left anti"))
+    return broken.select(BROKEN_COLUMNS), good.select(READING_COLUMNS)
+
+
+def quarantine(broken: pa.Table, events: pa.Table) -> Iterator[pa.Table]:
+    """Rows of silver.quarantine, in pieces: one for each measurement, with the payload of its event. `events`: all that are asked for."""
+    numbered = events.select(OF_EVENT).append_column("event", pa.array(np.arange(len(events))))
+    places = _joined(broken, OF_EVENT, numbered)["event"].combine_chunks()
+    of_event = events.select(OF_QUARANTINED_EVENT).combine_chunks()
+    lengths = pc.add(pc.binary_length(of_event["payload"]), pc.fill_null(pc.binary_length(of_event["header"]), 0))
+    rows = broken.append_column("event", places)
+    for piece in _slices(rows, lengths.take(places), MAX_QUARANTINE_BYTES):
+        yield _beside(piece.drop_columns("event"), of_event.take(piece["event"]))
+
+
+def copies(events: pa.Table, originals: Iterable[pa.Table], by_name: Sequence[str]) -> pa.Table:
+    """Events that hold what one of `originals`, of the same bronze batch, does, byte for byte; `kept_row`: the first of these.
+
+    What is true of the one is then true of the other. `by_name`: sources whose events are read by the name of their file as well.
+    """
+    alike, candidates = ["bronze_batch", *CONTENT], _comparable(events, by_name)
+    pairs = []
+    for piece in originals:
+        first = _comparable(piece, by_name).group_by(alike, use_threads=False).aggregate([("bronze_row", "min")])
+        pairs.append(candidates.join(first, keys=alike, join_type="inner").select([*OF_EVENT, "bronze_row_min"]))
+    return pa.concat_tables(pairs).group_by(OF_EVENT).aggregate([("bronze_row_min", "min")]).rename_columns([*OF_EVENT, "kept_row"])
+
+
+def duplicates_of(copies: pa.Table, readings: pa.Table) -> Iterator[pa.Table]:
+    """Rows of silver.duplicates, in pieces: a copy of each of those `readings` that are of an event that `copies` are copies of."""
+    of_kept = readings.rename_columns(["kept_row" if name == "bronze_row" else name for name in readings.column_names])
+    original = ["bronze_batch", "kept_row"]
+    copies = copies.join(of_kept.group_by(original).aggregate([([], "count_all")]), keys=original, join_type="inner")
+    for piece in _slices(copies, copies["count_all"], MAX_COPIED_ROWS):
+        rows = piece.drop_columns("count_all").join(of_kept, keys=original, join_type="inner")
+        rows = rows.append_column("kept_batch", rows["bronze_batch"]).append_column("kept_part", rows["part"])
+        yield _of_retry(rows.select(DUPLICATE_COLUMNS), None)
+
+
+def spans(times: pa.ChunkedArray, most: int) -> list[tuple[int, int]]:
+    """The first and last event time, in microseconds since 1970, of pieces with `most` of these; more where they are of one instant."""
+    ordered = np.sort(times.cast(pa.int64()).to_numpy())
+    starts = np.unique(ordered[::most]).tolist()
+    return [(first, following - 1) for first, following in pairwise([*starts, int(ordered[-1]) + 1])] if starts else []
+
+
+def kept_of_keys(rows: Iterable[pa.Table], stored: Iterable[pa.Table]) -> pa.Table:
+    """For each key (KEYS) of `rows` the identity of the measurement that is kept (KEPT): that among `stored`, else the first of `rows`.
+
+    `stored`: readings and late rows of these batches and those before, KEY_AND_IDENTITY.
+    """
+    firsts = _first_of_key(rows)
+    before = _first_of_key(among(piece.select(KEY_AND_IDENTITY), KEYS, firsts) for piece in stored).rename_columns([*KEYS, *KEPT])
+    pairs = firsts.join(before, keys=KEYS)
+    identities = [pc.coalesce(pairs[alias], pairs[name]) for alias, name in zip(KEPT, IDENTITY, strict=True)]
+    return _beside(pairs.select(KEYS), pa.table(identities, names=KEPT))
+
+
+def with_kept(rows: pa.Table, kept: pa.Table) -> pa.Table:
+    """Good rows that are no readings with KEPT, as `kept_of_keys` says."""
+    return _beside(rows, _joined(rows, KEYS, kept).select(KEPT))
+
+
+def late(rows: pa.Table, retry: int | None = None) -> pa.Table:
+    """Rows of silver.late: of rows with the kept one those that are it, as nobody else has their key. `retry`: of that number."""
+    kept = rows.filter(_is_kept()).select(READING_COLUMNS)
+    return _of_retry(kept.append_column("cause", pa.repeat("late" if retry is None else "retried", len(kept))), retry)
+
+
+def duplicates(rows: pa.Table, retry: int | None = None) -> pa.Table:
+    """Rows of silver.duplicates: of rows with the kept one all the others."""
+    return _of_retry(rows.filter(~_is_kept()).select(DUPLICATE_COLUMNS), retry)
+
+
+def _first_of_key(pieces: Iterable[pa.Table]) -> pa.Table:
+    """KEY_AND_IDENTITY, one of each key."""
+    firsts = [_first(piece.select(KEY_AND_IDENTITY)) for piece in pieces]
+    return firsts[0] if len(firsts) == 1 else _first(pa.concat_tables(firsts))
+
+
+def _first(rows: pa.Table) -> pa.Table:
+    ordered = rows.sort_by([(name, "ascending") for name in IDENTITY])
+    firsts = ordered.group_by(KEYS, use_threads=False).aggregate([(name, "first") for name in IDENTITY])
+    return firsts.rename_columns(KEY_AND_IDENTITY)
+
+
+def _is_kept() -> pc.Expression:
+    batch, row, part = (pc.field(name) == pc.field(alias) for name, alias in zip(IDENTITY, KEPT, strict=True))
+    return batch & row & part
+
+
+def _of_retry(rows: pa.Table, number: int | None) -> pa.Table:
+    return rows.append_column("retry", pa.array([number] * len(rows), pa.int64()))
+
+
+def _comparable(events: pa.Table, by_name: Sequence[str]) -> pa.Table:
+    """In Arrow, null is not equal to null."""
+    position = pc.if_else(pc.is_in(events["source"], pa.array(by_name, pa.string())), events["position"], "")
+    columns = {"header": pc.fill_null(events["header"], ""), "position": position}
+    return pa.table({name: columns.get(name, events[name]) for name in [*OF_EVENT, *CONTENT]})
+
+
+def _slices(rows: pa.Table, sizes: pa.ChunkedArray, most: int) -> Iterator[pa.Table]:
+    """Rows one after the other, in pieces of about `most`; one row that is larger is a piece."""
+    number = np.cumsum(sizes.to_numpy(zero_copy_only=False), dtype=np.int64) // most
+    starts = np.flatnonzero(np.diff(number, prepend=-1))
+    for first, following in pairwise([*starts.tolist(), len(rows)]):
+        yield rows.slice(first, following - first)
+
+
+def _joined(rows: pa.Table, columns: Sequence[str], others: pa.Table, how: str = "left outer") -> pa.Table:
+    """`columns` of rows with what others have beside them, and their `place` in rows, by which it is sorted.
+
+    Arrow's join takes no lists, and has no order.
+    """
+    numbered = rows.select(columns).append_column("place", pa.array(np.arange(len(rows))))
+    return numbered.join(others, keys=list(columns), join_type=how).sort_by("place")
+
+
+def _beside(rows: pa.Table, more: pa.Table) -> pa.Table:
+    for name in more.column_names:
+        rows = rows.append_column(name, more[name])
+    return rows
