@@ -77,7 +77,7 @@ def test_the_declarations_have_no_code_but_data_classes() -> None:
 def test_a_layer_is_found_behind_other_modules_and_inside_functions(tmp_path: Path) -> None:
     sources = {
         "verify/__init__.py": "",
-        "audit/verify/check.py": "from shared import retired",
+        "verify/check.py": "from shared import retired",
         "shared/__init__.py": "def lazy():\n    import silver.rules",
         "shared/retired.py": "def shapes():\n    from intake import INTAKE\n    return INTAKE",
         "intake.py": "import bronze.events as events",

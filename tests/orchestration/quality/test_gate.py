@@ -71,7 +71,7 @@ def handover(lake: Lake, told: list[str] | None = None) -> QualityGate:
 
 
 def calling(lake: Lake, url: str) -> QualityGate:
-    return handover(Lake(replace(lake.conf, quality=replace(lake.conf.quality, webhook=url))))
+    return handover(Lake(replace(lake.conf, quality=Quality(gates=lake.conf.quality.gates, webhook=url))))
 
 
 def is_open(lake: Lake) -> bool:
