@@ -93,7 +93,7 @@ QUERIES = (
     "select distinct device_id from silver.readings where metric in ('temperature', 'power') and value between 0 and 100 order by device_id",
     "select count(*) from (select distinct groups from silver.readings)",
     "select * from silver.readings where not (value > 1 or value is null) and device_id like 'ov%' and metric rlike '^t' order by event_time",
-    "select * from silver.readings where event_time >= timestamp '2026-01-05 00:00:00' and event_time < timestamp'2026-01-06' order by bronze_row",
+    "select * from silver.readings where event_time >= timestamp '2026-01-05 00:00:00' and event_time < timestamp'2026-01-06' order by bronze_batch, bronze_row",
     "select count(*) from silver.readings where event_time > current_timestamp() - interval 3000 days",
     "select rule, count(*) as n from silver.quarantine lateral view explode(broken_rules) t as rule group by rule order by rule",
     "select device_id, explode(groups) as g from silver.readings order by bronze_row, g",
