@@ -5,6 +5,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -138,3 +139,10 @@ def assert_same(found: pd.DataFrame, expected: pd.DataFrame, key: Sequence[str],
 def _plain(cell: Any) -> Any:
     """An array as a list, whoever read it."""
     return list(cell) if isinstance(cell, np.ndarray) else cell
+
+
+def with_batches_of(made: Conf, max_bytes: int) -> Conf:
+    """The conf with micro-batches of at most so many bytes, also fewer than a file may set: one file a batch, where it is 1."""
+    engine = copy(made.engine)
+    object.__setattr__(engine, "max_batch_bytes", max_bytes)
+    return replace(made, engine=engine)

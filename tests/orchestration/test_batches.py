@@ -19,7 +19,7 @@ from orchestration.connectors.simulator.feed import in_order
 from orchestration.connectors.simulator.landing import Landing, truth_folder
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from silver.spec import Aggregation, Metric, Policy
-from tests.lakes import assert_same, conf, run, table
+from tests.lakes import assert_same, conf, run, table, with_batches_of
 
 KEY = ["device_id", "metric", "event_time"]
 FILES = 7
@@ -112,7 +112,7 @@ def test_silver_is_the_truth_and_gold_is_what_verify_computes(case: Case, spark:
     truth = simulated(declared, case)
     # A batch takes files up to so many bytes, and at least one.
     first_batch = sum((tmp_path / "all" / name).stat().st_size for name in case.batches[0])
-    made = replace(declared, engine=replace(declared.engine, max_batch_bytes=first_batch))
+    made = with_batches_of(declared, first_batch)
     for names in case.files:
         for name in names:
             (tmp_path / "all" / name).rename(tmp_path / "landing" / name)

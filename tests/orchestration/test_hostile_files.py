@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Source
 from silver.spec import Origin, PayloadFormat, Policy, Time
-from tests.lakes import conf, event, land, land_bytes, minutes, run, table
+from tests.lakes import conf, event, land, land_bytes, minutes, run, table, with_batches_of
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -80,7 +80,7 @@ def seen(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Seen:
     folder = tmp_path_factory.mktemp("hostile")
     plain = conf(folder, policy=Policy(600, max_future_seconds=300, max_payload_bytes=1_048_576))
     sources = plain.sources | {"rooms": Source("rooms", folder / "rooms", ROOM, settle_seconds=0.0)}
-    made = replace(plain, sources=sources, engine=replace(plain.engine, max_batch_bytes=1_000_000))
+    made = with_batches_of(replace(plain, sources=sources), 1_000_000)
     hostile = (payload for payload, _ in HOSTILE.values())
     land(folder, "hostile.json", [line for pair in zip(hostile, good(*range(len(HOSTILE))), strict=True) for line in pair])
     land_bytes(folder, "crlf.json", b"\r\n".join([*good(20), b"", *good(21), b""]))

@@ -17,7 +17,7 @@ from orchestration.audit.reconciliation.discrepancies import discrepancies
 from orchestration.conf.model import Conf, Source
 from orchestration.engine.lake import Lake
 from silver.spec import Origin, PayloadFormat, Time
-from tests.lakes import KITCHEN, conf, event, land, minutes, run, table
+from tests.lakes import KITCHEN, conf, event, land, minutes, run, table, with_batches_of
 from tests.orchestration.test_hostile_files import HOSTILE
 from tests.rows import at
 
@@ -183,7 +183,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, written:
     plain = conf(folder, groups={"kitchen": KITCHEN})
     more = {name: Source(name, folder / name, shape, settle_seconds=0.0) for name, shape in (("lists", LISTS), ("rooms", ROOMS))}
     size = sum(len(line) + 1 for lines in written.values() for line in lines)
-    found = replace(plain, sources=plain.sources | more, engine=replace(plain.engine, max_batch_bytes=size // FILES))
+    found = with_batches_of(replace(plain, sources=plain.sources | more), size // FILES)
     for number in range(FILES):
         for source, lines in written.items():
             head = [HEADER] if source == "rooms" else []

@@ -96,11 +96,11 @@ def test_ends_are_told_where_there_are_any_and_nulls_are_counted(spark: SparkSes
 def test_of_long_names_the_log_tells_nothing(spark: SparkSession, tmp_path: Path) -> None:
     made = Table("gold.x", tmp_path / "x", "device_id STRING, window_end TIMESTAMP, vector ARRAY<DOUBLE>", ("device_id", "window_end"))
     ensure(made)
-    before_year_1 = pa.array([-62_135_600_400_000_000] * 2, pa.int64()).cast(pa.timestamp("us", "UTC"))
+    ends = pa.array([0, 1], pa.int64()).cast(pa.timestamp("us", "UTC"))
     names = pa.array(["d" * 300, "e" * 100_000])
-    rows = pa.table({"device_id": names, "window_end": before_year_1, "vector": pa.array([[1.0, None], None], pa.list_(pa.float64()))})
+    rows = pa.table({"device_id": names, "window_end": ends, "vector": pa.array([[1.0, None], None], pa.list_(pa.float64()))})
     assert append_pieces(made, iter([rows]), "app", 0) == 2
     (file,) = pa.table(DeltaTable(made.path).get_add_actions(flatten=True)).to_pylist()
     assert (file["num_records"], file.get("min.device_id")) == (2, None)
-    found = spark.read.format("delta").load(str(made.path)).where("window_end < timestamp'0001-01-01' and device_id > 'd'").toArrow()
+    found = spark.read.format("delta").load(str(made.path)).where("device_id > 'd'").toArrow()
     assert found.select(["device_id", "vector"]).to_pylist() == rows.select(["device_id", "vector"]).to_pylist()

@@ -25,7 +25,7 @@ from orchestration.quality.check import Scope, check
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.suites import suites
 from silver.spec import Origin
-from tests.lakes import assert_same, latest, run, table
+from tests.lakes import assert_same, latest, run, table, with_batches_of
 from tests.test_readme import walk_through
 
 FILES = ("datatest.txt", "datatest2.txt", "datatraining.txt")
@@ -54,11 +54,11 @@ def room(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, pytestco
     shape = replace(source.payload_format, device=Origin(constant="office"))
     made = replace(
         declared,
-        engine=replace(declared.engine, max_batch_bytes=1),
         sources={"room": replace(source, path=folder / "landing", settle_seconds=0, payload_format=shape)},
         devices={"office": Device("office", ("room",))},
         groups={"room": group},
     )
+    made = with_batches_of(made, 1)
     (folder / "landing").mkdir()
     for n, name in enumerate(FILES):
         landed = shutil.copy(recorded / name, folder / "landing")

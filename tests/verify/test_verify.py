@@ -16,7 +16,7 @@ from orchestration.audit.verify.compare import Difference
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Device
 from silver.spec import Unknown
-from tests.lakes import DEVICES, conf, event, land, minutes, run
+from tests.lakes import DEVICES, conf, event, land, minutes, run, with_batches_of
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -27,7 +27,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
     """A lake of two bronze batches with duplicates within and across batches, a hostile line, and all kinds of windows and vectors."""
     folder = tmp_path_factory.mktemp("verified")
     declared = conf(folder, devices={name: Device(name, groups, "hall") for name, groups in DEVICES.items()})
-    made = replace(declared, engine=replace(declared.engine, max_batch_bytes=1))
+    made = with_batches_of(declared, 1)
     lines = [
         event(device, metric, 20 + n % 7 + 0.1, time)
         for n, time in enumerate(minutes(START, 240))

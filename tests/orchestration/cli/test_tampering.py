@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.cli.app import exit_code
 from orchestration.engine.lake import Lake
-from tests.lakes import event, land, minutes, run
+from tests.lakes import event, land, minutes, run, with_batches_of
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -54,7 +53,7 @@ def untouched(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     land(folder, "1.json", [event("oven", "temperature", 20 + n, time) for n, time in enumerate(minutes(START, 31))])
     land(folder, "2.json", [LATE, BROKEN, event("oven", "temperature", 60, START + timedelta(minutes=40))])
     made = Lake.open(folder / "conf").conf
-    run(replace(made, engine=replace(made.engine, max_batch_bytes=1)), spark)
+    run(with_batches_of(made, 1), spark)
     return folder
 
 
