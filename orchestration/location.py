@@ -10,7 +10,7 @@ class Location:
     """A place in the store of a lake.
 
     Rooms pass it on and go below it by `/`. Only storage looks inside, so that another kind of store is added there. `local` is for what
-    needs a file of this machine: locks, sockets, logs, checkpoints of Spark.
+    needs a file of this machine: locks, logs, scratch, hard links of intake, folders of Spark and dbt.
     """
 
     local: Path
@@ -36,6 +36,10 @@ class Location:
     def exists(self) -> bool:
         """Whether something is there."""
         return self.local.exists()
+
+    def is_dir(self) -> bool:
+        """Whether there is a folder."""
+        return self.local.is_dir()
 
     def glob(self, pattern: str) -> Iterator["Location"]:
         """Places below this one by a pattern, in no order."""

@@ -22,6 +22,7 @@ from orchestration.conf.model import Conf, Device, Engine, Source
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.flows import flows
+from orchestration.location import Location
 from orchestration.supervisor.run import run_continuously, run_once
 from silver.spec import Aggregation, Metric, Origin, PayloadFormat, Policy, Time
 
@@ -41,7 +42,7 @@ def conf(folder: Path, **changes: Any) -> Conf:
     made = Conf(
         folder=folder,
         pipeline="test",
-        lake=folder / "lake",
+        lake=Location(folder / "lake"),
         policy=Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=10_000),
         engine=Engine(shuffle_partitions=2, trigger_seconds=0.2),
         sources={"plant": Source("plant", folder / "landing", SHAPE, settle_seconds=0.0)},
@@ -111,7 +112,7 @@ def run_until(made: Conf, spark: SparkSession, is_done: Callable[[], bool], seco
 
 def table(made: Conf, name: str) -> pd.DataFrame:
     """A table, read without Spark."""
-    return DeltaTable(made.lake / name.replace(".", "/")).to_pandas()
+    return DeltaTable(made.lake.local / name.replace(".", "/")).to_pandas()
 
 
 def latest(made: Conf, name: str, key: Sequence[str]) -> pd.DataFrame:

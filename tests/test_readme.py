@@ -120,7 +120,7 @@ def walk_through(folder: Path) -> Path:
 def test_the_walk_through_has_a_conf_without_mistakes(tmp_path: Path) -> None:
     written = walk_through(tmp_path)
     conf = load(written)
-    assert (len(list(written.rglob("*.yml"))), set(conf.sources), conf.lake) == (8, {"room"}, tmp_path / "room" / "lake")
+    assert (len(list(written.rglob("*.yml"))), set(conf.sources), conf.lake.local) == (8, {"room"}, tmp_path / "room" / "lake")
     assert {metric.step_seconds for metric in conf.metrics.values()} == {600, 3600}
 
 

@@ -11,11 +11,11 @@ from orchestration.rendering import format_option, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from orchestration.audit.verify.check import Report
     from orchestration.audit.verify.compare import Outcome
     from orchestration.conf.model import Conf
+    from orchestration.location import Location
     from orchestration.storage.seals import Damage
 
 COLUMNS = ("table", "rows", "differences", "seconds")
@@ -94,7 +94,7 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
         return Report((*files, *found.outcomes))
 
 
-def _damaged(conf: "Conf", look: "Callable[[Path], Sequence[Damage]]") -> "tuple[Outcome, ...]":
+def _damaged(conf: "Conf", look: "Callable[[Location], Sequence[Damage]]") -> "tuple[Outcome, ...]":
     """One for each table of which it finds files that are not as they were written."""
     from orchestration.audit.verify.compare import FIRST, Difference, Outcome
     from orchestration.engine.lake import Lake

@@ -9,6 +9,7 @@ from orchestration.conf.model import Conf, Device, Source
 from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, MetricSettings
 from orchestration.conf.source_settings import OriginSettings, SourceSettings
+from orchestration.location import Location
 from silver.spec import Conversion, Metric, Origin, PayloadFormat, Policy, Time
 
 
@@ -19,7 +20,7 @@ def build(folder: Path, settings: Settings) -> Conf:
     return Conf(
         folder=folder.resolve(),
         pipeline=pipeline.pipeline,
-        lake=absolute(folder, pipeline.lake),
+        lake=Location(absolute(folder, pipeline.lake)),
         policy=policy,
         engine=pipeline.engine,
         sources={name: _source(folder, name, source) for name, source in settings.sources.sources.items()},

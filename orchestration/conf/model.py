@@ -6,6 +6,7 @@ from pathlib import Path
 from expectations.rule import Rule
 from gold.spec import Group
 from orchestration.conf.pipeline_settings import Engine, GateMode, Maintenance, Quality, Reference
+from orchestration.location import Location
 from silver.spec import Metric, PayloadFormat, Policy
 
 __all__ = ["Conf", "Device", "Engine", "GateMode", "Maintenance", "Quality", "Reference", "Source"]
@@ -41,7 +42,7 @@ class Conf:
 
     folder: Path
     pipeline: str
-    lake: Path
+    lake: Location
     policy: Policy
     engine: Engine
     sources: dict[str, Source]

@@ -6,6 +6,8 @@ from string import Template
 
 import yaml
 
+from orchestration.location import Location
+
 
 def absolute(folder: Path, path: str) -> Path:
     """Relative paths start at the parent of the conf folder; `~` and `${VARIABLE}` expand.
@@ -23,10 +25,10 @@ def absolute(folder: Path, path: str) -> Path:
         raise ValueError("cannot be resolved; look for links that lead in a circle") from None
 
 
-def lake_of(folder: Path) -> Path | None:
+def lake_of(folder: Path) -> Location | None:
     """The lake that a conf names, without a look at the rest, which takes a tenth of a second; None where `load` will say why."""
     try:
         pipeline = yaml.safe_load((folder / "pipeline.yml").read_text(encoding="utf-8"))
-        return absolute(folder, pipeline["lake"])
+        return Location(absolute(folder, pipeline["lake"]))
     except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
         return None

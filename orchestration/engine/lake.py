@@ -42,7 +42,7 @@ class Lake(LakeStore):
     @property
     def log(self) -> Path:
         """What the JVM of the session prints."""
-        return self.conf.lake / "spark.log"
+        return (self.conf.lake / "spark.log").local
 
     def interpreted(self) -> "Lake":
         """The same lake in a session of its own, for jobs of a few rows: see `session.INTERPRETED`."""

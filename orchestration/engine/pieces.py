@@ -150,7 +150,7 @@ def handed_over(rows: DataFrame, of_groups: Iterable[ClosedWindows]) -> Iterator
 
 def read(table: Table, predicate: str, limits: Limits | None, of: tuple[str, pa.Array] | None = None) -> pa.Table | None:
     """Rows of a table by a predicate of SQL, and by the values of a column, without Spark; None where they are more than the limits."""
-    newest = open_table(table.path)
+    newest = open_table(table.location)
     schema, kept, count, size = pa.schema(newest.schema().to_arrow()), [], 0, 0
     for batch in ask(f"select * from history where {predicate}", {"history": newest}):
         rows = pa.Table.from_batches([batch]).cast(schema)

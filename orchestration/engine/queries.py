@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -15,6 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.flow import Flow
+from orchestration.location import Location
 from orchestration.storage.bindings import shuffle_partitions
 from orchestration.storage.checkpoints import newest_batch
 
@@ -40,7 +40,7 @@ class WriteBarrier:
         self.stop = stop
         self.counted: dict[tuple[str, int], int] = {}
         self.errors: dict[str, Exception] = {}
-        self._begun: dict[str, tuple[Path, int]] = {}
+        self._begun: dict[str, tuple[Location, int]] = {}
         self._ahead, self._counting = 0, threading.Lock()
         self._writing = {flow: threading.Lock() for flow in CONTINUOUS}
 
@@ -48,7 +48,7 @@ class WriteBarrier:
         """While it is held, a table that a continuous flow appends to does not grow; to other tables it makes no difference."""
         return self._writing.get(table, nullcontext())
 
-    def guarded(self, flow: Flow, offsets: Path) -> Callable[[DataFrame, int], None]:
+    def guarded(self, flow: Flow, offsets: Location) -> Callable[[DataFrame, int], None]:
         """The flow's write, for a query that has yet to start. A batch that has begun is finished. `offsets`: where Spark notes batches."""
         self._begun[flow.name] = offsets, newest_batch(offsets)
 

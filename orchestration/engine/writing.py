@@ -43,7 +43,7 @@ def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
         rows = without_keys_of(late, rows)
     app_id = lake.app_id(table.name, table.name)
     if is_small(lake, table.name, "bronze.events", batch_id):
-        append_rows(table.path, rows.toArrow(), app_id, batch_id)
+        append_rows(table.location, rows.toArrow(), app_id, batch_id)
     else:
         append(rows, table, app_id, batch_id)
     crash.point(crash.Point.READINGS_WRITTEN)
@@ -62,7 +62,7 @@ def is_half_done(lake: Lake, stream: str) -> bool:
     if begun <= finished:  # nearly always, and then no table is looked at
         return False
     written = [table for group in lake.conf.groups.values() if group.stream == stream for table in gold_tables(lake, group)[:2]]
-    return any(written_by(table.path, lake.app_id(flow, table.name)) > finished for table in written)
+    return any(written_by(table.location, lake.app_id(flow, table.name)) > finished for table in written)
 
 
 def _has_late_ahead(lake: Lake, watermark: int) -> bool:

@@ -70,7 +70,7 @@ def refuse_older(lake: Lake, stream: str, groups: Sequence[Group]) -> None:
         *((table, number, "round") for group in groups for table in gold_tables(lake, group)[:2]),
         *((gold_tables(lake, group)[2], begun, "batch") for group in groups),
     ):
-        written = written_by(table.path, lake.app_id(NAME, table.name))
+        written = written_by(table.location, lake.app_id(NAME, table.name))
         if written > newest:
             raise TidemarkError(
                 f"the checkpoint of gold.{stream} at {lake.checkpoint(f'gold.{stream}')} is older than {table.name}, which holds"
@@ -138,7 +138,7 @@ def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold
 
 def _may_hold_late(readings: Table, after: int, up_to: int, closed_until: int) -> bool:
     """By the log alone: whether a reading of bronze batches `after` < batch <= `up_to` is before `closed_until`, in ms since 1970."""
-    log = in_log(open_table(readings.path), "num_records", "min.bronze_batch", "max.bronze_batch", "min.event_time")
+    log = in_log(open_table(readings.location), "num_records", "min.bronze_batch", "max.bronze_batch", "min.event_time")
     files = log.filter((pc.field("num_records") > 0) & (pc.field("max.bronze_batch") > after) & (pc.field("min.bronze_batch") <= up_to))
     first = pc.min(files["min.event_time"].cast(pa.int64())).as_py()  # a number, as Python has no instant before the year 1
     return first is not None and first < closed_until * 1000

@@ -6,7 +6,6 @@ that its readings can have opened, and is in none of them.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -14,6 +13,7 @@ from pyspark.sql import functions as F
 from gold.spec import Group
 from gold.windows import of_groups
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.storage.delta import append, rows_of
 from orchestration.storage.ops_tables import TICKS, TICKS_SCHEMA
 
@@ -42,7 +42,7 @@ def tick_if_idle(lake: Lake, stream: str, groups: Sequence[Group], now: datetime
     return _tick(lake.table_path(TICKS), stream, event_time, now)
 
 
-def _tick(path: Path, stream: str, event_time: datetime, now: datetime) -> bool:
+def _tick(path: Location, stream: str, event_time: datetime, now: datetime) -> bool:
     if rows_of(path, filters=[("stream", "=", stream), ("event_time", ">=", event_time)]):
         return False
     row = {"stream": stream, "event_time": event_time, "ticked_at": now}

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ import pyarrow as pa
 from bronze.schema import EVENTS_PARTITION
 from orchestration import crash
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.storage import generations, snapshots
 from orchestration.storage.delta import append, ask, compact, delete, is_table, open_table, rows_of
 from orchestration.storage.marts import needed_snapshots
@@ -63,11 +63,11 @@ class MaintenanceTask:
     """What there is to do for a table. `small`: files that compaction makes fewer, by the partition that they are in."""
 
     name: str
-    path: Path
+    location: Location
     files: int
     small: Mapping[str | None, int]
-    removable: Sequence[Path]
-    log: Sequence[Path]
+    removable: Sequence[Location]
+    log: Sequence[Location]
 
     def as_row(self) -> dict[str, Any]:
         """Told by COLUMNS."""
@@ -96,7 +96,7 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
         row = care.as_row()
         for partition in care.small:
             with hold(care.name):
-                compact(care.path, FULL_BYTES, (EVENTS_PARTITION, partition) if partition else None)
+                compact(care.location, FULL_BYTES, (EVENTS_PARTITION, partition) if partition else None)
             crash.point(crash.Point.COMPACTED)
         for file in (*care.removable, *care.log):
             remove(file)
@@ -161,5 +161,5 @@ def _small(log: Mapping[str, list[Any]]) -> dict[str | None, int]:
     return {partition: count for partition, count in found.items() if count > 1}
 
 
-def _bytes(file: Path) -> int:
-    return file.stat().st_size
+def _bytes(file: Location) -> int:
+    return file.local.stat().st_size

@@ -33,6 +33,7 @@ from orchestration.jobs.measurements import (
     scratch_file,
 )
 from orchestration.jobs.ranges import Range, cut, merged, pieces
+from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.delta import open_table, version_of, written_by
 from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA, MEASUREMENTS
@@ -150,19 +151,19 @@ def _carry_out(lake: Lake, this: PendingRetry) -> None:
     crash.point(crash.Point.RETRY_REPLACED)
     # Last, as it says that the retry is done.
     append_rows(lake.table_path(LEDGER), pa.Table.from_pylist(this.corrections, LEDGER_SCHEMA), lake.app_id(NAME, LEDGER), this.number)
-    shutil.rmtree(_folder(lake))
+    shutil.rmtree(_folder(lake).local)
 
 
 def _replace(lake: Lake, this: PendingRetry, changes: Path) -> None:
     """In one commit, what quarantine holds of the events of the outcome by what breaks a rule now."""
     table = lake.tables["silver.quarantine"]
     app = lake.app_id(NAME, table.name)
-    if written_by(table.path, app) == this.number:
+    if written_by(table.location, app) == this.number:
         return
-    here = in_session(lake, open_table(table.path).count())
+    here = in_session(lake, open_table(table.location).count())
     same = " and ".join(f"recorded.{name} = changes.{name}" for name in account.IDENTITY)
     with _transaction(here, app, this.number):
-        replace = REPLACED.format(path=str(table.path).replace("`", "``"), same=same)
+        replace = REPLACED.format(path=str(table.location).replace("`", "``"), same=same)
         here.spark.sql(replace, changes=here.spark.read.schema(table.ddl).parquet(str(changes)))
 
 
@@ -249,10 +250,10 @@ def _done(lake: Lake) -> int:
     return written_by(lake.table_path(LEDGER), lake.app_id(NAME, LEDGER))
 
 
-def _folder(lake: Lake) -> Path:
+def _folder(lake: Lake) -> Location:
     return lake.checkpoint(NAME)
 
 
 def _outcome(lake: Lake) -> Path:
     """Of the retry under way."""
-    return _folder(lake) / "outcome"
+    return (_folder(lake) / "outcome").local

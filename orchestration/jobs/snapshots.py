@@ -23,7 +23,7 @@ def take_snapshot(lake: Lake, streams: Sequence[str], now: datetime) -> Snapshot
     bronze_batch = _prefix(lake, reaches) if len(reaches) == len(streams) else None
     if bronze_batch is None:
         return None
-    versions = {name: version_of(table.path) for name, table in lake.tables.items()}
+    versions = {name: version_of(table.location) for name, table in lake.tables.items()}
     closed = {stream: datetime.fromtimestamp(reached.closed_until_ms / 1000, UTC) for stream, reached in reaches.items()}
     newest = find_snapshot(lake.conf.lake)
     number = lake.generation.generation

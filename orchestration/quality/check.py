@@ -125,7 +125,7 @@ class _Checks:
         """The same version for every caller. A table that does not exist is evaluated as one without rows."""
         if name not in self.pins:
             table, snapshot = self.lake.tables[name], self.scope.snapshot
-            whole = pin_table(table.name, table.path, version=None if snapshot is None else snapshot.versions.get(name))
+            whole = pin_table(table.name, table.location, version=None if snapshot is None else snapshot.versions.get(name))
             if whole.version is None:
                 create_empty_table(self.store, whole.view, table.ddl)
             else:
@@ -140,7 +140,7 @@ class _Checks:
             return whole
         key = (whole.name, last.table_id, last.version)
         if key not in self.new_rows:
-            self.new_rows[key] = new = pin_table(whole.name, whole.path, (last.table_id, last.version), whole.version)
+            self.new_rows[key] = new = pin_table(whole.name, whole.location, (last.table_id, last.version), whole.version)
             if new.since is not None and not new.is_unchanged:
                 create_view(self.store, new)
         return self.new_rows[key]

@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.quality.lineage import Event, events
 from orchestration.quality.outcome import Identity, Result, Run, TableResult, identity
 from orchestration.rendering import visible
@@ -81,7 +81,7 @@ def _events(lake: Lake, keys: Sequence[Mapping[str, Any]]) -> list[Event | None]
         return [None] * len(keys)
 
 
-def _of_earlier_runs(lake: Path, failed: Sequence[tuple[TableResult, Result]]) -> dict[Identity, list[FailedRow]]:
+def _of_earlier_runs(lake: Location, failed: Sequence[tuple[TableResult, Result]]) -> dict[Identity, list[FailedRow]]:
     wanted = {(result.found_in, *identity(table.table, result)): identity(table.table, result) for table, result in failed}
     runs = sorted({result.found_in for _, result in failed if result.found_in})
     kept = quality_tables.read(lake, FAILED_ROWS, FAILED_ROW_SCHEMA, where=[("run_id", "in", runs)]).to_pylist() if runs else []

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from expectations.suite import Expectation, Severity
+from orchestration.location import Location
 from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult
 from orchestration.storage import quality_tables
 
@@ -48,18 +48,18 @@ class LastRun:
     results: tuple[Result, ...]
 
 
-def append_results(lake: Path, run: Run) -> None:
+def append_results(lake: Location, run: Run) -> None:
     """Append the run."""
     rows = [_row(run, table, result) for table in run.tables for result in table.results]
     quality_tables.append(lake, RESULTS, pa.Table.from_pylist(rows, RESULT_SCHEMA))
 
 
-def last_checked(lake: Path) -> dict[str, datetime]:
+def last_checked(lake: Location) -> dict[str, datetime]:
     """When each suite last ran, by its name; a suite that never ran is absent."""
     return {row["suite"]: row["run_at_max"] for row in _newest(lake, "suite")}
 
 
-def last_runs(lake: Path) -> dict[tuple[str, str], LastRun]:
+def last_runs(lake: Location) -> dict[tuple[str, str], LastRun]:
     """The last run of each suite on each table, by the names of table and suite; empty before the first run."""
     last = {(row["table_name"], row["suite"], row["run_at_max"]) for row in _newest(lake, "table_name", "suite")}
     if not last:
@@ -76,7 +76,7 @@ def last_runs(lake: Path) -> dict[tuple[str, str], LastRun]:
     }
 
 
-def _newest(lake: Path, *keys: str) -> list[dict[str, Any]]:
+def _newest(lake: Location, *keys: str) -> list[dict[str, Any]]:
     """One row for each combination of keys, with `run_at_max`."""
     runs = quality_tables.read(lake, RESULTS, RESULT_SCHEMA, [*keys, "run_at"], [("cause", "in", ALL_SUITES)])
     rows: list[dict[str, Any]] = runs.group_by(list(keys)).aggregate([("run_at", "max")]).to_pylist()

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.quality.store import create_view, open_store, pin_table
 from orchestration.storage.delta import is_table, open_table
 
@@ -66,7 +66,7 @@ def events(lake: Lake, keys: Sequence[Mapping[str, Any]]) -> list[Event | None]:
     try:
         newest = _newest(store, lake, keys)
         identities = [_identity(row) or newest.get(n) for n, row in enumerate(keys)]
-        by_identity = _payloads(store, lake.tables["bronze.events"].path, {each for each in identities if each})
+        by_identity = _payloads(store, lake.tables["bronze.events"].location, {each for each in identities if each})
     finally:
         store.close()
     return [None if each is None else by_identity.get(each, Event(*each)) for each in identities]
@@ -79,7 +79,7 @@ def _identity(row: Mapping[str, Any]) -> Identity | None:
 
 def _newest(store: duckdb.DuckDBPyConnection, lake: Lake, keys: Sequence[Mapping[str, Any]]) -> dict[int, Identity]:
     asked = [{"n": n} | dict(row) for n, row in enumerate(keys) if None not in (row.get("window_start"), row.get("window_end"))]
-    tables = [pin_table(name, lake.tables[name].path) for name in ("silver.readings", "silver.late")]
+    tables = [pin_table(name, lake.tables[name].location) for name in ("silver.readings", "silver.late")]
     existing = [table for table in tables if table.version is not None]
     if not asked or not existing:
         return {}
@@ -91,7 +91,7 @@ def _newest(store: duckdb.DuckDBPyConnection, lake: Lake, keys: Sequence[Mapping
     return {n: (batch, place) for n, (batch, place) in rows}
 
 
-def _payloads(store: duckdb.DuckDBPyConnection, bronze: Path, wanted: set[Identity]) -> dict[Identity, Event]:
+def _payloads(store: duckdb.DuckDBPyConnection, bronze: Location, wanted: set[Identity]) -> dict[Identity, Event]:
     files = [*_files(bronze, {batch for batch, _ in wanted})] if wanted and is_table(bronze) else []
     if not files:
         return {}
@@ -103,7 +103,7 @@ def _payloads(store: duckdb.DuckDBPyConnection, bronze: Path, wanted: set[Identi
     }
 
 
-def _files(bronze: Path, batches: Iterable[int]) -> Iterator[str]:
+def _files(bronze: Location, batches: Iterable[int]) -> Iterator[str]:
     """Files whose statistics do not exclude all of the batches."""
     for add in pa.table(open_table(bronze).get_add_actions(flatten=True)).to_pylist():
         least, greatest = add.get("min.bronze_batch"), add.get("max.bronze_batch")

@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
 
+from orchestration.location import Location
 from orchestration.storage.delta import OpenTable, is_table, open_table
 from orchestration.storage.delta_log import added, log_of
 
@@ -24,7 +24,7 @@ class PinnedTable:
     """
 
     name: str
-    path: Path
+    location: Location
     version: int | None = None
     since: int | None = None
     table_id: str | None = None
@@ -48,7 +48,7 @@ def open_store() -> duckdb.DuckDBPyConnection:
     return store
 
 
-def pin_table(name: str, path: Path, since: tuple[str, int] | None = None, version: int | None = None) -> PinnedTable:
+def pin_table(name: str, path: Location, since: tuple[str, int] | None = None, version: int | None = None) -> PinnedTable:
     """A table at its newest version, or that one. `since`: table id and version of the last run, if all newer files exist."""
     if not is_table(path):
         return PinnedTable(name, path)
@@ -62,7 +62,7 @@ def pin_table(name: str, path: Path, since: tuple[str, int] | None = None, versi
 
 def create_view(store: duckdb.DuckDBPyConnection, table: PinnedTable) -> None:
     """Create the view of a table that exists."""
-    delta = open_table(table.path, table.version)
+    delta = open_table(table.location, table.version)
     if _has_deletion_vectors(delta):
         _copy(store, table.view, pa.RecordBatchReader.from_stream(delta.scan()))
     else:
@@ -76,7 +76,7 @@ def create_union_views(store: duckdb.DuckDBPyConnection, name: str, tables: Iter
     """
     alike: dict[str, list[tuple[PinnedTable, OpenTable]]] = {}
     for table in tables:
-        delta = open_table(table.path, table.version)
+        delta = open_table(table.location, table.version)
         if not _has_deletion_vectors(delta):
             alike.setdefault(delta.schema().to_json(), []).append((table, delta))
     views = []
@@ -119,13 +119,13 @@ def _files(table: PinnedTable, delta: OpenTable) -> Iterator[str]:
         yield f"""'{path.replace("'", "''")}'"""
 
 
-def _new_files(table: PinnedTable) -> list[Path]:
+def _new_files(table: PinnedTable) -> list[Location]:
     assert table.since is not None
     assert table.version is not None
-    return [*_added(table.path, table.since, table.version)]
+    return [*_added(table.location, table.since, table.version)]
 
 
-def _added(path: Path, since: int, version: int) -> Iterator[Path]:
+def _added(path: Location, since: int, version: int) -> Iterator[Location]:
     """Files with rows that versions after `since` added; compaction adds none."""
     for number in range(since + 1, version + 1):
         yield from (path / add["path"] for add in added(path, number) if add["dataChange"] and _rows(add))
@@ -136,7 +136,7 @@ def _rows(add: Mapping[str, Any]) -> int:
     return int(json.loads(add.get("stats") or "{}").get("numRecords", 1))
 
 
-def _is_complete(path: Path, since: int, version: int) -> bool:
+def _is_complete(path: Location, since: int, version: int) -> bool:
     """Whether the log still lists the new files, and maintenance has not replaced them with larger ones."""
     is_logged = since <= version and all(log_of(path, number).exists() for number in range(since + 1, version + 1))
     return is_logged and all(file.exists() for file in _added(path, since, version))

@@ -5,8 +5,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
-from pathlib import Path
 
+from orchestration.location import Location
 from orchestration.quality.history import RESULTS
 from orchestration.quality.outcome import Identity, Result, Run, TableResult, identity
 from orchestration.quality.store import create_view, open_store, pin_table
@@ -53,7 +53,7 @@ class Change:
     is_new: bool
 
 
-def trends(lake: Path) -> Trends:
+def trends(lake: Location) -> Trends:
     """Points of each expectation, oldest first; empty before the first run."""
     results = pin_table(RESULTS, path_of(lake, RESULTS))
     if results.version is None:

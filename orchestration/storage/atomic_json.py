@@ -4,16 +4,17 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 
 DIGEST = "sha256"
 
 
-def write_atomic(file: Path, content: Mapping[str, object]) -> None:
+def write_atomic(location: Location, content: Mapping[str, object]) -> None:
     """As JSON, whole or not at all: the name appears when the bytes are on disk."""
+    file = location.local
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_suffix(".draft")
     with draft.open("w") as stream:
@@ -23,15 +24,15 @@ def write_atomic(file: Path, content: Mapping[str, object]) -> None:
     draft.replace(file)
 
 
-def read_atomic(file: Path, way_out: str) -> dict[str, Any]:
+def read_atomic(location: Location, way_out: str) -> dict[str, Any]:
     """What was written durably; a TidemarkError that ends in the way out where it is not as it was."""
     try:
-        content: dict[str, Any] = json.loads(file.read_text())
+        content: dict[str, Any] = json.loads(location.local.read_text())
         digest = content.pop(DIGEST)
     except (ValueError, LookupError, AttributeError, TypeError):
         content, digest = {}, None
     if digest != _digest(content):
-        raise TidemarkError(f"{file} is not as it was written.\n  {way_out}")
+        raise TidemarkError(f"{location} is not as it was written.\n  {way_out}")
     return content
 
 

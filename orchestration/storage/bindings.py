@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.checkpoints import knows_sources_by_name, newest_batch
 from orchestration.storage.delta import is_table, table_id, written_by
@@ -53,10 +53,10 @@ def bind(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
 
 def _next_bronze_batch(lake: LakeStore, flow: str, events: Table) -> int:
     """Behind every batch that was written, also one without rows: Delta would take the next of its number for a repeat."""
-    if not is_table(events.path):
+    if not is_table(events.location):
         return 0
     newest = max_in_log(events, "bronze_batch")
-    return max(-1 if newest is None else newest, written_by(events.path, lake.app_id(flow, events.name))) + 1
+    return max(-1 if newest is None else newest, written_by(events.location, lake.app_id(flow, events.name))) + 1
 
 
 def begin(lake: LakeStore, flow: str, written: tuple[Table, ...], start: Start, first_bronze_batch: int = 0) -> None:
@@ -99,7 +99,7 @@ def _owner(lake: LakeStore, flow: str) -> dict[str, object]:
 
 def _ids(written: tuple[Table, ...]) -> dict[str, str]:
     """Delta gives every table an id when it is made."""
-    return {table.name: table_id(table.path) for table in written if is_table(table.path)}
+    return {table.name: table_id(table.location) for table in written if is_table(table.location)}
 
 
 def _refuse_foreign(lake: LakeStore, flow: str, binding: Mapping[str, Any], written: tuple[Table, ...]) -> None:
@@ -115,7 +115,7 @@ def _refuse_foreign(lake: LakeStore, flow: str, binding: Mapping[str, Any], writ
             )
 
 
-def _refuse_places(checkpoint: Path, flow: str) -> None:
+def _refuse_places(checkpoint: Location, flow: str) -> None:
     if not knows_sources_by_name(checkpoint):
         raise TidemarkError(
             f"{flow} cannot go on: its checkpoint at {checkpoint} was written by a version of Tidemark that did not name sources.\n"
@@ -136,7 +136,7 @@ def _refuse_older(lake: LakeStore, flow: str, first_bronze_batch: int, written: 
     """What a checkpoint that was restored alone appends, Delta would take for a repeat: rows would vanish."""
     begun = newest_batch(lake.checkpoint(flow) / "offsets")
     for table in written:
-        batch = written_by(table.path, lake.app_id(flow, table.name)) - (first_bronze_batch if flow.startswith("bronze.") else 0)
+        batch = written_by(table.location, lake.app_id(flow, table.name)) - (first_bronze_batch if flow.startswith("bronze.") else 0)
         if batch > begun:
             raise TidemarkError(
                 f"the checkpoint of {flow} at {lake.checkpoint(flow)} is older than {table.name}: it has come to batch {begun}, and the"

@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
+
+from orchestration.location import Location
 
 NOTHING_YET, NO_FILES = "-", {"logOffset": -1}
 
@@ -40,18 +41,18 @@ class Batch:
     watermark_at: datetime | None = None
 
 
-def offsets(checkpoint: Path, batch: int) -> Offsets:
+def offsets(checkpoint: Location, batch: int) -> Offsets:
     """Of one batch. Lines: the version of the format, what is true of the batch as a whole, then a source each.
 
     That is `source:offset`; a source without a name has its place for one, and in v1 all have.
     """
-    version, whole, *lines = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
+    version, whole, *lines = (checkpoint / "offsets" / str(batch)).local.read_text().splitlines()
     named = [line.partition(":")[::2] for line in lines] if version != "v1" else [(str(n), line) for n, line in enumerate(lines)]
     of_batch, read = json.loads(whole), {name: json.loads(at) for name, at in named if at != NOTHING_YET}
     return Offsets(int(of_batch["batchWatermarkMs"]), int(of_batch["batchTimestampMs"]), read)
 
 
-def files(checkpoint: Path, batch: int) -> list[NewFile]:
+def files(checkpoint: Location, batch: int) -> list[NewFile]:
     """Of one batch of a query that reads files by named sources."""
     before = offsets(checkpoint, batch - 1).read if batch else {}
     found = []
@@ -62,36 +63,36 @@ def files(checkpoint: Path, batch: int) -> list[NewFile]:
     return found
 
 
-def _logged(log: Path, number: int) -> Iterator[dict[str, Any]]:
+def _logged(log: Location, number: int) -> Iterator[dict[str, Any]]:
     """Every tenth entry of a log of files holds all those before it too."""
     entry = log / str(number)
-    _, *lines = (entry if entry.exists() else log / f"{number}.compact").read_bytes().splitlines()
+    _, *lines = (entry if entry.exists() else log / f"{number}.compact").local.read_bytes().splitlines()
     return map(json.loads, lines)
 
 
-def knows_sources_by_name(checkpoint: Path) -> bool:
+def knows_sources_by_name(checkpoint: Location) -> bool:
     """False where an earlier version of Tidemark began it: then it knows them by their places."""
     batches = [int(file.name) for file in (checkpoint / "offsets").glob("*") if file.name.isdecimal()]
-    return not batches or (checkpoint / "offsets" / str(max(batches))).read_text().startswith("v2")
+    return not batches or (checkpoint / "offsets" / str(max(batches))).local.read_text().startswith("v2")
 
 
-def newest_batch(log: Path) -> int:
+def newest_batch(log: Location) -> int:
     """The greatest number in one of a checkpoint's logs; -1 in an empty one."""
     return max((int(file.name) for file in log.glob("*") if file.name.isdecimal()), default=-1)
 
 
-def last_batch(checkpoint: Path) -> Batch:
+def last_batch(checkpoint: Location) -> Batch:
     """The newest finished batch of a checkpoint."""
     finished = [int(file.name) for file in (checkpoint / "commits").glob("*") if file.name.isdecimal()]
     if not finished:
         return Batch()
-    file = checkpoint / "commits" / str(max(finished))
+    file = (checkpoint / "commits" / str(max(finished))).local
     at = datetime.fromtimestamp(int(file.stat().st_mtime), UTC)
     watermark = json.loads(file.read_text().splitlines()[1]).get("nextBatchWatermarkMs") or 0
     return Batch(max(finished), at, datetime.fromtimestamp(watermark / 1000, UTC) if watermark > 0 else None)
 
 
-def read_up_to(checkpoint: Path, batch: Batch, table_id: str) -> tuple[int, int]:
+def read_up_to(checkpoint: Location, batch: Batch, table_id: str) -> tuple[int, int]:
     """Version and index of the source's file that the batch read last; (0, -1) before the first batch."""
     if batch.last_batch is None:
         return 0, -1

@@ -6,11 +6,11 @@ Both files are only there for speed. Spark reads the log where it finds neither,
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from orchestration.location import Location
 from orchestration.storage.delta_log import LOG, log_of
 
 NAMED_FEATURES = 7
@@ -18,22 +18,22 @@ NAMED_FEATURES = 7
 
 
 @contextmanager
-def committing(path: Path) -> Iterator[DeltaTable]:
+def committing(path: Location) -> Iterator[DeltaTable]:
     """The table, for one commit, or a few that belong together."""
-    table = DeltaTable(path)
+    table = DeltaTable(str(path))
     # Hadoop keeps a checksum of the file that names the newest checkpoint, where Spark wrote it. delta-rs writes that file anew, and then
     # Spark finds it damaged, three times with a second between, and reads the whole log: 3 s for each table and start (measured).
-    (path / LOG / "._last_checkpoint.crc").unlink(missing_ok=True)
+    (path.local / LOG / "._last_checkpoint.crc").unlink(missing_ok=True)
     yield table
     sum_up(path, table)
 
 
-def sum_up(path: Path, table: DeltaTable) -> None:
+def sum_up(path: Location, table: DeltaTable) -> None:
     """The version checksum of Delta's protocol (PROTOCOL.md, "Version Checksum File"), which Spark writes and delta-rs does not.
 
     It holds the columns: without it, Spark takes them from the log by a job (measured: 0.2 s for each version, 0.02 s with it).
     """
-    file, metadata, protocol = log_of(path, table.version()).with_suffix(".crc"), table.metadata(), table.protocol()
+    file, metadata, protocol = log_of(path, table.version()).local.with_suffix(".crc"), table.metadata(), table.protocol()
     if file.exists() or protocol.min_writer_version >= NAMED_FEATURES:
         return
     sizes = pa.table(table.get_add_actions())["size_bytes"].to_pylist()
@@ -54,6 +54,6 @@ def sum_up(path: Path, table: DeltaTable) -> None:
         },
         "protocol": {"minReaderVersion": protocol.min_reader_version, "minWriterVersion": protocol.min_writer_version},
     }
-    draft = path / LOG / ".version.draft"
+    draft = path.local / LOG / ".version.draft"
     draft.write_text(json.dumps(known))
     draft.replace(file)

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from urllib.parse import unquote
 
+from orchestration.location import Location
 from orchestration.storage.delta import is_table, open_table
 from orchestration.storage.delta_log import LOG, is_draft
 from orchestration.storage.seals import Damage, Seal
@@ -15,24 +16,24 @@ KEPT_BATCHES = 100
 """As many batches Spark can go back (spark.sql.streaming.minBatchesToRetain); files of earlier ones may go."""
 
 
-def damaged_checkpoint(checkpoint: Path) -> list[Damage]:
+def damaged_checkpoint(checkpoint: Location) -> list[Damage]:
     """Sealed files that are not as they were, or are gone although Spark may need them."""
     seal = Seal(checkpoint)
     of_no_use = {*_purged(seal), *_compacted(seal)}
     return [damage for damage in seal.damages(seal.marks) if damage.file.exists() or name_of(seal, damage.file) not in of_no_use]
 
 
-def damaged_log(table: Path) -> list[Damage]:
+def damaged_log(table: Location) -> list[Damage]:
     """Of the log of a table. A log entry may go when a checkpoint of Delta holds all that was before it."""
     seal = Seal(table)
-    checkpoints = [number(file) for file in (table / LOG).glob("*.checkpoint*.parquet")]
+    checkpoints = [number(file) for file in (seal.folder / LOG).glob("*.checkpoint*.parquet")]
     newest = max(checkpoints, default=-1)
     log = (name for name in seal.marks if name.startswith(LOG) and not is_draft(Path(name)))
     sealed = [damage for damage in seal.damages(log) if damage.file.exists() or number(damage.file) >= newest]
-    return [*sealed, *_misleading(table / LOG / "_last_checkpoint", checkpoints)]
+    return [*sealed, *_misleading(seal.folder / LOG / "_last_checkpoint", checkpoints)]
 
 
-def damaged_files(table: Path, since: date | None = None) -> list[Damage]:
+def damaged_files(table: Location, since: date | None = None) -> list[Damage]:
     """Data files of a table whose log is whole; of those that are gone, the ones that its newest version needs.
 
     `since`: only files that were written on that day (UTC) or later, whoever wrote them.
@@ -40,7 +41,7 @@ def damaged_files(table: Path, since: date | None = None) -> list[Damage]:
     if not is_table(table):
         return []
     seal, needed = Seal(table), {unquote(path) for path in open_table(table).get_add_actions().column("path").to_pylist()}
-    files = (name for name in seal.marks if not name.startswith(LOG) and (since is None or _is_written_since(table / name, since)))
+    files = (name for name in seal.marks if not name.startswith(LOG) and (since is None or _is_written_since(seal.folder / name, since)))
     return [damage for damage in seal.damages(files) if damage.file.exists() or name_of(seal, damage.file) in needed]
 
 

@@ -6,12 +6,12 @@ Only the writer of the lake writes the files; anybody may release. If a file is 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from orchestration.conf.model import Conf, GateMode
+from orchestration.location import Location
 from orchestration.storage import quality_tables
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.delta import is_table, table_id, version_of
@@ -75,12 +75,12 @@ def is_holding(conf: Conf) -> bool:
     return conf.quality.gates.get(GATED) is GateMode.HOLD
 
 
-def closed_gates(conf: Conf, path_of: Callable[[str], Path]) -> Iterator[GateState]:
+def closed_gates(conf: Conf, path_of: Callable[[str], Location]) -> Iterator[GateState]:
     """Gates that hold versions back now; `path_of` gives the path of a table by its name."""
     return filter(lambda state: state.is_closed, _states(conf, READ_BY_GOLD if is_holding(conf) else (), path_of))
 
 
-def describe_gates(conf: Conf, path_of: Callable[[str], Path]) -> Iterator[str]:
+def describe_gates(conf: Conf, path_of: Callable[[str], Location]) -> Iterator[str]:
     """Lines about closed gates, and about tables whose gate only warns and whose last check failed."""
     for closed in closed_gates(conf, path_of):
         yield from describe_closed(closed).splitlines()
@@ -99,12 +99,12 @@ def describe_closed(state: GateState) -> str:
     )
 
 
-def _states(conf: Conf, names: Iterable[str], path_of: Callable[[str], Path]) -> Iterator[GateState]:
+def _states(conf: Conf, names: Iterable[str], path_of: Callable[[str], Location]) -> Iterator[GateState]:
     """Of the tables that exist."""
     return (read_gate_state(conf.lake, name, path_of(name)) for name in names if is_table(path_of(name)))
 
 
-def read_gate_state(lake: Path, table: str, path: Path) -> GateState:
+def read_gate_state(lake: Location, table: str, path: Location) -> GateState:
     """The state for the table that is at `path` now, with releases applied."""
     state = GateState(table, table_id(path))
     file = _file(lake, state.table_id)
@@ -116,23 +116,23 @@ def read_gate_state(lake: Path, table: str, path: Path) -> GateState:
     return replace(state, version=released, failure=None) if released > state.version else state
 
 
-def write_gate_state(lake: Path, state: GateState) -> None:
+def write_gate_state(lake: Location, state: GateState) -> None:
     """Durable when this returns."""
     write_atomic(_file(lake, state.table_id), asdict(state))
 
 
-def releases(lake: Path) -> list[dict[str, Any]]:
+def releases(lake: Location) -> list[dict[str, Any]]:
     """Every release of the lake."""
     rows: list[dict[str, Any]] = quality_tables.read(lake, RELEASES, RELEASE_SCHEMA).to_pylist()
     return rows
 
 
-def count_releases(lake: Path) -> int:
+def count_releases(lake: Location) -> int:
     """A number that grows with each release; 0 before the first."""
     return version_of(quality_tables.path_of(lake, RELEASES)) + 1
 
 
-def record_release(lake: Path, held: GateState, version: int, reason: str, by: str, at: datetime) -> None:  # noqa: PLR0917
+def record_release(lake: Location, held: GateState, version: int, reason: str, by: str, at: datetime) -> None:  # noqa: PLR0917
     """Release the versions up to this one; the caller holds `quality_tables.lock`. `at`: UTC."""
     failed = list(held.failure.found) if held.failure else []
     values = (held.table, held.table_id, version, held.version, reason, by, at, failed)
@@ -140,7 +140,7 @@ def record_release(lake: Path, held: GateState, version: int, reason: str, by: s
     quality_tables.append(lake, RELEASES, pa.Table.from_pylist([row], RELEASE_SCHEMA))
 
 
-def _file(lake: Path, table_id: str) -> Path:
+def _file(lake: Location, table_id: str) -> Location:
     return lake / "quality" / "gates" / f"{table_id}.json"
 
 

@@ -7,11 +7,11 @@ folders, what a replay built lies in `generations/<number>` below it. A replay o
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 import pyarrow as pa
 
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.damage import damaged_log
 from orchestration.storage.delta import append, rows_of
@@ -43,11 +43,11 @@ class Generation:
     bronze_batch: int | None = None
     places: Mapping[str, int] = field(default_factory=dict)
 
-    def table(self, lake: Path, name: str) -> Path:
+    def table(self, lake: Location, name: str) -> Location:
         """Where a table is, by its SQL name, whether it exists or not."""
         return self._at(lake, name.replace(".", "/", 1))
 
-    def checkpoint(self, lake: Path, flow: str) -> Path:
+    def checkpoint(self, lake: Location, flow: str) -> Location:
         """Where a flow keeps what it has read."""
         return self._at(lake, f"checkpoints/{flow}")
 
@@ -55,12 +55,12 @@ class Generation:
         """The generation whose folder holds the flow's checkpoint."""
         return self.places.get(f"checkpoints/{flow}", 1)
 
-    def _at(self, lake: Path, folder: str) -> Path:
+    def _at(self, lake: Location, folder: str) -> Location:
         holder = self.places.get(folder, 1)
         return (lake if holder == 1 else folder_of(lake, holder)) / folder
 
 
-def switches(lake: Path) -> list[Generation]:
+def switches(lake: Location) -> list[Generation]:
     """Every generation that ever came to serve, in that order, a rollback included; the first is always there."""
     path = Generation().table(lake, TABLE)
     if damages := damaged_log(path):
@@ -68,22 +68,22 @@ def switches(lake: Path) -> list[Generation]:
     return [Generation(), *sorted((Generation(**row) for row in rows_of(path)), key=lambda generation: generation.swap)]
 
 
-def active_generation(lake: Path) -> Generation:
+def active_generation(lake: Location) -> Generation:
     """The one that serves now."""
     return switches(lake)[-1]
 
 
-def numbered(lake: Path, number: int) -> Generation:
+def numbered(lake: Location, number: int) -> Generation:
     """The one of that number; KeyError where none came to serve."""
     return {each.generation: each for each in switches(lake)}[number]
 
 
-def request_switch(lake: Path, generation: Generation) -> None:
+def request_switch(lake: Location, generation: Generation) -> None:
     """Ask whoever writes the lake to let this one serve."""
     write_atomic(lake / FOLDER / REQUESTED, asdict(generation))
 
 
-def requested_switch(lake: Path) -> Generation | None:
+def requested_switch(lake: Location) -> Generation | None:
     """The one that is to serve, if there is one that does not yet."""
     file = lake / FOLDER / REQUESTED
     if not file.exists():
@@ -92,7 +92,7 @@ def requested_switch(lake: Path) -> Generation | None:
     return None if fields["swap"] <= active_generation(lake).swap else Generation(**fields)
 
 
-def switch(lake: Path, now: datetime) -> Generation | None:
+def switch(lake: Location, now: datetime) -> Generation | None:
     """Let the proposed one serve, in one commit; None where there is none. Only who holds the lake may."""
     generation = requested_switch(lake)
     if generation is None:
@@ -102,6 +102,6 @@ def switch(lake: Path, now: datetime) -> Generation | None:
     return generation
 
 
-def folder_of(lake: Path, number: int) -> Path:
+def folder_of(lake: Location, number: int) -> Location:
     """What a replay builds lies here."""
     return lake / FOLDER / str(number)

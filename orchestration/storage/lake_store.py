@@ -1,9 +1,9 @@
 """A lake as it is stored: its conf, the generation that is worked on, and where its tables and checkpoints are. No Spark."""
 
 from functools import cached_property
-from pathlib import Path
 
 from orchestration.conf.model import Conf
+from orchestration.location import Location
 from orchestration.storage.generations import Generation, active_generation
 from orchestration.storage.tables import Table, tables
 
@@ -25,10 +25,10 @@ class LakeStore:
         """The application id of a flow's appends to a table, by which Delta knows a repeated one."""
         return f"{self.conf.pipeline}/{flow}/{table}/{self.generation.holder(flow)}"
 
-    def table_path(self, name: str) -> Path:
+    def table_path(self, name: str) -> Location:
         """Where a table is, whether it exists or not."""
         return self.generation.table(self.conf.lake, name)
 
-    def checkpoint(self, flow: str) -> Path:
+    def checkpoint(self, flow: str) -> Location:
         """Where a flow keeps its position."""
         return self.generation.checkpoint(self.conf.lake, flow)

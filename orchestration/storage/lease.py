@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from orchestration.errors import HeldError
+from orchestration.location import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ class Holder:
 class Lease:
     """Held by this process."""
 
-    def __init__(self, lake: Path, file: TextIO) -> None:
+    def __init__(self, lake: Location, file: TextIO) -> None:
         """From now on."""
         command = shlex.join(["tidemark", *sys.argv[1:]])
         self._lake, self._file = lake, file
@@ -76,10 +76,10 @@ class Lease:
 
 
 @contextmanager
-def sole_writer(lake: Path, tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr)) -> Iterator[Lease]:
+def sole_writer(lake: Location, tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr)) -> Iterator[Lease]:
     """Hold the lake; HeldError if another process does. `tell` hears of a lease that is taken over, and of waiting."""
-    lake.mkdir(parents=True, exist_ok=True)
-    with (lake / LEASE).open("a+") as file:
+    lake.local.mkdir(parents=True, exist_ok=True)
+    with (lake / LEASE).local.open("a+") as file:
         if not _within(A_LOOK_SECONDS, lambda: _locked(file, fcntl.flock)):
             raise HeldError(f"{_holder(file) or 'another process'} writes the lake at {lake}; stop it first, or wait for its end.")
         gone = _holder(file)
@@ -94,13 +94,13 @@ def sole_writer(lake: Path, tell: Callable[[str], None] = lambda line: print(lin
             file.truncate(0)
 
 
-def is_held(lake: Path) -> bool:
+def is_held(lake: Location) -> bool:
     """Whether some process writes the lake now, or the JVM of one that is gone."""
     return not (_is_free(lake / LEASE, fcntl.flock) and _is_free(lake / OF_JVM, fcntl.lockf))
 
 
-def _await_jvm(lake: Path, gone: Holder | None, tell: Callable[[str], None]) -> None:
-    with (lake / OF_JVM).open("a+") as file:
+def _await_jvm(lake: Location, gone: Holder | None, tell: Callable[[str], None]) -> None:
+    with (lake / OF_JVM).local.open("a+") as file:
         if _locked(file, fcntl.lockf):
             return
         name = f"the JVM of {gone}" if gone else "the JVM of a process that is gone"
@@ -110,10 +110,10 @@ def _await_jvm(lake: Path, gone: Holder | None, tell: Callable[[str], None]) -> 
             raise HeldError(f"{name} still writes the lake at {lake}; end its process{process}, or wait for its end.")
 
 
-def _is_free(path: Path, lock: Callable[[TextIO, int], None]) -> bool:
+def _is_free(path: Location, lock: Callable[[TextIO, int], None]) -> bool:
     if not path.exists():
         return True
-    with path.open() as file:
+    with path.local.open() as file:
         return _locked(file, lock, fcntl.LOCK_SH)
 
 

@@ -7,13 +7,13 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
 from deltalake import write_deltalake
 
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.storage.delta import delete, is_table, open_table, rows_of
 from orchestration.storage.generations import active_generation
 from orchestration.storage.snapshot import Snapshot
@@ -45,7 +45,7 @@ class Build:
     basis: str = ""
 
 
-def record(lake: Path, build: Build) -> None:
+def record(lake: Location, build: Build) -> None:
     """Append it: from then on it is what readers see."""
     _write(lake, [build], "append")
     table = open_table(_path(lake))
@@ -54,7 +54,7 @@ def record(lake: Path, build: Build) -> None:
         table.vacuum(dry_run=False)
 
 
-def builds(lake: Path) -> list[Build]:
+def builds(lake: Location) -> list[Build]:
     """Every build, oldest first."""
     if not is_table(_path(lake)):
         return []
@@ -62,18 +62,18 @@ def builds(lake: Path) -> list[Build]:
     return sorted((Build(**row) for row in rows), key=lambda each: each.build)
 
 
-def newest(lake: Path, known: list[Build]) -> Build:
+def newest(lake: Location, known: list[Build]) -> Build:
     """What readers see: the newest one of the generation that serves; until there is one, the newest of all."""
     generation = active_generation(lake).generation
     return ([each for each in known if each.generation == generation] or known)[-1]
 
 
-def needed_snapshots(lake: Path) -> set[int]:
+def needed_snapshots(lake: Location) -> set[int]:
     """Ids of those that never expire: of the newest build of each generation, so that it can be asked, also after a rollback."""
     return set({each.generation: each.snapshot_id for each in builds(lake)}.values())
 
 
-def forget(lake: Path, names: Collection[str]) -> None:
+def forget(lake: Location, names: Collection[str]) -> None:
     """No build has these marts any more: their versions were of a table that is gone, and another begins with the same numbers."""
     known = builds(lake)
     kept = [replace(each, versions={name: version for name, version in each.versions.items() if name not in names}) for each in known]
@@ -81,7 +81,7 @@ def forget(lake: Path, names: Collection[str]) -> None:
         _write(lake, kept, "overwrite")
 
 
-def snapshot_for(lake: Path, query: str, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
+def snapshot_for(lake: Location, query: str, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
     """The snapshot that a query is over, with the marts that were built of it. None where there is no snapshot yet.
 
     It is the one of that id, or the newest at that instant; else the newest, and for a query that names marts the newest that has some,
@@ -99,19 +99,19 @@ def snapshot_for(lake: Path, query: str, snapshot_id: int | None = None, at: dat
     return replace(snapshot, versions=snapshot.versions | of_snapshot[-1].versions)
 
 
-def forget_builds(lake: Path, snapshot_ids: Collection[int]) -> None:
+def forget_builds(lake: Location, snapshot_ids: Collection[int]) -> None:
     """Those that nobody can ask any more."""
     if snapshot_ids:
         delete(_path(lake), f"snapshot_id in ({', '.join(map(str, snapshot_ids))})")
 
 
-def _path(lake: Path) -> Path:
-    return lake.joinpath(*TABLE.split("."))
+def _path(lake: Location) -> Location:
+    return lake / TABLE.replace(".", "/")
 
 
-def _write(lake: Path, written: list[Build], mode: Literal["append", "overwrite"]) -> None:
+def _write(lake: Location, written: list[Build], mode: Literal["append", "overwrite"]) -> None:
     rows = [{**vars(each), "versions": list(each.versions.items()), "reached": list(each.reached.items())} for each in written]
-    write_deltalake(_path(lake), pa.Table.from_pylist(rows, SCHEMA), mode=mode)
+    write_deltalake(str(_path(lake)), pa.Table.from_pylist(rows, SCHEMA), mode=mode)
 
 
 def _absent(known: list[Build], snapshot: Snapshot | None) -> str:

@@ -74,7 +74,7 @@ def passed_by_silver(lake: LakeStore) -> int | None:
 def newest_read(lake: LakeStore, flow: str, batch: Batch, source: str) -> int | None:
     """The newest bronze batch in what a micro-batch of the flow, and those before it, have read of a table; None for none."""
     table = lake.tables[source]
-    version, index = read_up_to(lake.checkpoint(flow), batch, table_id(table.path))
+    version, index = read_up_to(lake.checkpoint(flow), batch, table_id(table.location))
     newest: int | None = max_in_log(table, "bronze_batch", version if index >= 0 else version - 1)
     return newest
 

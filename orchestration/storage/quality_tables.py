@@ -5,11 +5,11 @@ Without that lock two processes could lose each other's rows on a local disk. Ti
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from orchestration.location import Location
 from orchestration.storage.delta import OF_LOG, Filters, is_table, open_table
 from orchestration.storage.lease import Lease, sole_writer
 
@@ -19,7 +19,7 @@ Column = tuple[str, pa.DataType, str]
 """Name, type, comment."""
 
 
-def lock(lake: Path) -> AbstractContextManager[Lease]:
+def lock(lake: Location) -> AbstractContextManager[Lease]:
     """The lock of all tables of the schema; HeldError where another process has it."""
     return sole_writer(lake / "quality")
 
@@ -29,12 +29,12 @@ def schema_of(columns: Sequence[Column]) -> pa.Schema:
     return pa.schema([pa.field(name, kind, metadata={"comment": comment}) for name, kind, comment in columns])
 
 
-def path_of(lake: Path, table: str) -> Path:
+def path_of(lake: Location, table: str) -> Location:
     """Where a table is, by its SQL name (`quality.results`)."""
-    return lake.joinpath(*table.split("."))
+    return lake / table.replace(".", "/")
 
 
-def read(lake: Path, table: str, schema: pa.Schema, columns: list[str] | None = None, where: Filters | None = None) -> pa.Table:
+def read(lake: Location, table: str, schema: pa.Schema, columns: list[str] | None = None, where: Filters | None = None) -> pa.Table:
     """All rows, or those that fulfil `where` (filters of PyArrow); no rows of `schema` for a table that does not exist.
 
     A table that an older version wrote may lack columns of `schema`.
@@ -45,18 +45,18 @@ def read(lake: Path, table: str, schema: pa.Schema, columns: list[str] | None = 
     return pa.table(open_table(path).to_pyarrow_table(columns=columns, filters=where and list(where)))
 
 
-def append(lake: Path, table: str, rows: pa.Table, settings: Mapping[str, str] | None = None) -> None:
+def append(lake: Location, table: str, rows: pa.Table, settings: Mapping[str, str] | None = None) -> None:
     """Append, or create the table with `settings`. New columns are added; a column keeps its first comment."""
     path = path_of(lake, table)
     known = {field.name for field in open_table(path).schema().fields} if is_table(path) else set()
     # deltalake refuses another comment than the table has.
     fields = [field.remove_metadata() if field.name in known else field for field in rows.schema]
     arriving = pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
-    write_deltalake(path, arriving, mode="append", schema_mode="merge", configuration=OF_LOG | dict(settings or {}))
+    write_deltalake(str(path), arriving, mode="append", schema_mode="merge", configuration=OF_LOG | dict(settings or {}))
     _compact(path)
 
 
-def _compact(path: Path) -> None:
+def _compact(path: Location) -> None:
     """Merge small files once there are many: every run adds one, and every run reads them all."""
     table = open_table(path)
     if len(table.file_uris()) > MAX_FILES:

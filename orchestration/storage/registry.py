@@ -18,6 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from orchestration.conf.device_file import devices_in
 from orchestration.conf.model import Device
+from orchestration.location import Location
 from orchestration.storage.delta import rows_of
 from silver.schema import DEVICES
 
@@ -40,7 +41,7 @@ Version = dict[str, Any]
 """One row of the table."""
 
 
-def sync(lake: Path, devices: Mapping[str, Device], now: datetime) -> int:
+def sync(lake: Location, devices: Mapping[str, Device], now: datetime) -> int:
     """Append what changed in conf since it was last synced, as of `now`; the number of versions. Repeated, it appends nothing.
 
     A device that left conf becomes unknown, unless a file has declared it since.
@@ -58,7 +59,7 @@ def sync(lake: Path, devices: Mapping[str, Device], now: datetime) -> int:
     return append_changes(lake, changes, now)
 
 
-def load(lake: Path, file: Path, now: datetime, groups: Collection[str] | None = None, since: datetime | None = None) -> int:
+def load(lake: Location, file: Path, now: datetime, groups: Collection[str] | None = None, since: datetime | None = None) -> int:
     """Append what the file says differently from the registry, to count from shortly after `now`; the number of versions.
 
     `since`: from when on devices count that the registry has never known; their events may be in quarantine, and nowhere else.
@@ -77,35 +78,37 @@ def load(lake: Path, file: Path, now: datetime, groups: Collection[str] | None =
     return append_changes(lake, changes, now + NOTICE, since)
 
 
-def current(lake: Path) -> list[Version]:
+def current(lake: Location) -> list[Version]:
     """The newest version of each device, by device_id, also where it only counts from shortly on; empty where there is no registry."""
     return sorted(newest(versions(lake)).values(), key=lambda version: version["device_id"])
 
 
-def versions(lake: Path) -> list[Version]:
+def versions(lake: Location) -> list[Version]:
     """Every row of the registry."""
     return rows_of(table_path(lake))
 
 
-def table_path(lake: Path) -> Path:
+def table_path(lake: Location) -> Location:
     """Where `silver.devices` is."""
     return lake / "silver" / "devices"
 
 
-def append_changes(lake: Path, changes: Callable[[list[Version]], Iterable[Version]], at: datetime, since: datetime | None = None) -> int:
+def append_changes(
+    lake: Location, changes: Callable[[list[Version]], Iterable[Version]], at: datetime, since: datetime | None = None
+) -> int:
     """Append the changes to the history as of `at`, or as of ever if they are the first; one process at a time, as they depend on it.
 
     `since`: as of when devices without a history, where it is not `at`.
     """
     with sole_writer(lake):
-        DeltaTable.create(table_path(lake), schema=SCHEMA, mode="ignore")
+        DeltaTable.create(str(table_path(lake)), schema=SCHEMA, mode="ignore")
         history = versions(lake)
         before = newest(history)
         rows = [
             row | {"registered_at": effective(before.get(row["device_id"]), at, since) if history else ALWAYS} for row in changes(history)
         ]
         if rows:
-            write_deltalake(table_path(lake), pa.Table.from_pylist(rows, schema=SCHEMA), mode="append")
+            write_deltalake(str(table_path(lake)), pa.Table.from_pylist(rows, schema=SCHEMA), mode="append")
         return len(rows)
 
 
@@ -137,9 +140,10 @@ def newest(history: Iterable[Version]) -> dict[str, Version]:
 
 
 @contextmanager
-def sole_writer(lake: Path) -> Iterator[None]:
+def sole_writer(lake: Location) -> Iterator[None]:
     """Two that append at once would each miss what the other appends, and register a device twice for the same instant."""
-    table_path(lake).mkdir(parents=True, exist_ok=True)
-    with table_path(lake).with_name(".devices.lock").open("w") as lock:
+    folder = table_path(lake).local
+    folder.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(".devices.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from orchestration.location import Location
 from orchestration.storage.checkpoints import last_batch, offsets
 from orchestration.storage.delta import OpenTable, open_table, version_of
 from orchestration.storage.delta_log import LOG, added, log_of
@@ -59,31 +60,32 @@ class Position:
     is_state: bool = False
 
 
-def positions(lake: Path, table: OpenTable) -> list[Position]:
+def positions(lake: Location, table: OpenTable) -> list[Position]:
     """Of every checkpoint in the lake, of whatever generation, that reads the table."""
     table_id = str(table.metadata().id)
     checkpoints = [path for root in (lake, *lake.glob(f"{FOLDER}/*")) for path in (root / "checkpoints").glob("*")]
     return [position for checkpoint in checkpoints for position in _positions(checkpoint, table_id)]
 
 
-def removable_files(path: Path, needs: RetentionNeeds, now: datetime) -> list[Path]:
+def removable_files(table: Location, needs: RetentionNeeds, now: datetime) -> list[Location]:
     """Data files that nobody needs."""
+    path = table.local
     found = (file for file in path.rglob("[!.]*.parquet*") if LOG not in file.relative_to(path).parts)  # delta-rs drafts `*.parquet#1`
     on_disk = {str(file.relative_to(path)): file for file in found}
     log = _log(path)  # after the listing, so that whatever was committed meanwhile is known
-    newest = {unquote(name) for name in pa.table(open_table(path).get_add_actions(flatten=True)).column("path").to_pylist()}
-    return [file for name, file in on_disk.items() if name not in newest and not _is_needed(name, file, log, needs, now)]
+    newest = {unquote(name) for name in pa.table(open_table(table).get_add_actions(flatten=True)).column("path").to_pylist()}
+    return [Location(file) for name, file in on_disk.items() if name not in newest and not _is_needed(name, file, log, needs, now)]
 
 
-def remove(file: Path) -> None:
+def remove(file: Location) -> None:
     """With the checksum that Hadoop keeps beside it."""
-    file.unlink(missing_ok=True)
-    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    file.local.unlink(missing_ok=True)
+    file.local.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
-def removable_log(path: Path, needs: RetentionNeeds) -> list[Path]:
+def removable_log(table: Location, needs: RetentionNeeds) -> list[Location]:
     """Entries of the log before the newest checkpoint from which every needed version can be read; in ascending order."""
-    log = path / LOG
+    log = table.local / LOG
     entries = sorted((int(found[1]), file) for file in log.iterdir() if (found := LOG_ENTRY.match(file.name)))
     young = [version for version, file in entries if file.suffix == ".json" and file.stat().st_mtime >= needs.before.timestamp()]
     # A stream that has read nothing of a version yet asks for the one before it, and a reader may have begun with it.
@@ -94,15 +96,15 @@ def removable_log(path: Path, needs: RetentionNeeds) -> list[Path]:
     checkpoints = (int(found[1]) for _, file in entries if (found := CHECKPOINT.fullmatch(file.name)))
     for base in sorted((version for version in checkpoints if version <= floor), reverse=True):
         if _is_whole(log, base):
-            return [file for version, file in entries if version < base]
+            return [Location(file) for version, file in entries if version < base]
     return []
 
 
-def _positions(checkpoint: Path, table_id: str) -> Iterator[Position]:
+def _positions(checkpoint: Location, table_id: str) -> Iterator[Position]:
     """Of a gold stream what its amendments have seen, if that is less than what the stream has read."""
     batch, amended = last_batch(checkpoint).last_batch, checkpoint / "amendments.json"
     if batch is not None and amended.exists():
-        batch = min(batch, int(json.loads(amended.read_text())["after"]["gold_batch"]))
+        batch = min(batch, int(json.loads(amended.local.read_text())["after"]["gold_batch"]))
     # When a query starts, Spark asks its source for the last batch again, from where the one before it ended.
     begun = max((batch or 0) - 1, 0)
     is_known = (checkpoint / "offsets" / str(begun)).exists()
@@ -113,7 +115,7 @@ def _positions(checkpoint: Path, table_id: str) -> Iterator[Position]:
             yield _position(checkpoint, offset, is_done=batch is not None)
 
 
-def _position(checkpoint: Path, offset: Mapping[str, Any], *, is_done: bool) -> Position:
+def _position(checkpoint: Location, offset: Mapping[str, Any], *, is_done: bool) -> Position:
     """A first batch that is begun and not done: silver reads from the first version on, gold what the version before the next one holds."""
     version, is_state = int(offset["reservoirVersion"]), bool(offset["isStartingVersion"])
     if is_done or is_state:
@@ -145,31 +147,32 @@ def _log(path: Path) -> Log:
     return log
 
 
-def is_whole(path: Path, version: int) -> bool:
+def is_whole(table: Location, version: int) -> bool:
     """Whether every commit of the table from a version on is in its log, and every file that one brought is on the disk."""
-    if version <= version_of(path) and not log_of(path, version).exists():
+    if version <= version_of(table) and not log_of(table, version).exists():
         return False
-    return all((path / name).exists() for name, (added, brought_rows) in _log(path).added.items() if brought_rows and added >= version)
+    brought = (name for name, (added, brought_rows) in _log(table.local).added.items() if brought_rows and added >= version)
+    return all((table / name).exists() for name in brought)
 
 
-def first_version(path: Path, is_reached: Callable[[Mapping[str, Any]], bool]) -> int:
+def first_version(table: Location, is_reached: Callable[[Mapping[str, Any]], bool]) -> int:
     """The first version that brought a file whose greatest values, as the log tells them, fulfil a condition; else the first there is.
 
     0 where that was before the entries that are still there: then nobody can read from it on.
     """
-    versions = sorted(int(file.stem) for file in (path / LOG).glob("*.json") if file.stem.isdecimal())
-    if versions[0] and any(map(is_reached, _greatest(path, versions[0]))):
+    versions = sorted(int(file.stem) for file in (table.local / LOG).glob("*.json") if file.stem.isdecimal())
+    if versions[0] and any(map(is_reached, _greatest(table, versions[0]))):
         return 0
     for version in versions:
-        files = [json.loads(add["stats"]) for add in added(path, version) if add["dataChange"]]
+        files = [json.loads(add["stats"]) for add in added(table, version) if add["dataChange"]]
         if any(file["numRecords"] and is_reached(file["maxValues"]) for file in files):
             return version
     return versions[0]
 
 
-def _greatest(path: Path, version: int) -> Iterator[dict[str, Any]]:
+def _greatest(table: Location, version: int) -> Iterator[dict[str, Any]]:
     """Of each file of a version, instants as text."""
-    log = pa.table(open_table(path, version).get_add_actions(flatten=True))
+    log = pa.table(open_table(table, version).get_add_actions(flatten=True))
     # By Arrow: Python has no instant before the year 1.
     columns = {
         name.removeprefix("max."): log[name].cast(pa.string()) if pa.types.is_timestamp(log[name].type) else log[name]
@@ -204,6 +207,6 @@ def _told_by(entries: Iterable[Path], version: int, apps: Iterable[str]) -> tupl
         log.mkdir()
         for entry in entries:
             (log / entry.name).symlink_to(entry.absolute())
-        table = open_table(Path(folder), version)
+        table = open_table(Location(Path(folder)), version)
         files = set(pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist())
         return files, {app: table.transaction_version(app) for app in apps}

@@ -7,11 +7,11 @@ of a former one; only its landing folder is looked at no longer.
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from silver.spec import Origin, PayloadFormat, Time
 
@@ -21,7 +21,7 @@ INTAKE = "intake"
 ORIGINS = ("device", "zone", "metric", "unit")
 
 
-def claims_folder(lake: Path, source: str) -> Path:
+def claims_folder(lake: Location, source: str) -> Location:
     """Where the links of a source are: `<version>/<path below the landing folder>`."""
     return lake / INTAKE / source
 
@@ -49,7 +49,7 @@ def remember(conf: Conf) -> None:
         write_atomic(conf.lake / FILE, {name: asdict(shape) for name, shape in known.items()})
 
 
-def _remembered(file: Path) -> dict[str, PayloadFormat]:
+def _remembered(file: Location) -> dict[str, PayloadFormat]:
     if not file.exists():
         return {}
     kept = read_atomic(file, "Restore it, or remove it and name every source that it knew in sources.yml for one run.")

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
+from orchestration.location import Location
 from orchestration.storage import generations, snapshots
 from orchestration.storage.damage import name_of, number, numbers
 from orchestration.storage.delta_log import LOG, added, is_draft
@@ -42,9 +43,9 @@ class Sealing:
             _seal_table(seal)
 
 
-def sealed_tables(lake: LakeStore) -> dict[str, Path]:
+def sealed_tables(lake: LakeStore) -> dict[str, Location]:
     """Every table whose files must not change, by its SQL name."""
-    of_flows = {name: table.path for name, table in lake.tables.items()}
+    of_flows = {name: table.location for name, table in lake.tables.items()}
     return of_flows | {name: lake.table_path(name) for name in WITHOUT_SPARK} | {"silver.devices": registry_path(lake.conf.lake)}
 
 
@@ -81,5 +82,5 @@ def _seal_table(seal: Seal) -> None:
     """Log entries, and data files when a sealed entry adds them."""
     entries = [file for file in (seal.folder / LOG).glob("[0-9]*") if f"{LOG}/{file.name}" not in seal.marks and not is_draft(file)]
     versions = {number(file) for file in entries if file.suffix == ".json"}
-    files = (unquote(add["path"]) for version in sorted(versions) for add in added(seal.folder, version))
+    files = (unquote(add["path"]) for version in sorted(versions) for add in added(Location(seal.folder), version))
     seal.extend([*files, *(f"{LOG}/{file.name}" for file in entries)])

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from io import BufferedReader
 from pathlib import Path
 
+from orchestration.location import Location
+
 MOST = 10
 """Damaged files that are told at once."""
 
@@ -39,10 +41,10 @@ class Damage:
 class Seal:
     """The seal of a folder. What it holds must never change again; a file may go if its owner has no more use for it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, location: Location) -> None:
         """As it is on the disk now."""
-        self.folder = folder
-        self.file = folder.with_name(f"{folder.name}.seal")
+        self.folder = location.local
+        self.file = self.folder.with_name(f"{location.name}.seal")
         self.marks = dict(_read(self.file))
 
     def extend(self, names: Iterable[str]) -> None:

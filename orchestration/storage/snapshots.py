@@ -8,13 +8,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from deltalake import write_deltalake
 
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.storage.delta import is_table, open_table, rows_of
 from orchestration.storage.snapshot import Snapshot
 
@@ -29,14 +29,14 @@ SCHEMA = pa.schema(
 """Grain: one consistent cut. `versions` by table, `closed_until` by gold stream: windows that end there or before are emitted."""
 
 
-def pin(lake: Path, snapshot: Snapshot) -> Snapshot:
+def pin(lake: Location, snapshot: Snapshot) -> Snapshot:
     """Append it."""
     row = {**vars(snapshot), "versions": list(snapshot.versions.items()), "closed_until": list(snapshot.closed_until.items())}
-    write_deltalake(lake.joinpath(*TABLE.split(".")), pa.Table.from_pylist([row], SCHEMA), mode="append")
+    write_deltalake(str(_path(lake)), pa.Table.from_pylist([row], SCHEMA), mode="append")
     return snapshot
 
 
-def pin_again(lake: Path, generation: int, now: datetime) -> None:
+def pin_again(lake: Location, generation: int, now: datetime) -> None:
     """The newest snapshot of a generation becomes the newest of all, under a new id."""
     known = all_snapshots(lake)
     of_generation = [each for each in known if each.generation == generation]
@@ -44,12 +44,12 @@ def pin_again(lake: Path, generation: int, now: datetime) -> None:
         pin(lake, replace(of_generation[-1], snapshot_id=known[-1].snapshot_id + 1, at=now))
 
 
-def all_snapshots(lake: Path) -> list[Snapshot]:
+def all_snapshots(lake: Location) -> list[Snapshot]:
     """Every snapshot of the lake in a folder that has not expired, oldest first; none where there is no lake."""
     return sorted((Snapshot(**row) for row in _rows(lake)), key=lambda each: each.snapshot_id)
 
 
-def find_snapshot(lake: Path, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
+def find_snapshot(lake: Location, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
     """The snapshot of that id, or the newest at that instant, or the newest; None where there is none yet."""
     wanted = _newest(lake, at) if snapshot_id is None else snapshot_id
     # One of them, not all: there may be a week of them.
@@ -71,25 +71,28 @@ def expired(known: Sequence[Snapshot], retain: timedelta, now: datetime, needed:
     return [each for each in past if each.snapshot_id not in {*kept.values(), *needed}]
 
 
-def _is_followed(lake: Path, snapshot: Snapshot) -> bool:
+def _is_followed(lake: Location, snapshot: Snapshot) -> bool:
     """Whether the one after it is there, or there was none: else what came after it has expired."""
     return snapshot.snapshot_id == _newest(lake, None) or bool(_rows(lake, [("snapshot_id", "=", snapshot.snapshot_id + 1)]))
 
 
-def _newest(lake: Path, at: datetime | None) -> int | None:
+def _newest(lake: Location, at: datetime | None) -> int | None:
     if at is not None:
         return max((row["snapshot_id"] for row in _rows(lake, [("at", "<=", at)], ["snapshot_id"])), default=None)
-    path = lake.joinpath(*TABLE.split("."))
+    path = _path(lake)
     files = pa.table(open_table(path).get_add_actions(flatten=True)).to_pydict() if is_table(path) else {}
     return max((newest for newest in files.get("max.snapshot_id", []) if newest is not None), default=None)
 
 
-def _rows(lake: Path, filters: list[tuple[str, str, Any]] | None = None, columns: list[str] | None = None) -> list[dict[str, Any]]:
-    path = lake.joinpath(*TABLE.split("."))
-    return rows_of(path, columns, filters)
+def _rows(lake: Location, filters: list[tuple[str, str, Any]] | None = None, columns: list[str] | None = None) -> list[dict[str, Any]]:
+    return rows_of(_path(lake), columns, filters)
 
 
-def _absent(lake: Path, snapshot_id: int | None, at: datetime | None) -> str:
+def _path(lake: Location) -> Location:
+    return lake / TABLE.replace(".", "/")
+
+
+def _absent(lake: Location, snapshot_id: int | None, at: datetime | None) -> str:
     known = all_snapshots(lake)
     wanted = f"snapshot {snapshot_id}" if at is None else f"snapshot at {at} or before"
     if not known:

@@ -28,7 +28,7 @@ def append_pieces(table: Table, pieces: Iterator[pa.Table], app_id: str, version
 
     A piece becomes a row group. `unlike`: a column in which no two values are alike, so that looking for repeats is in vain.
     """
-    with committing(table.path) as known:
+    with committing(table.location) as known:
         written = known.transaction_version(app_id)
         if written is not None and written >= version:
             return 0
@@ -46,7 +46,7 @@ def _file(table: Table, schema: pa.Schema, pieces: Iterator[pa.Table], unlike: s
     of_partition = {table.partition: str(first[table.partition][0])} if table.partition else {}
     columns = pa.schema([field for field in schema if field.name not in of_partition])
     place = Path(*(f"{name}={value}" for name, value in of_partition.items()), f"part-{uuid4()}.snappy.parquet")
-    file = table.path / place
+    file = table.location.local / place
     file.parent.mkdir(exist_ok=True)
     try:
         _write(file, columns, chain([first], pieces), unlike)

@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from gold.schema import AGGREGATES, VECTORS
 from gold.schema import LATE as LATE_FOR_GROUP
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.storage.commits import committing, sum_up
 from orchestration.storage.delta import OF_LOG, OpenTable, is_table, open_table
 from orchestration.storage.generations import Generation
@@ -36,7 +36,7 @@ class Table:
     """A declared table. `statistics`: the columns that queries skip files by; statistics on others would cost and serve nobody."""
 
     name: str
-    path: Path
+    location: Location
     ddl: str
     statistics: tuple[str, ...]
     partition: str | None = None
@@ -73,31 +73,31 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
 def ensure(table: Table) -> None:
     """Create the table unless it is there; refuse one that has other columns than declared. The session of this process reads the DDL."""
     declared = _columns(table.ddl)
-    if is_table(table.path):
-        known = open_table(table.path)
+    if is_table(table.location):
+        known = open_table(table.location)
     else:
-        table.path.mkdir(parents=True, exist_ok=True)
+        table.location.local.mkdir(parents=True, exist_ok=True)
         known = DeltaTable.create(
-            table.path,
+            str(table.location),
             schema=Schema.from_json(declared),
             partition_by=[table.partition] if table.partition else None,
             configuration={"delta.dataSkippingStatsColumns": ",".join(table.statistics)} | OF_LOG,
             mode="ignore",
         )
-        sum_up(table.path, known)
+        sum_up(table.location, known)
     found = _types(known.schema().to_json())
     if found != _types(declared):
         difference = _difference(found, _types(declared))
         raise TidemarkError(
-            f"{table.name} at {table.path} has other columns than this version of Tidemark writes: {difference}.\n"
+            f"{table.name} at {table.location} has other columns than this version of Tidemark writes: {difference}.\n"
             "  It was written by another version, or by hand: restore it, or move the lake away to start anew."
         )
 
 
-def ensure_rows(path: Path, schema: pa.Schema) -> None:
+def ensure_rows(path: Location, schema: pa.Schema) -> None:
     """The same for a table that Spark never writes."""
     if not is_table(path):
-        write_deltalake(path, schema.empty_table(), mode="append", configuration=OF_LOG)
+        write_deltalake(str(path), schema.empty_table(), mode="append", configuration=OF_LOG)
 
 
 def append(rows: DataFrame, table: Table, app_id: str, version: int, count: int | None = None) -> None:
@@ -107,16 +107,16 @@ def append(rows: DataFrame, table: Table, app_id: str, version: int, count: int 
     then ends at every start: Spark refuses a micro-batch whose state was not brought up to date.
     `count`: how many rows there are, where that is known; a few are written without Spark, in a tenth of the time.
     """
-    written = open_table(table.path).transaction_version(app_id)
+    written = open_table(table.location).transaction_version(app_id)
     if count is not None and count <= MAX_ARROW_ROWS:
-        append_rows(table.path, rows.toArrow(), app_id, version)
+        append_rows(table.location, rows.toArrow(), app_id, version)
     elif written is not None and written >= version:
         rows.write.format("noop").mode("overwrite").save()
     else:
-        rows.write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", version).save(str(table.path))
+        rows.write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", version).save(str(table.location))
 
 
-def append_rows(path: Path, rows: pa.Table, app_id: str, version: int) -> None:
+def append_rows(path: Location, rows: pa.Table, app_id: str, version: int) -> None:
     """Append a few rows once, without Spark."""
     with committing(path) as table:
         written = table.transaction_version(app_id)
@@ -130,9 +130,9 @@ def max_in_log(table: Table, column: str, version: int | None = None) -> Any:
 
     An instant before FIRST_INSTANT is told as that.
     """
-    if not is_table(table.path):
+    if not is_table(table.location):
         return None
-    log = in_log(open_table(table.path, version), f"max.{column}")
+    log = in_log(open_table(table.location, version), f"max.{column}")
     if not log.num_columns:
         return None
     greatest = pc.max(log.column(0))
@@ -149,7 +149,7 @@ def in_log(table: OpenTable, *columns: str) -> pa.Table:
     return log.select([name for name in columns if name in log.column_names])
 
 
-def read_bounded(path: Path, condition: pc.Expression, most: int, most_bytes: int) -> pa.Table | None:
+def read_bounded(path: Location, condition: pc.Expression, most: int, most_bytes: int) -> pa.Table | None:
     """Rows of a table, without Spark; None where they are more, or longer, or what only Spark can read."""
     table = open_table(path)
     if table.protocol().min_reader_version > PLAIN:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from gold.schema import VECTOR_KEY, WINDOW_KEY
 from orchestration.conf.model import Conf
+from orchestration.location import Location
 from orchestration.storage.delta_log import LOG
 from orchestration.storage.generations import FOLDER, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
@@ -18,7 +18,7 @@ class View:
     """A table at a version, None for the latest; of bronze and silver up to a bronze batch; of gold the newest revision of each key."""
 
     name: str
-    path: Path
+    location: Location
     version: int | None = None
     bronze_batch: int | None = None
     key: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class View:
     def rows(self) -> str:
         """The table at its version, for Spark."""
         version = "" if self.version is None else f" version as of {self.version}"
-        return f"(select * from delta.`{str(self.path).replace('`', '``')}`{version})"
+        return f"(select * from delta.`{str(self.location).replace('`', '``')}`{version})"
 
 
 def views(conf: Conf, snapshot: Snapshot | None) -> dict[str, View]:
@@ -52,7 +52,7 @@ def views(conf: Conf, snapshot: Snapshot | None) -> dict[str, View]:
     return {name: view for name, view in every.items() if not (name.startswith("marts.") and view.version is None)}
 
 
-def _tables(lake: Path, snapshot: Snapshot | None) -> list[Path]:
+def _tables(lake: Location, snapshot: Snapshot | None) -> list[Location]:
     """Those of the generation that the snapshot pins, and those that no generation has."""
     generation = active_generation(lake) if snapshot is None else numbered(lake, snapshot.generation)
     logs = [log for folders in ("*/*", f"{FOLDER}/*/*/*") for log in lake.glob(f"{folders}/{LOG}")]
@@ -60,7 +60,7 @@ def _tables(lake: Path, snapshot: Snapshot | None) -> list[Path]:
     return sorted(path for path in paths if (path / LOG).exists())
 
 
-def _views_of(conf: Conf, path: Path, snapshot: Snapshot | None) -> Iterator[View]:
+def _views_of(conf: Conf, path: Location, snapshot: Snapshot | None) -> Iterator[View]:
     view = View(f"{path.parent.name}.{path.name}", path)
     if snapshot is not None and view.name in snapshot.versions:
         view = replace(view, version=snapshot.versions[view.name])

@@ -68,7 +68,7 @@ class PipelineRun:
         refuse_older_tables(lake)
         self._sealing = Sealing(lake, names)
         for folder in (claims_folder(lake.conf.lake, source) for source in payload_formats(lake.conf)):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.local.mkdir(parents=True, exist_ok=True)
         retry.finish(lake)
 
     def claim(self, queries: Queries) -> None:

@@ -180,9 +180,9 @@ def _next(lake: Lake, plan: Plan) -> Generation:
 
 def _make_room(following: Lake, plan: Plan) -> None:
     folder = generations.folder_of(following.conf.lake, following.generation.generation)
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(folder.local, ignore_errors=True)
     for table in following.tables.values():
-        if folder in table.path.parents:
+        if table.location.parent.parent == folder:
             ensure(table)
     if plan.is_silver:
         ensure_rows(following.table_path(LEDGER), LEDGER_SCHEMA)

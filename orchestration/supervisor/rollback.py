@@ -3,9 +3,9 @@
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from orchestration.errors import HeldError, TidemarkError
+from orchestration.location import Location
 from orchestration.storage import generations, snapshots
 from orchestration.storage.generations import Generation
 from orchestration.storage.lease import sole_writer
@@ -13,7 +13,7 @@ from orchestration.storage.lease import sole_writer
 POLL_SECONDS = 0.5
 
 
-def roll_back(lake: Path, number: int | None) -> Generation:
+def roll_back(lake: Location, number: int | None) -> Generation:
     """To that generation, or to the one that served before; waits for a running process to take it up."""
     wanted = _wanted(lake, number)
     generations.request_switch(lake, wanted)
@@ -27,7 +27,7 @@ def roll_back(lake: Path, number: int | None) -> Generation:
     return wanted
 
 
-def _wanted(lake: Path, number: int | None) -> Generation:
+def _wanted(lake: Location, number: int | None) -> Generation:
     known = generations.switches(lake)
     serving = known[-1]
     others = {each.generation: each for each in known if each.generation != serving.generation}

@@ -8,12 +8,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from orchestration.conf.model import Conf
+from orchestration.location import Location
 from orchestration.storage.checkpoints import Batch, last_batch, read_up_to
 from orchestration.storage.delta import is_table, open_table, version_of
 from orchestration.storage.delta_log import added, commit
@@ -59,17 +59,17 @@ def flows(conf: Conf) -> Iterator[tuple[str, str | None, list[str]]]:
     yield "gold.amendments", None, [f"gold.{group}_late" for group in conf.groups]
 
 
-def path_of(conf: Conf, table: str) -> Path:
+def path_of(conf: Conf, table: str) -> Location:
     """Where a table of the generation that serves is."""
     return active_generation(conf.lake).table(conf.lake, table)
 
 
-def rows(table: Path) -> int:
+def rows(table: Location) -> int:
     """Rows of a table as its log counts them; 0 where there is no table."""
     return open_table(table).count() if is_table(table) else 0
 
 
-def arrears_of(checkpoint: Path, batch: Batch, source: Path, now: datetime) -> Arrears:
+def arrears_of(checkpoint: Location, batch: Batch, source: Location, now: datetime) -> Arrears:
     """What the source holds beyond the last finished batch."""
     if not is_table(source):
         return Arrears()
@@ -98,13 +98,13 @@ def of_ledger(conf: Conf, now: datetime) -> tuple[Batch, Arrears]:
     return batch, arrears_after(-1 if newest is None else newest, events, now)
 
 
-def _last_written_at(table: Path, version: int) -> datetime:
+def _last_written_at(table: Location, version: int) -> datetime:
     """When the newest commit that brought rows was made; compaction brings none."""
     newest = next((number for number in range(version, 0, -1) if any(add["dataChange"] for add in added(table, number))), version)
     return commit(table, newest)[1]
 
 
-def arrears_after(bronze_batch: int, events: Path, now: datetime) -> Arrears:
+def arrears_after(bronze_batch: int, events: Location, now: datetime) -> Arrears:
     """What bronze holds of later batches; they increase from version to version, so only the newest are looked at."""
     if not is_table(events):
         return Arrears()

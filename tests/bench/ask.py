@@ -17,6 +17,7 @@ from typing import Any
 from rich.console import Console
 
 from orchestration.conf.load import load
+from orchestration.location import Location
 from orchestration.serving.sql.address import address_of
 from orchestration.serving.sql.answer import Question
 from orchestration.serving.sql.client import ServerEngine
@@ -44,7 +45,7 @@ def main() -> int:
     if address_of(lake) is not None:
         parser.error("a sql-server runs on this lake: stop it first")
     with tempfile.TemporaryDirectory() as folder:
-        seconds = _measured(options, lake, Path(folder))
+        seconds = _measured(options, lake.local, Path(folder))
     report = {name: _spread(values) for name, values in seconds.items()}
     write_report(options, report)
     Console().print_json(data=report)
@@ -59,7 +60,7 @@ def _measured(options: argparse.Namespace, lake: Path, folder: Path) -> dict[str
         seconds["spark_cold"].append(timed([*command, "sql", "--engine", "spark", QUERIES[round_ % len(QUERIES)]], REPOSITORY, log).seconds)
     server = subprocess.Popen([*command, "sql-server", "--port", "0"], cwd=REPOSITORY)
     try:
-        while (address := address_of(lake)) is None:
+        while (address := address_of(Location(lake))) is None:
             time.sleep(0.2)
         engine = ServerEngine(address)
         for query in QUERIES:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from orchestration.location import Location
 from orchestration.storage.delta_log import added, log_of
 from orchestration.storage.snapshots import all_snapshots
 from tests.bench.factory import DEVICES, METRICS
@@ -84,11 +85,13 @@ def fed_run(folder: Path, command: Sequence[str], events_in: Callable[[int], int
 def arrivals(lake: Path) -> Iterator[Arrival]:
     """Of fed events, by file. Older ones, such as a backlog, are left out."""
     table = lake / "silver" / "readings"
-    pinned = sorted((each.versions["silver.readings"], each.at.timestamp()) for each in all_snapshots(lake) if each.generation == 1)
+    pinned = sorted(
+        (each.versions["silver.readings"], each.at.timestamp()) for each in all_snapshots(Location(lake)) if each.generation == 1
+    )
     for version in range(DeltaTable(table).version() + 1):
-        committed_at = log_of(table, version).stat().st_mtime
+        committed_at = log_of(Location(table), version).local.stat().st_mtime
         pinned_at = min((at for holds, at in pinned if holds >= version), default=float("inf"))
-        for add in added(table, version):
+        for add in added(Location(table), version):
             at = pc.floor_temporal(pq.read_table(table / add["path"], columns=["event_time"])["event_time"], unit="second")
             for second in pa.table({"at": at}).group_by("at").aggregate([([], "count_all")]).to_pylist():
                 if 0 <= committed_at - second["at"].timestamp() < 3600:

@@ -92,7 +92,9 @@ def _differing(folder: Path) -> int:
     asked += [(f"gold.{group}_aggregates", WINDOW, f"window_end <= timestamptz '{closed.isoformat()}'") for group in GROUPS]
     different = 0
     for name, columns, where in asked:
-        both = [DeltaTable(places[cut.generation].table(lake, name), cut.versions[name]).to_pyarrow_dataset() for cut in (first, second)]
+        both = [
+            DeltaTable(places[cut.generation].table(lake, name).local, cut.versions[name]).to_pyarrow_dataset() for cut in (first, second)
+        ]
         store = duckdb.connect()
         store.register("a", both[0])
         store.register("b", both[1])

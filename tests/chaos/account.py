@@ -57,7 +57,7 @@ def tables(plant: Plant) -> Tables:
     """All that is compared; of gold the newest revisions. No key is in a table twice."""
     lake, found = plant.opened(), {}
     for name, key in KEYS.items():
-        rows = DeltaTable(lake.table_path(name)).to_pandas()
+        rows = DeltaTable(lake.table_path(name).local).to_pandas()
         history = ["revision"] if name in GOLD else []
         assert not rows.duplicated([*key, *history]).any(), name
         found[name] = rows.sort_values(history or key).drop_duplicates(key, keep="last")

@@ -81,8 +81,8 @@ class Plant:
         two_days_ago = time.time() - 2 * 86_400
         for number in range(2):
             orphan = self.opened().table_path("silver.readings") / f"part-orphan-{number}.parquet"
-            orphan.write_bytes(b"half")
-            os.utime(orphan, (two_days_ago, two_days_ago))
+            orphan.local.write_bytes(b"half")
+            os.utime(orphan.local, (two_days_ago, two_days_ago))
 
     def opened(self) -> Lake:
         """The lake as the product knows it."""

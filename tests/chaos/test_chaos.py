@@ -60,11 +60,11 @@ def test_a_second_run_is_refused_and_sigterm_and_ctrl_c_end_the_first_after_its_
 def stop_after_a_batch(plant: Plant, process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
     """The process ends well, and before all is done."""
     log = plant.opened().table_path("bronze.events") / "_delta_log"
-    before = commits(log)
-    await_while_it_runs(process, lambda: commits(log) > before)
+    before = commits(log.local)
+    await_while_it_runs(process, lambda: commits(log.local) > before)
     os.killpg(process.pid, number)
     assert process.wait(SECONDS) == 0, plant.told()
-    assert before < commits(log) < LANDED
+    assert before < commits(log.local) < LANDED
 
 
 def commits(log: Path) -> int:

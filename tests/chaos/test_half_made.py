@@ -15,8 +15,8 @@ def test_a_kill_while_a_table_is_made_leaves_nothing_that_the_next_run_trips_ove
     made = conf(tmp_path)
     declared = Lake(made).tables.values()
     rows = {made.lake / "ops/ticks": TICKS_SCHEMA, made.lake / "ops/ledger": LEDGER_SCHEMA}
-    for path in (*(each.path for each in declared), *rows):
-        (path / "_delta_log").mkdir(parents=True)
+    for path in (*(each.location for each in declared), *rows):
+        (path.local / "_delta_log").mkdir(parents=True)
     for each in declared:
         ensure(each)
     for path, schema in rows.items():

@@ -46,8 +46,8 @@ class Damaged:
 
     def restore(self) -> None:
         """As it was before any damage."""
-        shutil.rmtree(self.made.lake)
-        shutil.copytree(self.folder / "whole", self.made.lake)
+        shutil.rmtree(self.made.lake.local)
+        shutil.copytree(self.folder / "whole", self.made.lake.local)
         (self.folder / "landing" / "3.json").unlink(missing_ok=True)
         self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
 
@@ -110,12 +110,12 @@ def _built(made: Conf, spark: SparkSession) -> Damaged:
     folder = made.folder
     land(folder, "1.json", [*readings(0, 45, 1), "{broken", *readings(3, 5, 1)])
     _run(made, spark)
-    DeltaTable(made.lake / "silver" / "readings").create_checkpoint()
-    shutil.copytree(made.lake, folder / "earlier")
+    DeltaTable(made.lake.local / "silver" / "readings").create_checkpoint()
+    shutil.copytree(made.lake.local, folder / "earlier")
     land(folder, "2.json", [*readings(45, 80, 1), event("fridge", "power", 5, START + timedelta(minutes=3))])
     _run(made, spark)
-    DeltaTable(made.lake / "silver" / "readings").create_checkpoint()
+    DeltaTable(made.lake.local / "silver" / "readings").create_checkpoint()
     Sealing(Lake(made), ["silver.readings", "gold.kitchen"]).go_on()
-    shutil.copytree(made.lake, folder / "whole")
+    shutil.copytree(made.lake.local, folder / "whole")
     spark.conf.set(PROVIDER, HEAP_STORE)
     return Damaged(made, spark)

@@ -61,7 +61,7 @@ def lake(part: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(("part", "way"), [pytest.param(*cell, marks=() if cell in SAMPLE else pytest.mark.slow) for cell in ALL])
 def test_damage_is_refused_named_or_mended_as_architecture_says(part: str, way: str, lake: Damaged) -> None:
     expected = lake.undisturbed if SAID[part, way] == "mended" else {}
-    file = inflict(part, way, lake.made.lake, lake.folder / "earlier")
+    file = inflict(part, way, lake.made.lake.local, lake.folder / "earlier")
     match SAID[part, way]:
         case "refused":
             with pytest.raises(TidemarkError) as refused:
@@ -92,7 +92,7 @@ def test_state_in_rocksdb_goes_on_when_nothing_is_damaged(in_rocksdb: Damaged, d
 @pytest.mark.parametrize("part", ["offsets", "rounds of amendments", "Delta log, gold"])
 def test_a_replay_mends_what_the_refusal_says_that_it_mends(part: str, damaged: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.nice", lambda _: 0)  # it would stay with all tests after this one
-    inflict(part, "half", damaged.made.lake, damaged.folder / "earlier")
+    inflict(part, "half", damaged.made.lake.local, damaged.folder / "earlier")
     with pytest.raises(TidemarkError, match="tidemark replay"):
         damaged.go_on()
     assert damaged.answers("replay")[0] == 0

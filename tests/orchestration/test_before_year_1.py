@@ -16,6 +16,7 @@ from orchestration.audit.reconciliation.discrepancies import damaged
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.jobs import maintenance
+from orchestration.location import Location
 from orchestration.storage.retention import first_version
 from orchestration.storage.tables import FIRST_INSTANT, Table, append_rows, ensure_rows, max_in_log
 from tests.lakes import KITCHEN, conf, event, land, minutes, run
@@ -41,16 +42,16 @@ def with_time(rows: pa.Table, micros: int) -> pa.Table:
 def as_an_earlier_version_left_it(made: Conf) -> None:
     """The row that is broken now was late then; quarantine and readings have such a time in rows that are there for other reasons."""
     late, readings, quarantine = (made.lake / "silver" / name for name in ("late", "readings", "quarantine"))
-    (row,) = (row for row in rows_of(quarantine).to_pylist() if row["payload"] == BROKEN.encode())
-    DeltaTable(quarantine).delete(f"bronze_row = {row['bronze_row']}")
-    append_rows(quarantine, with_time(rows_of(quarantine), YEAR_0), "test", 0)
-    one = rows_of(readings).slice(0, 1)
+    (row,) = (row for row in rows_of(quarantine.local).to_pylist() if row["payload"] == BROKEN.encode())
+    DeltaTable(quarantine.local).delete(f"bronze_row = {row['bronze_row']}")
+    append_rows(quarantine, with_time(rows_of(quarantine.local), YEAR_0), "test", 0)
+    one = rows_of(readings.local).slice(0, 1)
     append_rows(readings, with_time(one, YEAR_0), "test", 0)
     known = {"bronze_row": pa.array([row["bronze_row"]]), "cause": pa.array(["late"]), "retry": pa.array([None], pa.int64())}
     as_late = with_time(one, YEAR_0).drop_columns("bronze_row")
     for name, column in known.items():
         as_late = as_late.append_column(name, column)
-    append_rows(late, as_late.select(pa.schema(DeltaTable(late).schema().to_arrow()).names), "test", 0)
+    append_rows(late, as_late.select(pa.schema(DeltaTable(late.local).schema().to_arrow()).names), "test", 0)
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +69,10 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
 
 
 def test_runs_go_on_and_fold_the_row_in(made: Conf) -> None:
-    ends = rows_of(made.lake / "gold/kitchen_aggregates")["window_end"].cast(pa.int64()).to_pylist()
+    ends = rows_of(made.lake.local / "gold/kitchen_aggregates")["window_end"].cast(pa.int64()).to_pylist()
     assert YEAR_0 < min(ends) <= YEAR_0 + 600_000_000
     assert max(ends) == (START + timedelta(minutes=90) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    quarantined = rows_of(made.lake / "silver/quarantine").select(["bronze_batch", "payload", "broken_rules"]).to_pylist()
+    quarantined = rows_of(made.lake.local / "silver/quarantine").select(["bronze_batch", "payload", "broken_rules"]).to_pylist()
     assert {"bronze_batch": 1, "payload": BROKEN.encode(), "broken_rules": ["event_time_is_valid"]} in quarantined
 
 
@@ -92,24 +93,24 @@ def test_it_is_maintained(made: Conf) -> None:
 
 def test_the_greatest_instant_of_a_log_is_one_of_python(tmp_path: Path) -> None:
     rows = pa.table({"bronze_batch": pa.array([1, 2]), "event_time": pa.array([None, None], pa.timestamp("us", "UTC"))})
-    late = Table("silver.late", tmp_path / "late", "", ())
-    ensure_rows(late.path, rows.schema)
-    append_rows(late.path, rows, "test", 0)
+    late = Table("silver.late", Location(tmp_path / "late"), "", ())
+    ensure_rows(late.location, rows.schema)
+    append_rows(late.location, rows, "test", 0)
     assert (max_in_log(late, "event_time"), max_in_log(late, "value")) == (None, None)
-    append_rows(late.path, with_time(rows, YEAR_0), "test", 1)
+    append_rows(late.location, with_time(rows, YEAR_0), "test", 1)
     assert (max_in_log(late, "event_time"), max_in_log(late, "bronze_batch")) == (FIRST_INSTANT, 2)
     assert max_in_log(late, "event_time", version=1) is None
-    append_rows(late.path, with_time(rows.slice(0, 1), 0), "test", 2)
+    append_rows(late.location, with_time(rows.slice(0, 1), 0), "test", 2)
     assert max_in_log(late, "event_time") == datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def test_the_first_version_that_holds_a_batch_is_found_by_a_log_that_was_cut(tmp_path: Path) -> None:
     rows = pa.table({"bronze_batch": pa.array([1]), "event_time": pa.array([None], pa.timestamp("us", "UTC"))})
-    ensure_rows(tmp_path, rows.schema)
+    ensure_rows(Location(tmp_path), rows.schema)
     for version in range(2):
-        append_rows(tmp_path, with_time(rows, YEAR_0), "test", version)
+        append_rows(Location(tmp_path), with_time(rows, YEAR_0), "test", version)
     DeltaTable(tmp_path).create_checkpoint()
     for version in range(2):
         (tmp_path / f"_delta_log/{version:020d}.json").unlink()
-    assert first_version(tmp_path, lambda greatest: greatest["event_time"].startswith("0000-12-31")) == 0
-    assert first_version(tmp_path, lambda greatest: greatest["bronze_batch"] > 1) == 2
+    assert first_version(Location(tmp_path), lambda greatest: greatest["event_time"].startswith("0000-12-31")) == 0
+    assert first_version(Location(tmp_path), lambda greatest: greatest["bronze_batch"] > 1) == 2

@@ -8,6 +8,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from orchestration.location import Location
 from orchestration.storage.commits import committing, sum_up
 from orchestration.storage.delta import OF_LOG
 from orchestration.storage.delta_log import LOG
@@ -20,7 +21,7 @@ ROWS = pa.table({"device": ["a", None], "value": [1.5, 2.5]})
 def table(tmp_path: Path) -> Path:
     path = tmp_path / "table"
     write_deltalake(path, ROWS, configuration=OF_LOG)
-    sum_up(path, DeltaTable(path))
+    sum_up(Location(path), DeltaTable(path))
     return path
 
 
@@ -60,7 +61,7 @@ def true_sizes(path: Path) -> dict[str, int]:
 
 
 def test_spark_opens_a_version_that_delta_rs_wrote_without_a_job(spark: SparkSession, table: Path, tmp_path: Path) -> None:
-    append_rows(table, ROWS, "app", 1)
+    append_rows(Location(table), ROWS, "app", 1)
     unknown = tmp_path / "unknown"
     write_deltalake(unknown, ROWS)
 
@@ -70,7 +71,7 @@ def test_spark_opens_a_version_that_delta_rs_wrote_without_a_job(spark: SparkSes
 def test_spark_goes_on_with_the_sums_of_delta_rs_and_delta_rs_with_those_of_spark(spark: SparkSession, table: Path) -> None:
     append_by_spark(spark, table)
     assert checksum(table, 1) == true_sizes(table)
-    append_rows(table, ROWS, "app", 1)
+    append_rows(Location(table), ROWS, "app", 1)
     assert checksum(table, 2) == true_sizes(table)
     append_by_spark(spark, table)
     assert checksum(table, 3) == true_sizes(table)
@@ -79,9 +80,9 @@ def test_spark_goes_on_with_the_sums_of_delta_rs_and_delta_rs_with_those_of_spar
 
 def test_a_version_that_is_summed_up_is_left_as_it_is(table: Path) -> None:
     sealed = (table / LOG / f"{0:020}.crc").read_bytes()
-    append_rows(table, ROWS, "app", 1)
-    append_rows(table, ROWS, "app", 1)
-    with committing(table):
+    append_rows(Location(table), ROWS, "app", 1)
+    append_rows(Location(table), ROWS, "app", 1)
+    with committing(Location(table)):
         pass
 
     assert (table / LOG / f"{0:020}.crc").read_bytes() == sealed
@@ -94,7 +95,7 @@ def test_spark_believes_what_delta_rs_says_of_the_newest_checkpoint(spark: Spark
     checked = table / LOG / "._last_checkpoint.crc"
     assert checked.exists()
     for number in range(10):
-        append_rows(table, ROWS, "app", number)
+        append_rows(Location(table), ROWS, "app", number)
 
     hint = table / LOG / "_last_checkpoint"
     assert json.loads(hint.read_text())["version"] == 19
@@ -104,6 +105,6 @@ def test_spark_believes_what_delta_rs_says_of_the_newest_checkpoint(spark: Spark
 def test_of_a_table_with_features_nothing_is_summed_up(tmp_path: Path) -> None:
     path = tmp_path / "table"
     write_deltalake(path, ROWS, configuration={"delta.enableDeletionVectors": "true"})
-    sum_up(path, DeltaTable(path))
+    sum_up(Location(path), DeltaTable(path))
 
     assert list((path / LOG).glob("*.crc")) == []

@@ -166,7 +166,7 @@ def test_a_replaced_bronze_checkpoint_goes_on_with_higher_batches_and_silver_dro
     made = conf(tmp_path)
     land(tmp_path, "1.json", [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 5))])
     run(made, spark, UP_TO_SILVER)
-    Lake(made, spark).checkpoint("bronze.events").rename(tmp_path / "lost")
+    Lake(made, spark).checkpoint("bronze.events").local.rename(tmp_path / "lost")
     run(made, spark, UP_TO_SILVER)
     events = table(made, "bronze.events")
     assert sorted(events.bronze_batch) == [0] * 5 + [1] * 5
@@ -178,6 +178,6 @@ def test_a_flow_whose_checkpoint_is_gone_refuses_to_write_its_rows_a_second_time
     made = conf(tmp_path)
     land(tmp_path, "1.json", [event("oven", "temperature", 1, START)])
     run(made, spark, UP_TO_SILVER)
-    Lake(made, spark).checkpoint("silver.readings").rename(tmp_path / "lost")
+    Lake(made, spark).checkpoint("silver.readings").local.rename(tmp_path / "lost")
     with pytest.raises(TidemarkError, match=r"silver.readings holds rows, but the checkpoint .* is missing.\n  Restore the checkpoint"):
         run(made, spark, UP_TO_SILVER)

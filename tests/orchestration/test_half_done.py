@@ -87,7 +87,7 @@ def gold(made: Conf, versions: dict[str, int] | None = None) -> dict[str, list[A
     """What it holds, all revisions."""
     found = {}
     for name in (f"gold.kitchen_{kind}" for kind in TABLES):
-        table = DeltaTable(made.lake / name.replace(".", "/"), version=versions[name] if versions else None)
+        table = DeltaTable(made.lake.local / name.replace(".", "/"), version=versions[name] if versions else None)
         found[name] = sorted(table.to_pyarrow_table().to_pylist(), key=str)
     return found
 

@@ -215,7 +215,7 @@ def test_every_row_in_quarantine_has_the_bytes_of_its_event(made: Conf, count: i
     identity = ["bronze_batch", "bronze_row"]
     columns = [*identity, "payload"]
     # No other column: event times that nobody would think of are beyond what pandas can hold.
-    quarantined, events = (DeltaTable(made.lake / name).to_pandas(columns=columns) for name in ("silver/quarantine", "bronze/events"))
+    quarantined, events = (DeltaTable(made.lake.local / name).to_pandas(columns=columns) for name in ("silver/quarantine", "bronze/events"))
     both = quarantined.merge(events, on=identity, how="left")
     assert len(both) > count // 10
     assert (both.payload_x == both.payload_y).all()

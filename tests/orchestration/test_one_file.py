@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from bronze.events import INSTANT, File, events, identified, lines
+from orchestration.location import Location
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import Table, ensure
 
@@ -24,7 +25,7 @@ def table(spark: SparkSession, tmp_path: Path) -> Table:
     """An empty bronze.events."""
     from bronze.schema import EVENTS, EVENTS_PARTITION
 
-    made = Table("bronze.events", tmp_path / "events", EVENTS, ("ingested_at", "bronze_batch", "bronze_row"), EVENTS_PARTITION)
+    made = Table("bronze.events", Location(tmp_path / "events"), EVENTS, ("ingested_at", "bronze_batch", "bronze_row"), EVENTS_PARTITION)
     ensure(made)
     return made
 
@@ -36,15 +37,17 @@ def piece(content: bytes, first_row: int = 0, bronze_batch: int = 7) -> pa.Table
 def test_rows_and_what_the_log_says_of_them_are_the_same_to_spark_and_to_delta_rs(spark: SparkSession, table: Table) -> None:
     pieces = [piece(b""), piece(b"a\n\xff\x00"), piece(b""), piece(b"c", first_row=2)]
     assert append_pieces(table, iter(pieces), "app", 7, unlike="payload") == 3
-    rows = spark.read.format("delta").load(str(table.path)).orderBy("bronze_row").toArrow()
+    rows = spark.read.format("delta").load(str(table.location)).orderBy("bronze_row").toArrow()
     assert rows["payload"].to_pylist() == [b"a", b"\xff\x00", b"c"]
     assert rows["ingested_at"].cast(INSTANT).unique().to_pylist() == [AT]
     assert rows["ingested_on"].unique().to_pylist() == [date(2026, 11, 24)]
-    (file,) = pa.table(DeltaTable(table.path).get_add_actions(flatten=True)).to_pylist()
+    (file,) = pa.table(DeltaTable(table.location.local).get_add_actions(flatten=True)).to_pylist()
     told = ("num_records", "min.ingested_at", "max.ingested_at", "min.bronze_row", "max.bronze_row", "max.bronze_batch")
     assert [file[name] for name in told] == [3, AT, AT, 0, 2, 7]
-    assert spark.sql(f"select * from delta.`{table.path}` where bronze_row = 2 and ingested_at = timestamp'{AT.isoformat()}'").count() == 1
-    assert pq.read_metadata(table.path / file["path"]).num_row_groups == 2
+    assert (
+        spark.sql(f"select * from delta.`{table.location}` where bronze_row = 2 and ingested_at = timestamp'{AT.isoformat()}'").count() == 1
+    )
+    assert pq.read_metadata(table.location.local / file["path"]).num_row_groups == 2
 
 
 def test_a_repeat_appends_nothing_and_a_batch_without_rows_counts_as_written(table: Table) -> None:
@@ -52,7 +55,7 @@ def test_a_repeat_appends_nothing_and_a_batch_without_rows_counts_as_written(tab
         append_pieces(table, iter([piece(content)]), "app", batch, unlike="payload") for batch, content in ((0, b"a"), (0, b"a"), (1, b""))
     ]
     assert appended == [1, 0, 0]
-    known = DeltaTable(table.path)
+    known = DeltaTable(table.location.local)
     assert (known.transaction_version("app"), len(known.to_pyarrow_table())) == (1, 1)
 
 
@@ -63,14 +66,17 @@ def test_what_cannot_be_finished_leaves_neither_rows_nor_a_file(table: Table) ->
 
     with pytest.raises(OSError, match="no space left"):
         append_pieces(table, breaking(), "app", 0, unlike="payload")
-    assert list(table.path.rglob("*.parquet")) == []
-    assert DeltaTable(table.path).transaction_version("app") is None
+    assert list(table.location.local.rglob("*.parquet")) == []
+    assert DeltaTable(table.location.local).transaction_version("app") is None
 
 
 def test_ends_are_told_where_there_are_any_and_nulls_are_counted(spark: SparkSession, tmp_path: Path) -> None:
     columns = ("device_id", "metric", "event_time", "bronze_row", "retry")
     late = Table(
-        "late", tmp_path / "late", "device_id string, metric string, event_time timestamp, bronze_row bigint, retry bigint", columns
+        "late",
+        Location(tmp_path / "late"),
+        "device_id string, metric string, event_time timestamp, bronze_row bigint, retry bigint",
+        columns,
     )
     ensure(late)
     year_0 = pa.array([-62_135_600_400_000_000, None], pa.int64()).cast(INSTANT)
@@ -83,24 +89,26 @@ def test_ends_are_told_where_there_are_any_and_nulls_are_counted(spark: SparkSes
     nulls = pa.nulls(2, pa.int64())
     pieces = [pa.table(rows | {"retry": nulls}), pa.table(rows | {"device_id": pa.nulls(2, pa.string()), "retry": nulls})]
     assert append_pieces(late, iter(pieces), "app", 0, unlike="") == 4
-    commit = [json.loads(line) for line in (late.path / "_delta_log" / f"{1:020d}.json").read_text().splitlines()]
+    commit = [json.loads(line) for line in (late.location.local / "_delta_log" / f"{1:020d}.json").read_text().splitlines()]
     assert json.loads(next(action["add"]["stats"] for action in commit if "add" in action)) == {
         "numRecords": 4,
         "minValues": {"device_id": "oven", "event_time": "0000-12-31T23:00:00.000000Z", "bronze_row": 3},
         "maxValues": {"device_id": "oven", "event_time": "0000-12-31T23:00:00.000000Z", "bronze_row": 4},
         "nullCount": {"device_id": 3, "metric": 0, "event_time": 2, "bronze_row": 0, "retry": 4},
     }
-    assert spark.read.format("delta").load(str(late.path)).where("device_id = 'oven' and retry is null").count() == 1
+    assert spark.read.format("delta").load(str(late.location)).where("device_id = 'oven' and retry is null").count() == 1
 
 
 def test_of_long_names_the_log_tells_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    made = Table("gold.x", tmp_path / "x", "device_id STRING, window_end TIMESTAMP, vector ARRAY<DOUBLE>", ("device_id", "window_end"))
+    made = Table(
+        "gold.x", Location(tmp_path / "x"), "device_id STRING, window_end TIMESTAMP, vector ARRAY<DOUBLE>", ("device_id", "window_end")
+    )
     ensure(made)
     ends = pa.array([0, 1], pa.int64()).cast(pa.timestamp("us", "UTC"))
     names = pa.array(["d" * 300, "e" * 100_000])
     rows = pa.table({"device_id": names, "window_end": ends, "vector": pa.array([[1.0, None], None], pa.list_(pa.float64()))})
     assert append_pieces(made, iter([rows]), "app", 0) == 2
-    (file,) = pa.table(DeltaTable(made.path).get_add_actions(flatten=True)).to_pylist()
+    (file,) = pa.table(DeltaTable(made.location.local).get_add_actions(flatten=True)).to_pylist()
     assert (file["num_records"], file.get("min.device_id")) == (2, None)
-    found = spark.read.format("delta").load(str(made.path)).where("device_id > 'd'").toArrow()
+    found = spark.read.format("delta").load(str(made.location)).where("device_id > 'd'").toArrow()
     assert found.select(["device_id", "vector"]).to_pylist() == rows.select(["device_id", "vector"]).to_pylist()

@@ -12,6 +12,7 @@ from deltalake import write_deltalake
 from gold.spec import Group, Vector
 from orchestration.conf.model import Conf, Engine
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.serving.plots.vectors import COLOURS, Series, draw, entities_of, looks_of, metric_of, note, plot, series_of
 from silver.spec import Aggregation, Metric, Policy
 
@@ -41,7 +42,9 @@ def row(entity: str, window: int, vector: list[float | None], filled: tuple[str,
 
 def conf_with(folder: Path, *rows: dict[str, Any]) -> Conf:
     write_deltalake(folder / "lake/gold/kitchen_vectors", pa.Table.from_pylist(rows, schema=SCHEMA), mode="append")
-    return Conf(folder / "conf", "test", folder / "lake", Policy(600, 300, 1000), Engine(), {}, METRICS, {}, {"kitchen": KITCHEN}, ())
+    return Conf(
+        folder / "conf", "test", Location(folder / "lake"), Policy(600, 300, 1000), Engine(), {}, METRICS, {}, {"kitchen": KITCHEN}, ()
+    )
 
 
 def test_a_vector_is_drawn_in_its_highest_revision_in_order_of_time(tmp_path: Path) -> None:

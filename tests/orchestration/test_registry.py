@@ -8,6 +8,7 @@ from deltalake import DeltaTable
 
 from orchestration.conf.model import Device
 from orchestration.errors import ConfError
+from orchestration.location import Location
 from orchestration.storage import registry
 from silver.schema import DEVICES
 
@@ -17,11 +18,16 @@ OVEN = Device("oven-01", ("kitchen",), "hall-1")
 PUMP = Device("pump-01")
 
 
+@pytest.fixture
+def lake(tmp_path: Path) -> Location:
+    return Location(tmp_path)
+
+
 def by_id(*devices: Device) -> dict[str, Device]:
     return {device.device_id: device for device in devices}
 
 
-def history(lake: Path) -> list[tuple[str, tuple[str, ...], bool, str, datetime]]:
+def history(lake: Location) -> list[tuple[str, tuple[str, ...], bool, str, datetime]]:
     rows = sorted(registry.versions(lake), key=lambda row: (row["device_id"], row["registered_at"]))
     return [(row["device_id"], tuple(row["groups"]), row["is_known"], row["origin"], row["registered_at"]) for row in rows]
 
@@ -32,31 +38,31 @@ def csv(folder: Path, text: str) -> Path:
     return path
 
 
-def test_the_table_has_the_declared_columns_in_order(tmp_path: Path) -> None:
-    registry.sync(tmp_path, {}, NOON)
+def test_the_table_has_the_declared_columns_in_order(tmp_path: Path, lake: Location) -> None:
+    registry.sync(lake, {}, NOON)
     fields = DeltaTable(tmp_path / "silver/devices").schema().fields
     assert [field.name for field in fields] == [line.split()[0] for line in DEVICES.strip().splitlines()]
     assert [str(field.type) for field in fields if field.name == "registered_at"] == ['PrimitiveType("timestamp")']
 
 
-def test_the_first_fill_counts_for_events_already_ingested(tmp_path: Path) -> None:
-    assert registry.sync(tmp_path, {}, NOON) == 0
-    assert registry.sync(tmp_path, by_id(OVEN, PUMP), NOON) == 2
-    assert history(tmp_path) == [("oven-01", ("kitchen",), True, "conf", ALWAYS), ("pump-01", (), True, "conf", ALWAYS)]
+def test_the_first_fill_counts_for_events_already_ingested(lake: Location) -> None:
+    assert registry.sync(lake, {}, NOON) == 0
+    assert registry.sync(lake, by_id(OVEN, PUMP), NOON) == 2
+    assert history(lake) == [("oven-01", ("kitchen",), True, "conf", ALWAYS), ("pump-01", (), True, "conf", ALWAYS)]
 
 
-def test_a_repeated_sync_appends_nothing(tmp_path: Path) -> None:
-    registry.sync(tmp_path, by_id(OVEN, PUMP), NOON)
-    assert registry.sync(tmp_path, by_id(OVEN, PUMP), NOON) == 0
+def test_a_repeated_sync_appends_nothing(tmp_path: Path, lake: Location) -> None:
+    registry.sync(lake, by_id(OVEN, PUMP), NOON)
+    assert registry.sync(lake, by_id(OVEN, PUMP), NOON) == 0
     assert DeltaTable(tmp_path / "silver/devices").version() == 1
 
 
-def test_a_device_that_changes_leaves_and_returns_has_a_version_for_each(tmp_path: Path) -> None:
-    registry.sync(tmp_path, by_id(OVEN, PUMP), NOON)
+def test_a_device_that_changes_leaves_and_returns_has_a_version_for_each(lake: Location) -> None:
+    registry.sync(lake, by_id(OVEN, PUMP), NOON)
     moved = Device("oven-01", ("kitchen", "building"), "hall-2")
-    counts = [registry.sync(tmp_path, by_id(*devices), NOON + timedelta(hours=hour)) for hour, devices in enumerate([[moved], [], [moved]])]
+    counts = [registry.sync(lake, by_id(*devices), NOON + timedelta(hours=hour)) for hour, devices in enumerate([[moved], [], [moved]])]
     assert counts == [2, 1, 1]
-    assert [(known, at.hour) for name, _, known, _, at in history(tmp_path) if name == "oven-01"] == [
+    assert [(known, at.hour) for name, _, known, _, at in history(lake) if name == "oven-01"] == [
         (True, 0),
         (True, 12),
         (False, 13),
@@ -64,61 +70,64 @@ def test_a_device_that_changes_leaves_and_returns_has_a_version_for_each(tmp_pat
     ]
 
 
-def test_a_load_counts_from_ten_seconds_on_and_only_once(tmp_path: Path) -> None:
-    registry.sync(tmp_path, by_id(OVEN), NOON)
+def test_a_load_counts_from_ten_seconds_on_and_only_once(tmp_path: Path, lake: Location) -> None:
+    registry.sync(lake, by_id(OVEN), NOON)
     file = csv(tmp_path, "device_id,groups\npump-01, press_line ;building\n")
-    assert [registry.load(tmp_path, file, NOON), registry.load(tmp_path, file, NOON)] == [1, 0]
-    assert history(tmp_path)[1] == ("pump-01", ("press_line", "building"), True, "plant.csv", NOON + timedelta(seconds=10))
+    assert [registry.load(lake, file, NOON), registry.load(lake, file, NOON)] == [1, 0]
+    assert history(lake)[1] == ("pump-01", ("press_line", "building"), True, "plant.csv", NOON + timedelta(seconds=10))
 
 
-def test_a_device_that_was_never_known_may_count_from_earlier_on_and_one_that_was_keeps_its_past(tmp_path: Path) -> None:
-    registry.sync(tmp_path, by_id(OVEN), NOON)
+def test_a_device_that_was_never_known_may_count_from_earlier_on_and_one_that_was_keeps_its_past(tmp_path: Path, lake: Location) -> None:
+    registry.sync(lake, by_id(OVEN), NOON)
     file, since = csv(tmp_path, "device_id\noven-01\npump-01\n"), NOON - timedelta(days=3)
-    assert [registry.load(tmp_path, file, NOON, since=since), registry.load(tmp_path, file, NOON, since=since)] == [2, 0]
-    assert [row[-1] for row in history(tmp_path)] == [ALWAYS, NOON + timedelta(seconds=10), since]
+    assert [registry.load(lake, file, NOON, since=since), registry.load(lake, file, NOON, since=since)] == [
+        2,
+        0,
+    ]
+    assert [row[-1] for row in history(lake)] == [ALWAYS, NOON + timedelta(seconds=10), since]
 
 
-def test_the_first_load_of_an_empty_registry_counts_always(tmp_path: Path) -> None:
-    assert registry.load(tmp_path, csv(tmp_path, "\ufeffdevice_id\npump-01\n"), NOON) == 1
-    assert history(tmp_path) == [("pump-01", (), True, "plant.csv", ALWAYS)]
+def test_the_first_load_of_an_empty_registry_counts_always(tmp_path: Path, lake: Location) -> None:
+    assert registry.load(lake, csv(tmp_path, "\ufeffdevice_id\npump-01\n"), NOON) == 1
+    assert history(lake) == [("pump-01", (), True, "plant.csv", ALWAYS)]
 
 
-def test_of_conf_and_file_the_one_that_changed_last_holds(tmp_path: Path) -> None:
-    registry.sync(tmp_path, by_id(OVEN), NOON)
-    registry.load(tmp_path, csv(tmp_path, "device_id,groups\noven-01,building\n"), NOON)
-    assert registry.sync(tmp_path, by_id(OVEN), NOON) == 0, "conf did not change, so the file holds"
+def test_of_conf_and_file_the_one_that_changed_last_holds(tmp_path: Path, lake: Location) -> None:
+    registry.sync(lake, by_id(OVEN), NOON)
+    registry.load(lake, csv(tmp_path, "device_id,groups\noven-01,building\n"), NOON)
+    assert registry.sync(lake, by_id(OVEN), NOON) == 0, "conf did not change, so the file holds"
     changed = Device("oven-01", ("press_line",))
     # A second after the load, which itself counts from ten seconds on: the later word still wins.
-    assert registry.sync(tmp_path, by_id(changed), NOON + timedelta(seconds=1)) == 1
-    assert [row["groups"] for row in registry.current(tmp_path)] == [["press_line"]]
+    assert registry.sync(lake, by_id(changed), NOON + timedelta(seconds=1)) == 1
+    assert [row["groups"] for row in registry.current(lake)] == [["press_line"]]
 
 
-def test_a_loaded_device_stays_known_when_it_leaves_conf(tmp_path: Path) -> None:
-    registry.sync(tmp_path, by_id(OVEN), NOON)
+def test_a_loaded_device_stays_known_when_it_leaves_conf(tmp_path: Path, lake: Location) -> None:
+    registry.sync(lake, by_id(OVEN), NOON)
     file = csv(tmp_path, "device_id,zone,groups\noven-01,hall-1,kitchen\n")
-    assert [registry.load(tmp_path, file, NOON), registry.load(tmp_path, file, NOON)] == [1, 0]
-    assert registry.sync(tmp_path, {}, NOON + timedelta(hours=1)) == 0
+    assert [registry.load(lake, file, NOON), registry.load(lake, file, NOON)] == [1, 0]
+    assert registry.sync(lake, {}, NOON + timedelta(hours=1)) == 0
 
 
-def test_json_lines_load_as_csv_does(tmp_path: Path) -> None:
+def test_json_lines_load_as_csv_does(tmp_path: Path, lake: Location) -> None:
     file = csv(
         tmp_path, '{"device_id": "käse", "groups": ["kitchen"], "label": "a \\"b\\", c"}\n\n{"device_id": "pump-01", "zone": null}\n'
     )
-    assert registry.load(tmp_path, file, NOON, {"kitchen"}) == 2
-    assert [(row["device_id"], row["zone"], row["label"]) for row in registry.current(tmp_path)] == [
+    assert registry.load(lake, file, NOON, {"kitchen"}) == 2
+    assert [(row["device_id"], row["zone"], row["label"]) for row in registry.current(lake)] == [
         ("käse", None, 'a "b", c'),
         ("pump-01", None, None),
     ]
 
 
-def test_every_bad_row_is_named_and_then_nothing_is_appended(tmp_path: Path) -> None:
+def test_every_bad_row_is_named_and_then_nothing_is_appended(tmp_path: Path, lake: Location) -> None:
     text = 'device_id,groups,label\nok,kitchen,x\n,kitchen,x\na,kitchn,"two\nlines"\nok,kitchen,y\nb,kitchen\n'
     with pytest.raises(ConfError) as error:
-        registry.load(tmp_path, csv(tmp_path, text), NOON, {"kitchen"})
+        registry.load(lake, csv(tmp_path, text), NOON, {"kitchen"})
     lines = [line.removeprefix(str(tmp_path)) for line in str(error.value).splitlines()]
     assert [line[: line.index(": ")] for line in lines] == ["/plant.csv:3", "/plant.csv:4", "/plant.csv:6", "/plant.csv:7"]
     assert "did you mean 'kitchen'?" in lines[1]
-    assert registry.versions(tmp_path) == []
+    assert registry.versions(lake) == []
 
 
 @pytest.mark.parametrize(
@@ -135,14 +144,14 @@ def test_every_bad_row_is_named_and_then_nothing_is_appended(tmp_path: Path) -> 
         (b"device_id\na\x1b[31m\n", "without control characters"),
     ],
 )
-def test_a_file_that_is_no_device_list_is_refused_with_its_line(tmp_path: Path, content: bytes, told: str) -> None:
+def test_a_file_that_is_no_device_list_is_refused_with_its_line(tmp_path: Path, lake: Location, content: bytes, told: str) -> None:
     file = tmp_path / "devices"
     file.write_bytes(content)
     with pytest.raises(ConfError) as error:
-        registry.load(tmp_path, file, NOON)
+        registry.load(lake, file, NOON)
     assert told in str(error.value)
 
 
-def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path, lake: Location) -> None:
     with pytest.raises(ConfError, match=r"absent.csv: cannot be read \(No such file or directory\)"):
-        registry.load(tmp_path, tmp_path / "absent.csv", NOON)
+        registry.load(lake, tmp_path / "absent.csv", NOON)

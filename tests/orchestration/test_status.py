@@ -14,6 +14,7 @@ from gold.spec import Group
 from orchestration import flows as wired
 from orchestration.conf.model import Conf, Engine
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.supervisor.status import COLUMNS, flows, status
 from silver.spec import Policy
 
@@ -26,7 +27,7 @@ GROUPS = {
 
 
 def conf_of(folder: Path) -> Conf:
-    return Conf(folder / "conf", "test", folder / "lake", Policy(600, 300, 1000), Engine(), {}, {}, {}, GROUPS, ())
+    return Conf(folder / "conf", "test", Location(folder / "lake"), Policy(600, 300, 1000), Engine(), {}, {}, {}, GROUPS, ())
 
 
 def append(table: Path, count: int, at: datetime, **columns: list[int]) -> None:
@@ -73,9 +74,9 @@ def test_a_lake_that_does_not_exist_has_no_rows_and_nothing_to_say(tmp_path: Pat
 def test_a_flow_that_read_everything_is_not_behind(tmp_path: Path) -> None:
     conf = conf_of(tmp_path)
     events = conf.lake / "bronze/events"
-    append(events, 7, NOON)
-    finished(conf.lake / "checkpoints/silver.readings", 0, None, read_up_to(events, 0, -1))
-    finished(conf.lake / "checkpoints/silver.readings", 10, NOON - timedelta(minutes=10), read_up_to(events, 1, -1))
+    append(events.local, 7, NOON)
+    finished(conf.lake.local / "checkpoints/silver.readings", 0, None, read_up_to(events.local, 0, -1))
+    finished(conf.lake.local / "checkpoints/silver.readings", 10, NOON - timedelta(minutes=10), read_up_to(events.local, 1, -1))
     row = of("silver.readings", conf, NOON + timedelta(hours=1))
     assert [row[name] for name in COLUMNS[3:]] == [10, NOON, NOON - timedelta(minutes=10), 0.0, 0]
 
@@ -84,8 +85,8 @@ def test_a_flow_is_behind_by_the_rows_after_its_offset_and_lags_by_the_oldest_of
     conf = conf_of(tmp_path)
     events = conf.lake / "bronze/events"
     for count in (1, 10, 100):
-        append(events, count, NOON + timedelta(minutes=count))
-    finished(conf.lake / "checkpoints/silver.readings", 0, None, read_up_to(events, 1, -1))
+        append(events.local, count, NOON + timedelta(minutes=count))
+    finished(conf.lake.local / "checkpoints/silver.readings", 0, None, read_up_to(events.local, 1, -1))
     row = of("silver.readings", conf, NOON + timedelta(minutes=11))
     assert (row["behind"], row["lag_seconds"]) == (110, 60.0)
     # Another flow has not begun: every row waits for it.
@@ -96,36 +97,38 @@ def test_a_version_read_in_part_counts_for_the_files_that_are_left(tmp_path: Pat
     conf = conf_of(tmp_path)
     events = conf.lake / "bronze/events"
     parts = pa.table({"part": ["a", "b", "b", "c", "c", "c"], "number": [0] * 6})
-    write_deltalake(events, parts, partition_by=["part"], mode="append")
+    write_deltalake(events.local, parts, partition_by=["part"], mode="append")
     added = [
-        json.loads(line)["add"] for line in (events / f"_delta_log/{0:020d}.json").read_text().splitlines() if line.startswith('{"add"')
+        json.loads(line)["add"]
+        for line in (events.local / f"_delta_log/{0:020d}.json").read_text().splitlines()
+        if line.startswith('{"add"')
     ]
     left = [json.loads(add["stats"])["numRecords"] for add in added][1:]
-    finished(conf.lake / "checkpoints/silver.readings", 0, None, read_up_to(events, 0, 0))
+    finished(conf.lake.local / "checkpoints/silver.readings", 0, None, read_up_to(events.local, 0, 0))
     assert of("silver.readings", conf)["behind"] == sum(left) > 0
 
 
 def ingested(conf: Conf, batch: int, count: int, at: datetime) -> None:
     """A bronze batch of `count` events."""
-    append(conf.lake / "bronze/events", count, at, bronze_batch=[batch] * count)
+    append(conf.lake.local / "bronze/events", count, at, bronze_batch=[batch] * count)
 
 
 def test_the_ledger_is_behind_by_the_events_of_later_batches_and_lags_by_the_oldest_of_them(tmp_path: Path) -> None:
     conf = conf_of(tmp_path)
     for batch, count in enumerate((1, 10, 100)):
         ingested(conf, batch, count, NOON + timedelta(minutes=count))
-    append(conf.lake / "ops/ledger", 1, NOON + timedelta(minutes=5), bronze_batch=[0])
+    append(conf.lake.local / "ops/ledger", 1, NOON + timedelta(minutes=5), bronze_batch=[0])
     row = of("silver.ledger", conf, NOON + timedelta(minutes=11))
     assert [row[name] for name in COLUMNS[3:]] == [0, NOON + timedelta(minutes=5), None, 60.0, 110]
-    append(conf.lake / "ops/ledger", 2, NOON + timedelta(hours=2), bronze_batch=[1, 2])
-    DeltaTable(conf.lake / "bronze/events").optimize.compact()
+    append(conf.lake.local / "ops/ledger", 2, NOON + timedelta(hours=2), bronze_batch=[1, 2])
+    DeltaTable(conf.lake.local / "bronze/events").optimize.compact()
     row = of("silver.ledger", conf, NOON + timedelta(hours=3))
     assert [row[name] for name in COLUMNS[3:]] == [2, NOON + timedelta(hours=2), None, 0.0, 0]
 
 
 def test_a_ledger_that_has_not_begun_is_behind_by_all_events(tmp_path: Path) -> None:
     conf = conf_of(tmp_path)
-    append(conf.lake / "ops/ledger", 0, NOON, bronze_batch=[])
+    append(conf.lake.local / "ops/ledger", 0, NOON, bronze_batch=[])
     ingested(conf, 0, 7, NOON)
     row = of("silver.ledger", conf, NOON + timedelta(seconds=9))
     assert [row[name] for name in COLUMNS[3:]] == [None, None, None, 9.0, 7]
@@ -134,21 +137,21 @@ def test_a_ledger_that_has_not_begun_is_behind_by_all_events(tmp_path: Path) -> 
 def test_rearranging_a_table_leaves_nobody_behind(tmp_path: Path) -> None:
     conf = conf_of(tmp_path)
     events = conf.lake / "bronze/events"
-    append(events, 3, NOON)
-    append(events, 3, NOON)
-    finished(conf.lake / "checkpoints/silver.readings", 0, None, read_up_to(events, 2, -1))
-    DeltaTable(events).optimize.compact()
-    assert (of("silver.readings", conf)["behind"], DeltaTable(events).version()) == (0, 2)
+    append(events.local, 3, NOON)
+    append(events.local, 3, NOON)
+    finished(conf.lake.local / "checkpoints/silver.readings", 0, None, read_up_to(events.local, 2, -1))
+    DeltaTable(events.local).optimize.compact()
+    assert (of("silver.readings", conf)["behind"], DeltaTable(events.local).version()) == (0, 2)
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_of_several_sources_the_offset_of_the_readings_counts(tmp_path: Path, order: int) -> None:
     conf = conf_of(tmp_path)
     readings, ticks = conf.lake / "silver/readings", conf.lake / "ops/ticks"
-    append(readings, 5, NOON)
-    append(ticks, 1, NOON)
-    offsets = [read_up_to(readings, 1, -1), read_up_to(ticks, 0, -1)][::order]
-    finished(conf.lake / "checkpoints/gold.halls", 0, NOON, *offsets)
+    append(readings.local, 5, NOON)
+    append(ticks.local, 1, NOON)
+    offsets = [read_up_to(readings.local, 1, -1), read_up_to(ticks.local, 0, -1)][::order]
+    finished(conf.lake.local / "checkpoints/gold.halls", 0, NOON, *offsets)
     rows = [row for row in status(conf, NOON) if row["flow"] == "gold.halls"]
     assert [(row["table"], row["behind"]) for row in rows] == [
         (f"gold.{group}_{kind}", 0) for group in ("press_line", "building") for kind in ("aggregates", "vectors")

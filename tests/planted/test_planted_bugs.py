@@ -113,7 +113,7 @@ def without_fill_bound(patch: pytest.MonkeyPatch) -> None:
 
 def without_transaction_ids(patch: pytest.MonkeyPatch) -> None:
     def append(table: Table, pieces: Iterator[pa.Table], *_: Any) -> None:
-        write_deltalake(table.path, pa.concat_tables(pieces), mode="append")
+        write_deltalake(table.location.local, pa.concat_tables(pieces), mode="append")
 
     patch.setattr(windows, "append_pieces", append)
 
@@ -140,7 +140,7 @@ def lost_checkpoint(day: Day) -> list[str]:
     """Of gold, which then numbers its batches from 0 again, and Delta takes them for repeats."""
     day.first()
     lost = Lake(day.made, day.spark).checkpoint("gold.kitchen")
-    lost.rename(lost.with_name("lost"))
+    lost.local.rename(lost.local.with_name("lost"))
     day.second()
     return day.wrong()
 

@@ -15,6 +15,7 @@ from orchestration.audit.verify.check import Report, verify
 from orchestration.audit.verify.compare import Difference
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Device
+from orchestration.location import Location
 from silver.spec import Unknown
 from tests.lakes import DEVICES, conf, event, land, minutes, run, with_batches_of
 from tests.rows import at
@@ -44,8 +45,8 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
 @pytest.fixture
 def lake(made: Conf, tmp_path: Path) -> Conf:
     """A copy to plant differences in."""
-    shutil.copytree(made.lake, tmp_path / "lake")
-    return replace(made, lake=tmp_path / "lake")
+    shutil.copytree(made.lake.local, tmp_path / "lake")
+    return replace(made, lake=Location(tmp_path / "lake"))
 
 
 def test_what_the_flows_leave_is_clean_and_every_table_is_compared(made: Conf) -> None:
@@ -151,7 +152,7 @@ def test_a_replaced_bronze_row_shows_in_silver_and_in_gold(lake: Conf) -> None:
 
 
 def test_a_table_that_is_not_there_counts_as_empty(lake: Conf) -> None:
-    shutil.rmtree(lake.lake / "silver" / "duplicates")
+    shutil.rmtree(lake.lake.local / "silver" / "duplicates")
     report = verify(latest_snapshot(lake), lake)
     assert [(table, what) for table, what, _ in problems(report)] == [("bronze.events", "unaccounted for")] * 6 + [
         ("silver.duplicates", "missing")
@@ -165,7 +166,7 @@ def test_rows_that_a_deletion_vector_took_away_are_not_read(lake: Conf, spark: S
     assert any(
         "deletionVector" in line
         for file in (path / "_delta_log").glob("*.json")
-        for line in file.read_text().splitlines()
+        for line in file.local.read_text().splitlines()
         if '"add"' in line
     )
     report = verify(latest_snapshot(lake), lake)
@@ -193,12 +194,12 @@ def test_the_command_prints_a_row_a_table_and_leaves_with_1_where_rows_differ(
 
 
 def read(lake: Conf, name: str) -> pa.Table:
-    return DeltaTable(lake.lake / name.replace(".", "/")).to_pyarrow_table()
+    return DeltaTable(lake.lake.local / name.replace(".", "/")).to_pyarrow_table()
 
 
 def rewrite(lake: Conf, name: str, rows: pa.Table) -> None:
     """As somebody does who writes to the table by hand."""
-    write_deltalake(DeltaTable(lake.lake / name.replace(".", "/")), rows, mode="overwrite")
+    write_deltalake(DeltaTable(lake.lake.local / name.replace(".", "/")), rows, mode="overwrite")
 
 
 def differing(lake: Conf, name: str) -> tuple[Difference, ...]:

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.jobs.retry import versions_before_retry
+from orchestration.location import Location
 from orchestration.storage.delta import OpenTable, ask, is_table, open_table
 from orchestration.storage.ops_tables import LEDGER
 from orchestration.storage.positions import accounted_for
@@ -119,7 +119,7 @@ class OpenTables:
 
     accounted: int
     tables: Mapping[str, OpenTable]
-    paths: Mapping[str, Path]
+    paths: Mapping[str, Location]
 
     def ask(self, sql: str, **words: object) -> Rows:
         """Rows of a query over events, written and the tables of KINDS."""

@@ -2,11 +2,11 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from orchestration.audit.reconciliation.account import COUNTED, EVENTS, KINDS, MEASUREMENTS, WRONG, Account, OpenTables, Rows
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.storage.sealing import sealed_tables
 from orchestration.storage.seals import Damage
 from orchestration.storage.tables import in_log
@@ -51,13 +51,13 @@ def damaged(books: OpenTables) -> Rows:
     ][:MOST]
 
 
-def seal_violations(lake: Lake, look: Callable[[Path], Sequence[Damage]]) -> Rows:
+def seal_violations(lake: Lake, look: Callable[[Location], Sequence[Damage]]) -> Rows:
     """Files that are not as they were written; `look` says at which of a table."""
     damages = [damage for path in sealed_tables(lake).values() for damage in look(path)]
     return [{"bronze_batch": None, "bronze_row": None, "part": None, "wrong": str(damage), "payload": None} for damage in damages][:MOST]
 
 
-def _of_file(path: Path, file: Mapping[str, Any]) -> str:
+def _of_file(path: Location, file: Mapping[str, Any]) -> str:
     """The rows that it held are known from the log."""
     length = _length(path)
     found = "is gone" if length is None else f"has {length} bytes, its table's log says {file['size_bytes']}"
@@ -65,9 +65,9 @@ def _of_file(path: Path, file: Mapping[str, Any]) -> str:
     return f"{path} {found}: {rows} until it is restored"
 
 
-def _length(file: Path) -> int | None:
+def _length(file: Location) -> int | None:
     try:
-        return file.stat().st_size
+        return file.local.stat().st_size
     except FileNotFoundError:
         return None
 

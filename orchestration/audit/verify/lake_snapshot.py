@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pyarrow as pa
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.storage.delta import is_table, open_table, version_of
 from orchestration.storage.generations import Generation, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
@@ -24,7 +24,7 @@ class LakeSnapshot:
     `closed_until`: by gold stream; windows that end there or before are emitted. A stream that emitted nothing yet is not in it.
     """
 
-    tables: Mapping[str, Path]
+    tables: Mapping[str, Location]
     versions: Mapping[str, int]
     bronze_batch: int
     closed_until: Mapping[str, datetime]
@@ -57,13 +57,13 @@ def _names(conf: Conf) -> list[str]:
     return ["bronze.events", *silver, *(f"gold.{group}_{kind}" for group in conf.groups for kind in GOLD_KINDS)]
 
 
-def _passed(checkpoint: Path, tables: Mapping[str, Path]) -> int:
+def _passed(checkpoint: Location, tables: Mapping[str, Location]) -> int:
     """The newest bronze batch in what silver has read; -1 for none."""
     newest = _newest(checkpoint)
     if newest is None:
         return -1
     bronze = open_table(tables["bronze.events"])
-    lines = (newest[0] / "offsets" / newest[1]).read_text().splitlines()[2:]
+    lines = (newest[0] / "offsets" / newest[1]).local.read_text().splitlines()[2:]
     # A line is `source:offset`.
     newest_offset = next(
         offset for line in lines if (offset := json.loads(line.partition(":")[2])).get("reservoirId") == str(bronze.metadata().id)
@@ -74,15 +74,15 @@ def _passed(checkpoint: Path, tables: Mapping[str, Path]) -> int:
     return max((batch for batch in files.get("max.bronze_batch", []) if batch is not None), default=-1)
 
 
-def _watermark(checkpoint: Path) -> datetime | None:
+def _watermark(checkpoint: Location) -> datetime | None:
     newest = _newest(checkpoint)
     if newest is None:
         return None
-    milliseconds = json.loads((newest[0] / "offsets" / newest[1]).read_text().splitlines()[1])["batchWatermarkMs"]
+    milliseconds = json.loads((newest[0] / "offsets" / newest[1]).local.read_text().splitlines()[1])["batchWatermarkMs"]
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
-def _newest(checkpoint: Path) -> tuple[Path, str] | None:
+def _newest(checkpoint: Location) -> tuple[Location, str] | None:
     """The checkpoint and its newest committed micro-batch."""
     committed = [int(file.name) for file in (checkpoint / "commits").glob("*") if file.name.isdecimal()]
     return (checkpoint, str(max(committed))) if committed else None

@@ -1,17 +1,17 @@
 """Delta tables at one version, as Arrow, without Spark: deletion vectors are honoured, and a stream of batches bounds the memory."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 
+from orchestration.location import Location
 from orchestration.storage.delta import ask, open_table
 
 INSTANT = pa.timestamp("us")
 """In UTC. Without a zone, because DuckDB compares instants with one only with an extension that it would have to download."""
 
 
-def batches(path: Path, version: int, columns: Sequence[str], where: str = "true") -> pa.RecordBatchReader:
+def batches(path: Location, version: int, columns: Sequence[str], where: str = "true") -> pa.RecordBatchReader:
     """Rows of a table as it was at that version; `where` is SQL."""
     query = f"select {', '.join(columns)} from recorded where {where}"
     reader = ask(query, {"recorded": open_table(path, version)})

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from bronze.events import LINE_FEED, File, events, identified, lines
+from orchestration.location import Location
 from orchestration.storage.checkpoints import NewFile
 
 PIECE_BYTES, PIECE_ROWS = 16 * 1024 * 1024, 250_000
@@ -20,7 +21,7 @@ FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 def rows(
-    files: Iterable[NewFile], intake: Path, with_header: Sequence[str], ingested_at: datetime, bronze_batch: int
+    files: Iterable[NewFile], intake: Location, with_header: Sequence[str], ingested_at: datetime, bronze_batch: int
 ) -> Iterator[pa.Table]:
     """Identified events of claims below the folder `intake`; `with_header`: the sources whose files begin with a header."""
     waiting: list[pa.Table] = []
@@ -67,10 +68,10 @@ def instant(milliseconds: int) -> datetime:
     return SINCE_1970 + timedelta(milliseconds=milliseconds)
 
 
-def _landed(files: Iterable[NewFile], intake: Path, with_header: Sequence[str]) -> Iterator[pa.Table]:
+def _landed(files: Iterable[NewFile], intake: Location, with_header: Sequence[str]) -> Iterator[pa.Table]:
     for file in files:
         claim = Path(unquote(file.uri.removeprefix("file:").replace("///", "/")))
-        _, _, *below = claim.relative_to(intake).parts
+        _, _, *below = claim.relative_to(intake.local).parts
         header = first_line(claim) if file.source in with_header else None
         landed = File(file.source, unquote("/".join(below)), instant(file.modified_ms), header)
         for piece in pieces(claim):

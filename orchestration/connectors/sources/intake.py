@@ -21,6 +21,7 @@ from urllib.parse import quote
 from bronze.events import LINE_FEED
 from orchestration.conf.model import Source
 from orchestration.connectors.sources.file_reader import opened
+from orchestration.location import Location
 from orchestration.storage.retired_sources import claims_folder
 
 LONGEST_LINE = 1 << 30
@@ -39,13 +40,13 @@ class ScanResult:
     """With the reason."""
 
 
-def claim_settled(source: Source, lake: Path, now: float, former: Sequence[str] = ()) -> ScanResult:
+def claim_settled(source: Source, lake: Location, now: float, former: Sequence[str] = ()) -> ScanResult:
     """Claim every whole file that is not claimed yet, by this source or by one of the `former` ones: a source may get another name.
 
     `now` is in seconds since 1970, as file times are.
     """
     scan = ScanResult()
-    claims = claims_folder(lake, source.name)
+    claims = claims_folder(lake, source.name).local
     claims.mkdir(parents=True, exist_ok=True)
     for file in sorted(_files(source)):
         try:
@@ -54,7 +55,7 @@ def claim_settled(source: Source, lake: Path, now: float, former: Sequence[str] 
             continue
         place = Path(f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}") / _safe(str(file.relative_to(source.path)))
         claim = claims / place
-        if stat.st_size == 0 or os.path.lexists(claim) or any(_is(file, claims_folder(lake, name) / place) for name in former):
+        if stat.st_size == 0 or os.path.lexists(claim) or any(_is(file, claims_folder(lake, name).local / place) for name in former):
             continue
         if now - stat.st_mtime < source.settle_seconds:
             scan.still_growing.append(file)

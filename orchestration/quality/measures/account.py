@@ -1,9 +1,8 @@
 """Compares row counts of bronze and silver with ops.ledger, by bronze batch. `tidemark ledger` proves the same by identities."""
 
-from pathlib import Path
-
 import pyarrow as pa
 
+from orchestration.location import Location
 from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.findings import Row, not_checked, outcome_of
 from orchestration.quality.outcome import Outcome
@@ -54,7 +53,7 @@ def _describe(row: Row) -> str:
     return f"bronze batch {row['bronze_batch']}: {COUNTED[row['kind']]} holds {row['found']:,} rows, ops.ledger counted {row['said']:,}"
 
 
-def ledger(path: Path) -> pa.Table | None:
+def ledger(path: Location) -> pa.Table | None:
     """Rows of ops.ledger; None without any."""
     rows = open_table(path).to_pyarrow_table() if is_table(path) else None
     return rows if rows is not None and rows.num_rows else None

@@ -15,6 +15,7 @@ from pathlib import Path
 import orchestration
 from orchestration.engine.jars import cache
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.serving.bi.messages import ServerSpec, SnapshotViews, ViewsReady
 from orchestration.serving.bi.mounts import java_home, mounts
 from orchestration.serving.bi.sandbox import Sandbox
@@ -92,7 +93,7 @@ class SandboxedProcess:
 
 @contextlib.asynccontextmanager
 async def start_process(
-    lake: Path, spec: ServerSpec, control_socket: socket.socket, scratch_bytes: int, on_log: Callable[[str], None]
+    lake: Location, spec: ServerSpec, control_socket: socket.socket, scratch_bytes: int, on_log: Callable[[str], None]
 ) -> AsyncIterator[SandboxedProcess]:
     """Start and configure the process, in a sandbox if the spec says so; it ends with the context.
 
@@ -122,12 +123,12 @@ async def start_process(
 
 
 @contextlib.contextmanager
-def _command(lake: Path, spec: ServerSpec, scratch_bytes: int) -> Iterator[tuple[Sequence[str], Sequence[int], Mapping[str, str]]]:
+def _command(lake: Location, spec: ServerSpec, scratch_bytes: int) -> Iterator[tuple[Sequence[str], Sequence[int], Mapping[str, str]]]:
     """Command line, inherited file descriptors and environment."""
     if not spec.is_sandboxed:
         yield COMMAND, [], os.environ | _environment(spec)
         return
-    sandbox = Sandbox([*mounts(map(Path, spec.jars)), lake], _environment(spec), scratch_bytes)
+    sandbox = Sandbox([*mounts(map(Path, spec.jars)), lake.local], _environment(spec), scratch_bytes)
     sandbox.check()
     with sandbox.wrap(COMMAND) as (command, inherited):
         yield command, inherited, {}

@@ -5,10 +5,11 @@ import secrets
 from pathlib import Path
 
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.serving.sql.address import address_file
 
 
-def default_token_file(lake: Path) -> Path:
+def default_token_file(lake: Location) -> Path:
     """One for each lake and user, outside of the lake. It survives restarts, so clients keep their token."""
     return address_file(lake).with_suffix(".token")
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.storage.marts import builds, snapshot_for
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
@@ -29,7 +29,7 @@ def snapshot_views(conf: Conf, choice: SnapshotChoice) -> tuple[Snapshot | None,
     return snapshot, {name: view.spark() for name, view in views(conf, snapshot).items()} | {THIS_SNAPSHOT: _this_snapshot(snapshot)}
 
 
-def _snapshot(lake: Path, choice: SnapshotChoice) -> Snapshot | None:
+def _snapshot(lake: Location, choice: SnapshotChoice) -> Snapshot | None:
     """With the versions of the marts that were built of it, if any were."""
     if choice.snapshot_id is None and not choice.is_newest and builds(lake):
         try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.serving.dbt import build_state, maintenance, project, sources, spark_tuning, targets
 from orchestration.storage import marts
 from orchestration.storage.lease import Lease, sole_writer
@@ -37,7 +38,7 @@ class DbtRun:
     notify: Notify
 
     @property
-    def root(self) -> Path:
+    def root(self) -> Location:
         """The folder of the lake."""
         return self.lake.conf.lake
 
@@ -68,7 +69,7 @@ def run(lake: Lake, arguments: Sequence[str], dropped: Sequence[str], notify: No
         return _run_on_snapshot(DbtRun(lake, command_line, _snapshot(lake.conf.lake, command_line), notify), lease)
 
 
-def _snapshot(lake: Path, command_line: "CommandLine") -> Snapshot:
+def _snapshot(lake: Location, command_line: "CommandLine") -> Snapshot:
     """The newest snapshot for commands that write; else the one of the marts on the disk, so that tests compare tables of one snapshot."""
     newest = find_snapshot(lake)
     if newest is None:
@@ -106,7 +107,7 @@ def _run_on_snapshot(dbt: DbtRun, lease: Lease) -> int:
     return invocation.exit_code(result)
 
 
-def _guard(lake: Path) -> None:
+def _guard(lake: Location) -> None:
     if (pending := build_state.pending_build(lake)) is not None:
         targets.remove_leftovers(lake, pending.marts_at_newest)
     targets.refuse_lost(lake)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestration.conf.model import Conf
+from orchestration.location import Location
 from orchestration.serving.dbt.targets import folder
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.marts import Build, builds
@@ -42,7 +43,7 @@ def build_digest(conf: Conf, snapshot: Snapshot, project: Path, *, leaves_out_ro
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def pending_build(lake: Path) -> PendingBuild | None:
+def pending_build(lake: Location) -> PendingBuild | None:
     """None if no build began since the last recorded one."""
     file = folder(lake) / FILE
     if not file.exists():
@@ -52,7 +53,7 @@ def pending_build(lake: Path) -> PendingBuild | None:
     return PendingBuild(digests, marts_at_first, marts_at_newest, content["snapshot_id"])
 
 
-def begin(lake: Path, digest: str, snapshot: Snapshot, on_disk: Collection[str]) -> None:
+def begin(lake: Location, digest: str, snapshot: Snapshot, on_disk: Collection[str]) -> None:
     """Save that a build begins. `on_disk`: marts on the disk."""
     before, marts = pending_build(lake), sorted(on_disk)
     content = {
@@ -64,12 +65,14 @@ def begin(lake: Path, digest: str, snapshot: Snapshot, on_disk: Collection[str])
     write_atomic(folder(lake) / FILE, content)
 
 
-def end(lake: Path) -> None:
+def end(lake: Location) -> None:
     """The build is recorded: nothing is pending."""
-    (folder(lake) / FILE).unlink()
+    (folder(lake) / FILE).local.unlink()
 
 
-def incremental_base(lake: Path, digest: str, snapshot: Snapshot, on_disk: Mapping[str, int], incremental: Collection[str]) -> Build | None:
+def incremental_base(
+    lake: Location, digest: str, snapshot: Snapshot, on_disk: Mapping[str, int], incremental: Collection[str]
+) -> Build | None:
     """The last recorded build; None if the marts on the disk may hold errors that adding newer rows cannot repair.
 
     `incremental`: marts that keep their rows from build to build.

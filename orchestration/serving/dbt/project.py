@@ -10,6 +10,7 @@ import yaml
 
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError
+from orchestration.location import Location
 
 OURS, GOLD = "tidemark", "tidemark_gold"
 FILE = "dbt_project.yml"
@@ -23,9 +24,9 @@ def shipped() -> Path:
     return Path(str(files("gold") / "dbt"))
 
 
-def work_folder(lake: Path) -> Path:
+def work_folder(lake: Location) -> Path:
     """The folder of dbt's own files: profile, target and log."""
-    return lake / "dbt"
+    return (lake / "dbt").local
 
 
 def prepare(conf: Conf) -> Path:

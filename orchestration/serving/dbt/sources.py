@@ -33,7 +33,7 @@ NOTHING = -1
 def pinned(conf: Conf, snapshot: Snapshot) -> dict[str, View]:
     """Every table of the lake except marts; tables that are not pinned get their newest version, so that all models see the same."""
     tables = views(conf, snapshot).values()
-    return {view.name: view if view.version is not None else replace(view, version=version_of(view.path)) for view in tables}
+    return {view.name: view if view.version is not None else replace(view, version=version_of(view.location)) for view in tables}
 
 
 def groups_of(conf: Conf, snapshot: Snapshot) -> list[str]:

@@ -22,7 +22,7 @@ SMALL = {**INTERPRETED, "spark.sql.adaptive.enabled": "false"}
 
 def is_small(readings: View) -> bool:
     """Whether the lake is small, by the log of silver.readings alone."""
-    files = in_log(open_table(readings.path, readings.version), "num_records").to_pydict()
+    files = in_log(open_table(readings.location, readings.version), "num_records").to_pydict()
     return bool(sum(files["num_records"]) < MAX_SMALL_READINGS)
 
 

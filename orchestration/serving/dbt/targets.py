@@ -6,7 +6,6 @@ So every mart is registered before dbt begins, and no build begins while a known
 import re
 import shutil
 from collections.abc import Collection, Iterator
-from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from gold.literal import quoted
 from orchestration.errors import ConfError, TidemarkError
+from orchestration.location import Location
 from orchestration.storage.delta import UnreadableTableError, open_table, version_of
 from orchestration.storage.delta_log import LOG
 from orchestration.storage.marts import builds, forget
@@ -23,35 +23,35 @@ TEMPORARY_SCHEMAS = "dbt/schemas"
 COMMIT = re.compile(r"\d{20}\.(json|checkpoint\.)")
 
 
-def folder(lake: Path) -> Path:
+def folder(lake: Location) -> Location:
     """The folder of the marts; each mart has a folder of its name in it."""
     return lake / SCHEMA
 
 
-def register(spark: SparkSession, lake: Path, schemas: Collection[str]) -> None:
+def register(spark: SparkSession, lake: Location, schemas: Collection[str]) -> None:
     """Create the schema of marts in the lake and register its tables. Tables in other schemas are temporary."""
     spark.sql(f"create database if not exists {SCHEMA} location {quoted(str(folder(lake)))}")
     for name in versions(lake):
         path = folder(lake) / name.removeprefix(f"{SCHEMA}.")
         spark.sql(f"create table if not exists {SCHEMA}.`{path.name}` using delta location {quoted(str(path))}")
-    shutil.rmtree(lake / TEMPORARY_SCHEMAS, ignore_errors=True)
+    shutil.rmtree((lake / TEMPORARY_SCHEMAS).local, ignore_errors=True)
     for schema in {*schemas} - {SCHEMA}:
         spark.sql(f"create database if not exists `{schema}` location {quoted(str(lake / TEMPORARY_SCHEMAS / schema))}")
 
 
-def versions(lake: Path) -> dict[str, int]:
+def versions(lake: Location) -> dict[str, int]:
     """The newest version of every readable mart on the disk, by SQL name."""
     return {f"{SCHEMA}.{path.name}": version_of(path) for path in _folders(lake) if _damage(path) is None}
 
 
-def remove_leftovers(lake: Path, existing: Collection[str]) -> None:
+def remove_leftovers(lake: Location, existing: Collection[str]) -> None:
     """Remove the files of tables that a killed build was creating, which no commit names. `existing`: marts that it did not create."""
     for path in _folders(lake):
         if f"{SCHEMA}.{path.name}" not in existing and not _has_commits(path):
-            shutil.rmtree(path)
+            shutil.rmtree(path.local)
 
 
-def refuse_lost(lake: Path) -> None:
+def refuse_lost(lake: Location) -> None:
     """TidemarkError if a mart that a build recorded, or that has files, cannot be registered."""
     lost = [
         f"{problem}.\n  Restore {path} from a backup, or give it up with `tidemark dbt --drop {path.name} build`."
@@ -61,7 +61,7 @@ def refuse_lost(lake: Path) -> None:
         raise TidemarkError("\n".join(lost))
 
 
-def drop(lake: Path, name: str) -> None:
+def drop(lake: Location, name: str) -> None:
     """Delete a mart: its files, and its versions in all builds. ConfError if there is none of that name."""
     path, sql_name = folder(lake) / name, f"{SCHEMA}.{name}"
     marts = {*(mart for build in builds(lake) for mart in build.versions), *(f"{SCHEMA}.{mart.name}" for mart in _folders(lake))}
@@ -69,10 +69,10 @@ def drop(lake: Path, name: str) -> None:
         names = ", ".join(sorted(mart.removeprefix(f"{SCHEMA}.") for mart in marts)) or "none"
         raise ConfError(f"--drop {name}: there is no such mart; there are {names}.")
     forget(lake, [sql_name])
-    shutil.rmtree(path, ignore_errors=not path.exists())
+    shutil.rmtree(path.local, ignore_errors=not path.exists())
 
 
-def _lost(lake: Path) -> Iterator[tuple[Path, str]]:
+def _lost(lake: Location) -> Iterator[tuple[Location, str]]:
     for path in _folders(lake):
         if (damage := _damage(path)) is not None:
             yield path, f"{SCHEMA}.{path.name} {damage}"
@@ -83,12 +83,12 @@ def _lost(lake: Path) -> Iterator[tuple[Path, str]]:
             yield path, f"{name} was built before, and is gone from the disk"
 
 
-def _folders(lake: Path) -> list[Path]:
-    entries = folder(lake).iterdir() if folder(lake).is_dir() else ()
+def _folders(lake: Location) -> list[Location]:
+    entries = map(Location, folder(lake).local.iterdir()) if folder(lake).is_dir() else ()
     return sorted(path for path in entries if path.is_dir() and not path.name.startswith((".", "_")) and _holds_files(path))
 
 
-def _damage(path: Path) -> str | None:
+def _damage(path: Location) -> str | None:
     """Why it cannot be registered, as the end of a sentence; None if it can."""
     if not _has_commits(path):
         return f"has files in {path}, but no Delta log that says which of them are rows"
@@ -100,10 +100,10 @@ def _damage(path: Path) -> str | None:
     return f"lacks {len(missing)} of its {len(needed)} files, such as {missing[0]}" if missing else None
 
 
-def _has_commits(path: Path) -> bool:
-    log = path / LOG
+def _has_commits(path: Location) -> bool:
+    log = (path / LOG).local
     return log.is_dir() and any(COMMIT.match(file.name) for file in log.iterdir())
 
 
-def _holds_files(path: Path) -> bool:
-    return path.is_dir() and any(file.is_file() for file in path.rglob("*"))
+def _holds_files(path: Location) -> bool:
+    return path.is_dir() and any(file.is_file() for file in path.local.rglob("*"))

@@ -23,6 +23,7 @@ from matplotlib.ticker import MaxNLocator
 from gold.spec import Group
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.serving.plots.style import DOTS_PER_INCH, PALE, STYLE, draw_heading
 from orchestration.storage.delta import ask, is_table, open_table
 from orchestration.storage.generations import active_generation
@@ -69,7 +70,7 @@ def plot(conf: Conf, group: Group, entities: Sequence[str], output: Path) -> Pat
     return output
 
 
-def entities_of(table: Path) -> list[str]:
+def entities_of(table: Location) -> list[str]:
     """The names in a table of vectors, sorted; empty if there is no table."""
     if not is_table(table):
         return []
@@ -77,7 +78,7 @@ def entities_of(table: Path) -> list[str]:
     return names
 
 
-def series_of(table: Path, entities: Sequence[str], features: Sequence[str]) -> dict[str, Series]:
+def series_of(table: Location, entities: Sequence[str], features: Sequence[str]) -> dict[str, Series]:
     """The vectors of each entity; vectors with another number of features, from an earlier conf, are left out."""
     names = ", ".join("'" + entity.replace("'", "''") + "'" for entity in entities)
     newest = "row_number() over (partition by entity, window_start order by revision desc) = 1"
@@ -102,7 +103,7 @@ def with_gaps(series: Series) -> Series:
     )
 
 
-def query(table: Path, sql: str) -> pa.Table:
+def query(table: Location, sql: str) -> pa.Table:
     """Rows of a query over the latest version, which it calls `vectors`."""
     return ask(sql, {"vectors": open_table(table)}).read_all()
 

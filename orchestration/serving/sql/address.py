@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestration.location import Location
+
 
 @dataclass(frozen=True)
 class Address:
@@ -16,13 +18,13 @@ class Address:
     process: int
 
 
-def address_file(lake: Path) -> Path:
+def address_file(lake: Location) -> Path:
     """The file below XDG_STATE_HOME that holds the address; one for each lake."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    return state / "tidemark" / "servers" / f"{hashlib.sha256(str(lake.resolve()).encode()).hexdigest()[:16]}.json"
+    return state / "tidemark" / "servers" / f"{hashlib.sha256(str(lake.local.resolve()).encode()).hexdigest()[:16]}.json"
 
 
-def address_of(lake: Path) -> Address | None:
+def address_of(lake: Location) -> Address | None:
     """None if no server of this user runs on the lake."""
     try:
         address = Address(**json.loads(address_file(lake).read_text(encoding="utf-8")))

@@ -37,7 +37,7 @@ class Catalog:
         context: Any = spark.sparkContext
         self._java = context._jvm
         self._session = SparkSession(context, new_session(self._java, context._jsc.sc()))
-        self._roots = {self._java.org.apache.hadoop.fs.Path(f"file:{view.path}").toString() for view in views.values()}
+        self._roots = {self._java.org.apache.hadoop.fs.Path(f"file:{view.location}").toString() for view in views.values()}
         self._plan_cache = PlanCache(self._java, self._session._jsparkSession)
         self._session.sql(f"create database {TABLE_DATABASE}")
         self._created: set[str] = set()
@@ -88,7 +88,7 @@ class Catalog:
             return
         # A view without a version reads the newest one, resolved again by each query.
         below = f"{TABLE_DATABASE}.`{database}_{table}`"
-        self._session.sql(f"create table {below} using delta location {quoted(str(view.path))}")
+        self._session.sql(f"create table {below} using delta location {quoted(str(view.location))}")
         self._session.sql(f"create view `{database}`.`{table}` as {view.select(below)}")
 
     def _pinned_rows(self, view: View) -> str:

@@ -5,13 +5,13 @@ Measured in the warm server on a busy machine, three queries of the demo: 0.21 t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
 
+from orchestration.location import Location
 from orchestration.storage.delta import open_table
 from orchestration.storage.tables import PLAIN
 from orchestration.storage.views import View
@@ -24,8 +24,8 @@ MAX_FILES = 64
 class DirectScan:
     """The files of a table at a version, and its columns in order; `schema` is Delta's JSON."""
 
-    folder: Path
-    paths: Sequence[Path]
+    folder: Location
+    paths: Sequence[Location]
     columns: Sequence[str]
     schema: str
 
@@ -39,9 +39,11 @@ class DirectScan:
 
 def direct_scan(view: View) -> DirectScan | None:
     """None if the table has many files, or none, or if its files hold more than its rows (deletion vectors, column mapping)."""
-    table = open_table(view.path, view.version)
+    table = open_table(view.location, view.version)
     names: list[str] = pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist()
     if table.protocol().min_reader_version != PLAIN or not 0 < len(names) <= MAX_FILES:
         return None
     schema = table.schema()
-    return DirectScan(view.path, [view.path / unquote(name) for name in names], [field.name for field in schema.fields], schema.to_json())
+    return DirectScan(
+        view.location, [view.location / unquote(name) for name in names], [field.name for field in schema.fields], schema.to_json()
+    )

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -51,7 +50,7 @@ class SnapshotTables:
     def _open(self, name: str) -> OpenTable:
         if name not in self._opened:
             view = self.views[name]
-            self._opened[name] = open_table(Path(view.path), view.version)
+            self._opened[name] = open_table(view.location, view.version)
         return self._opened[name]
 
 

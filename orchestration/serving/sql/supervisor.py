@@ -16,13 +16,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.serving.sql.address import Address, address_file
 from orchestration.serving.sql.worker import READY
 
 MIN_LIFE_SECONDS, MAX_SHORT_LIVES = 30.0, 3
 
 
-def serve(folder: Path, lake: Path, port: int, users: Mapping[str, str], notify: Callable[[str], None]) -> None:
+def serve(folder: Path, lake: Location, port: int, users: Mapping[str, str], notify: Callable[[str], None]) -> None:
     """Serve until SIGTERM or Ctrl-C. `users`: by token; commands of this user send the first token. `port` 0: any free port."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.serving.bi.secret import default_token_file, load_token
 
 
@@ -32,6 +33,6 @@ def test_a_file_that_others_can_read_or_that_holds_no_token_is_refused(tmp_path:
 
 def test_two_lakes_of_one_name_have_a_file_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    files = {default_token_file(tmp_path / plant / "lake") for plant in ("north", "south")}
+    files = {default_token_file(Location(tmp_path / plant / "lake")) for plant in ("north", "south")}
     assert len(files) == 2
     assert all(file.is_relative_to(tmp_path) for file in files)

@@ -30,7 +30,7 @@ def made(tmp_path: Path) -> Conf:
     made = conf(tmp_path)
     for number in range(3):
         for name in ("bronze/events", "gold/kitchen_vectors", "marts/daily"):
-            write_deltalake(made.lake / name, pa.table({"bronze_batch": [number]}), mode="append")
+            write_deltalake(made.lake.local / name, pa.table({"bronze_batch": [number]}), mode="append")
         pin(made.lake, of_number(number))
     return made
 
@@ -69,7 +69,7 @@ def test_where_the_snapshot_of_the_marts_has_expired_it_is_the_newest(made: Conf
 
 def test_a_lake_without_snapshots_is_shown_as_it_is(tmp_path: Path) -> None:
     made = conf(tmp_path)
-    write_deltalake(made.lake / "bronze/events", pa.table({"bronze_batch": [0]}))
+    write_deltalake(made.lake.local / "bronze/events", pa.table({"bronze_batch": [0]}))
     snapshot, views = snapshot_views(made, SnapshotChoice())
     assert snapshot is None
     assert "version as of" not in views["bronze.events"]

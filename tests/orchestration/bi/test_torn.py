@@ -17,6 +17,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from orchestration.conf.load import load
+from orchestration.location import Location
 from orchestration.serving.sql.address import address_of
 from orchestration.serving.sql.answer import Engine, Limits, Question
 from orchestration.serving.sql.client import ServerEngine
@@ -78,7 +79,7 @@ class Writer:
         for name in TABLES:
             write_deltalake(self._path(name), rows, mode="append")
         versions = {name: DeltaTable(self._path(name)).version() for name in TABLES}
-        self._pinned.append(pin(self._plant.lake, Snapshot(batch, datetime.now(UTC), 1, batch, versions, {})))
+        self._pinned.append(pin(Location(self._plant.lake), Snapshot(batch, datetime.now(UTC), 1, batch, versions, {})))
 
     def _compact(self) -> None:
         for name in TABLES:
@@ -127,7 +128,7 @@ def by_http(plant: Plant, reads: int) -> Iterator[Rows]:
     process = subprocess.Popen([*TIDEMARK, str(plant.folder / "conf"), "sql-server", "--port", "0"], stderr=subprocess.DEVNULL)
     try:
         end = time.monotonic() + SECONDS
-        while (address := address_of(plant.lake)) is None and time.monotonic() < end:
+        while (address := address_of(Location(plant.lake))) is None and time.monotonic() < end:
             time.sleep(0.2)
         assert address is not None
         yield from in_two_threads(lambda: answers_of(ServerEngine(address), of_http(reads) // 2))

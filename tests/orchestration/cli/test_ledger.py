@@ -47,7 +47,7 @@ def sent(made: Conf, batch: int) -> None:
     at = NOON + timedelta(days=batch)
     rows = [(batch, row, b"\x1b[31m" + b"x" * 1000 if row == 0 else b"{}", "plant", at, at.date()) for row in range(EVENTS_OF_A_BATCH)]
     write_deltalake(
-        made.lake / "bronze/events",
+        made.lake.local / "bronze/events",
         pa.Table.from_pylist([dict(zip(EVENTS.names, row, strict=True)) for row in rows], EVENTS),
         mode="append",
         partition_by=["ingested_on"],
@@ -57,7 +57,7 @@ def sent(made: Conf, batch: int) -> None:
 def silver(made: Conf, kind: str, identities: Sequence[tuple[int, int]]) -> None:
     """Measurements of events that have one."""
     rows = [{"bronze_batch": batch, "bronze_row": row, "part": 0, "parts": 1, "source": "plant"} for batch, row in identities]
-    write_deltalake(made.lake / "silver" / kind, pa.Table.from_pylist(rows, SILVER), mode="append")
+    write_deltalake(made.lake.local / "silver" / kind, pa.Table.from_pylist(rows, SILVER), mode="append")
 
 
 def passed(made: Conf, batch: int) -> None:
@@ -65,7 +65,7 @@ def passed(made: Conf, batch: int) -> None:
     counts = {"events": EVENTS_OF_A_BATCH, "readings": EVENTS_OF_A_BATCH, "quarantined": 0, "late": 0, "duplicates": 0}
     row = pa.Table.from_pylist([{"bronze_batch": batch, "source": "plant"} | counts], LEDGER_SCHEMA)
     done = CommitProperties(app_transactions=[Transaction(Lake(made).app_id(LEDGER_FLOW, LEDGER), batch)])
-    write_deltalake(made.lake / "ops/ledger", row, mode="append", commit_properties=done)
+    write_deltalake(made.lake.local / "ops/ledger", row, mode="append", commit_properties=done)
 
 
 def answered(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, list[list[object]], str]:
@@ -83,7 +83,7 @@ def test_a_clean_lake_is_a_row_a_day_and_a_yes(made: Conf, capsys: pytest.Captur
 
 
 def test_since_a_day_counts_from_its_first_batch_on(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
-    DeltaTable(made.lake / "silver/readings").delete("bronze_batch = 0")
+    DeltaTable(made.lake.local / "silver/readings").delete("bronze_batch = 0")
     assert answered(capsys, "--since", "2026-01-06") == (0, [["2026-01-06", 3, 3, 0, 0, 0, 0, 0, 0, 0, 0]], "")
     assert answered(capsys, "--since", "2026-01-07") == (0, [], "")
     assert answered(capsys, "--since", "2026-01-05")[0] == 1
@@ -105,7 +105,7 @@ def test_events_that_the_ledger_has_not_come_to_are_waiting_whatever_silver_has_
 def test_what_is_wrong_is_told_after_the_table_beside_a_payload_that_is_short_and_harmless(
     made: Conf, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    DeltaTable(made.lake / "silver/readings").delete("bronze_row = 0")
+    DeltaTable(made.lake.local / "silver/readings").delete("bronze_row = 0")
     assert exit_code(["ledger"]) == 1
     out, err = capsys.readouterr()
     table, wrong = out.index("missing"), out.index("in no table of silver")

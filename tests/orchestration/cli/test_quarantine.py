@@ -42,7 +42,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conf:
         for n, broken in enumerate(rules)
     ]
     rows[4] |= {"source": "o'hare", "payload": b"\x1b[31m\xff" + b"x" * 1000}
-    write_deltalake(found.lake / "silver/quarantine", pa.Table.from_pylist(rows, SCHEMA))
+    write_deltalake(found.lake.local / "silver/quarantine", pa.Table.from_pylist(rows, SCHEMA))
     return found
 
 

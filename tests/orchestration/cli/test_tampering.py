@@ -86,7 +86,7 @@ def differences(rows: Rows) -> dict[str, Rows]:
 
 
 def read(lake: Lake, name: str) -> pa.Table:
-    return DeltaTable(lake.table_path(name)).to_pyarrow_table()
+    return DeltaTable(lake.table_path(name).local).to_pyarrow_table()
 
 
 def with_cell(rows: pa.Table, row: int, column: str, cell: object) -> pa.Table:
@@ -97,7 +97,7 @@ def with_cell(rows: pa.Table, row: int, column: str, cell: object) -> pa.Table:
 
 
 def write(lake: Lake, name: str, rows: pa.Table) -> None:
-    write_deltalake(DeltaTable(lake.table_path(name)), rows, mode="overwrite")
+    write_deltalake(DeltaTable(lake.table_path(name).local), rows, mode="overwrite")
 
 
 def identity(row: dict[str, Any]) -> str:
@@ -141,7 +141,7 @@ def test_a_deleted_reading_is_told_by_both_with_its_payload(lake: Lake, told: As
 
 def test_a_doubled_reading_is_told_by_both(lake: Lake, told: Ask) -> None:
     doubled = read(lake, "silver.readings").slice(5, 1)
-    write_deltalake(DeltaTable(lake.table_path("silver.readings")), doubled, mode="append")
+    write_deltalake(DeltaTable(lake.table_path("silver.readings").local), doubled, mode="append")
     row = identity(doubled.to_pylist()[0])
     code, _, err = told("ledger")
     assert code == 1
@@ -154,8 +154,8 @@ def test_a_doubled_reading_is_told_by_both(lake: Lake, told: Ask) -> None:
 def test_a_late_row_moved_among_the_readings_is_told_by_the_batch(lake: Lake, told: Ask) -> None:
     """Its identity is in one table still."""
     rows = read(lake, "silver.late")
-    write_deltalake(DeltaTable(lake.table_path("silver.readings")), rows.drop_columns(["cause", "retry"]), mode="append")
-    DeltaTable(lake.table_path("silver.late")).delete()
+    write_deltalake(DeltaTable(lake.table_path("silver.readings").local), rows.drop_columns(["cause", "retry"]), mode="append")
+    DeltaTable(lake.table_path("silver.late").local).delete()
     code, _, err = told("ledger")
     assert code == 1
     assert "bronze_batch 1: plant: readings 2, was 1 when it was written; late 0, was 1 when it was written" in err
@@ -171,7 +171,7 @@ def test_a_quarantined_payload_that_was_altered_is_told_with_that_of_bronze(lake
 
 
 def test_a_bronze_file_replaced_by_another_is_told_by_its_length_or_by_what_it_says(lake: Lake, told: Ask) -> None:
-    files = [Path(uri) for uri in DeltaTable(lake.table_path("bronze.events")).file_uris()]
+    files = [Path(uri) for uri in DeltaTable(lake.table_path("bronze.events").local).file_uris()]
     file = max(files, key=lambda of_batch: of_batch.stat().st_size)  # that of the first batch
     recorded, rows = file.stat().st_size, pq.read_table(file, partitioning=None)
     forged = with_cell(rows, 0, "payload", rows["payload"][0].as_py().replace(b'"value": ', b'"value": 9'))

@@ -25,7 +25,7 @@ def test_init_writes_the_default_conf_with_its_comments_and_schemas(tmp_path: Pa
 
 def test_init_starts_paths_at_the_parent_of_its_folder(tmp_path: Path) -> None:
     exit_code(["init", str(tmp_path / "plant" / "conf")])
-    assert load(tmp_path / "plant" / "conf").lake == tmp_path / "plant" / "lake"
+    assert load(tmp_path / "plant" / "conf").lake.local == tmp_path / "plant" / "lake"
 
 
 def test_init_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

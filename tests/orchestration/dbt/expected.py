@@ -22,7 +22,7 @@ def windows(conf: Conf, cut: Snapshot) -> pd.DataFrame:
     tables = []
     for group in conf.groups:
         name = f"gold.{group}_aggregates"
-        history = rows(conf.lake, name, cut.versions[name]).sort_values("revision")
+        history = rows(conf.lake.local, name, cut.versions[name]).sort_values("revision")
         newest = history.drop_duplicates(["device_id", "metric", "window_end"], keep="last")
         steps = {name: metric.step_seconds for name, metric in conf.metrics.items()}
         kept = [row["window_start"].timestamp() % steps[row["metric"]] == 0 for row in newest.to_dict("records")]
@@ -62,7 +62,7 @@ def measured(conf: Conf, cut: Snapshot) -> pd.DataFrame:
     """Readings and late rows of the cut."""
     tables = []
     for name in ("silver.readings", "silver.late"):
-        of_table = rows(conf.lake, name, cut.versions[name])
+        of_table = rows(conf.lake.local, name, cut.versions[name])
         of_table = of_table[of_table["bronze_batch"] <= cut.bronze_batch]
         retried = of_table["retry"].notna() if "retry" in of_table else False
         tables.append(of_table.assign(is_late=name == "silver.late", is_retried=retried))
@@ -152,8 +152,8 @@ def completeness(conf: Conf, cut: Snapshot, devices: Mapping[str, Any]) -> pd.Da
 
 def worst_devices(conf: Conf, cut: Snapshot, devices: Mapping[str, Any]) -> pd.DataFrame:
     readings, hours = measured(conf, cut), uptime(conf, cut, devices)
-    quarantined = rows(conf.lake, "silver.quarantine", cut.versions["silver.quarantine"])["device_id"].value_counts()
-    duplicates = rows(conf.lake, "silver.duplicates", cut.versions["silver.duplicates"])["device_id"].value_counts()
+    quarantined = rows(conf.lake.local, "silver.quarantine", cut.versions["silver.quarantine"])["device_id"].value_counts()
+    duplicates = rows(conf.lake.local, "silver.duplicates", cut.versions["silver.duplicates"])["device_id"].value_counts()
     newest, made = max(readings["hour_at"]), list[Row]()
     for device in sorted({*readings["device_id"], *(name for name, version in devices.items() if version["is_known"])}):
         own, of_device = readings[readings["device_id"] == device], hours[hours["device_id"] == device]

@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from orchestration.location import Location
 from orchestration.storage import registry
 from tests.chaos.inotify import Watch
 from tests.chaos.plants import SECONDS, TIDEMARK, Plant
@@ -110,7 +111,7 @@ def change_devices(plant: Plant, now: datetime) -> None:
     for number, zone in enumerate(("hall-2", "hall-3")):
         file = plant.folder / f"devices-{number}.csv"
         file.write_text(f"device_id,zone,groups\noven-01,{zone},kitchen;building\nnew-01,attic,attic\n")
-        registry.load(plant.lake, file, now + timedelta(seconds=number))
+        registry.load(Location(plant.lake), file, now + timedelta(seconds=number))
 
 
 def rows(lake: Path, name: str, version: int | None = None) -> pd.DataFrame:

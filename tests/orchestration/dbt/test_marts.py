@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.serving.dbt.project import shipped
 from orchestration.storage import registry
 from orchestration.storage.marts import Build, builds
@@ -61,7 +62,7 @@ class Second:
 
 
 def devices(lake: Path) -> Devices:
-    return registry.newest(registry.versions(lake))
+    return registry.newest(registry.versions(Location(lake)))
 
 
 def files(folder: Path) -> list[str]:
@@ -92,7 +93,7 @@ def second(first: First, spark: SparkSession) -> Second:
     said = dbt(plant, "build")
     assert said.code == 0, said.out + said.err
     joined = Lake(conf, spark).sql(JOINED).toArrow().to_pylist()[0]
-    return Second(said, devices(conf.lake), joined_before, joined)
+    return Second(said, devices(conf.lake.local), joined_before, joined)
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ def test_windows_are_rolled_up_as_gold_has_them_at_the_cut(first: First, at_buil
     keys = ["device_group", "metric"] if mart.endswith("by_group") else ["device_group", "device_id", "metric"]
     wanted = expected.rolled_up(first.conf, cut, period, keys)
     key = [*keys, "hour_at" if period == expected.HOUR else "day"]
-    assert_same(rows(first.conf.lake, f"marts.{mart}", build.versions[f"marts.{mart}"]), wanted, key, list(wanted.columns))
+    assert_same(rows(first.conf.lake.local, f"marts.{mart}", build.versions[f"marts.{mart}"]), wanted, key, list(wanted.columns))
     assert (wanted["amended"].sum() > 0) == (number == 1)
 
 
@@ -134,7 +135,7 @@ def test_what_came_and_how_late_is_as_silver_has_it_at_the_cut(
 ) -> None:
     build, cut, _ = at_build
     wanted = getattr(expected, mart)(first.conf, cut)
-    assert_same(rows(first.conf.lake, f"marts.{mart}", build.versions[f"marts.{mart}"]), wanted, key, list(wanted.columns))
+    assert_same(rows(first.conf.lake.local, f"marts.{mart}", build.versions[f"marts.{mart}"]), wanted, key, list(wanted.columns))
     assert (wanted["late"].sum() > 0) == (number == 1)
 
 
@@ -149,14 +150,14 @@ def test_what_should_have_been_there_is_counted_hour_by_hour_and_window_by_windo
 ) -> None:
     build, cut, registered = at_build
     wanted = getattr(expected, mart)(first.conf, cut, registered)
-    assert_same(rows(first.conf.lake, f"marts.{mart}", build.versions[f"marts.{mart}"]), wanted, key, list(wanted.columns))
+    assert_same(rows(first.conf.lake.local, f"marts.{mart}", build.versions[f"marts.{mart}"]), wanted, key, list(wanted.columns))
 
 
 @pytest.mark.slow
 def test_the_history_of_devices_holds_versions_that_came_and_went_between_two_builds(first: First, second: Second) -> None:
-    mart_rows = rows(first.conf.lake, "marts.device_history")
+    mart_rows = rows(first.conf.lake.local, "marts.device_history")
     columns = ["device_id", "zone", "is_known", "origin", "registered_at", "dbt_valid_from", "dbt_valid_to"]
-    wanted = pd.DataFrame(expected.history(first.conf.lake))
+    wanted = pd.DataFrame(expected.history(first.conf.lake.local))
     assert_same(mart_rows, wanted, ["device_id", "registered_at"], columns)
     assert list(mart_rows[mart_rows["device_id"] == "oven-01"].sort_values("registered_at")["zone"]) == ["hall-1", "hall-2", "hall-3"]
 
@@ -169,7 +170,7 @@ def test_a_query_over_marts_and_gold_is_of_the_cut_of_the_marts_though_a_run_has
 
 
 def test_a_group_without_a_row_is_no_error_and_has_none(first: First) -> None:
-    assert "attic" not in set(rows(first.conf.lake, "marts.hourly")["device_group"])
+    assert "attic" not in set(rows(first.conf.lake.local, "marts.hourly")["device_group"])
 
 
 def test_every_column_of_every_mart_is_described_and_none_is_described_that_is_not_there(first: First) -> None:
@@ -181,7 +182,7 @@ def test_every_column_of_every_mart_is_described_and_none_is_described_that_is_n
             described[node["name"]] = {column["name"]: column["description"] for column in node["columns"]}
     marts = [name.removeprefix("marts.") for name in builds(first.conf.lake)[-1].versions]
     assert {name: sorted(described[name]) for name in marts} == {
-        name: sorted(rows(first.conf.lake, f"marts.{name}").columns) for name in marts
+        name: sorted(rows(first.conf.lake.local, f"marts.{name}").columns) for name in marts
     }
     assert [(name, column) for name, columns in described.items() for column, text in columns.items() if not text.strip()] == []
 
@@ -189,4 +190,4 @@ def test_every_column_of_every_mart_is_described_and_none_is_described_that_is_n
 def test_nothing_of_dbt_lies_outside_of_the_lake_and_nobody_is_told_anything(first: First) -> None:
     assert files(first.conf.folder.parent / "dbt") == []
     assert (first.conf.lake / "dbt" / "target" / "manifest.json").exists()
-    assert not list((first.conf.lake / "dbt").rglob(".user.yml"))  # the name under which dbt's telemetry would know us
+    assert not list((first.conf.lake.local / "dbt").rglob(".user.yml"))  # the name under which dbt's telemetry would know us

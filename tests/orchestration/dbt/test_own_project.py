@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.engine.lake import Lake
 from orchestration.errors import ConfError
+from orchestration.location import Location
 from orchestration.serving.dbt.project import prepare
 from orchestration.storage.marts import builds
 from tests.chaos.plants import Plant
@@ -85,11 +86,11 @@ def test_it_is_built_beside_our_marts_at_one_cut_and_a_seed_has_its_rows_once(pl
     run(plant.opened().conf, spark)
     of_part = dbt(plant, "run", "--select", "hot")  # its view of windows and ours are made first
     assert (of_part.code, "readers still see the earlier marts, those of build 0" in of_part.err) == (0, True), of_part.out + of_part.err
-    assert len(builds(plant.lake)) == 1
+    assert len(builds(Location(plant.lake))) == 1
     second = dbt(plant, "build")
     assert second.code == 0, second.out + second.err
-    assert {"marts.hot", "marts.limits", "marts.hourly"} <= builds(plant.lake)[-1].versions.keys()
-    assert "marts.seen" not in builds(plant.lake)[-1].versions
+    assert {"marts.hot", "marts.limits", "marts.hourly"} <= builds(Location(plant.lake))[-1].versions.keys()
+    assert "marts.seen" not in builds(Location(plant.lake))[-1].versions
     assert len(content(plant.lake, "marts.limits")) == 2
     query = "select sum(windows) as n from marts.hot where device_id = 'oven-01'"
     assert Lake(plant.opened().conf, spark).sql(query).toArrow().to_pylist()[0]["n"] > 100
@@ -108,4 +109,4 @@ def test_it_is_built_beside_our_marts_at_one_cut_and_a_seed_has_its_rows_once(pl
     assert dbt(plant, "build").code == 2
     (mine / "sql" / "models" / "stray.sql").write_text("select no_such_column from {{ ref('hot') }}")
     assert dbt(plant, "run", "--select", "stray").code == 1
-    assert len(builds(plant.lake)) == 2
+    assert len(builds(Location(plant.lake))) == 2

@@ -10,6 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.storage.damage import damaged_checkpoint, damaged_files, damaged_log
 from orchestration.storage.sealing import Sealing
 from orchestration.storage.seals import Damage, Seal
@@ -31,20 +32,20 @@ def finished(made: Conf, batches: range) -> Path:
     """The checkpoint after these batches, sealed after each."""
     checkpoint = Lake(made).checkpoint(FLOW)
     for batch in batches:
-        written(checkpoint, f"offsets/{batch}", 10 * batch)
-        written(checkpoint, f"state/0/0/{batch + 1}.delta", 10 * batch + 1)
-        written(checkpoint, f"commits/{batch}", 10 * batch + 2)
+        written(checkpoint.local, f"offsets/{batch}", 10 * batch)
+        written(checkpoint.local, f"state/0/0/{batch + 1}.delta", 10 * batch + 1)
+        written(checkpoint.local, f"commits/{batch}", 10 * batch + 2)
         Sealing(Lake(made), [FLOW]).go_on()
-    return checkpoint
+    return checkpoint.local
 
 
 def test_every_change_of_a_sealed_file_is_told(tmp_path: Path) -> None:
     checkpoint = finished(conf(tmp_path), range(3))
-    assert damaged_checkpoint(checkpoint) == []
+    assert damaged_checkpoint(Location(checkpoint)) == []
     (checkpoint / "offsets" / "2").write_text("offsets/3")
     (checkpoint / "commits" / "1").write_text("")
     (checkpoint / "state" / "0" / "0" / "3.delta").unlink()
-    assert {str(damage).removeprefix(f"{checkpoint}/") for damage in damaged_checkpoint(checkpoint)} == {
+    assert {str(damage).removeprefix(f"{checkpoint}/") for damage in damaged_checkpoint(Location(checkpoint))} == {
         "offsets/2 holds other bytes than were written",
         "commits/1 has 0 bytes and had 9",
         "state/0/0/3.delta is gone",
@@ -58,11 +59,11 @@ def test_a_batch_that_is_not_finished_may_be_written_anew(tmp_path: Path) -> Non
     written(checkpoint, "state/0/0/2.snapshot", 30)
     Sealing(Lake(made), [FLOW]).go_on()
     state.write_text("by another attempt")
-    assert damaged_checkpoint(checkpoint) == []
-    assert "state/0/0/2.snapshot" in Seal(checkpoint).marks
+    assert damaged_checkpoint(Location(checkpoint)) == []
+    assert "state/0/0/2.snapshot" in Seal(Location(checkpoint)).marks
     finished(made, range(2, 3))
     state.write_text("by nobody")
-    assert damaged_checkpoint(checkpoint) == [Damage(state, "has 9 bytes and had 17")]
+    assert damaged_checkpoint(Location(checkpoint)) == [Damage(state, "has 9 bytes and had 17")]
 
 
 def test_what_spark_has_no_use_for_may_go_and_nothing_else(tmp_path: Path) -> None:
@@ -75,21 +76,21 @@ def test_what_spark_has_no_use_for_may_go_and_nothing_else(tmp_path: Path) -> No
     for name in ("offsets/0", "offsets/2", "commits/2", "state/0/0/1.delta", "state/0/0/2.delta", "state/0/0/SSTs/000200-a.sst"):
         (checkpoint / name).unlink()
     entries[0].unlink()
-    assert damaged_checkpoint(checkpoint) == []
+    assert damaged_checkpoint(Location(checkpoint)) == []
     young = [checkpoint / "offsets" / "3", checkpoint / "state" / "0" / "0" / "3.delta", checkpoint / "metadata", entries[3]]
     for file in young:
         file.unlink()
-    assert {damage.file for damage in damaged_checkpoint(checkpoint)} == {*young}
+    assert {damage.file for damage in damaged_checkpoint(Location(checkpoint))} == {*young}
 
 
 def test_a_seal_that_a_kill_cut_short_goes_on(tmp_path: Path) -> None:
     made = conf(tmp_path)
     checkpoint = finished(made, range(2))
-    seal = Seal(checkpoint).file
+    seal = Seal(Location(checkpoint)).file
     seal.write_bytes(seal.read_bytes()[:-7])
     finished(made, range(2, 3))
-    assert damaged_checkpoint(checkpoint) == []
-    assert Seal(checkpoint).marks.keys() >= {"commits/1", "commits/2"}
+    assert damaged_checkpoint(Location(checkpoint)) == []
+    assert Seal(Location(checkpoint)).marks.keys() >= {"commits/1", "commits/2"}
 
 
 def test_a_seal_does_not_grow_for_ever(tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_a_seal_does_not_grow_for_ever(tmp_path: Path) -> None:
         for name in (f"offsets/{batch}", f"commits/{batch}", f"state/0/0/{batch + 1}.delta"):
             (checkpoint / name).unlink()
     finished(made, range(6, 7))
-    assert Seal(checkpoint).marks.keys() == {f"{log}/{batch}" for log in ("offsets", "commits") for batch in (5, 6)} | {
+    assert Seal(Location(checkpoint)).marks.keys() == {f"{log}/{batch}" for log in ("offsets", "commits") for batch in (5, 6)} | {
         "state/0/0/6.delta",
         "state/0/0/7.delta",
     }
@@ -109,35 +110,35 @@ def test_of_a_table_log_entries_may_go_before_a_checkpoint_and_files_that_no_ver
     made = conf(tmp_path)
     path = Lake(made).table_path("ops.ticks")
     for n in range(3):
-        write_deltalake(path, pa.table({"n": [n]}), mode="append")
+        write_deltalake(path.local, pa.table({"n": [n]}), mode="append")
     Sealing(Lake(made), []).go_on()
-    DeltaTable(path).optimize.compact()
-    DeltaTable(path).create_checkpoint()
+    DeltaTable(path.local).optimize.compact()
+    DeltaTable(path.local).create_checkpoint()
     Sealing(Lake(made), []).go_on()
     for version in range(3):
-        (path / "_delta_log" / f"{version:020d}.json").unlink()
-    DeltaTable(path).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+        (path.local / "_delta_log" / f"{version:020d}.json").unlink()
+    DeltaTable(path.local).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     assert (damaged_log(path), damaged_files(path)) == ([], [])
     (file,) = path.glob("*.parquet")
-    file.write_bytes(file.read_bytes() + b" ")
-    assert [damage.file for damage in damaged_files(path)] == [file]
+    file.local.write_bytes(file.local.read_bytes() + b" ")
+    assert [damage.file for damage in damaged_files(path)] == [file.local]
     today = datetime.now(UTC).date()
-    os.utime(file, (0, 0))
+    os.utime(file.local, (0, 0))
     assert [len(damaged_files(path, since)) for since in (date(1970, 1, 1), today)] == [1, 0]
-    file.unlink()
-    assert damaged_files(path) == [Damage(file, "is gone")]
+    file.local.unlink()
+    assert damaged_files(path) == [Damage(file.local, "is gone")]
 
 
 def test_what_delta_rs_is_about_to_rename_is_not_sealed_and_not_missed_where_it_was(tmp_path: Path) -> None:
     made = conf(tmp_path)
     path = Lake(made).table_path("ops.ticks")
-    write_deltalake(path, pa.table({"n": [1]}), mode="append")
+    write_deltalake(path.local, pa.table({"n": [1]}), mode="append")
     draft = path / "_delta_log" / f"{1:020d}.json#1"
-    draft.write_text("{")
+    draft.local.write_text("{")
     Sealing(Lake(made), []).go_on()
     assert f"_delta_log/{draft.name}" not in Seal(path).marks
     Seal(path).extend([f"_delta_log/{draft.name}"])  # as versions before did
-    draft.unlink()
+    draft.local.unlink()
     assert damaged_log(path) == []
 
 
@@ -145,7 +146,7 @@ def test_what_delta_rs_is_about_to_rename_is_not_sealed_and_not_missed_where_it_
 def test_a_name_with_a_line_end_of_unicode_in_the_statistics_is_no_line_end_of_the_log(tmp_path: Path, name: str) -> None:
     made = conf(tmp_path)
     path = Lake(made).table_path("ops.ticks")
-    write_deltalake(path, pa.table({"device_id": [name]}), mode="append")
+    write_deltalake(path.local, pa.table({"device_id": [name]}), mode="append")
     Sealing(Lake(made), []).go_on()
     assert [file for file in Seal(path).marks if file.endswith(".parquet")]
     assert (damaged_log(path), damaged_files(path)) == ([], [])

@@ -18,6 +18,7 @@ from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation.discrepancies import damaged, discrepancies
 from orchestration.conf.model import Conf, Source
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import conf, event, land, minutes, run
 from tests.rows import at
@@ -46,8 +47,8 @@ def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf
 @pytest.fixture
 def made(whole: Conf, tmp_path: Path) -> Conf:
     """A copy of that lake, to be tampered with."""
-    shutil.copytree(whole.lake, tmp_path / "lake")
-    return replace(whole, lake=tmp_path / "lake")
+    shutil.copytree(whole.lake.local, tmp_path / "lake")
+    return replace(whole, lake=Location(tmp_path / "lake"))
 
 
 def of(made: Conf, since: date | None = None) -> tuple[list[dict[str, Any]], list[tuple[Any, ...]]]:
@@ -59,7 +60,7 @@ def of(made: Conf, since: date | None = None) -> tuple[list[dict[str, Any]], lis
 
 
 def table(made: Conf, name: str) -> DeltaTable:
-    return DeltaTable(made.lake / name.replace(".", "/"))
+    return DeltaTable(made.lake.local / name.replace(".", "/"))
 
 
 def copied(made: Conf, name: str, where: str, to: str = "", **changes: int | str) -> None:
@@ -237,6 +238,7 @@ def test_rows_that_spark_deleted_by_a_deletion_vector_are_gone(made: Conf, spark
     spark.sql(f"alter table delta.`{path}` set tblproperties (delta.enableDeletionVectors = true)")
     spark.sql(f"delete from delta.`{path}` where value = 7.0")
     assert any(
-        "deletionVector" in line for line in (made.lake / "silver/readings/_delta_log").glob("*3.json").__next__().read_text().split("{")
+        "deletionVector" in line
+        for line in (made.lake.local / "silver/readings/_delta_log").glob("*3.json").__next__().read_text().split("{")
     )
     assert alarms(of(made)[0]) == [1, 0, 0, 1]

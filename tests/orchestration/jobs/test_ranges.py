@@ -19,7 +19,7 @@ def lake(tmp_path: Path) -> Lake:
     made = Lake(conf(tmp_path))
     lengths = [*[1_000] * 500, 1_000_000, *[1_000] * 500, 0]
     rows = [{"bronze_row": n, "payload": bytes([n % 256]) * length, "source": "plant"} for n, length in enumerate(lengths)]
-    write_deltalake(made.table_path("bronze.events"), pa.Table.from_pylist(rows, SCHEMA))
+    write_deltalake(made.table_path("bronze.events").local, pa.Table.from_pylist(rows, SCHEMA))
     return made
 
 

@@ -27,6 +27,7 @@ from orchestration.jobs import retry
 from orchestration.jobs import snapshots as cuts
 from orchestration.jobs.amendments import NAME as AMENDMENTS
 from orchestration.jobs.retry import Chosen
+from orchestration.location import Location
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.replay import REBUILT, build, finish, plan
 from orchestration.supervisor.run import retry_quarantine
@@ -70,8 +71,8 @@ def mended(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Con
 
 def copied(made: Conf, folder: Path) -> Conf:
     """The same lake elsewhere; bronze cannot go on there, since it knows files by their paths."""
-    shutil.copytree(made.lake, folder / "lake")
-    return replace(made, lake=folder / "lake")
+    shutil.copytree(made.lake.local, folder / "lake")
+    return replace(made, lake=Location(folder / "lake"))
 
 
 class KilledError(BaseException):

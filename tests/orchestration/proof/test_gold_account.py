@@ -39,7 +39,7 @@ def minute(number: float) -> datetime:
 def append(made: Conf, table: str, schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> None:
     """Rows by position."""
     found = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
-    write_deltalake(made.lake / table.replace(".", "/"), found, mode="append")
+    write_deltalake(made.lake.local / table.replace(".", "/"), found, mode="append")
 
 
 def measured(made: Conf, table: str, of: tuple[str, str, list[str]], minutes: Sequence[float], bronze_batch: int = 0) -> None:
@@ -56,7 +56,9 @@ def counted(made: Conf, of: tuple[str, str, list[str]], windows: dict[int, int],
 
 def pinned(made: Conf, bronze_batch: int = 0) -> Snapshot:
     """A snapshot of the newest versions; windows are closed up to CLOSED_UNTIL."""
-    versions = {name: DeltaTable(path).version() for name in Lake(made).tables if (path := made.lake / name.replace(".", "/")).exists()}
+    versions = {
+        name: DeltaTable(path.local).version() for name in Lake(made).tables if (path := made.lake / name.replace(".", "/")).exists()
+    }
     closed = {group.stream: CLOSED_UNTIL for group in made.groups.values()}
     return Snapshot(0, START, 1, bronze_batch, versions, closed)
 
@@ -105,13 +107,13 @@ def test_readings_beyond_the_snapshot_and_rows_that_came_after_it_are_not_in_its
 
 
 def test_a_lost_window_a_lost_reading_of_one_and_a_lost_reading_of_silver_are_told(made: Conf) -> None:
-    DeltaTable(made.lake / "gold/kitchen_aggregates").delete(f"window_end = '{minute(20).isoformat()}'")
-    DeltaTable(made.lake / "gold/presses_aggregates").update({"count": "1"}, predicate=f"window_end = '{minute(15).isoformat()}'")
+    DeltaTable(made.lake.local / "gold/kitchen_aggregates").delete(f"window_end = '{minute(20).isoformat()}'")
+    DeltaTable(made.lake.local / "gold/presses_aggregates").update({"count": "1"}, predicate=f"window_end = '{minute(15).isoformat()}'")
     rows, wrong = account(made)
     assert rows["temperature"] == {"readings": 9, "counted": 3, "open": 3, "missing": 3}
     assert rows["vibration"] == {"readings": 8, "counted": 6, "open": 1, "missing": 1}
     assert wrong == ["oven 20: silver has 3 readings, gold counts 0", "press 15: silver has 2 readings, gold counts 1"]
-    DeltaTable(made.lake / "silver/readings").delete(f"event_time = '{minute(2).isoformat()}'")
+    DeltaTable(made.lake.local / "silver/readings").delete(f"event_time = '{minute(2).isoformat()}'")
     assert "oven 10: silver has 2 readings, gold counts 3" in account(made)[1]
 
 
@@ -176,13 +178,13 @@ def test_the_command_tells_gold_after_the_events_or_alone_and_what_is_wrong_with
     assert json.loads(capsys.readouterr().out) == []  # no snapshot yet
     taken = pinned(made)
     row = {**vars(taken), "versions": list(taken.versions.items()), "closed_until": list(taken.closed_until.items())}
-    write_deltalake(made.lake / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SCHEMA), mode="append")
+    write_deltalake(made.lake.local / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SCHEMA), mode="append")
     assert exit_code(["ledger", "--gold", "--format", "json"]) == 0
     assert [(row["group"], row["counted"]) for row in json.loads(capsys.readouterr().out)] == [("kitchen", 6), ("presses", 7)]
     counted(made, OVEN, {10: 3})
     taken = replace(pinned(made), snapshot_id=1)
     row = {**vars(taken), "versions": list(taken.versions.items()), "closed_until": list(taken.closed_until.items())}
-    write_deltalake(made.lake / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SCHEMA), mode="append")
+    write_deltalake(made.lake.local / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SCHEMA), mode="append")
     assert exit_code(["ledger", "--gold", "--format", "json"]) == 1
     out, err = capsys.readouterr()
     assert [(row["group"], row["duplicated"]) for row in json.loads(out)] == [("kitchen", 3), ("presses", 0)]

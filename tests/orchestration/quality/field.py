@@ -22,6 +22,7 @@ from orchestration.conf.model import Conf
 from orchestration.connectors.simulator.arrivals import Arrivals, Kind, Messages
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.quality.suite_rows import create_empty_table
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
@@ -72,7 +73,7 @@ def conf_of(folder: Path) -> Conf:
     """The default conf with some of its devices, for a lake in this folder."""
     conf = load(ROOT / "conf")
     kept = {f"{kind}-{n + 1:02d}" for kind, count in DEVICES.items() for n in range(count)}
-    return replace(conf, lake=folder, devices={name: device for name, device in conf.devices.items() if name in kept})
+    return replace(conf, lake=Location(folder), devices={name: device for name, device in conf.devices.items() if name in kept})
 
 
 @contextmanager
@@ -151,8 +152,8 @@ def _write_silver(store: duckdb.DuckDBPyConnection, lake: Lake) -> None:
         store.execute(f"insert into {name} by name select {columns} from evaluated where became = '{name}'")
         sources[f"silver.{name}"] = f"from {name}"
     for name, sql in sources.items():
-        _write(store, lake.tables[name].path, sql)
-    _write(store, lake.table_path("ops.ledger"), COUNTED)
+        _write(store, lake.tables[name].location.local, sql)
+    _write(store, lake.table_path("ops.ledger").local, COUNTED)
 
 
 def _write_gold(store: duckdb.DuckDBPyConnection, lake: Lake) -> None:
@@ -171,7 +172,7 @@ def _write_gold(store: duckdb.DuckDBPyConnection, lake: Lake) -> None:
 def _write_declared(store: duckdb.DuckDBPyConnection, lake: Lake, name: str, ddl: str, rows: str) -> None:
     create_empty_table(store, "declared", ddl)
     store.execute(f"insert into declared by name select *, 0 as revision, 0 as gold_batch from {rows}")
-    _write(store, lake.tables[name].path, "from declared")
+    _write(store, lake.tables[name].location.local, "from declared")
 
 
 def _write(store: duckdb.DuckDBPyConnection, path: Path, sql: str) -> None:

@@ -11,6 +11,7 @@ from gold.schema import AGGREGATES
 from gold.spec import Group
 from orchestration.conf.model import Conf, Engine
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.quality import check as checking
 from orchestration.quality.check import Scope, check
 from orchestration.quality.outcome import TableResult
@@ -35,13 +36,13 @@ def lake(tmp_path: Path) -> Lake:
     """A group for each of TABLES; that of `wider` has a column more."""
     policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
     groups = {name: Group(name, ("temperature",), 600, name) for name in TABLES}
-    lake = Lake(Conf(tmp_path / "conf", "plant", tmp_path / "lake", policy, Engine(), {}, {}, {}, groups, ()))
+    lake = Lake(Conf(tmp_path / "conf", "plant", Location(tmp_path / "lake"), policy, Engine(), {}, {}, {}, groups, ()))
     with closing(open_store()) as store:
         for name, rows in TABLES.items():
             create_empty_table(store, name, AGGREGATES + (", more INT" if name == "wider" else ""))
             for row in rows:
                 store.execute(f"insert into {name} by name select {', '.join(f'${column} as {column}' for column in row)}", row)
-            write_deltalake(lake.tables[f"gold.{name}_aggregates"].path, store.table(name).to_arrow_table())
+            write_deltalake(lake.tables[f"gold.{name}_aggregates"].location.local, store.table(name).to_arrow_table())
     return lake
 
 

@@ -20,6 +20,7 @@ from gold.schema import AGGREGATES, VECTORS
 from gold.spec import Group, Vector
 from orchestration.conf.model import Conf, Engine
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.quality import lineage
 from orchestration.quality.check import Scope, check
 from orchestration.quality.failed_rows import FAILED_ROW_SCHEMA, FAILED_ROWS
@@ -75,7 +76,7 @@ RUN_AT = at("13:00")
 def lake(tmp_path: Path) -> Lake:
     policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
     groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen", Vector("group", ("oven.temperature",)))}
-    return Lake(Conf(tmp_path / "conf", "plant", tmp_path / "the plant's lake", policy, Engine(), {}, {}, {}, groups, ()))
+    return Lake(Conf(tmp_path / "conf", "plant", Location(tmp_path / "the plant's lake"), policy, Engine(), {}, {}, {}, groups, ()))
 
 
 def add(lake: Lake, name: str, ddl: str, *rows: dict[str, Any]) -> None:
@@ -85,7 +86,7 @@ def add(lake: Lake, name: str, ddl: str, *rows: dict[str, Any]) -> None:
         for row in rows:
             store.execute(f"insert into rows by name select {', '.join(f'${column} as {column}' for column in row)}", row)
         partition = [EVENTS_PARTITION] if name == "bronze.events" else None
-        write_deltalake(lake.tables[name].path, store.table("rows").to_arrow_table(), mode="append", partition_by=partition)
+        write_deltalake(lake.tables[name].location.local, store.table("rows").to_arrow_table(), mode="append", partition_by=partition)
 
 
 def event(batch: int, row: int, payload: bytes | None, source: str = "plant") -> dict[str, Any]:
@@ -109,7 +110,7 @@ def run_quality(lake: Lake, folder: Path, run_at: datetime = RUN_AT, suites: lis
 
 
 def kept(lake: Lake) -> list[dict[str, Any]]:
-    rows = DeltaTable(path_of(lake.conf.lake, FAILED_ROWS)).to_pyarrow_table().to_pylist(maps_as_pydicts="strict")
+    rows = DeltaTable(path_of(lake.conf.lake, FAILED_ROWS).local).to_pyarrow_table().to_pylist(maps_as_pydicts="strict")
     return sorted(rows, key=lambda row: (row["table_name"], row["description"], row["bronze_batch"] or 0, row["bronze_row"] or 0))
 
 
@@ -157,7 +158,7 @@ def test_where_nothing_came_the_rows_of_the_earlier_run_are_shown_and_not_kept_a
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<code>the message</code>" in page
     assert "since 01 Jan 2026, 13:00 UTC, 3 runs" in page.replace("at least ", "")
-    results = DeltaTable(path_of(lake.conf.lake, RESULTS)).to_pyarrow_table().to_pylist()
+    results = DeltaTable(path_of(lake.conf.lake, RESULTS).local).to_pyarrow_table().to_pylist()
     assert {(row["run_id"], row["found_in"]) for row in results if row["is_success"] is False} == {
         (run.run_id, first.run_id) for run in (first, second, third)
     }
@@ -173,7 +174,7 @@ def test_at_most_twenty_rows_of_a_failure_are_kept(lake: Lake, tmp_path: Path) -
 
 def test_messages_are_read_from_the_files_that_can_hold_them_and_damage_in_others_costs_nothing(lake: Lake) -> None:
     add(lake, "bronze.events", EVENTS, event(0, 0, b"other"))
-    (other,) = DeltaTable(lake.tables["bronze.events"].path).file_uris()
+    (other,) = DeltaTable(lake.tables["bronze.events"].location.local).file_uris()
     add(lake, "bronze.events", EVENTS, event(1, 0, b"wanted"))
     add(lake, "silver.readings", READINGS, reading(1, 0, INFINITY))
     Path(unquote(other.removeprefix("file://"))).write_bytes(b"damaged")
@@ -192,7 +193,7 @@ def test_messages_beyond_what_fits_stay_in_bronze_and_their_rows_say_where(lake:
 
 def test_where_messages_cannot_be_read_rows_are_kept_without_them(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
     add(lake, "bronze.events", EVENTS, event(0, 0, b"lost"))
-    (file,) = DeltaTable(lake.tables["bronze.events"].path).file_uris()
+    (file,) = DeltaTable(lake.tables["bronze.events"].location.local).file_uris()
     add(lake, "silver.readings", READINGS, reading(0, 0, INFINITY))
     Path(unquote(file.removeprefix("file://"))).write_bytes(b"damaged")
     run = check(lake, SUITES[1:2], RUN_AT, lambda _: None, Scope(Cause.ASKED, "silver"))
@@ -221,9 +222,9 @@ def test_hostile_values_do_no_harm_to_table_page_xml_or_terminal(lake: Lake, tmp
     assert of_devices[4]["row_values"]["device_id"] == "x" * 500 + "… (1,048,576 characters)"
     assert sorted(row["row_values"]["value"] for row in rows if row["description"] == FINITE["description"]) == ["-inf", "inf", "nan"]
     assert [row["payload"] for row in rows if row["table_name"].startswith("gold")] == messages[:5]
-    for log in (path_of(lake.conf.lake, FAILED_ROWS) / "_delta_log").iterdir():
+    for log in (path_of(lake.conf.lake, FAILED_ROWS).local / "_delta_log").iterdir():
         assert len(log.read_bytes()) < 10_000
-    results = DeltaTable(path_of(lake.conf.lake, RESULTS)).to_pyarrow_table().to_pylist()
+    results = DeltaTable(path_of(lake.conf.lake, RESULTS).local).to_pyarrow_table().to_pylist()
     assert all(len(row["details"]) < 10_000 and json.loads(row["details"]) for row in results)
 
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -239,6 +240,6 @@ def test_hostile_values_do_no_harm_to_table_page_xml_or_terminal(lake: Lake, tmp
 
 def test_the_declared_columns_are_those_of_the_table_with_their_comments(lake: Lake, tmp_path: Path) -> None:
     run_quality(lake, tmp_path)
-    fields = DeltaTable(path_of(lake.conf.lake, FAILED_ROWS)).schema().fields
+    fields = DeltaTable(path_of(lake.conf.lake, FAILED_ROWS).local).schema().fields
     assert [field.name for field in fields] == FAILED_ROW_SCHEMA.names
     assert all(field.metadata.get("comment") for field in fields)

@@ -15,6 +15,7 @@ from orchestration.conf.model import Conf, Engine, GateMode, Quality
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.quality import suites
 from orchestration.quality.store import open_store
 from orchestration.quality.suite_rows import create_empty_table
@@ -41,7 +42,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
     groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen")}
     quality = Quality(gates={READINGS: GateMode.HOLD})
-    conf = Conf(tmp_path / "conf", "plant", tmp_path / "lake", policy, Engine(), {}, {}, {}, groups, (), quality=quality)
+    conf = Conf(tmp_path / "conf", "plant", Location(tmp_path / "lake"), policy, Engine(), {}, {}, {}, groups, (), quality=quality)
     made = Lake(conf)
     monkeypatch.setattr(lakes.Lake, "open", lambda folder: made)
     monkeypatch.setattr("orchestration.conf.load.load", lambda folder: conf)
@@ -62,7 +63,7 @@ def add(lake: Lake, name: str, *device_ids: str | None) -> None:
         for device_id in device_ids:
             row = columns | {"device_id": device_id}
             store.execute(f"insert into rows by name select {', '.join(f'${name} as {name}' for name in row)}", row)
-        write_deltalake(lake.tables[name].path, store.table("rows").to_arrow_table(), mode="append")
+        write_deltalake(lake.tables[name].location.local, store.table("rows").to_arrow_table(), mode="append")
 
 
 def handover(lake: Lake, told: list[str] | None = None) -> QualityGate:
@@ -98,7 +99,7 @@ def test_what_passes_is_handed_over_and_evaluated_once(lake: Lake) -> None:
     add(lake, READINGS, "oven")
     assert is_open(lake)
     assert passed(lake) == 1
-    DeltaTable(lake.table_path(READINGS)).optimize.compact()
+    DeltaTable(lake.table_path(READINGS).local).optimize.compact()
     assert is_open(lake)
     assert not (lake.conf.lake / "quality" / "results").exists()  # only failures are kept: a round comes every few seconds
 
@@ -142,7 +143,7 @@ def test_a_release_lets_through_up_to_a_version_and_no_further(lake: Lake, capsy
     first, second = sorted(releases(lake.conf.lake), key=lambda row: int(row["version"]))
     assert (first["version"], first["after_version"], first["reason"], first["table_id"]) == (
         *(2, -1, "calibration"),
-        str(DeltaTable(lake.table_path(READINGS)).metadata().id),
+        str(DeltaTable(lake.table_path(READINGS).local).metadata().id),
     )
     assert "@" in first["released_by"]
     assert first["failed"] == ["critical: silver.readings: Every reading names its device. Found: 2 of 4 rows"]
@@ -156,7 +157,7 @@ def test_a_release_holds_when_the_gate_state_is_lost_and_later_versions_are_chec
     add(lake, READINGS, BAD)
     assert not is_open(lake)
     assert exit_code(["quality", "release", "--version", "1", "--reason", "calibration"]) == 0
-    for file in (lake.conf.lake / "quality" / "gates").iterdir():
+    for file in (lake.conf.lake.local / "quality" / "gates").iterdir():
         file.unlink()
     assert is_open(lake)
     add(lake, READINGS, BAD)
@@ -167,7 +168,7 @@ def test_a_table_that_is_made_anew_has_to_pass_anew(lake: Lake) -> None:
     add(lake, READINGS, BAD)
     assert not is_open(lake)
     assert exit_code(["quality", "release", "--version", "1", "--reason", "calibration"]) == 0
-    lake.table_path(READINGS).rename(lake.conf.lake / "aside")
+    lake.table_path(READINGS).local.rename(lake.conf.lake.local / "aside")
     add(lake, READINGS, BAD)
     assert not is_open(lake)
 

@@ -14,6 +14,7 @@ from expectations.suite import Expectation, Severity
 from gold.spec import Group
 from orchestration.conf.model import Conf, Device, Engine, Quality, Reference
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.drift import psi
 from orchestration.quality.measures.kinds import KINDS, evaluate_measure, is_measure
@@ -44,7 +45,7 @@ NIGHT = "hour(event_time) < 8"
 
 def conf_of(lake: Path) -> Conf:
     policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
-    return Conf(lake.parent / "conf", "plant", lake, policy, Engine(), {}, METRICS, DEVICES, GROUPS, ())
+    return Conf(lake.parent / "conf", "plant", Location(lake), policy, Engine(), {}, METRICS, DEVICES, GROUPS, ())
 
 
 @pytest.fixture
@@ -198,12 +199,12 @@ def test_what_conf_does_not_know_is_unassigned_and_not_wrong(context: Context) -
 def test_a_reference_is_pinned_once_and_what_came_later_is_compared_with_it(context: Context) -> None:
     path = context.lake.conf.lake / "quality" / "reference"
     assert outcome(context, "tidemark_distribution_to_be_steady").is_success
-    assert len(DeltaTable(path).to_pyarrow_table()) == 3
+    assert len(DeltaTable(path.local).to_pyarrow_table()) == 3
     context.store.execute("update silver_readings set value = value * 1.8 + 32")
     found = outcome(replace(context), "tidemark_distribution_to_be_steady")
     assert "temperature of 3 of 3 devices, most of all" in found.observed
     assert "has drifted: its unit looks changed, to degF without being converted" in found.observed
-    assert len(DeltaTable(path).to_pyarrow_table()) == 3
+    assert len(DeltaTable(path.local).to_pyarrow_table()) == 3
 
 
 def test_the_reference_is_the_time_that_conf_names_and_another_one_once_it_names_another(context: Context) -> None:
@@ -214,7 +215,7 @@ def test_the_reference_is_the_time_that_conf_names_and_another_one_once_it_names
         reference = Reference(at(f"2026-01-{first:02}T00:00:00"), at(f"2026-01-{last:02}T00:00:00"))
         lake = Lake(replace(context.lake.conf, quality=Quality(reference=reference)))
         assert outcome(replace(context, lake=lake), kind).is_success is is_steady
-        pinned = DeltaTable(path).to_pyarrow_table().to_pylist()
+        pinned = DeltaTable(path.local).to_pyarrow_table().to_pylist()
         assert sum((row["from_at"], row["until_at"]) == (reference.from_at, reference.until_at) for row in pinned) == 3
 
 

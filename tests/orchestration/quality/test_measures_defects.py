@@ -140,7 +140,7 @@ class Plant:
 
     def after(self, folder: Path, *defects: Defect) -> Run:
         """Results of a run at the end, with the reference that the first run pinned."""
-        shutil.copytree(self.before.conf.lake / "quality", folder / "quality")
+        shutil.copytree(self.before.conf.lake.local / "quality", folder / "quality")
         plants, afters = ([sql for defect in defects for sql in getattr(defect, kind)] for kind in ("plant", "after"))
         return run_quality(made(self.store, folder, plants, afters), DAYS)
 

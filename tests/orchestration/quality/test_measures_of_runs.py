@@ -32,9 +32,9 @@ def accounted(folder: Path, lost: int = 0, batches: int = 1) -> Lake:
         store.execute(f"insert into readings by name select * {rows} where bronze_row >= {lost}")
         for table in ("events", "readings"):
             layer = {"events": "bronze", "readings": "silver"}[table]
-            write_deltalake(lake.tables[f"{layer}.{table}"].path, store.table(table).to_arrow_table())
+            write_deltalake(lake.tables[f"{layer}.{table}"].location.local, store.table(table).to_arrow_table())
     counts = {"bronze_batch": 0, "source": "plant", "events": 10, "readings": 10, "quarantined": 0, "late": 0, "duplicates": 0}
-    write_deltalake(lake.table_path("ops.ledger"), pa.Table.from_pylist([counts]))
+    write_deltalake(lake.table_path("ops.ledger").local, pa.Table.from_pylist([counts]))
     return lake
 
 
@@ -63,7 +63,7 @@ def test_the_tables_hold_what_the_ledger_counted(tmp_path: Path, lost: int, batc
 def test_a_run_repeats_results_of_unchanged_rows_and_evaluates_measures_again(tmp_path: Path) -> None:
     lake = accounted(tmp_path / "lake")
     append_results(lake.conf.lake, check(lake, [ACCOUNT], NOW, lambda table: None, Scope(layer="bronze")))
-    DeltaTable(lake.table_path("ops.ledger")).update({"readings": "11"})
+    DeltaTable(lake.table_path("ops.ledger").local).update({"readings": "11"})
     scope = Scope(layer="bronze", last_runs=last_runs(lake.conf.lake))
     (table,) = check(lake, [ACCOUNT], NOW, lambda table: None, scope).tables
     assert [(each.expectation.type[:8], each.outcome.is_success) for each in table.results] == [("expect_c", True), ("tidemark", False)]

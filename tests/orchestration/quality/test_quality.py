@@ -15,6 +15,7 @@ from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf, Engine
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.quality import suites
 from orchestration.quality.history import RESULT_SCHEMA, RESULTS
 from orchestration.quality.store import open_store
@@ -45,7 +46,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """A lake that the command line opens too; its only group has no vector. Works in `tmp_path`."""
     policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
     groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen")}
-    conf = Conf(tmp_path / "conf", "plant", tmp_path / "lake", policy, Engine(), {}, {}, {}, groups, ())
+    conf = Conf(tmp_path / "conf", "plant", Location(tmp_path / "lake"), policy, Engine(), {}, {}, {}, groups, ())
     opened = Lake(conf)
     monkeypatch.setattr(lakes.Lake, "open", lambda folder: opened)
     use(monkeypatch, SMALL)
@@ -65,11 +66,11 @@ def add_readings(lake: Lake, *device_ids: str | None) -> None:
         for device_id in device_ids:
             row = columns | {"device_id": device_id}
             store.execute(f"insert into readings by name select {', '.join(f'${name} as {name}' for name in row)}", row)
-        write_deltalake(lake.tables["silver.readings"].path, store.table("readings").to_arrow_table(), mode="append")
+        write_deltalake(lake.tables["silver.readings"].location.local, store.table("readings").to_arrow_table(), mode="append")
 
 
 def kept(lake: Lake) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = DeltaTable(path_of(lake.conf.lake, RESULTS)).to_pyarrow_table().to_pylist()
+    rows: list[dict[str, Any]] = DeltaTable(path_of(lake.conf.lake, RESULTS).local).to_pyarrow_table().to_pylist()
     return rows
 
 
@@ -161,7 +162,7 @@ def test_a_run_evaluates_new_rows_and_repeats_results_of_tables_without_new_rows
     assert exit_code(["quality", "--layer", "silver"]) == 1
     assert capsys.readouterr().err.count("Found: 1 of 2 rows") == 2
     add_readings(lake, "oven")
-    DeltaTable(lake.tables["silver.readings"].path).optimize.compact()
+    DeltaTable(lake.tables["silver.readings"].location.local).optimize.compact()
     assert exit_code(["quality", "--layer", "silver"]) == 0
     assert exit_code(["quality", "--layer", "silver", "--full"]) == 1
     assert "Found: 1 of 3 rows" in capsys.readouterr().err
@@ -173,7 +174,7 @@ def test_where_maintenance_has_removed_new_files_all_rows_are_evaluated(lake: La
     add_readings(lake, None)
     assert exit_code(["quality", "--layer", "silver"]) == 1
     add_readings(lake, "oven")
-    table = DeltaTable(lake.tables["silver.readings"].path)
+    table = DeltaTable(lake.tables["silver.readings"].location.local)
     table.optimize.compact()
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     capsys.readouterr()
@@ -185,7 +186,7 @@ def test_where_only_compaction_came_since_what_was_found_still_holds(lake: Lake,
     for device in (None, "oven"):
         add_readings(lake, device)
     assert exit_code(["quality", "--layer", "silver"]) == 1
-    DeltaTable(lake.tables["silver.readings"].path).optimize.compact()
+    DeltaTable(lake.tables["silver.readings"].location.local).optimize.compact()
     add_readings(lake)  # a commit without rows
     capsys.readouterr()
     assert exit_code(["quality", "--layer", "silver"]) == 1
@@ -196,7 +197,7 @@ def test_where_only_compaction_came_since_what_was_found_still_holds(lake: Lake,
 
 def test_results_of_another_version_are_gone_on_with_whatever_it_said_of_their_columns(lake: Lake) -> None:
     fewer = [pa.field(field.name, field.type, metadata={"comment": "another"}) for field in RESULT_SCHEMA if field.name != "since_version"]
-    write_deltalake(path_of(lake.conf.lake, RESULTS), pa.schema(fewer).empty_table())
+    write_deltalake(path_of(lake.conf.lake, RESULTS).local, pa.schema(fewer).empty_table())
     add_readings(lake, "oven")
     assert exit_code(["quality", "--layer", "silver"]) == 0
     assert {row["since_version"] for row in kept(lake)} == {None}

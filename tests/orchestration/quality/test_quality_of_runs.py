@@ -34,5 +34,5 @@ def test_a_run_checks_what_is_due_and_hands_over_what_passes(spark: SparkSession
     run_until(made, spark, land_again, seconds=300)
     windows = table(made, "gold.kitchen_aggregates")
     assert set(windows[windows["revision"] == 1]["count"]) == {11}  # the late row has passed too
-    results = DeltaTable(path_of(made.lake, RESULTS)).to_pandas()
+    results = DeltaTable(path_of(made.lake, RESULTS).local).to_pandas()
     assert set(zip(results["cause"], results["suite"], strict=True)) == {("scheduled", "silver_readings")}

@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from gold.spec import Group
 from orchestration.conf.model import Conf, Engine
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.quality import trend, webhook
 from orchestration.quality.failed_rows import FAILED_ROWS
 from orchestration.quality.history import RESULTS
@@ -79,7 +80,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def lake(tmp_path: Path) -> Lake:
     policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
     groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen")}
-    return Lake(Conf(tmp_path / "conf", "plant", tmp_path / "lake", policy, Engine(), {}, {}, {}, groups, ()))
+    return Lake(Conf(tmp_path / "conf", "plant", Location(tmp_path / "lake"), policy, Engine(), {}, {}, {}, groups, ()))
 
 
 def run(n: int, outcome: Outcome, cause: Cause = Cause.ASKED) -> Run:
@@ -147,7 +148,7 @@ def test_many_small_files_become_one_and_what_was_known_stays_known(lake: Lake, 
     for n in range(6):
         store_run(lake, run(n, BAD if n % 2 else GOOD))
     for path in (path_of(lake.conf.lake, RESULTS), path_of(lake.conf.lake, FAILED_ROWS)):
-        assert len(DeltaTable(path).file_uris()) <= 3
+        assert len(DeltaTable(path.local).file_uris()) <= 3
     found = {key[0]: [(point.run_id, point.is_success) for point in points] for key, points in trends(lake.conf.lake).items()}
     assert found == {
         "gold.kitchen_aggregates": [("r-1", False)],

@@ -8,6 +8,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from orchestration.location import Location
 from orchestration.serving.sql import direct_scan
 from orchestration.serving.sql.catalog import Catalog
 from orchestration.storage.views import View
@@ -38,7 +39,7 @@ def by_delta(spark: SparkSession, table: Path, version: int) -> pa.Table:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_rows_columns_and_types_are_those_of_delta_at_the_version(table: Path, version: int, spark: SparkSession) -> None:
-    view = View("silver.readings", table, version)
+    view = View("silver.readings", Location(table), version)
     assert direct_scan.direct_scan(view) is not None
     assert asked(spark, view, "select * from silver.readings order by n") == by_delta(spark, table, version)
 
@@ -47,15 +48,17 @@ def test_a_table_with_deletion_vectors_is_read_with_delta(table: Path, spark: Sp
     name = f"delta.`{table}`"
     spark.sql(f"alter table {name} set tblproperties ('delta.enableDeletionVectors' = true)")
     spark.sql(f"delete from {name} where n = 1")  # which shares its file with 4
-    view = View("silver.readings", table, DeltaTable(table).version())
+    view = View("silver.readings", Location(table), DeltaTable(table).version())
     assert direct_scan.direct_scan(view) is None
     assert asked(spark, view, "select n from silver.readings order by n")["n"].to_pylist() == [2, 3, 4]
 
 
 def test_tables_of_many_files_or_none_are_read_with_delta(table: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct_scan, "MAX_FILES", 2)
-    view = View("silver.readings", table, 1)
+    view = View("silver.readings", Location(table), 1)
     assert direct_scan.direct_scan(view) is None
     assert asked(spark, view, "select * from silver.readings order by n") == by_delta(spark, table, 1)
     DeltaTable(table).delete()
-    assert asked(spark, View("silver.readings", table, DeltaTable(table).version()), "select * from silver.readings").num_rows == 0
+    assert (
+        asked(spark, View("silver.readings", Location(table), DeltaTable(table).version()), "select * from silver.readings").num_rows == 0
+    )

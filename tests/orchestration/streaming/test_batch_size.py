@@ -89,7 +89,7 @@ def test_a_batch_that_may_hold_many_readings_is_not_small(
 
 def _writers(made: Conf, name: str) -> list[str]:
     """Of commits that brought rows."""
-    history = DeltaTable(made.lake.joinpath(*name.split("."))).history()
+    history = DeltaTable(made.lake.local.joinpath(*name.split("."))).history()
     found = [commit.get("engineInfo", "") for commit in history if commit["operation"] == "WRITE"]
     assert len(found) == 2
     return found

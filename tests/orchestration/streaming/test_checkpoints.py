@@ -16,8 +16,8 @@ def test_bronze_goes_on_without_its_checkpoint_also_where_its_last_batches_had_n
         run(made, spark, ["bronze.events"])
         land_bytes(tmp_path, name, BYTE_ORDER_MARK)
     run(made, spark, ["bronze.events"])
-    (made.lake / "checkpoints/bronze.events").rename(tmp_path / "away")
-    (made.lake / "checkpoints/bronze.events.seal").unlink(missing_ok=True)
+    (made.lake.local / "checkpoints/bronze.events").rename(tmp_path / "away")
+    (made.lake.local / "checkpoints/bronze.events.seal").unlink(missing_ok=True)
     land(tmp_path, "4.json", [b"4"])
     run(made, spark, ["bronze.events"])
     assert sorted(table(made, "bronze.events")["payload"]) == [b"1", b"1", b"4"]

@@ -14,6 +14,7 @@ from orchestration.conf.model import Source
 from orchestration.connectors.sources import file_reader as landed
 from orchestration.connectors.sources.file_reader import BYTE_ORDER_MARK, first_line, pieces, rows
 from orchestration.connectors.sources.intake import claim_settled
+from orchestration.location import Location
 from orchestration.storage.checkpoints import NewFile
 from orchestration.storage.retired_sources import INTAKE
 from tests.lakes import SHAPE
@@ -44,7 +45,7 @@ def test_lines_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path, c
     (tmp_path / INTAKE / "plant" / "version").mkdir(parents=True)
     claim = tmp_path / INTAKE / "plant" / "version" / file.name
     os.link(file, claim)
-    found = rows([NewFile("plant", claim.as_uri(), 0)], tmp_path / INTAKE, [], INGESTED_AT, 0)
+    found = rows([NewFile("plant", claim.as_uri(), 0)], Location(tmp_path / INTAKE), [], INGESTED_AT, 0)
     assert [payload for piece in found for payload in piece["payload"].to_pylist()] == by_spark
 
 
@@ -67,7 +68,7 @@ def test_events_of_small_files_come_together_and_long_or_many_ones_apart(tmp_pat
     files = [folder / f"{n:03d}.csv" for n in range(len(contents))]
     for file, content in zip(files, contents, strict=True):
         file.write_bytes(content)
-    found = list(rows((NewFile("plant", file.as_uri(), 0) for file in files), tmp_path / INTAKE, ["plant"], INGESTED_AT, 0))
+    found = list(rows((NewFile("plant", file.as_uri(), 0) for file in files), Location(tmp_path / INTAKE), ["plant"], INGESTED_AT, 0))
     assert (len(found), max(map(len, found))) == (6, 100)
     assert [row for piece in found for row in piece["bronze_row"].to_pylist()] == list(range(402))
 
@@ -90,7 +91,7 @@ def test_a_file_whose_time_python_has_not_is_read_all_the_same(tmp_path: Path, m
     claim = tmp_path / INTAKE / "plant" / "version" / "a.json"
     claim.parent.mkdir(parents=True)
     claim.write_bytes(b"1\n2\n")
-    (found,) = rows([NewFile("plant", claim.as_uri(), milliseconds)], tmp_path / INTAKE, [], INGESTED_AT, 0)
+    (found,) = rows([NewFile("plant", claim.as_uri(), milliseconds)], Location(tmp_path / INTAKE), [], INGESTED_AT, 0)
     assert found.select(["payload", "received_at"]).to_pylist() == [
         {"payload": payload, "received_at": received} for payload in (b"1", b"2")
     ]
@@ -106,8 +107,8 @@ def test_the_position_is_the_path_below_the_landing_folder_whatever_the_names(
     file.parent.mkdir(parents=True)
     file.write_bytes(b"1\n")
     os.utime(file, (NOW - 9, NOW - 9))
-    claim_settled(plant, tmp_path / lake, NOW)
+    claim_settled(plant, Location(tmp_path / lake), NOW)
     intake = tmp_path / lake / INTAKE
     uris = spark.read.format("text").option("recursiveFileLookup", "true").load(str(intake / "plant")).inputFiles()
-    (found,) = rows([NewFile("plant", uri, 1_000) for uri in uris], intake, [], INGESTED_AT, 0)
+    (found,) = rows([NewFile("plant", uri, 1_000) for uri in uris], Location(intake), [], INGESTED_AT, 0)
     assert found["position"].to_pylist() == [name]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.location import Location
 from orchestration.storage.checkpoints import NewFile, Offsets, files, knows_sources_by_name, offsets
 
 WHOLE = '{"batchWatermarkMs":1000,"batchTimestampMs":2000,"conf":{}}'
@@ -26,8 +27,8 @@ def test_sources_are_known_by_their_names_or_their_places(
 ) -> None:
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / "7").write_text("\n".join([version, WHOLE, *lines]))
-    assert offsets(tmp_path, 7) == Offsets(1000, 2000, read)
-    assert knows_sources_by_name(tmp_path) is (version == "v2")
+    assert offsets(Location(tmp_path), 7) == Offsets(1000, 2000, read)
+    assert knows_sources_by_name(Location(tmp_path)) is (version == "v2")
 
 
 def test_files_of_a_batch_are_those_logged_since_the_batch_before_also_in_a_compacted_log(tmp_path: Path) -> None:
@@ -41,8 +42,8 @@ def test_files_of_a_batch_are_those_logged_since_the_batch_before_also_in_a_comp
     (tmp_path / "sources/room/0").write_text(f"v1\n{entries[0]}")
     for batch, lines in enumerate((['plant:{"logOffset":0}', "room:-"], ['plant:{"logOffset":2}', 'room:{"logOffset":0}'])):
         (tmp_path / "offsets" / str(batch)).write_text("\n".join(["v2", WHOLE, *lines]))
-    assert files(tmp_path, 0) == [NewFile("plant", "file:///0.json", 0)]
-    assert files(tmp_path, 1) == [
+    assert files(Location(tmp_path), 0) == [NewFile("plant", "file:///0.json", 0)]
+    assert files(Location(tmp_path), 1) == [
         NewFile("plant", "file:///1.json", 1000),
         NewFile("plant", "file:///2.json", 2000),
         NewFile("room", "file:///0.json", 0),

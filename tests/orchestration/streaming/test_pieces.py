@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from gold.spec import Group, Vector
 from orchestration.engine import pieces
 from orchestration.engine.pieces import Limits, Piece, in_pieces, read
+from orchestration.location import Location
 from orchestration.storage.tables import Table
 from tests.rows import at
 
@@ -29,8 +30,8 @@ ROWS = pa.Table.from_pylist(
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    made = Table("gold.kitchen_aggregates", tmp_path / "table", "", ())
-    write_deltalake(made.path, ROWS)
+    made = Table("gold.kitchen_aggregates", Location(tmp_path / "table"), "", ())
+    write_deltalake(made.location.local, ROWS)
     return made
 
 
@@ -67,8 +68,8 @@ def test_rows_of_some_values_only(table: Table) -> None:
 
 
 def test_a_table_with_deletion_vectors_is_read(table: Table, spark: SparkSession) -> None:
-    spark.sql(f"alter table delta.`{table.path}` set tblproperties ('delta.enableDeletionVectors' = true)")
-    spark.sql(f"delete from delta.`{table.path}` where value >= 3 and value < 40")
+    spark.sql(f"alter table delta.`{table.location}` set tblproperties ('delta.enableDeletionVectors' = true)")
+    spark.sql(f"delete from delta.`{table.location}` where value >= 3 and value < 40")
     rows = read(table, "true", None)
     assert rows is not None
     assert sorted(rows["value"].to_pylist()) == sorted(value for value in ROWS["value"].to_pylist() if value < 3 or value >= 40)

@@ -71,10 +71,10 @@ def test_a_checkpoint_that_knows_its_sources_by_their_places_is_refused(tmp_path
     made = conf(tmp_path)
     bind(Lake(made), "bronze.events", (Lake(made).tables["bronze.events"],))
     written = Lake(made).checkpoint("bronze.events") / "offsets"
-    written.mkdir()
+    written.local.mkdir()
     for batch, version in ((9, "v1"), (10, "v2")):
-        (written / str(batch)).write_text(f"{version}\n{{}}\n")
+        (written.local / str(batch)).write_text(f"{version}\n{{}}\n")
     bind(Lake(made), "bronze.events", ())
-    (written / "10").unlink()
+    (written.local / "10").unlink()
     with pytest.raises(TidemarkError, match="written by a version of Tidemark that did not name sources"):
         bind(Lake(made), "bronze.events", ())

@@ -41,7 +41,7 @@ def brought_in(folder: Path, spark: SparkSession) -> Conf:
 def content(made: Conf) -> dict[str, list[str]]:
     """Rows of gold, without the order of files."""
     tables = [f"{group.name}_{kind}" for group in GROUPS for kind in ("aggregates", "vectors")]
-    return {name: sorted(map(str, DeltaTable(made.lake / "gold" / name).to_pyarrow_table().to_pylist())) for name in tables}
+    return {name: sorted(map(str, DeltaTable(made.lake.local / "gold" / name).to_pyarrow_table().to_pylist())) for name in tables}
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +64,12 @@ def test_pieces_hold_the_same_rows_as_the_whole(
     monkeypatch.setattr(vectors.in_blocks, "__defaults__", (1,))
     made = brought_in(tmp_path, spark)
     assert content(in_one_piece) == content(made)
-    files = DeltaTable(made.lake / "gold" / "ovens_aggregates").get_add_actions(flatten=True)
-    assert len(files["path"]) == len(DeltaTable(in_one_piece.lake / "gold" / "ovens_aggregates").file_uris())
+    files = DeltaTable(made.lake.local / "gold" / "ovens_aggregates").get_add_actions(flatten=True)
+    assert len(files["path"]) == len(DeltaTable(in_one_piece.lake.local / "gold" / "ovens_aggregates").file_uris())
 
 
 def test_a_vector_is_filled_from_the_newest_revision_of_a_window_of_an_earlier_batch(in_one_piece: Conf) -> None:
-    rows = DeltaTable(in_one_piece.lake / "gold" / "ovens_vectors").to_pyarrow_table().to_pylist()
+    rows = DeltaTable(in_one_piece.lake.local / "gold" / "ovens_vectors").to_pyarrow_table().to_pylist()
     vector_of = {(row["entity"], row["window_end"], row["revision"]): (row["vector"], row["filled"]) for row in rows}
     assert vector_of["oven", at("13:10"), 0] == ([13.5, 19.0], ["power"])
     assert vector_of["oven", at("13:10"), 1] == ([13.5, 119.0], ["power"])

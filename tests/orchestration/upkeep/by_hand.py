@@ -31,7 +31,7 @@ def batch(made: Conf, number: int) -> None:
     )
     for name, schema, rows in tables:
         write_deltalake(
-            made.lake / name,
+            made.lake.local / name,
             pa.Table.from_pylist(rows, schema),
             mode="append",
             partition_by=["ingested_on"] if name == "bronze/events" else None,
@@ -42,20 +42,20 @@ def batch(made: Conf, number: int) -> None:
 
 def pinned(made: Conf, number: int, at: datetime, generation: int = 1) -> None:
     """A snapshot of the newest versions."""
-    versions = {name: DeltaTable(made.lake / name.replace(".", "/")).version() for name in ("bronze.events", "silver.readings")}
+    versions = {name: DeltaTable(made.lake.local / name.replace(".", "/")).version() for name in ("bronze.events", "silver.readings")}
     row = {"snapshot_id": number, "at": at, "generation": generation, "bronze_batch": number}
     row |= {"versions": list(versions.items()), "closed_until": []}
-    write_deltalake(made.lake / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SCHEMA), mode="append", configuration=OF_LOG)
+    write_deltalake(made.lake.local / "ops/snapshots", pa.Table.from_pylist([row], snapshots.SCHEMA), mode="append", configuration=OF_LOG)
 
 
 def read_up_to(made: Conf, flow: str, table: str, version: int, *, done: bool = True, is_state: bool = False) -> None:
     """The checkpoint of a flow that has read all before that version of a table."""
-    offset = {"reservoirId": str(DeltaTable(made.lake / table).metadata().id), "reservoirVersion": version, "index": -1}
+    offset = {"reservoirId": str(DeltaTable(made.lake.local / table).metadata().id), "reservoirVersion": version, "index": -1}
     checkpoint = made.lake / "checkpoints" / flow
     for folder in ("offsets", "commits"):
-        (checkpoint / folder).mkdir(parents=True, exist_ok=True)
-    (checkpoint / "offsets" / "0").write_text(
+        (checkpoint.local / folder).mkdir(parents=True, exist_ok=True)
+    (checkpoint.local / "offsets" / "0").write_text(
         'v2\n{"batchWatermarkMs": 0, "batchTimestampMs": 0}\nreadings:' + json.dumps(offset | {"isStartingVersion": is_state})
     )
     if done:
-        (checkpoint / "commits" / "0").write_text('v1\n{"nextBatchWatermarkMs":0}')
+        (checkpoint.local / "commits" / "0").write_text('v1\n{"nextBatchWatermarkMs":0}')

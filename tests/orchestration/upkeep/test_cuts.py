@@ -23,6 +23,7 @@ from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Device, Maintenance
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, find_snapshot
 from orchestration.supervisor.status import status
@@ -61,7 +62,7 @@ def lines(number: int) -> list[str]:
 
 def rows_of(made: Conf, snapshot: Snapshot, name: str) -> pd.DataFrame:
     """A table of a snapshot, without Spark."""
-    rows = DeltaTable(made.lake / name.replace(".", "/"), version=snapshot.versions[name]).to_pandas()
+    rows = DeltaTable(made.lake.local / name.replace(".", "/"), version=snapshot.versions[name]).to_pandas()
     return rows[rows.bronze_batch <= snapshot.bronze_batch] if "bronze_batch" in rows else rows
 
 
@@ -209,12 +210,12 @@ def test_the_newest_snapshot_of_a_lake_at_rest_is_answered_after_more_than_a_wee
     spark: SparkSession, seen: Seen, made: Conf, tmp_path: Path
 ) -> None:
     """Spark would refuse: to Delta a version older than a week is one whose files may be gone."""
-    old = replace(made, lake=tmp_path / "lake")
-    shutil.copytree(made.lake, old.lake)
-    for entry in old.lake.rglob("_delta_log/*.json"):
+    old = replace(made, lake=Location(tmp_path / "lake"))
+    shutil.copytree(made.lake.local, old.lake.local)
+    for entry in old.lake.local.rglob("_delta_log/*.json"):
         os.utime(entry, (time.time() - 9 * 86_400,) * 2)
     # The newest version is answered at any age.
-    readings = DeltaTable(old.lake / "silver/readings")
+    readings = DeltaTable(old.lake.local / "silver/readings")
     write_deltalake(readings, pa.schema(readings.schema().to_arrow()).empty_table(), mode="append")
     assert tuple(Lake(old, spark).sql(COUNTS).collect()[0]) == (0, 0)
     as_delta_has_it = spark.newSession()

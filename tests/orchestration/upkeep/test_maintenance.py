@@ -42,7 +42,7 @@ def rows_of(made: Conf, snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
     """What a snapshot shows of both tables, without what is beyond it."""
     return {
         name: sorted(
-            (row for row in pa.table(DeltaTable(made.lake / name.replace(".", "/"), version).to_pyarrow_table()).to_pylist()),
+            (row for row in pa.table(DeltaTable(made.lake.local / name.replace(".", "/"), version).to_pyarrow_table()).to_pylist()),
             key=str,
         )
         for name, version in snapshot.versions.items()
@@ -56,7 +56,7 @@ def has_reached(number: int, greatest: Mapping[str, Any]) -> bool:
 
 def files(made: Conf, name: str) -> set[str]:
     """Data files on the disk."""
-    return {file.name for file in (made.lake / name).rglob("*.parquet") if "_delta_log" not in file.parts}
+    return {file.name for file in (made.lake.local / name).rglob("*.parquet") if "_delta_log" not in file.parts}
 
 
 @pytest.fixture
@@ -79,13 +79,13 @@ def test_small_files_become_one_for_each_partition_and_every_retained_snapshot_s
         "silver.readings": (6, 6, 0),
         "ops.snapshots": (6, 6, 0),
     }
-    assert [len(DeltaTable(made.lake / name).file_uris()) for name in ("bronze/events", "silver/readings")] == [2, 1]
+    assert [len(DeltaTable(made.lake.local / name).file_uris()) for name in ("bronze/events", "silver/readings")] == [2, 1]
     assert [rows_of(made, each) for each in known] == before
     assert snapshots.all_snapshots(made.lake) == known
-    versions = [DeltaTable(made.lake / name).version() for name in ("bronze/events", "silver/readings", "ops/snapshots")]
+    versions = [DeltaTable(made.lake.local / name).version() for name in ("bronze/events", "silver/readings", "ops/snapshots")]
     again = maintained(made, NOW)
     assert [sum(row[name] for row in again.values()) for name in ("compacted", "removed", "log_entries")] == [0, 0, 0]
-    assert [DeltaTable(made.lake / name).version() for name in ("bronze/events", "silver/readings", "ops/snapshots")] == versions
+    assert [DeltaTable(made.lake.local / name).version() for name in ("bronze/events", "silver/readings", "ops/snapshots")] == versions
 
 
 def test_a_compacted_file_goes_once_no_snapshot_that_was_the_newest_within_the_retention_pins_it(made: Conf) -> None:
@@ -128,7 +128,7 @@ def test_what_a_stream_has_yet_to_read_stays_for_as_long_as_it_takes(
     made: Conf, version: int, done: bool, is_state: bool, kept: set[int]
 ) -> None:
     """Version n brought batch n; a first batch that is begun and not done reads the state of its version."""
-    by_batch = {n: set(DeltaTable(made.lake / "silver/readings", version=n).file_uris()) for n in range(6)}
+    by_batch = {n: set(DeltaTable(made.lake.local / "silver/readings", version=n).file_uris()) for n in range(6)}
     read_up_to(made, "gold.kitchen", "silver/readings", version, done=done, is_state=is_state)
     maintained(made, NOW)
     pinned(made, 6, NOW)
@@ -160,14 +160,14 @@ def test_a_replay_finds_the_end_of_bronze_commit_by_commit_however_long_nothing_
     assert not is_whole(bronze, 0)
     assert not is_whole(bronze, last - 1)
     assert is_whole(bronze, last)
-    assert is_whole(bronze, DeltaTable(bronze).version() + 1)
+    assert is_whole(bronze, DeltaTable(bronze.local).version() + 1)
     assert first_version(bronze, partial(has_reached, last)) == last
 
 
 def test_where_to_begin_in_a_log_is_not_guessed_from_the_entries_that_are_left(made: Conf) -> None:
     readings = made.lake / "silver/readings"
     assert [first_version(readings, partial(has_reached, number)) for number in range(6)] == [*range(6)]
-    DeltaTable(readings, version=4).create_checkpoint()
+    DeltaTable(readings.local, version=4).create_checkpoint()
     read_up_to(made, "gold.kitchen", "silver/readings", 5)
     for _ in range(2):
         maintained(made, NOW + 2 * WEEK)
@@ -191,17 +191,17 @@ def test_a_dry_run_says_what_is_then_done_and_does_nothing(
     made: Conf, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(Lake, "open", classmethod(lambda *_: Lake(made)))
-    before = sorted((file, file.stat().st_mtime_ns) for file in made.lake.rglob("*"))
+    before = sorted((file, file.stat().st_mtime_ns) for file in made.lake.local.rglob("*"))
     assert exit_code(["maintain", "--dry-run", "--format", "json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert sorted((file, file.stat().st_mtime_ns) for file in made.lake.rglob("*")) == before
+    assert sorted((file, file.stat().st_mtime_ns) for file in made.lake.local.rglob("*")) == before
     with sole_writer(made.lake):
         assert exit_code(["maintain"]) == 3
         assert exit_code(["maintain", "--dry-run"]) == 0
     capsys.readouterr()
     assert exit_code(["maintain", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == said
-    recorded = pa.table(DeltaTable(made.lake / "ops/maintenance").to_pyarrow_table()).to_pylist()
+    recorded = pa.table(DeltaTable(made.lake.local / "ops/maintenance").to_pyarrow_table()).to_pylist()
     assert sorted((row["table"], row["compacted"]) for row in recorded) == sorted((row["table"], row["compacted"]) for row in said)
 
 
@@ -217,8 +217,8 @@ def test_a_file_that_no_commit_names_goes_after_a_day(made: Conf) -> None:
     names = ("young.parquet", "old.parquet", "old.parquet#1")
     young, old, draft = (made.lake / "silver/readings" / name for name in names)
     for file, age in ((young, 3600), (old, 2 * 86_400), (draft, 2 * 86_400)):
-        file.write_bytes(b"half")
-        os.utime(file, (NOW.timestamp() - age, NOW.timestamp() - age))
+        file.local.write_bytes(b"half")
+        os.utime(file.local, (NOW.timestamp() - age, NOW.timestamp() - age))
     assert maintained(made, NOW)["silver.readings"]["removed"] == 2
     assert (young.exists(), old.exists(), draft.exists()) == (True, False, False)
 
@@ -228,18 +228,18 @@ def test_old_entries_of_the_log_go_only_if_a_checkpoint_tells_what_they_told(mad
     """A stream has yet to read version 5. Readers of the newest version begin at the checkpoint there."""
     table = made.lake / "silver/readings"
     for version in (2, 4, 5):
-        DeltaTable(table, version=version).create_checkpoint()
+        DeltaTable(table.local, version=version).create_checkpoint()
     older, newer, _ = sorted((table / "_delta_log").glob("*.checkpoint.parquet"))
     read_up_to(made, "gold.kitchen", "silver/readings", 5)
     if damage != "none":
-        newer.write_bytes(older.read_bytes() if damage == "exchanged" else newer.read_bytes()[:-1])
+        newer.local.write_bytes(older.local.read_bytes() if damage == "exchanged" else newer.local.read_bytes()[:-1])
     for _ in range(2):
         maintained(made, NOW + 2 * WEEK)
-    assert min(int(entry.stem) for entry in (table / "_delta_log").glob("*.json")) == first
-    assert DeltaTable(table).transaction_version("flow") == 5
+    assert min(int(entry.local.stem) for entry in (table / "_delta_log").glob("*.json")) == first
+    assert DeltaTable(table.local).transaction_version("flow") == 5
     if damage == "none":
         assert [len(rows_of(made, each)["silver.readings"]) for each in snapshots.all_snapshots(made.lake)] == [6]
-        assert len(pa.table(DeltaTable(table, version=4).to_pyarrow_table())) == 5
+        assert len(pa.table(DeltaTable(table.local, version=4).to_pyarrow_table())) == 5
 
 
 def test_maintenance_that_is_always_due_leaves_every_other_turn_to_the_rest() -> None:

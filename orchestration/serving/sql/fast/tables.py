@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
 from duckdb import DuckDBPyConnection
 from sqlglot import exp
 
+from orchestration.location import Location
 from orchestration.serving.sql.fast.errors import SqlError, unknown
 from orchestration.serving.sql.fast.functions import text
 from orchestration.serving.sql.fast.types import duckdb, from_delta
@@ -25,12 +25,12 @@ class Tables:
     def __init__(self, views: Mapping[str, View]) -> None:
         """See views.views."""
         self._views = views
-        self._opened: dict[tuple[Path, int | None], tuple[str, OpenTable]] = {}
+        self._opened: dict[tuple[Location, int | None], tuple[str, OpenTable]] = {}
 
     def columns(self, node: exp.Table) -> tuple[str, Sequence[tuple[str, str]]]:
         """See queries.Tables."""
         view = self._views[_named(node, self._views)]
-        key = view.path, view.version
+        key = view.location, view.version
         if key not in self._opened:
             self._opened[key] = f"t{len(self._opened) + 1}", open_table(*key)
         name, table = self._opened[key]
@@ -48,7 +48,7 @@ class Tables:
         connection.execute(f"set allowed_directories = [{folders}]; set enable_external_access = false; set lock_configuration = true")
 
 
-def _files(path: Path, table: OpenTable) -> str:
+def _files(path: Location, table: OpenTable) -> str:
     # A file lacks the columns that the table got later, and that of its partition.
     none = ", ".join(f"cast(null as {duckdb(kind)}) as {quoted(column)}" for column, kind in _fields(table) if "?" not in kind)
     names = table.get_add_actions().column("path").to_pylist()

@@ -65,7 +65,7 @@ def edges(folder: Path) -> Conf:
     made = conf(folder)
     names = [name for name, _ in COLUMNS]
     rows = [dict(zip(names, row, strict=True)) for row in EDGES]
-    write_deltalake(made.lake / "ops" / "edges", pa.Table.from_pylist(rows, pa.schema(COLUMNS)))
+    write_deltalake(made.lake.local / "ops" / "edges", pa.Table.from_pylist(rows, pa.schema(COLUMNS)))
     return made
 
 

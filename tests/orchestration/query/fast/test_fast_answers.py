@@ -36,7 +36,7 @@ CHUNK = 60
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
     conf = every_shape(tmp_path_factory.mktemp("fast"), spark)
     for name, rows in (("characters", characters()), ("instants", instants()), ("numbers", numbers())):
-        write_deltalake(conf.lake / "ops" / name, rows)
+        write_deltalake(conf.lake.local / "ops" / name, rows)
     return conf
 
 
@@ -182,9 +182,9 @@ def test_rows_that_are_deleted_by_vectors_and_columns_of_another_name_in_the_fil
 def test_columns_that_came_later_and_partitions_are_read_from_files_that_lack_them(tmp_path: Path) -> None:
     made = edges(tmp_path)
     path = made.lake / "ops" / "grown"
-    write_deltalake(path, pa.table({"n": pa.array([1, 3], pa.int32()), "p": ["a b", "007"]}), partition_by=["p"])
+    write_deltalake(path.local, pa.table({"n": pa.array([1, 3], pa.int32()), "p": ["a b", "007"]}), partition_by=["p"])
     more = pa.table({"n": pa.array([2], pa.int32()), "p": pa.array([None], pa.string()), "x": [float("nan")]})
-    write_deltalake(path, more, mode="append", schema_mode="merge")
+    write_deltalake(path.local, more, mode="append", schema_mode="merge")
     rows = asked(FastEngine(made, Limits()), "select n, p, isnan(x) as x from ops.grown order by n").to_pylist()
     assert rows == [{"n": 1, "p": "a b", "x": False}, {"n": 2, "p": None, "x": True}, {"n": 3, "p": "007", "x": False}]
     assert asked(FastEngine(made, Limits()), "select n from ops.grown where x > 1").to_pylist() == [{"n": 2}]
@@ -195,12 +195,13 @@ def test_it_answers_without_pyspark_and_pandas(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from orchestration.conf.model import Conf, Engine
+from orchestration.location import Location
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.fast.engine import FastEngine
 from orchestration.serving.sql.output import write
 from silver.spec import Policy
 folder = Path({str(tmp_path)!r})
-conf = Conf(folder, "test", folder / "lake", Policy(600, 300, 10_000), Engine(), {{}}, {{}}, {{}}, {{}}, ())
+conf = Conf(folder, "test", Location(folder / "lake"), Policy(600, 300, 10_000), Engine(), {{}}, {{}}, {{}}, {{}}, ())
 answer = FastEngine(conf, Limits()).ask(Question("select i from ops.edges where t > '2026-01-01' order by i limit 1"))
 write(answer, "csv")
 print({{"pandas", "pyspark"}} & set(sys.modules))
@@ -228,9 +229,9 @@ def test_marts_are_joined_with_gold_of_the_snapshot_that_they_were_built_of(made
     with pytest.raises(TidemarkError, match="there are no marts yet"):
         asked(engine, "select * from marts.hourly")
     first, second = all_snapshots(made.lake)
-    write_deltalake(made.lake / "marts" / "hourly", pa.table({"metric": ["power"], "n": pa.array([1], pa.int64())}))
+    write_deltalake(made.lake.local / "marts" / "hourly", pa.table({"metric": ["power"], "n": pa.array([1], pa.int64())}))
     record(made.lake, Build(1, datetime.now(UTC), first.snapshot_id, first.generation, {"marts.hourly": 0}))
-    write_deltalake(made.lake / "marts" / "hourly", pa.table({"metric": ["power"], "n": pa.array([2], pa.int64())}), mode="append")
+    write_deltalake(made.lake.local / "marts" / "hourly", pa.table({"metric": ["power"], "n": pa.array([2], pa.int64())}), mode="append")
     query = "select h.n, count(*) from marts.hourly h join gold.kitchen_aggregates_history using (metric) group by h.n"
     answer = engine.ask(Question(query))
     assert answer.snapshot is not None
