@@ -62,11 +62,11 @@ class Piece:
         return (self.low, self.high) == (0, HASHES - 1)
 
     def halves(self) -> "tuple[Piece, Piece] | None":
-        """None where it cannot be cut: it is one end of one entity, and is taken as it is."""
+        """None where cutting would not help, and it is taken as it is: time is not cut finer than vectors reach back to be filled."""
         if self.is_of_devices and self.low < self.high:
             middle = (self.low + self.high) // 2
             return replace(self, high=middle), replace(self, low=middle + 1)
-        if self.first < self.last:
+        if self.last - self.first > (self.group.vector.max_fill_seconds if self.group.vector else 0):
             middle = (self.first + self.last) // 2
             return replace(self, last=middle), replace(self, first=middle + 1)
         return None

@@ -60,7 +60,7 @@ def _with_earlier(this: MicroBatch, closed: Windows, fill_seconds: int, piece: P
     """Windows of a piece, and those before it that its vectors may be filled from, in the newest revision; None where they do not fit."""
     in_reach = piece.back(fill_seconds)
     now = closed.read(in_reach, limits)
-    if now is None or not fill_seconds:
+    if not now or not fill_seconds:
         return now
     # Without the rows of this batch, which a repeated batch finds in the table already.
     is_earlier = f"{in_reach.predicate()} and gold_batch < {this.number}"

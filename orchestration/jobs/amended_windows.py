@@ -89,8 +89,10 @@ def _beside(this: Amendment, windows: Windows, vector: Vector, piece: Piece, lim
     if amended is None:
         return None
     devices = amended["device_id"].unique()
-    of_device, of_entity = (("device_id", devices), ("entity", devices)) if piece.is_of_devices or not devices else (None, None)
-    table, of_vectors, _ = gold_tables(this.lake, windows.group)
-    aggregates = read(table, in_reach.predicate(), limits, of_device)
-    before = None if aggregates is None else read(of_vectors, piece.predicate("entity"), limits, of_entity)
+    of_device, of_entity = (("device_id", devices), ("entity", devices)) if piece.is_of_devices else (None, None)
+    # Where none is amended, nothing changes.
+    of_windows, of_vectors = (in_reach.predicate(), piece.predicate("entity")) if len(devices) else ("false", "false")
+    table, vectors, _ = gold_tables(this.lake, windows.group)
+    aggregates = read(table, of_windows, limits, of_device)
+    before = None if aggregates is None else read(vectors, of_vectors, limits, of_entity)
     return None if aggregates is None or before is None else (latest(aggregates, WINDOW_KEY), latest(before, VECTOR_KEY))
