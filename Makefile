@@ -61,7 +61,7 @@ demo: install ## simulate 240,000 events, bring them through all layers, show th
 	$(TIDEMARK) quality
 
 .PHONY: bubblewrap
-bubblewrap: ## the fence of the BI servers, a Debian package; installed where it is missing and you are root
+bubblewrap: ## the sandbox of the BI servers, a Debian package; installed where it is missing and you are root
 	@command -v bwrap >/dev/null || test "$$(id -u)" != 0 || { apt-get update -qq && apt-get install -y -qq bubblewrap >/dev/null; }
 	@command -v bwrap >/dev/null || echo "bubblewrap is missing: its tests are left out; install the package as root" >&2
 
@@ -102,7 +102,7 @@ fuzz: install ## bring HOSTILE=1000000 hostile payloads through a lake and accou
 	$(PY) -m pytest -v -m fuzz --hostile $(HOSTILE) --seed $(SEED) tests/orchestration/test_hostile_payloads.py
 
 .PHONY: cuts
-cuts: install ## read snapshots while a run writes, compacts and removes: no cut is torn
+cuts: install ## read snapshots while a run writes, compacts and removes: none is torn
 	$(PY) -m pytest -v -m cuts tests/orchestration/upkeep
 
 .PHONY: planted

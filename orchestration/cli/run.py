@@ -48,11 +48,11 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
                 (run_once if once else run_continuously)(lake, chosen, progress, stop)
 
 
-def _chosen(known: "list[Flow | Job]", layers: tuple[str, ...], names: tuple[str, ...]) -> "list[Flow | Job]":
-    unknown = sorted(set(names) - {flow.name for flow in known})
+def _chosen(declared: "list[Flow | Job]", layers: tuple[str, ...], names: tuple[str, ...]) -> "list[Flow | Job]":
+    unknown = sorted(set(names) - {flow.name for flow in declared})
     if unknown:
-        raise click.UsageError(f"there is no flow {unknown[0]}; the flows are {', '.join(flow.name for flow in known)}")
-    return [flow for flow in known if (not layers or flow.layer in layers) and (not names or flow.name in names)]
+        raise click.UsageError(f"there is no flow {unknown[0]}; the flows are {', '.join(flow.name for flow in declared)}")
+    return [flow for flow in declared if (not layers or flow.layer in layers) and (not names or flow.name in names)]
 
 
 def _listen(lake: "Lake", lease: "Lease", stop: threading.Event) -> None:

@@ -124,7 +124,7 @@ def _planned(conf: Conf, options: dict[str, Any]) -> Plan:
     return plan.plan(conf, devices, events=events, seed=seed, start=start, interval_seconds=interval, shape=shape, odds=odds)
 
 
-def _feed(plan: Plan, landing: Landing, options: dict[str, Any], told: Callable[[Messages], None]) -> None:
+def _feed(plan: Plan, landing: Landing, options: dict[str, Any], progress: Callable[[Messages], None]) -> None:
     from orchestration.connectors.simulator import feed
 
     files = min(options["files"] or DEFAULT_FILES, plan.events)
@@ -132,13 +132,13 @@ def _feed(plan: Plan, landing: Landing, options: dict[str, Any], told: Callable[
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
-        feed.at_rate(plan, landing, stop, told)
+        feed.at_rate(plan, landing, stop, progress)
     elif options["order"] == "shuffled":
         if files > feed.MOST_SHUFFLED_FILES:
             raise click.UsageError(f"--order shuffled writes all files at once, at most {feed.MOST_SHUFFLED_FILES}; --files is {files}")
-        feed.shuffled(plan, landing, files, told)
+        feed.shuffled(plan, landing, files, progress)
     else:
-        feed.in_order(plan, landing, files, told)
+        feed.in_order(plan, landing, files, progress)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ EXAMPLE = """Example: tidemark sql "select metric, count(*) as n from silver.rea
     type=click.Choice(["auto", "server", "spark", "fast"]),
     default="auto",
     show_default=True,
-    help="auto: the sql-server if it runs, else Spark. fast: DataFusion, without a JVM; it refuses what it would answer differently.",
+    help="auto: the sql-server if it runs, else Spark. fast: DuckDB, without a JVM; it refuses what it would answer differently.",
 )
 @click.option(
     "--format",

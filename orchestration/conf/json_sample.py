@@ -38,10 +38,10 @@ def _list_of_measurements(events: list[dict[str, Any]]) -> str | None:
     return found.most_common(1)[0][0] if found else None
 
 
-def _rows(event: dict[str, Any], each: str | None) -> Iterator[Row]:
+def _rows(event: dict[str, Any], list_path: str | None) -> Iterator[Row]:
     leaves = dict(_leaves(event))
-    own = {path: value for path, value in _scalars(leaves).items() if not each or not _is_in_the_way(path, each)}
-    elements = leaves.get(each) if each else None
+    own = {path: value for path, value in _scalars(leaves).items() if not list_path or not _is_in_the_way(path, list_path)}
+    elements = leaves.get(list_path) if list_path else None
     if not isinstance(elements, list):
         yield own
         return
@@ -50,9 +50,9 @@ def _rows(event: dict[str, Any], each: str | None) -> Iterator[Row]:
             yield own | {ELEMENT + path: value for path, value in _scalars(dict(_leaves(element))).items()}
 
 
-def _is_in_the_way(path: str, each: str) -> bool:
+def _is_in_the_way(path: str, list_path: str) -> bool:
     """A field that conf could not tell from the list, or from what is in it."""
-    return path == each or path.startswith((f"{each}.", ELEMENT)) or each.startswith(f"{path}.")
+    return path == list_path or path.startswith((f"{list_path}.", ELEMENT)) or list_path.startswith(f"{path}.")
 
 
 def _scalars(leaves: Mapping[str, Any]) -> Row:

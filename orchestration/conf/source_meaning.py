@@ -190,8 +190,8 @@ def _check_json_paths(base: tuple[Step, ...], source: SourceSettings) -> Iterato
         yield Finding((*base, "each"), text)
 
 
-def _parent(path: str, others: list[str], each: str | None) -> str | None:
+def _parent(path: str, others: list[str], list_path: str | None) -> str | None:
     """A field cannot be a text and hold others. What begins at an element is in no field of the event."""
-    is_of_element = each is not None and path.startswith(ELEMENT)
-    level = [other for other in others if (each is not None and other.startswith(ELEMENT)) == is_of_element]
+    is_of_element = list_path is not None and path.startswith(ELEMENT)
+    level = [other for other in others if (list_path is not None and other.startswith(ELEMENT)) == is_of_element]
     return next((other for other in level if path.startswith(other + ".")), None)

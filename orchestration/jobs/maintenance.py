@@ -80,11 +80,11 @@ def maintenance_tasks(lake: Lake, now: datetime) -> Iterator[MaintenanceTask]:
     return _maintenance_tasks(lake, all_snapshots(lake.conf.lake), now)
 
 
-def _maintenance_tasks(lake: Lake, known: Sequence[Snapshot], now: datetime) -> Iterator[MaintenanceTask]:
+def _maintenance_tasks(lake: Lake, pinned: Sequence[Snapshot], now: datetime) -> Iterator[MaintenanceTask]:
     for name in (*lake.tables, *OF_NO_FLOW):
         path = lake.table_path(name)
         if is_table(path):
-            needs = _needs(lake, name, known, now)
+            needs = _needs(lake, name, pinned, now)
             log = in_log(open_table(path), "path", "size_bytes", f"partition.{EVENTS_PARTITION}").to_pydict()
             yield MaintenanceTask(name, path, len(log["path"]), _small(log), removable_files(path, needs, now), removable_log(path, needs))
 
@@ -109,9 +109,9 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
     append(lake.table_path(TABLE), pa.Table.from_pylist(done, SCHEMA))
 
 
-def expired_snapshots(lake: Lake, known: Sequence[Snapshot], now: datetime) -> list[Snapshot]:
+def expired_snapshots(lake: Lake, taken: Sequence[Snapshot], now: datetime) -> list[Snapshot]:
     """Of the known ones those that have expired, by the conf; what marts were built of stays."""
-    return expired(known, _retain(lake), now, needed_snapshots(lake.conf.lake))
+    return expired(taken, _retain(lake), now, needed_snapshots(lake.conf.lake))
 
 
 def next_at(lake: Lake, now: datetime) -> datetime | None:
@@ -129,11 +129,11 @@ def _retain(lake: Lake) -> timedelta:
     return timedelta(seconds=lake.conf.maintenance.retain_seconds)
 
 
-def _needs(lake: Lake, name: str, known: Sequence[Snapshot], now: datetime) -> RetentionNeeds:
+def _needs(lake: Lake, name: str, taken: Sequence[Snapshot], now: datetime) -> RetentionNeeds:
     """Snapshots of other generations pin tables of theirs; bronze is one of them all."""
     path, root = lake.table_path(name), lake.conf.lake
     places = {swap.generation: swap.table(root, name) for swap in generations.switches(root)}
-    pinned = {each.versions[name] for each in known if name in each.versions and places.get(each.generation, path) == path}
+    pinned = {each.versions[name] for each in taken if name in each.versions and places.get(each.generation, path) == path}
     readers = positions(root, open_table(path))
     if name == "bronze.events" and not (lake.checkpoint(SILVER) / "offsets" / "0").exists():
         readers.append(Position(0))  # silver will read bronze from its first version on

@@ -22,6 +22,7 @@ from orchestration.quality.store import PinnedTable, create_union_views, create_
 from orchestration.quality.suite_rows import create_empty_table, create_suite_view
 from orchestration.quality.validation import outcomes, true_of_every_row
 from orchestration.storage.snapshot import Snapshot
+from silver.spec import Aggregation
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ def parameters(conf: Conf) -> dict[str, Any]:
         "sources": sorted(conf.sources),
         "metrics": sorted(conf.metrics),
         "groups": sorted(conf.groups),
+        "aggregations": [str(aggregation) for aggregation in Aggregation],
     }
 
 

@@ -62,10 +62,10 @@ def builds(lake: Location) -> list[Build]:
     return sorted((Build(**row) for row in rows), key=lambda each: each.build)
 
 
-def newest(lake: Location, known: list[Build]) -> Build:
+def newest(lake: Location, recorded: list[Build]) -> Build:
     """What readers see: the newest one of the generation that serves; until there is one, the newest of all."""
     generation = active_generation(lake).generation
-    return ([each for each in known if each.generation == generation] or known)[-1]
+    return ([each for each in recorded if each.generation == generation] or recorded)[-1]
 
 
 def needed_snapshots(lake: Location) -> set[int]:
@@ -114,8 +114,8 @@ def _write(lake: Location, written: list[Build], mode: Literal["append", "overwr
     write_deltalake(str(_path(lake)), pa.Table.from_pylist(rows, SCHEMA), mode=mode)
 
 
-def _absent(known: list[Build], snapshot: Snapshot | None) -> str:
-    if not known or snapshot is None:
+def _absent(recorded: list[Build], snapshot: Snapshot | None) -> str:
+    if not recorded or snapshot is None:
         return "there are no marts yet: build them with `tidemark dbt build`."
-    having = ", ".join(str(number) for number in sorted({each.snapshot_id for each in known})[-5:])
+    having = ", ".join(str(number) for number in sorted({each.snapshot_id for each in recorded})[-5:])
     return f"no marts were built of snapshot {snapshot.snapshot_id}; the newest that have some are {having}."

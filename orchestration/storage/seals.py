@@ -89,9 +89,9 @@ def _read(file: Path) -> Iterator[tuple[str, Mark]]:
             yield from ((name, Mark(*mark)) for name, mark in json.loads(marks).items())
 
 
-def _append(file: Path, found: Mapping[str, Mark]) -> None:
+def _append(file: Path, marks: Mapping[str, Mark]) -> None:
     """A line that begins with its end of line, so that it holds whatever a kill left of the one before."""
-    line = json.dumps({name: list(asdict(mark).values()) for name, mark in found.items()})
+    line = json.dumps({name: list(asdict(mark).values()) for name, mark in marks.items()})
     with file.open("a") as stream:
         stream.write(f"\n{_short_digest(line)} {line}")
         stream.flush()

@@ -61,13 +61,13 @@ def find_snapshot(lake: Location, snapshot_id: int | None = None, at: datetime |
     return Snapshot(**found[0]) if found else None
 
 
-def expired(known: Sequence[Snapshot], retain: timedelta, now: datetime, needed: Collection[int] = ()) -> list[Snapshot]:
+def expired(taken: Sequence[Snapshot], retain: timedelta, now: datetime, needed: Collection[int] = ()) -> list[Snapshot]:
     """Those whose next one was taken longer ago than `retain`: until then a reader may have begun to ask them as the newest.
 
     The newest of a generation never expires: a rollback pins it again. Nor do `needed` ones, by their ids (marts.needed_snapshots).
     """
-    kept = {each.generation: each.snapshot_id for each in known}
-    past = [each for each, following in pairwise(known) if following.at <= now - retain]
+    kept = {each.generation: each.snapshot_id for each in taken}
+    past = [each for each, following in pairwise(taken) if following.at <= now - retain]
     return [each for each in past if each.snapshot_id not in {*kept.values(), *needed}]
 
 

@@ -175,6 +175,6 @@ def _types(schema_json: str) -> dict[str, Any]:
     return {field["name"]: field["type"] for field in json.loads(schema_json)["fields"]}
 
 
-def _difference(found: dict[str, Any], declared: dict[str, Any]) -> str:
-    names = [name for name in {**found, **declared} if found.get(name) != declared.get(name)]
-    return ", ".join(f"{name} is {found.get(name, 'absent')}, declared {declared.get(name, 'absent')}" for name in names)
+def _difference(actual: dict[str, Any], declared: dict[str, Any]) -> str:
+    names = [name for name in {**actual, **declared} if actual.get(name) != declared.get(name)]
+    return ", ".join(f"{name} is {actual.get(name, 'absent')}, declared {declared.get(name, 'absent')}" for name in names)

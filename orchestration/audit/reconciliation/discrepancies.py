@@ -31,14 +31,14 @@ Parts = Mapping[int | None, Rows]
 """Of one event: the measurements that silver holds, by part."""
 
 
-def discrepancies(books: OpenTables, found: Account, shapes: Mapping[str, PayloadFormat]) -> Rows:
+def discrepancies(books: OpenTables, account: Account, shapes: Mapping[str, PayloadFormat]) -> Rows:
     """The first identities that are not accounted for once, and the first counts that are not those that were written; ten of each."""
     told: Rows = []
-    for suspects in found.suspects:
+    for suspects in account.suspects:
         for event in books.ask(SUSPECTS, of=suspects):
             if len(told) < MOST:
                 told += _of_event(books, event, shapes.get(event["source"]))
-    return told[:MOST] + list(_count_mismatches(found.batches))[:MOST]
+    return told[:MOST] + list(_count_mismatches(account.batches))[:MOST]
 
 
 def damaged(books: OpenTables) -> Rows:

@@ -20,7 +20,7 @@ Told = Callable[[Messages], None]
 """Is told of messages after they are written."""
 
 
-def in_order(plan: Plan, landing: Landing, files: int, told: Told) -> None:
+def in_order(plan: Plan, landing: Landing, files: int, progress: Told) -> None:
     """Write the whole plan in order of arrival; the files follow each other and are of equal length."""
     ends = iter([plan.events * (n + 1) // files for n in range(files)])
     with _Open(landing) as opened:
@@ -31,14 +31,14 @@ def in_order(plan: Plan, landing: Landing, files: int, told: Told) -> None:
                 part, rest = rest[: end - done], rest[end - done :]
                 file.write(part)
                 done += len(part)
-                told(part)
+                progress(part)
                 if done == end:
                     opened.publish(file)
                     if done < plan.events:
                         file, end = opened.next(), next(ends)
 
 
-def shuffled(plan: Plan, landing: Landing, files: int, told: Told) -> None:
+def shuffled(plan: Plan, landing: Landing, files: int, progress: Told) -> None:
     """Write the whole plan without any order: each message goes to a file drawn at random. The files appear together at the end."""
     rng = np.random.default_rng([plan.seed, files])
     with _Open(landing) as opened:
@@ -48,12 +48,12 @@ def shuffled(plan: Plan, landing: Landing, files: int, told: Told) -> None:
             drawn = rng.integers(0, files, len(mixed))
             for number, file in enumerate(targets):
                 file.write(mixed[drawn == number])
-            told(mixed)
+            progress(mixed)
         for file in targets:
             opened.publish(file)
 
 
-def at_rate(plan: Plan, landing: Landing, stop: threading.Event, told: Told) -> None:
+def at_rate(plan: Plan, landing: Landing, stop: threading.Event, progress: Told) -> None:
     """A file every second with what has arrived since the last, until the plan is done or `stop` is set."""
     arrivals = Arrivals(plan)
     with _Open(landing) as opened:
@@ -67,7 +67,7 @@ def at_rate(plan: Plan, landing: Landing, stop: threading.Event, told: Told) -> 
                 file = opened.next()
                 file.write(messages)
                 opened.publish(file)
-                told(messages)
+                progress(messages)
 
 
 class _Open:

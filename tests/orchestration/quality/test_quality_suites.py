@@ -19,7 +19,7 @@ from orchestration.quality.validation import outcomes
 from silver.schema import QUARANTINE, READINGS
 from tests.rows import INGESTED_AT, at
 
-PARAMETERS = {"max_future_seconds": 300, "max_payload_bytes": 100, "sources": ["plant"]}
+PARAMETERS = {"max_future_seconds": 300, "max_payload_bytes": 100, "sources": ["plant"], "aggregations": ["average", "median"]}
 INFINITY = float("inf")
 NAN = float("nan")
 SUITES = {shipped.name: shipped for shipped in packaged()}

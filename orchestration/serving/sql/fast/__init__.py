@@ -1,1 +1,1 @@
-"""The fast engine: Spark's SQL answered by DataFusion, without a JVM."""
+"""The fast engine: Spark's SQL answered by DuckDB, without a JVM."""
