@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from gold.spec import Group
 from orchestration import crash
-from orchestration.connectors.sources import file_reader as landed
+from orchestration.connectors.sources import file_reader
 from orchestration.engine.batch_size import is_small
 from orchestration.engine.lake import Lake
 from orchestration.storage.bindings import THE_BEGINNING, first_bronze_batch, start_of
@@ -27,8 +27,8 @@ def events(lake: Lake, table: Table, _: DataFrame, batch_id: int) -> int:
     with_header = [name for name, shape in payload_formats(lake.conf).items() if shape.has_header]
     bronze_batch = first_bronze_batch(lake, table) + batch_id
     checkpoint = lake.checkpoint(table.name)
-    begun_at = landed.instant(offsets(checkpoint, batch_id).begun_ms)
-    pieces = landed.rows(files(checkpoint, batch_id), lake.conf.lake / INTAKE, with_header, begun_at, bronze_batch)
+    begun_at = file_reader.instant(offsets(checkpoint, batch_id).begun_ms)
+    pieces = file_reader.rows(files(checkpoint, batch_id), lake.conf.lake / INTAKE, with_header, begun_at, bronze_batch)
     count = append_pieces(table, pieces, lake.app_id(table.name, table.name), bronze_batch, unlike="payload")
     crash.point(crash.Point.EVENTS_WRITTEN)
     return count

@@ -10,6 +10,8 @@ from deltalake.exceptions import DeltaError
 from orchestration.location import Location
 from orchestration.storage.commits import committing
 
+PLAIN = 1
+"""The reader version of tables without deletion vectors and renamed columns: their rows are what their files hold."""
 UnreadableTableError: TypeAlias = DeltaError
 """What opening a damaged table raises."""
 OpenTable: TypeAlias = DeltaTable

@@ -19,14 +19,12 @@ from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.commits import committing, sum_up
-from orchestration.storage.delta import OF_LOG, OpenTable, is_table, open_table
+from orchestration.storage.delta import OF_LOG, OpenTable, is_table, open_table, written_by
 from orchestration.storage.generations import Generation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
 MAX_ARROW_ROWS = 100_000
 """Up to so many rows it is not worth to plan, or to compile, a job of Spark."""
-PLAIN = 1
-"""The reader version of tables without deletion vectors and renamed columns: their rows are what their files hold."""
 FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 """Of Python's. Silver took earlier ones for event times once, so lakes may hold some."""
 
@@ -107,10 +105,9 @@ def append(rows: DataFrame, table: Table, app_id: str, version: int, count: int 
     then ends at every start: Spark refuses a micro-batch whose state was not brought up to date.
     `count`: how many rows there are, where that is known; a few are written without Spark, in a tenth of the time.
     """
-    written = open_table(table.location).transaction_version(app_id)
     if count is not None and count <= MAX_ARROW_ROWS:
         append_rows(table.location, rows.toArrow(), app_id, version)
-    elif written is not None and written >= version:
+    elif written_by(table.location, app_id) >= version:
         rows.write.format("noop").mode("overwrite").save()
     else:
         rows.write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", version).save(str(table.location))
@@ -147,22 +144,6 @@ def in_log(table: OpenTable, *columns: str) -> pa.Table:
     """
     log = pa.table(table.get_add_actions(flatten=True))
     return log.select([name for name in columns if name in log.column_names])
-
-
-def read_bounded(path: Location, condition: pc.Expression, most: int, most_bytes: int) -> pa.Table | None:
-    """Rows of a table, without Spark; None where they are more, or longer, or what only Spark can read."""
-    table = open_table(path)
-    if table.protocol().min_reader_version > PLAIN:
-        return None
-    rows, found = table.to_pyarrow_dataset(), []
-    # In small steps, as names may be long: by itself Arrow reads millions of rows ahead.
-    for batch in rows.to_batches(filter=condition, batch_size=10_000, batch_readahead=4, fragment_readahead=2):
-        found.append(batch)
-        most -= len(batch)
-        most_bytes -= batch.nbytes
-        if most < 0 or most_bytes < 0:
-            return None
-    return pa.Table.from_batches(found, rows.schema)
 
 
 @cache

@@ -28,7 +28,7 @@ from orchestration.errors import HeldError, TidemarkError
 from orchestration.flow import Flow, Job
 from orchestration.flows import flows, reference_data, streams
 from orchestration.jobs import amendments, retry
-from orchestration.jobs import replay as rebuild
+from orchestration.jobs import replay as batch_replay
 from orchestration.jobs.replay import OF_SILVER, Recorded
 from orchestration.jobs.snapshots import take_snapshot
 from orchestration.storage import generations
@@ -195,7 +195,7 @@ def _silver(following: Lake, recorded: Recorded, plan: Plan, progress: Progress)
     """
     first = 0 if plan.since is None else _first_batch(following, plan.since)
     if first:
-        rebuild.copy_before(following, recorded, first)
+        batch_replay.copy_before(following, recorded, first)
     built = recorded
     _readings(following, built, first, progress)
     for _ in range(ROUNDS):
@@ -208,15 +208,15 @@ def _silver(following: Lake, recorded: Recorded, plan: Plan, progress: Progress)
 
 
 def _readings(following: Lake, recorded: Recorded, first: int, progress: Progress) -> None:
-    _show(rebuild.silver(following, recorded, reference_data(following), first), REBUILT[0], progress)
+    _show(batch_replay.silver(following, recorded, reference_data(following), first), REBUILT[0], progress)
 
 
 def _gold(following: Lake, recorded: Recorded, stream: str, groups: Sequence[Group], progress: Progress) -> None:
     """Closed windows of the prefix; then the stream, bound to begin with the first reading of an open one."""
     up_to = recorded.snapshot.bronze_batch
-    until_ms = rebuild.closed_until_ms(following, groups, stream, up_to)
+    until_ms = batch_replay.closed_until_ms(following, groups, stream, up_to)
     retries = retried(following)  # asked first: what a retry re-admits meanwhile may not be in the windows, and is folded in then
-    _show(rebuild.gold(following, recorded, groups, until_ms), REBUILT[1], progress)
+    _show(batch_replay.gold(following, recorded, groups, until_ms), REBUILT[1], progress)
     longest = max(following.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
     written = tuple(table for group in groups for table in gold_tables(following, group)[:2])
     begin(following, f"gold.{stream}", written, Start(_version_with_time(following, until_ms - longest * 1000), up_to, until_ms))

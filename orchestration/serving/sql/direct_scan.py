@@ -12,8 +12,7 @@ import pyarrow as pa
 from py4j.java_gateway import JavaObject
 
 from orchestration.location import Location
-from orchestration.storage.delta import open_table
-from orchestration.storage.tables import PLAIN
+from orchestration.storage.delta import PLAIN, open_table
 from orchestration.storage.views import View
 
 MAX_FILES = 64

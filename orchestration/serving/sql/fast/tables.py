@@ -12,11 +12,8 @@ from orchestration.location import Location
 from orchestration.serving.sql.fast.errors import SqlError, unknown
 from orchestration.serving.sql.fast.functions import text
 from orchestration.serving.sql.fast.types import duckdb, from_delta
-from orchestration.storage.delta import OpenTable, open_table
+from orchestration.storage.delta import PLAIN, OpenTable, open_table
 from orchestration.storage.views import View
-
-PLAIN = 1
-"""Reader version of a table whose rows are what its files hold: no deletion vectors, no other names of columns."""
 
 
 class Tables:
