@@ -134,7 +134,7 @@ check: install ## style, types, and the shape of the tree
 	$(PY) -m pytest -q tests/test_architecture.py
 
 .PHONY: bench
-bench: install ## 2,000,000 events: tidemark and its checks against one plain Spark hop and a medallion by hand
+bench: install ## 2,000,000 events: tidemark and its checks against a single write and a hand-written medallion in Spark
 	$(PY) -m tests.bench.medallion
 
 .venv-others/installed: tests/bench/others/requirements.lock .venv/installed

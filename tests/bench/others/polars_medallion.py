@@ -1,8 +1,10 @@
-"""The medallion of by_hand.py in polars and delta-rs, as fast as one machine can: batch jobs in memory, no stream, nothing to recover.
+"""The medallion of hand_written_medallion.py in polars and delta-rs, as fast as one machine can.
+
+Batch jobs in memory: no stream, nothing to recover.
 
 What it does not do is why it is fast: it reads everything at once, so nothing is late, and a second run starts from nothing.
 
-Usage: by_polars.py JSON, the arguments of `main`, with the packages of requirements.lock beside this file
+Usage: polars_medallion.py JSON, the arguments of `main`, with the packages of requirements.lock beside this file
 """
 
 import json

@@ -1,9 +1,9 @@
-"""The medallion of by_hand.py in Flink SQL, streaming, to Parquet: one job that reads each event once.
+"""The medallion of hand_written_medallion.py in Flink SQL, streaming, to Parquet: one job that reads each event once.
 
 The registry is joined as of event time (a versioned table), the first of duplicates is kept, windows close by the watermark, checkpoints
 make it exactly once, with state on the heap, which is what Java takes by itself. Rows behind the watermark are dropped, as Flink does.
 
-Usage: by_flink.py JSON, the arguments of `main`, with the packages of requirements.lock beside this file
+Usage: flink_medallion.py JSON, the arguments of `main`, with the packages of requirements.lock beside this file
 """
 
 import json

@@ -1,11 +1,11 @@
-"""A medallion as one would write it by hand, the second yardstick of the benchmark: plain Spark streams, idiomatic and honestly tuned.
+"""The hand-written medallion, the second yardstick of the benchmark: plain Spark streams, idiomatic and honestly tuned.
 
 JSON lines to bronze; catalogue, registry, watermark and `dropDuplicates` to silver; a stream of windows for each group to gold. No lineage,
 no quarantine, no ledger, no vectors, no snapshots: it does less than Tidemark. Tuned as Tidemark is: as many partitions as cores, state
 on the heap, small tables broadcast, batches of 256 MB (8 MB of bronze, which is compressed), no batch without data but in gold, where it
 closes windows.
 
-Usage: by_hand.py JSON, the arguments of `main`
+Usage: hand_written_medallion.py JSON, the arguments of `main`
 """
 
 import json

@@ -1,6 +1,6 @@
-"""One hop, the yardstick of the benchmark: JSON lines to one Delta table by a plain Spark job, with a declared schema and nothing else.
+"""The single write, yardstick of the benchmark: a plain Spark job from JSON lines with a declared schema to one Delta table.
 
-Usage: one_hop.py JSON, the arguments of `main`.
+Usage: single_write.py JSON, the arguments of `main`.
 """
 
 import json
