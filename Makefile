@@ -75,7 +75,7 @@ quick: install ## the tests that need no Spark, in two minutes
 
 .PHONY: slow
 slow: install bubblewrap ## the long ones of the tests, of which `make test` has shorter ones
-	$(PY) -m pytest $(IN_TWO) -m "slow and not (bi or cuts or damage or dbt or defects or fast or kill or planted)"
+	$(PY) -m pytest $(IN_TWO) -m "slow and not (bi or damage or dbt or defects or fast or kill or planted or snapshots)"
 
 ROUNDS ?= 1
 ifndef SEED
@@ -101,9 +101,9 @@ fuzz: install ## bring HOSTILE=1000000 hostile payloads through a lake and accou
 	$(call step,"seed $(SEED)")
 	$(PY) -m pytest -v -m fuzz --hostile $(HOSTILE) --seed $(SEED) tests/orchestration/audit/reconciliation/test_hostile_payloads.py
 
-.PHONY: cuts
-cuts: install ## read snapshots while a run writes, compacts and removes: none is torn
-	$(PY) -m pytest -v -m cuts tests/orchestration/storage
+.PHONY: snapshots
+snapshots: install ## read snapshots while a run writes, compacts and removes: none is torn
+	$(PY) -m pytest -v -m snapshots tests/orchestration/storage
 
 .PHONY: planted
 planted: install ## switch off each protection in turn, and see that verify, the ledger or a test notices

@@ -70,7 +70,7 @@ MIDNIGHT_MS = 1_767_571_200_000
 """2026-01-05T00:00:00Z."""
 
 
-def told(*readings: tuple[str, float | str, str | None, int]) -> str:
+def gateway_event(*readings: tuple[str, float | str, str | None, int]) -> str:
     """An event of the gateway: metric, value, unit, seconds after midnight."""
     cells = ",".join(
         f'{{"m":"{metric}","v":{value}{f""","u":"{unit}" """ if unit else ""},"at":{MIDNIGHT_MS + 1000 * seconds}}}'
@@ -91,10 +91,12 @@ def brewery(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Co
     for name, text in CONF.items():
         (folder / "conf" / f"{name}.yml").write_text(text)
     gateway = [
-        told(("flow", 0.5, "hL", 10), ("flow", 20, "L", 70), ("foam", 3, None, 30)),
-        told(("foam", 9, "cm", 45), ("foam", 4, "cm", 100), ("flow", 10, None, 310)),
-        told(("foam", -1, "cm", 50), ("foam", 2, "inch", 55), ("steam", 1, None, 58), ("foam", '"full"', "cm", 59)),  # none is a reading
-        told(("foam", 1, "cm", 720), ("flow", 1, "L", 720)),  # closes the windows that ended by 00:11
+        gateway_event(("flow", 0.5, "hL", 10), ("flow", 20, "L", 70), ("foam", 3, None, 30)),
+        gateway_event(("foam", 9, "cm", 45), ("foam", 4, "cm", 100), ("flow", 10, None, 310)),
+        gateway_event(
+            ("foam", -1, "cm", 50), ("foam", 2, "inch", 55), ("steam", 1, None, 58), ("foam", '"full"', "cm", 59)
+        ),  # none is a reading
+        gateway_event(("foam", 1, "cm", 720), ("flow", 1, "L", 720)),  # closes the windows that ended by 00:11
     ]
     land(folder, "monday.json", gateway, "gateway")
     probes = ["Zeit;Zustand;Temperatur", "05.01.2026 01:00;ok;212", "05.01.2026 01:01;ok;50", "05.01.2026 01:12;ok;32"]

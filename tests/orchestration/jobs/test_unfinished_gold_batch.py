@@ -101,7 +101,7 @@ def assert_whole(made: Conf) -> None:
 
 
 def assert_as_undisturbed(made: Conf, undisturbed: Conf) -> None:
-    """Gold to the revision, the newest cut, and `tidemark verify`."""
+    """Gold to the revision, the newest snapshot, and `tidemark verify`."""
     assert gold(made) == gold(undisturbed)
     assert_whole(made)
     newest, expected = (all_snapshots(each.lake)[-1] for each in (made, undisturbed))

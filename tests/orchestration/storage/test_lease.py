@@ -12,7 +12,7 @@ import pytest
 
 from orchestration.errors import HeldError
 from orchestration.location import Location
-from orchestration.storage import lease as lock
+from orchestration.storage import lease
 from orchestration.storage.lease import is_held, sole_writer
 
 HOLDS_UNTIL_ITS_INPUT_ENDS = """
@@ -81,7 +81,7 @@ def test_a_leaving_jvm_is_waited_for(lake: Location, leaving_jvm: subprocess.Pop
 def test_a_jvm_that_does_not_leave_holds_the_lake(
     tmp_path: Path, lake: Location, leaving_jvm: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "JVM_LEAVES_SECONDS", 0)
+    monkeypatch.setattr(lease, "JVM_LEAVES_SECONDS", 0)
     (tmp_path / "writer.lock").write_text(
         '{"pid": 1, "host": "plant", "command": "tidemark run", "since": "2026-01-05 00:00:00", "jvm": 77}'
     )

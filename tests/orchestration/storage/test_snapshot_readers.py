@@ -1,4 +1,4 @@
-"""Readers beside a run that writes, compacts and removes: each sees one cut, and an earlier one stays what it was until it expires."""
+"""Readers beside a run that writes, compacts and removes: each sees one snapshot, and an earlier one stays what it was until it expires."""
 
 import os
 import random
@@ -31,7 +31,7 @@ from tests.lakes import DEVICES, KITCHEN, conf, event, land, run, run_until, tab
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
-pytestmark = [pytest.mark.cuts, pytest.mark.slow]
+pytestmark = [pytest.mark.snapshots, pytest.mark.slow]
 
 FILES, READS = 6, 200
 MINUTES = 30
@@ -67,7 +67,7 @@ def rows_of(made: Conf, snapshot: Snapshot, name: str) -> pd.DataFrame:
 
 
 def answer(made: Conf, snapshot: Snapshot) -> dict[str, Any]:
-    """Of a cut what belongs together: identities of events and measurements; windows as gold counts them and as silver gives them."""
+    """Of a snapshot what belongs together: identities of events and measurements; windows as gold counts them and as silver gives them."""
     silver = {kind: rows_of(made, snapshot, f"silver.{kind}") for kind in ("readings", "quarantine", "late", "duplicates")}
     events = rows_of(made, snapshot, "bronze.events")
     identities = pd.concat([rows[IDENTITY] for rows in silver.values()])
@@ -87,7 +87,7 @@ def answer(made: Conf, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def whatever_is_torn(found: dict[str, Any], snapshot: Snapshot) -> list[str]:
-    """Empty for a consistent cut."""
+    """Empty for a consistent snapshot."""
     pairs = {
         "events": found["measurements"],
         "windows of silver": found["windows of gold"],
@@ -107,7 +107,7 @@ def far_from_expiry(known: list[Snapshot]) -> list[Snapshot]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Conf:
     """The oven is in a group that the conf does not have yet, too."""
     devices = {name: Device(name, (*groups, "hall") if name == "oven" else groups) for name, groups in DEVICES.items()}
-    return conf(tmp_path_factory.mktemp("cuts"), devices=devices, maintenance=Maintenance(0.5, RETAIN_SECONDS))
+    return conf(tmp_path_factory.mktemp("snapshots"), devices=devices, maintenance=Maintenance(0.5, RETAIN_SECONDS))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Source
-from orchestration.connectors.sources import file_reader as landed
+from orchestration.connectors.sources import file_reader
 from orchestration.connectors.sources.file_reader import BYTE_ORDER_MARK, first_line, pieces, rows
 from orchestration.connectors.sources.intake import claim_settled
 from orchestration.location import Location
@@ -60,8 +60,8 @@ def test_the_first_line_of_a_file_is_its_header(tmp_path: Path, content: bytes, 
 
 def test_events_of_small_files_come_together_and_long_or_many_ones_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row group each; a header alone, or a long line at the beginning, says nothing of those behind it."""
-    monkeypatch.setattr(landed, "PIECE_BYTES", 50_000)
-    monkeypatch.setattr(landed, "PIECE_ROWS", 100)
+    monkeypatch.setattr(file_reader, "PIECE_BYTES", 50_000)
+    monkeypatch.setattr(file_reader, "PIECE_ROWS", 100)
     folder = tmp_path / INTAKE / "plant" / "version"
     folder.mkdir(parents=True)
     contents = [b"header\n", *([b"header\n1\n"] * 150), b"header\n" + b"x" * 60_000 + b"\n2\n", b"header\n" + b"\n" * 250]

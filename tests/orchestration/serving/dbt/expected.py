@@ -17,12 +17,12 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 Row = dict[str, Any]
 
 
-def windows(conf: Conf, cut: Snapshot) -> pd.DataFrame:
+def windows(conf: Conf, snapshot: Snapshot) -> pd.DataFrame:
     """The newest revision of each, and of sliding metrics those that follow one another."""
     tables = []
     for group in conf.groups:
         name = f"gold.{group}_aggregates"
-        history = rows(conf.lake.local, name, cut.versions[name]).sort_values("revision")
+        history = rows(conf.lake.local, name, snapshot.versions[name]).sort_values("revision")
         newest = history.drop_duplicates(["device_id", "metric", "window_end"], keep="last")
         steps = {name: metric.step_seconds for name, metric in conf.metrics.items()}
         kept = [row["window_start"].timestamp() % steps[row["metric"]] == 0 for row in newest.to_dict("records")]
@@ -30,9 +30,9 @@ def windows(conf: Conf, cut: Snapshot) -> pd.DataFrame:
     return pd.concat([table for table in tables if len(table)], ignore_index=True)
 
 
-def rolled_up(conf: Conf, cut: Snapshot, period: timedelta, keys: list[str]) -> pd.DataFrame:
+def rolled_up(conf: Conf, snapshot: Snapshot, period: timedelta, keys: list[str]) -> pd.DataFrame:
     """hourly, daily and their sums by group."""
-    parts = windows(conf, cut)
+    parts = windows(conf, snapshot)
     name = "hour_at" if period == HOUR else "day"
     parts[name] = parts["window_start"].map(lambda start: _floor(start, period))
     made = []
@@ -58,12 +58,12 @@ def rolled_up(conf: Conf, cut: Snapshot, period: timedelta, keys: list[str]) -> 
     return _days(pd.DataFrame(made))
 
 
-def measured(conf: Conf, cut: Snapshot) -> pd.DataFrame:
-    """Readings and late rows of the cut."""
+def measured(conf: Conf, snapshot: Snapshot) -> pd.DataFrame:
+    """Readings and late rows of the snapshot."""
     tables = []
     for name in ("silver.readings", "silver.late"):
-        of_table = rows(conf.lake.local, name, cut.versions[name])
-        of_table = of_table[of_table["bronze_batch"] <= cut.bronze_batch]
+        of_table = rows(conf.lake.local, name, snapshot.versions[name])
+        of_table = of_table[of_table["bronze_batch"] <= snapshot.bronze_batch]
         retried = of_table["retry"].notna() if "retry" in of_table else False
         tables.append(of_table.assign(is_late=name == "silver.late", is_retried=retried))
     all_of = pd.concat(tables, ignore_index=True)
@@ -71,8 +71,8 @@ def measured(conf: Conf, cut: Snapshot) -> pd.DataFrame:
     return all_of.assign(delay=seconds, hour_at=all_of["event_time"].map(lambda when: _floor(when, HOUR)))
 
 
-def arrivals(conf: Conf, cut: Snapshot) -> pd.DataFrame:
-    readings = measured(conf, cut)
+def arrivals(conf: Conf, snapshot: Snapshot) -> pd.DataFrame:
+    readings = measured(conf, snapshot)
     made = []
     for key, of_key in readings.groupby(["device_id", "metric", "hour_at"], sort=False):
         row = dict(zip(("device_id", "metric", "hour_at"), key, strict=True)) | {
@@ -89,8 +89,8 @@ def arrivals(conf: Conf, cut: Snapshot) -> pd.DataFrame:
     return pd.DataFrame(made)
 
 
-def late_arrivals(conf: Conf, cut: Snapshot) -> pd.DataFrame:
-    readings = measured(conf, cut)
+def late_arrivals(conf: Conf, snapshot: Snapshot) -> pd.DataFrame:
+    readings = measured(conf, snapshot)
     made = []
     for (metric, day), of_key in readings.groupby(["metric", readings["event_time"].map(lambda when: _floor(when, DAY))]):
         late = of_key[of_key["is_late"]]
@@ -111,9 +111,9 @@ def late_arrivals(conf: Conf, cut: Snapshot) -> pd.DataFrame:
     return _days(pd.DataFrame(made))
 
 
-def uptime(conf: Conf, cut: Snapshot, devices: Mapping[str, Any]) -> pd.DataFrame:
+def uptime(conf: Conf, snapshot: Snapshot, devices: Mapping[str, Any]) -> pd.DataFrame:
     """Hour by hour. `devices`: the newest version of each device."""
-    readings: Any = measured(conf, cut)
+    readings: Any = measured(conf, snapshot)
     heard = {(row["device_id"], row["hour_at"]) for row in readings.to_dict("records")}
     plant = {hour for _, hour in heard}
     made = []
@@ -130,10 +130,10 @@ def uptime(conf: Conf, cut: Snapshot, devices: Mapping[str, Any]) -> pd.DataFram
     return _days(pd.DataFrame(made))
 
 
-def completeness(conf: Conf, cut: Snapshot, devices: Mapping[str, Any]) -> pd.DataFrame:
+def completeness(conf: Conf, snapshot: Snapshot, devices: Mapping[str, Any]) -> pd.DataFrame:
     """Window by window."""
     made = []
-    every: Any = windows(conf, cut)
+    every: Any = windows(conf, snapshot)
     for (group, metric), of_metric in every.groupby(["device_group", "metric"]):
         step, starts = timedelta(seconds=conf.metrics[metric].step_seconds), set(of_metric["window_start"])
         for device, of_device in of_metric.groupby("device_id"):
@@ -150,10 +150,10 @@ def completeness(conf: Conf, cut: Snapshot, devices: Mapping[str, Any]) -> pd.Da
     return _days(pd.DataFrame(made))
 
 
-def worst_devices(conf: Conf, cut: Snapshot, devices: Mapping[str, Any]) -> pd.DataFrame:
-    readings, hours = measured(conf, cut), uptime(conf, cut, devices)
-    quarantined = rows(conf.lake.local, "silver.quarantine", cut.versions["silver.quarantine"])["device_id"].value_counts()
-    duplicates = rows(conf.lake.local, "silver.duplicates", cut.versions["silver.duplicates"])["device_id"].value_counts()
+def worst_devices(conf: Conf, snapshot: Snapshot, devices: Mapping[str, Any]) -> pd.DataFrame:
+    readings, hours = measured(conf, snapshot), uptime(conf, snapshot, devices)
+    quarantined = rows(conf.lake.local, "silver.quarantine", snapshot.versions["silver.quarantine"])["device_id"].value_counts()
+    duplicates = rows(conf.lake.local, "silver.duplicates", snapshot.versions["silver.duplicates"])["device_id"].value_counts()
     newest, made = max(readings["hour_at"]), list[Row]()
     for device in sorted({*readings["device_id"], *(name for name, version in devices.items() if version["is_known"])}):
         own, of_device = readings[readings["device_id"] == device], hours[hours["device_id"] == device]

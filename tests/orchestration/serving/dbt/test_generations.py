@@ -26,7 +26,7 @@ def test_marts_are_of_the_generation_that_serves(spark: SparkSession, tmp_path: 
     land_the_first_day(plant)
     run(plant.opened().conf, spark)
     assert dbt(plant, "build").code == 0
-    assert plant.exit_code("replay") == 0, plant.told()
+    assert plant.exit_code("replay") == 0, plant.log_end()
     land_what_comes_late(plant)
     run(plant.opened().conf, spark)
     of_second = dbt(plant, "build")
@@ -40,7 +40,7 @@ def test_marts_are_of_the_generation_that_serves(spark: SparkSession, tmp_path: 
     for name in ("marts.hourly", "marts.daily_by_group", "marts.arrivals"):
         assert content(plant.lake, name, second.versions[name]) == content(plant.lake, name, third.versions[name])
 
-    assert plant.exit_code("rollback") == 0, plant.told()
+    assert plant.exit_code("rollback") == 0, plant.log_end()
     before = number(plant, spark, READINGS)  # nobody has built since: readers see the marts of the first generation again
     rolled_back = dbt(plant, "build")
     assert (rolled_back.code, "are rebuilt" in rolled_back.err) == (0, True)

@@ -67,10 +67,10 @@ def test_maintenance_leaves_the_snapshot_of_the_newest_build_and_every_file_of_m
         list(maintenance.maintain(Lake(made), NOW + LONG_AGO, lambda _: nullcontext()))
     assert [snapshot.snapshot_id for snapshot in snapshots.all_snapshots(made.lake)] == [1, 3]
     assert sorted((made.lake.local / "marts").rglob("*")) == files
-    cut = snapshot_for(made.lake, QUERY)
-    assert cut is not None
-    assert (cut.snapshot_id, cut.versions["marts.hourly"]) == (1, 1)
-    silver = DeltaTable(made.lake.local / "silver" / "readings", cut.versions["silver.readings"]).to_pyarrow_table()
+    snapshot = snapshot_for(made.lake, QUERY)
+    assert snapshot is not None
+    assert (snapshot.snapshot_id, snapshot.versions["marts.hourly"]) == (1, 1)
+    silver = DeltaTable(made.lake.local / "silver" / "readings", snapshot.versions["silver.readings"]).to_pyarrow_table()
     assert sorted(pa.table(silver)["bronze_batch"].to_pylist()) == [0, 1]
 
 
@@ -98,9 +98,9 @@ def test_readers_see_the_newest_build_of_the_generation_that_serves_and_before_t
         generations.switch(made.lake, NOW)
         if (generation, seen) == (2, 2):
             build(made.lake.local, 2, 2, 2, generation=2)
-        cut = snapshot_for(made.lake, QUERY)
-        assert cut is not None
-        assert cut.snapshot_id == seen, (generation, seen)
+        snapshot = snapshot_for(made.lake, QUERY)
+        assert snapshot is not None
+        assert snapshot.snapshot_id == seen, (generation, seen)
 
 
 def test_marts_of_a_snapshot_that_has_none_are_refused_with_those_that_have_some(made: Conf) -> None:

@@ -1,4 +1,4 @@
-"""Marts hold what silver and gold give, after the first build, what came late and a kill; readers see one cut; history loses no row."""
+"""Marts hold what silver and gold give, after the first build, late rows and a kill; readers see one snapshot; history loses no row."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -116,11 +116,11 @@ def test_each_build_is_recorded_with_its_snapshot_and_the_second_continues_the_f
 
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("mart", ["hourly", "daily", "hourly_by_group", "daily_by_group"])
-def test_windows_are_rolled_up_as_gold_has_them_at_the_cut(first: First, at_build: AtBuild, mart: str, number: int) -> None:
-    build, cut, _ = at_build
+def test_windows_are_rolled_up_as_gold_has_them_at_the_snapshot(first: First, at_build: AtBuild, mart: str, number: int) -> None:
+    build, snapshot, _ = at_build
     period = expected.HOUR if mart.startswith("hourly") else expected.DAY
     keys = ["device_group", "metric"] if mart.endswith("by_group") else ["device_group", "device_id", "metric"]
-    wanted = expected.rolled_up(first.conf, cut, period, keys)
+    wanted = expected.rolled_up(first.conf, snapshot, period, keys)
     key = [*keys, "hour_at" if period == expected.HOUR else "day"]
     assert_same(rows(first.conf.lake.local, f"marts.{mart}", build.versions[f"marts.{mart}"]), wanted, key, list(wanted.columns))
     assert (wanted["amended"].sum() > 0) == (number == 1)
@@ -130,11 +130,11 @@ def test_windows_are_rolled_up_as_gold_has_them_at_the_cut(first: First, at_buil
 @pytest.mark.parametrize(
     ("mart", "key"), [("arrivals", ["device_id", "metric", "hour_at"]), ("late_arrivals", ["metric", "day"])], ids=["arrivals", "late"]
 )
-def test_what_came_and_how_late_is_as_silver_has_it_at_the_cut(
+def test_what_came_and_how_late_is_as_silver_has_it_at_the_snapshot(
     first: First, at_build: AtBuild, mart: str, key: list[str], number: int
 ) -> None:
-    build, cut, _ = at_build
-    wanted = getattr(expected, mart)(first.conf, cut)
+    build, snapshot, _ = at_build
+    wanted = getattr(expected, mart)(first.conf, snapshot)
     assert_same(rows(first.conf.lake.local, f"marts.{mart}", build.versions[f"marts.{mart}"]), wanted, key, list(wanted.columns))
     assert (wanted["late"].sum() > 0) == (number == 1)
 
@@ -148,8 +148,8 @@ def test_what_came_and_how_late_is_as_silver_has_it_at_the_cut(
 def test_what_should_have_been_there_is_counted_hour_by_hour_and_window_by_window(
     first: First, at_build: AtBuild, mart: str, key: list[str]
 ) -> None:
-    build, cut, registered = at_build
-    wanted = getattr(expected, mart)(first.conf, cut, registered)
+    build, snapshot, registered = at_build
+    wanted = getattr(expected, mart)(first.conf, snapshot, registered)
     assert_same(rows(first.conf.lake.local, f"marts.{mart}", build.versions[f"marts.{mart}"]), wanted, key, list(wanted.columns))
 
 
