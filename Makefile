@@ -75,7 +75,7 @@ quick: install ## the tests that need no Spark, in two minutes
 
 .PHONY: slow
 slow: install bubblewrap ## the long ones of the tests, of which `make test` has shorter ones
-	$(PY) -m pytest $(IN_TWO) -m "slow and not (bi or cuts or damage or dbt or defects or fast or kill or planted)"
+	$(PY) -m pytest $(IN_TWO) -m "slow and not (bi or damage or dbt or defects or fast or kill or planted or snapshots)"
 
 ROUNDS ?= 1
 ifndef SEED
@@ -99,11 +99,11 @@ HOSTILE ?= 1000000
 .PHONY: fuzz
 fuzz: install ## bring HOSTILE=1000000 hostile payloads through a lake and account for each; SEED=... repeats, and is printed
 	$(call step,"seed $(SEED)")
-	$(PY) -m pytest -v -m fuzz --hostile $(HOSTILE) --seed $(SEED) tests/orchestration/test_hostile_payloads.py
+	$(PY) -m pytest -v -m fuzz --hostile $(HOSTILE) --seed $(SEED) tests/orchestration/audit/reconciliation/test_hostile_payloads.py
 
-.PHONY: cuts
-cuts: install ## read snapshots while a run writes, compacts and removes: none is torn
-	$(PY) -m pytest -v -m cuts tests/orchestration/upkeep
+.PHONY: snapshots
+snapshots: install ## read snapshots while a run writes, compacts and removes: none is torn
+	$(PY) -m pytest -v -m snapshots tests/orchestration/storage
 
 .PHONY: planted
 planted: install ## switch off each protection in turn, and see that verify, the ledger or a test notices
@@ -111,16 +111,16 @@ planted: install ## switch off each protection in turn, and see that verify, the
 
 .PHONY: fast
 fast: install ## ask the fast engine and Spark 700 queries made at random: it answers the same, or refuses
-	$(PY) -m pytest -v -m fast tests/orchestration/query/fast
+	$(PY) -m pytest -v -m fast tests/orchestration/serving/sql/fast
 
 READS ?= 1000
 .PHONY: bi
 bi: install bubblewrap ## READS=1000 reads over two tables by BI servers, sql-server and fast engine while both are written; and what BI clients may take
-	$(PY) -m pytest -v -rP -m "" --reads $(READS) tests/orchestration/bi
+	$(PY) -m pytest -v -rP -m "" --reads $(READS) tests/orchestration/serving/bi
 
 .PHONY: dbt
 dbt: install ## kill builds of marts at eight places: the next one makes what a full rebuild makes
-	$(PY) -m pytest -v -m "" tests/orchestration/dbt
+	$(PY) -m pytest -v -m "" tests/orchestration/serving/dbt
 
 .PHONY: defects
 defects: install ## plant each of twelve defects, see that the quality report names it alone, and that 20 clean plants raise no alarm
@@ -134,7 +134,7 @@ check: install ## style, types, and the shape of the tree
 	$(PY) -m pytest -q tests/test_architecture.py
 
 .PHONY: bench
-bench: install ## 2,000,000 events: tidemark and its checks against one plain Spark hop and a medallion by hand
+bench: install ## 2,000,000 events: tidemark and its checks against a single write and a hand-written medallion in Spark
 	$(PY) -m tests.bench.medallion
 
 .venv-others/installed: tests/bench/others/requirements.lock .venv/installed
@@ -180,7 +180,7 @@ bench-ask: install ## after make demo: how soon `tidemark sql` answers: Spark an
 ROOM ?= room/landing
 .PHONY: room
 room: install ## the three files of README's walk-through, from ROOM=room/landing, arriving one by one in the order of their names
-	$(PY) -m pytest -v --room $(ROOM) tests/orchestration/test_room.py
+	$(PY) -m pytest -v --room $(ROOM) tests/orchestration/test_walk_through.py
 
 .PHONY: clean
 clean: ## remove what the targets made, but not .venv

@@ -23,7 +23,7 @@ from orchestration.serving.sql.answer import Question
 from orchestration.serving.sql.client import ServerEngine
 from orchestration.serving.sql.worker import WARM_UP_SECONDS
 from tests.bench.processes import timed
-from tests.bench.script import REPOSITORY, of, script, told, write_report
+from tests.bench.script import REPOSITORY, of, progress, script, write_report
 
 QUERIES = (
     "select metric, count(*) as n, max(value) as highest from silver.readings group by metric order by metric",
@@ -56,7 +56,7 @@ def _measured(options: argparse.Namespace, lake: Path, folder: Path) -> dict[str
     command, log = of(options.conf), folder / "log"
     seconds: dict[str, list[float]] = {"spark_cold": [], "fast_cold": [], "server_new_http": [], "server_cli": [], "server_http": []}
     for round_ in range(options.cold):
-        told.log(f"cold {round_ + 1} of {options.cold}")
+        progress.log(f"cold {round_ + 1} of {options.cold}")
         seconds["spark_cold"].append(timed([*command, "sql", "--engine", "spark", QUERIES[round_ % len(QUERIES)]], REPOSITORY, log).seconds)
     server = subprocess.Popen([*command, "sql-server", "--port", "0"], cwd=REPOSITORY)
     try:
@@ -65,7 +65,7 @@ def _measured(options: argparse.Namespace, lake: Path, folder: Path) -> dict[str
         engine = ServerEngine(address)
         for query in QUERIES:
             seconds["server_new_http"].append(_asked(engine, query))
-        told.log(f"the server warms up for {WARM_UP_SECONDS:.0f} s")
+        progress.log(f"the server warms up for {WARM_UP_SECONDS:.0f} s")
         time.sleep(WARM_UP_SECONDS + STARTS_SECONDS)
         for round_ in range(options.rounds):
             query = QUERIES[round_ % len(QUERIES)]

@@ -5,11 +5,10 @@ import shutil
 import statistics
 
 from rich.console import Console
-from rich.table import Table
 
 from tests.bench.factory import write_conf, write_events
 from tests.bench.processes import Run
-from tests.bench.script import all_layers, parser_for, script, told, write_report
+from tests.bench.script import all_layers, narrow_table, parser_for, progress, script, write_report
 
 DEVICES = 600
 
@@ -19,10 +18,10 @@ def main() -> int:
     options = _options()
     runs: dict[int, list[Run]] = {count: [] for count in options.groups}
     for number in range(options.rounds):
-        told.log(f"round {number + 1} of {options.rounds}")
+        progress.log(f"round {number + 1} of {options.rounds}")
         for count, of_count in runs.items():
             of_count.append(_run(options, count))
-    table = Table("groups", "seconds", "times the speed", "CPU seconds")
+    table = narrow_table("groups", "seconds", "times the speed", "CPU seconds")
     medians = {count: statistics.median(run.seconds for run in of_count) for count, of_count in runs.items()}
     for count, seconds in medians.items():
         cpu = statistics.median(run.cpu_seconds for run in runs[count])

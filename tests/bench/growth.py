@@ -6,6 +6,7 @@ and job took of it is told beside the whole process, whose start is most of the 
 
 import argparse
 import json
+import re
 import shutil
 import statistics
 import subprocess
@@ -16,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from tests.bench.factory import CLEAN, DEVICES, METRICS, write_conf
-from tests.bench.script import all_layers, of, parser_for, script, told, write_report
+from tests.bench.script import all_layers, narrow_table, of, parser_for, progress, script, write_report
 
 EVENTS_A_SECOND = DEVICES * len(METRICS)
 EVENTS_A_FILE = 250_000
@@ -50,7 +50,7 @@ def _at(folder: Path, conf: Path, history: int, options: argparse.Namespace) -> 
     """Grain: one measured batch, on top of so many events."""
     filled = _landed(folder, conf, history)
     loaded = all_layers(conf, folder / "run.log")
-    told.log(f"{history:,} events; the last {filled:,} came in {loaded.seconds:.1f} s ({filled / loaded.seconds:,.0f} a second)")
+    progress.log(f"{history:,} events; the last {filled:,} came in {loaded.seconds:.1f} s ({filled / loaded.seconds:,.0f} a second)")
     rows = []
     for repeat in range(options.repeats):
         _landed(folder, conf, history + (repeat + 1) * options.batch)
@@ -91,7 +91,7 @@ def _by_flow(log: Path) -> dict[str, float]:
 
 def _show(rows: Sequence[Mapping[str, Any]]) -> None:
     names = [name for name in rows[0] if name != "history"]
-    table = Table("events before", *names)
+    table = narrow_table("events before", *(re.sub("[._]", "\n", name) for name in names))
     for history in dict.fromkeys(row["history"] for row in rows):
         medians = (statistics.median(row[name] for row in rows if row["history"] == history) for name in names)
         table.add_row(f"{history:,}", *(f"{median:.2f}" for median in medians))

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from tests.bench.factory import write_conf
 from tests.bench.feed import Arrival, arrivals, fed_run, spread
 from tests.bench.processes import used
-from tests.bench.script import REPOSITORY, of, parser_for, script, told, write_report
+from tests.bench.script import REPOSITORY, narrow_table, of, parser_for, progress, script, write_report
 
 MINUTE = 60
 
@@ -68,7 +67,7 @@ def _run(folder: Path, command: Sequence[str], options: argparse.Namespace) -> t
         for minute in range(options.minutes):
             time.sleep(max(0.0, begin + MINUTE * (minute + 1) - time.time()))
             looks.append(used(process))
-            told.log(f"minute {minute}: {looks[-1][0] - looks[-2][0]:.0f} s of CPU")
+            progress.log(f"minute {minute}: {looks[-1][0] - looks[-2][0]:.0f} s of CPU")
     return begin, looks
 
 
@@ -85,7 +84,7 @@ def _minute(number: int, arrived: Sequence[Arrival], begin: float, looks: Sequen
 
 
 def _show(minutes: Sequence[dict[str, Any]]) -> None:
-    table = Table("minute", "events", "to silver, p50", "p99", "to a snapshot, p50", "p99", "CPU", "GB")
+    table = narrow_table("minute", "events", "to silver,\np50", "p99", "to a snapshot,\np50", "p99", "CPU", "GB")
     for each in minutes:
         silver, snapshot = each["to_silver_s"] or {}, each["to_snapshot_s"] or {}
         seconds = [f"{part[name]:.1f} s" if part else "" for part in (silver, snapshot) for name in ("p50", "p99")]

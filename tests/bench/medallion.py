@@ -1,4 +1,4 @@
-"""The speed of all layers, against one hop and a medallion written by hand in the same run, and what ledger and checks cost: `make bench`.
+"""The speed of all layers, against a single write and a hand-written medallion, and what ledger and checks cost: `make bench`.
 
 Fresh processes, timed whole (start included), in turn. Afterwards the tables are counted: a fast wrong answer is none. Flink and polars are
 measured too where they are there: `make bench-others`.
@@ -20,16 +20,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
+from rich.console import Console
 
 from orchestration.engine.jars import fetched, ivy
 from orchestration.storage.ops_tables import LEDGER_FLOW
 from tests.bench import comparison
 from tests.bench.factory import DEVICES, GROUPS, expected_rows, write_conf, write_events
 from tests.bench.processes import FailedError, Run, timed
-from tests.bench.script import REPOSITORY, all_layers, of, parser_for, script, told, write_report
+from tests.bench.script import REPOSITORY, all_layers, of, parser_for, progress, script, write_report
 
 BENCH = REPOSITORY / "tests" / "bench"
-BY_SPARK, BY_OTHERS = ("one hop", "by hand"), ("by flink", "by polars")
+BY_SPARK = {comparison.YARDSTICK: "single_write.py", "hand-written medallion": "hand_written_medallion.py"}
+BY_OTHERS = {"flink": "others/flink_medallion.py", "polars": "others/polars_medallion.py"}
+"""Scripts by the name of their job."""
 SPARSE_DEVICES, SPARSE_SECONDS = 2_000, 60
 """About one reading in a window."""
 GOLD = ("north_aggregates", "north_vectors")
@@ -55,14 +58,14 @@ def _measured(folder: Path, options: argparse.Namespace) -> int:
     yardsticks = () if options.only_layers else (*BY_SPARK, *(BY_OTHERS if options.others else ()))
     runs: dict[str, list[Run]] = {name: [] for name in (*yardsticks, comparison.OURS, *comparison.CHECKS)}
     for number in range(options.rounds):
-        told.log(f"round {number + 1} of {options.rounds}")
-        for name in (each for each in yardsticks if each in runs):
+        progress.log(f"round {number + 1} of {options.rounds}")
+        for name in (name for name in yardsticks if name in runs):
             try:
                 runs[name].append(_yardstick(folder, options, name))
-            except FailedError as error:  # as the medallion by hand does at 20,000,000 events: its state does not fit in 2 GB
-                told.print(f"{name} is left out. {error}", style="red", markup=False)
+            except FailedError as error:  # as the hand-written medallion does at 20,000,000 events: its state does not fit in 2 GB
+                progress.print(f"{name} is left out. {error}", style="red", markup=False)
                 del runs[name]
-        runs["all layers"].append(_all_layers(folder, conf))
+        runs[comparison.OURS].append(_all_layers(folder, conf))
         runs["quality checks"].append(_quality(folder, conf))
         runs["verify"].append(timed([*of(conf), "verify"], REPOSITORY, folder / "verify.log"))
     rows, expected = _rows(folder / "lake"), expected_rows(folder)
@@ -70,14 +73,14 @@ def _measured(folder: Path, options: argparse.Namespace) -> int:
     readings = {name: _readings_of(lake) for name, lake in made.items()} | {"all layers": rows["silver.readings"]}
     windows = {name: _in_windows([lake / f"gold_{group}" for group in GROUPS]) for name, lake in made.items()}
     windows["all layers"] = _in_windows([folder / "lake" / "gold" / f"{group}_aggregates" for group in GROUPS])
-    report = comparison.report(runs, readings, windows, options.events)
+    report = comparison.summary(runs, readings, windows, options.events)
     report |= {"rows": rows, "settings": _settings(options), "ledger_seconds": _ledger_seconds(folder / "all-layers.log")}
-    comparison.show(report)
+    comparison.show(report, Console())
     write_report(options, report)
     comparison.picture(report, options.output.with_suffix(".png"))
     wrong = {name: (rows.get(name), count) for name, count in expected.items() if rows.get(name) != count}
     for name, (found, count) in wrong.items():
-        told.print(f"{name} holds {found} rows and should hold {count}", style="red")
+        progress.print(f"{name} holds {found} rows and should hold {count}", style="red")
     return 1 if wrong else 0
 
 
@@ -100,12 +103,12 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 def _yardstick(folder: Path, options: argparse.Namespace, name: str) -> Run:
     """A job in a file of its own, which knows nothing of Tidemark."""
-    made, file = folder / name.replace(" ", "-"), f"{name.replace(' ', '_')}.py"
+    made = folder / name.replace(" ", "-")
     shutil.rmtree(made, ignore_errors=True)
     if name in BY_SPARK:
-        command, jars = [sys.executable, str(BENCH / file)], fetched()
+        command, jars = [sys.executable, str(BENCH / BY_SPARK[name])], fetched()
     else:
-        command = [str(options.others.absolute()), str(BENCH / "others" / file)]
+        command = [str(options.others.absolute()), str(BENCH / BY_OTHERS[name])]
         jars = [*fetched(BENCH / "others" / "jars.lock"), *ivy().parent.glob("hadoop-client-*.jar")]
     places = {"landing": str(folder / "landing"), "lake": str(made), "jars": [*map(str, jars)]}
     settings = {"memory": options.driver_memory, "cores": options.cores, "devices": options.devices}
@@ -146,7 +149,7 @@ def _rows(lake: Path) -> dict[str, int]:
 
 
 def _readings_of(made: Path) -> int | None:
-    """Rows of a yardstick's silver table; a table that was only appended to is what its files hold. None for one hop."""
+    """Rows of a yardstick's silver table; a table that was only appended to is what its files hold. None for the single write."""
     return ds.dataset(made / "silver").count_rows() if (made / "silver").exists() else None
 
 

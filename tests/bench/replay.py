@@ -24,7 +24,7 @@ from orchestration.storage.snapshots import all_snapshots
 from tests.bench.factory import GROUPS, write_conf, write_events
 from tests.bench.feed import arrivals, fed_run, spread
 from tests.bench.processes import timed
-from tests.bench.script import REPOSITORY, all_layers, of, parser_for, script, told, write_report
+from tests.bench.script import REPOSITORY, all_layers, of, parser_for, progress, script, write_report
 
 FED_A_SECOND, WARM_SECONDS = 500, 60
 READING = "device_id, metric, event_time, value, bronze_batch, bronze_row, part"
@@ -39,9 +39,9 @@ def main() -> int:
     options = parser.parse_args()
     folder = _prepared(options)
     command = of(folder / "conf")
-    told.log("all layers, once")
+    progress.log("all layers, once")
     live = all_layers(folder / "conf", folder / "once.log")
-    told.log(f"{live.seconds:.1f} s; now continuously, alone for {options.alone} s")
+    progress.log(f"{live.seconds:.1f} s; now continuously, alone for {options.alone} s")
     report: dict[str, Any] = {"events": options.events, "live_seconds": live.seconds} | _beside(folder, command, options.alone)
     all_layers(folder / "conf", folder / "settle.log")  # the run may have ended before its first snapshot after the swap
     report["times_live_speed"] = round(live.seconds / report["replay_seconds"], 2)

@@ -10,13 +10,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rich import box
 from rich.console import Console
+from rich.table import Table
 
 from tests.bench.factory import TIDEMARK
 from tests.bench.processes import FailedError, Run, timed
 
 REPOSITORY = Path(__file__).parents[2]
-told = Console(stderr=True)
+progress = Console(stderr=True, log_path=False)
+"""Says what is being measured; the tables go to stdout."""
 
 
 def script(main: Callable[[], int]) -> None:
@@ -45,6 +48,15 @@ def of(conf: Path) -> Sequence[str]:
 def all_layers(conf: Path, log: Path) -> Run:
     """Everything that has landed, in one fresh process."""
     return timed([*of(conf), "run", "--once"], REPOSITORY, log)
+
+
+def narrow_table(first: str, *numbers: str) -> Table:
+    """Without a frame, for 80 columns: names on the left, then numbers; a heading may hold a line break, a cell is never broken."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    table.add_column(first, no_wrap=True)
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
 
 
 def write_report(options: argparse.Namespace, report: Mapping[str, Any]) -> None:

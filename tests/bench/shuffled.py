@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from tests.bench.factory import write_conf, write_events
 from tests.bench.processes import FailedError
-from tests.bench.script import all_layers, of, parser_for, script, told, write_report
+from tests.bench.script import all_layers, narrow_table, of, parser_for, progress, script, write_report
 
 ONE_FILE = 1 << 20
 """The least that conf takes; a file is never cut, and each has more."""
@@ -32,19 +31,20 @@ def main() -> int:
     folder = options.work / f"{options.events}-shuffled"
     conf = write_conf(folder, options.driver_memory, options.cores, max_batch_bytes=ONE_FILE)
     order = _landed(write_events(options.work / str(options.events), conf, options.events), folder / "landing", options.seed)
-    told.log(f"seed {options.seed}: {', '.join(order)}")
+    progress.log(f"seed {options.seed}: {', '.join(order)}")
     shutil.rmtree(folder / "lake", ignore_errors=True)
     run = all_layers(conf, folder / "run.log")
-    told.log(f"{options.events / run.seconds:,.0f} events/s: {run.seconds:.1f} s")
+    progress.log(f"{options.events / run.seconds:,.0f} events/s: {run.seconds:.1f} s")
     account, verified = _answer(conf, "ledger"), _answer(conf, "verify")
-    _show(account, ("ingested_on", "events", "readings", "late", "duplicates", *MUST_BE_NOTHING))
+    _show(account, ("ingested_on", "events", "readings", "late", "duplicates"))
+    Console().print(", ".join(f"{name} {sum(day[name] for day in account)}" for name in MUST_BE_NOTHING))
     _show(verified, ("table", "rows", "differences", "seconds"))
     wrong = [f"{name} is {day[name]}" for day in account for name in MUST_BE_NOTHING if day[name]]
     wrong += [f"{row['table']} has {row['differences']} differences" for row in verified if row["differences"]]
     wrong += [f"{row['table']} holds no rows" for row in verified if row["table"].startswith("gold.") and not row["rows"]]
     write_report(options, {"order": order, "seconds": run.seconds, "ledger": account, "verify": verified})
     for each in wrong:
-        told.print(each, style="red")
+        progress.print(each, style="red")
     return 1 if wrong or sum(day["events"] for day in account) != options.events else 0
 
 
@@ -75,7 +75,7 @@ def _answer(conf: Path, command: str) -> list[dict[str, Any]]:
 
 
 def _show(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
-    table = Table(*columns)
+    table = narrow_table(*columns)
     for row in rows:
         table.add_row(*(f"{row[name]:,}" if isinstance(row[name], int) else str(row[name]) for name in columns))
     Console().print(table)

@@ -43,7 +43,7 @@ def assert_as_undisturbed(plant: Plant, undisturbed: Plant) -> None:
     batch, and what is late depends on the cut: late rows and readings are then compared together, and lineage is not.
     """
     for command in ("ledger", "verify"):
-        assert plant.exit_code(command) == 0, f"{command}: {plant.told()}"
+        assert plant.exit_code(command) == 0, f"{command}: {plant.log_end()}"
     found, expected = tables(plant), tables(undisturbed)
     keys = KEYS
     if cut(found) != cut(expected):

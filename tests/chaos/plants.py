@@ -109,7 +109,7 @@ class Plant:
             try:
                 process.communicate(timeout=SECONDS)
             except subprocess.TimeoutExpired as hangs:
-                raise AssertionError(f"{command} hangs\n{threads_of(process)}\n{self.told()}") from hangs
+                raise AssertionError(f"{command} hangs\n{threads_of(process)}\n{self.log_end()}") from hangs
             return process.returncode
 
     def refused(self) -> str:
@@ -118,7 +118,7 @@ class Plant:
         assert (second.returncode, second.stdout) == (3, ""), second
         return second.stderr
 
-    def told(self) -> str:
+    def log_end(self) -> str:
         """The end of what its processes said."""
         return (self.folder / "run.log").read_text(errors="replace")[-3000:]
 

@@ -61,7 +61,7 @@ def begun(seed: int, folder: Path) -> Round:
     """Files, and a plant that nobody disturbs."""
     files, plant, begin = events(folder, FILES, seed), Plant(folder / "undisturbed"), time.monotonic()
     plant.land(files)
-    assert plant.exit_code("run", "--once") == 0, plant.told()
+    assert plant.exit_code("run", "--once") == 0, plant.log_end()
     return Round(seed, folder, files, plant, time.monotonic() - begin)
 
 
@@ -84,13 +84,13 @@ def _land(plant: Plant, files: Sequence[Path], before: int) -> None:
     """So many of the files are through already."""
     if before:
         plant.land(files[:before])
-        assert plant.exit_code("run", "--once") == 0, plant.told()
+        assert plant.exit_code("run", "--once") == 0, plant.log_end()
     plant.land(files[before:])
 
 
 def _ended(plant: Plant, this: Round) -> str:
     try:
-        assert plant.exit_code("run", "--once") == 0, plant.told()
+        assert plant.exit_code("run", "--once") == 0, plant.log_end()
         assert_as_undisturbed(plant, this.undisturbed)
     except (AssertionError, subprocess.TimeoutExpired) as error:
         return str(error)

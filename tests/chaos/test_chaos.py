@@ -63,7 +63,7 @@ def stop_after_a_batch(plant: Plant, process: "subprocess.Popen[bytes]", number:
     before = commits(log.local)
     await_while_it_runs(process, lambda: commits(log.local) > before)
     os.killpg(process.pid, number)
-    assert process.wait(SECONDS) == 0, plant.told()
+    assert process.wait(SECONDS) == 0, plant.log_end()
     assert before < commits(log.local) < LANDED
 
 
@@ -87,7 +87,7 @@ def test_a_run_dies(phase: Phase, flags: tuple[str, ...], plant: Plant, waiting:
         plant.land([*islice(waiting, 2)])
         killed = kill(plant, phase)
     print(f"seed {seed or 1}: {killed}")
-    assert killed.is_hit, plant.told()
+    assert killed.is_hit, plant.log_end()
 
 
 def test_no_kill_has_lost_or_doubled_a_row(spark: SparkSession, plant: Plant, files: list[Path], tmp_path: Path) -> None:

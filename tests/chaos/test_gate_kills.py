@@ -77,9 +77,9 @@ def test_what_has_not_passed_is_never_in_gold_whatever_dies_and_all_of_it_is_aft
 
     # Gold dies in a batch of what has passed: the next run has it to repeat.
     plant.land(files[:GOOD_BATCHES])
-    assert killed(plant, Point.AGGREGATES_WRITTEN), plant.told()
+    assert killed(plant, Point.AGGREGATES_WRITTEN), plant.log_end()
     plant.land([spoilt(files[2]), files[3]])
-    assert killed(plant, Point.GATE_FAILED), plant.told()
+    assert killed(plant, Point.GATE_FAILED), plant.log_end()
 
     monkeypatch.setattr(suites, "packaged", with_strict)
     conf = plant.opened().conf

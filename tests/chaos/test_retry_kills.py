@@ -45,7 +45,7 @@ def test_a_retry_that_is_killed_readmits_each_row_once(kills: Sequence[Kill], sp
     before = [too_strict(each, files, spark) for each in (plant, undisturbed)]
     for command, at in kills:
         with plant.running(*command, **{VARIABLE: str(at)}) as process:
-            assert process.wait(SECONDS) == -signal.SIGKILL, plant.told()
+            assert process.wait(SECONDS) == -signal.SIGKILL, plant.log_end()
     run(plant.opened().conf, spark)
 
     lake = undisturbed.opened()

@@ -35,7 +35,7 @@ PARTS: Mapping[str, Part] = {
     "state: schema": Part("checkpoints/*/state/0/0/_metadata/schema"),
     "state: snapshot, RocksDB": Part("checkpoints/silver.readings/state/0/0/*.zip"),
     "state: SST file, RocksDB": Part("checkpoints/silver.readings/state/0/0/SSTs/*.sst"),
-    "rounds of amendments": Part("checkpoints/gold.kitchen/amendments.json", rb'"number": (\d)'),
+    "amendments": Part("checkpoints/gold.kitchen/amendments.json", rb'"number": (\d)'),
     "Delta log, bronze": Part("bronze/events/_delta_log/*.json", OF_A_LOG),
     "Delta log, silver": Part("silver/readings/_delta_log/*[0-9].json", OF_A_LOG),
     "Delta log, gold": Part("gold/kitchen_aggregates/_delta_log/*.json", OF_A_LOG),

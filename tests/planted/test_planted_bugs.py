@@ -17,8 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from expectations.rule import Rule
 from gold import vectors
-from orchestration.audit.reconciliation import account
-from orchestration.audit.reconciliation import discrepancies as offences
+from orchestration.audit.reconciliation import account, discrepancies
 from orchestration.audit.verify import lake_snapshot
 from orchestration.audit.verify.check import verify
 from orchestration.conf.model import Conf, Device
@@ -26,8 +25,7 @@ from orchestration.engine import windows
 from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.jobs import amendments, maintenance
-from orchestration.storage import bindings as checkpoints
-from orchestration.storage import lease as lock
+from orchestration.storage import bindings, lease
 from orchestration.storage.retention import RetentionNeeds
 from orchestration.storage.tables import Table
 from silver import account as account_of_silver
@@ -76,8 +74,8 @@ class Day:
         found = [f"{outcome.table}: {difference.what}" for outcome in report.outcomes for difference in outcome.first]
         books = account.open_tables(Lake(self.made))
         shapes = {name: source.payload_format for name, source in self.made.sources.items()}
-        told = offences.discrepancies(books, account.account(books), shapes)
-        return found + [f"ledger: {row['wrong']}" for row in told]
+        rows = discrepancies.discrepancies(books, account.account(books), shapes)
+        return found + [f"ledger: {row['wrong']}" for row in rows]
 
 
 def whole_day(day: Day) -> list[str]:
@@ -133,7 +131,7 @@ def _crash(*_: Any) -> None:
 
 
 def without_generation_guard(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(checkpoints, "max_in_log", lambda *_: None)
+    patch.setattr(bindings, "max_in_log", lambda *_: None)
 
 
 def lost_checkpoint(day: Day) -> list[str]:
@@ -219,9 +217,9 @@ def without_lease(patch: pytest.MonkeyPatch) -> None:
 
 def two_writers(day: Day) -> list[str]:
     """A second one while the first one writes."""
-    with lock.sole_writer(day.made.lake):
+    with lease.sole_writer(day.made.lake):
         try:
-            with lock.sole_writer(day.made.lake):
+            with lease.sole_writer(day.made.lake):
                 return ["two hold the lake"]
         except HeldError:
             return []

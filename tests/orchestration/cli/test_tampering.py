@@ -66,15 +66,15 @@ def lake(untouched: Path, tmp_path: Path) -> Lake:
 
 
 @pytest.fixture
-def told(lake: Lake, capsys: pytest.CaptureFixture[str]) -> Callable[[str], tuple[int, Rows, str]]:
+def ask(lake: Lake, capsys: pytest.CaptureFixture[str]) -> Callable[[str], tuple[int, Rows, str]]:
     """What a command answers: exit code, rows, and what it tells beside them."""
 
-    def ask(command: str) -> tuple[int, Rows, str]:
+    def answer(command: str) -> tuple[int, Rows, str]:
         code = exit_code(["--conf", str(lake.conf.folder), command, "--format", "json"])
         out, err = capsys.readouterr()
         return code, json.loads(out), err
 
-    return ask
+    return answer
 
 
 Ask = Callable[[str], tuple[int, Rows, str]]
@@ -104,18 +104,18 @@ def identity(row: dict[str, Any]) -> str:
     return " ".join(f"{name} {row[name]}" for name in ("bronze_batch", "bronze_row", "part"))
 
 
-def test_an_untouched_lake_is_a_yes_of_both(told: Ask) -> None:
-    code, rows, _ = told("verify")
+def test_an_untouched_lake_is_a_yes_of_both(ask: Ask) -> None:
+    code, rows, _ = ask("verify")
     assert (code, differences(rows)) == (0, {})
-    code, rows, err = told("ledger")
+    code, rows, err = ask("ledger")
     assert (code, err, [(row["readings"], row["late"], row["quarantined"]) for row in rows]) == (0, "", [(32, 1, 1)])
 
 
-def test_a_changed_gold_value_is_told_with_what_bronze_gives(lake: Lake, told: Ask) -> None:
+def test_a_changed_gold_value_is_told_with_what_bronze_gives(lake: Lake, ask: Ask) -> None:
     rows = read(lake, "gold.kitchen_aggregates")
     first = pc.index(rows["window_end"], pc.min(rows["window_end"])).as_py()
     write(lake, "gold.kitchen_aggregates", with_cell(rows, first, "value", 24.6))
-    code, found, _ = told("verify")
+    code, found, _ = ask("verify")
     ((difference,),) = differences(found).values()
     assert code == 1
     assert (difference["table"], difference["in_table"], difference["from_bronze"]) == (
@@ -126,61 +126,61 @@ def test_a_changed_gold_value_is_told_with_what_bronze_gives(lake: Lake, told: A
     assert difference["row"] == "device_id oven, metric temperature, window_start 2026-01-05 00:00:00"
 
 
-def test_a_deleted_reading_is_told_by_both_with_its_payload(lake: Lake, told: Ask) -> None:
+def test_a_deleted_reading_is_told_by_both_with_its_payload(lake: Lake, ask: Ask) -> None:
     rows = read(lake, "silver.readings")
     write(lake, "silver.readings", rows.slice(1))
     gone = rows.slice(0, 1).to_pylist()[0]
-    code, _, err = told("ledger")
+    code, _, err = ask("ledger")
     assert code == 1
     assert f"{identity(gone)}: in no table of silver" in err
     assert f'"value": {gone["value"]:g}' in err
-    code, found, _ = told("verify")
+    code, found, _ = ask("verify")
     assert (code, set(differences(found))) == (1, {"bronze.events", "silver.readings"})
     assert identity(gone) in differences(found)["bronze.events"][0]["row"].replace(",", "")
 
 
-def test_a_doubled_reading_is_told_by_both(lake: Lake, told: Ask) -> None:
+def test_a_doubled_reading_is_told_by_both(lake: Lake, ask: Ask) -> None:
     doubled = read(lake, "silver.readings").slice(5, 1)
     write_deltalake(DeltaTable(lake.table_path("silver.readings").local), doubled, mode="append")
     row = identity(doubled.to_pylist()[0])
-    code, _, err = told("ledger")
+    code, _, err = ask("ledger")
     assert code == 1
     assert f"{row}: more than once: in silver.readings (2 times)" in err
-    code, found, _ = told("verify")
+    code, found, _ = ask("verify")
     assert code == 1
     assert row in differences(found)["bronze.events"][0]["row"].replace(",", "")
 
 
-def test_a_late_row_moved_among_the_readings_is_told_by_the_batch(lake: Lake, told: Ask) -> None:
+def test_a_late_row_moved_among_the_readings_is_told_by_the_batch(lake: Lake, ask: Ask) -> None:
     """Its identity is in one table still."""
     rows = read(lake, "silver.late")
     write_deltalake(DeltaTable(lake.table_path("silver.readings").local), rows.drop_columns(["cause", "retry"]), mode="append")
     DeltaTable(lake.table_path("silver.late").local).delete()
-    code, _, err = told("ledger")
+    code, _, err = ask("ledger")
     assert code == 1
     assert "bronze_batch 1: plant: readings 2, was 1 when it was written; late 0, was 1 when it was written" in err
 
 
-def test_a_quarantined_payload_that_was_altered_is_told_with_that_of_bronze(lake: Lake, told: Ask) -> None:
+def test_a_quarantined_payload_that_was_altered_is_told_with_that_of_bronze(lake: Lake, ask: Ask) -> None:
     rows = read(lake, "silver.quarantine")
     write(lake, "silver.quarantine", with_cell(rows, 0, "payload", BROKEN.replace("7", "8").encode()))
-    code, found, _ = told("verify")
+    code, found, _ = ask("verify")
     ((difference,),) = differences(found).values()
     assert (code, difference["table"]) == (1, "silver.quarantine")
     assert (BROKEN.replace("7", "8") in difference["in_table"], BROKEN in difference["from_bronze"]) == (True, True)
 
 
-def test_a_bronze_file_replaced_by_another_is_told_by_its_length_or_by_what_it_says(lake: Lake, told: Ask) -> None:
+def test_a_bronze_file_replaced_by_another_is_told_by_its_length_or_by_what_it_says(lake: Lake, ask: Ask) -> None:
     files = [Path(uri) for uri in DeltaTable(lake.table_path("bronze.events").local).file_uris()]
     file = max(files, key=lambda of_batch: of_batch.stat().st_size)  # that of the first batch
     recorded, rows = file.stat().st_size, pq.read_table(file, partitioning=None)
     forged = with_cell(rows, 0, "payload", rows["payload"][0].as_py().replace(b'"value": ', b'"value": 9'))
     replace_by(file, forged, None)
-    code, _, err = told("ledger")
+    code, _, err = ask("ledger")
     assert code == 1
     assert f"has {file.stat().st_size} bytes, its table's log says {recorded}: {forged.num_rows} rows of bronze batches" in err
     replace_by(file, forged, recorded)
-    code, found, _ = told("verify")
+    code, found, _ = ask("verify")
     assert code == 1
     assert set(differences(found)) >= {"silver.readings", "gold.kitchen_aggregates"}
     row = identity(rows.slice(0, 1).to_pylist()[0] | {"part": 0})

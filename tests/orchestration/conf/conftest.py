@@ -12,7 +12,7 @@ from orchestration.errors import ConfError
 DEFAULT = Path(__file__).parents[3] / "conf"
 
 
-def told(folder: Path) -> list[str]:
+def mistakes_of(folder: Path) -> list[str]:
     """The mistakes of a conf, a line each."""
     try:
         load(folder)
@@ -44,6 +44,6 @@ def mistakes_after(folder: Path) -> Callable[..., list[str]]:
     def mistakes(*changes: tuple[str, str, str]) -> list[str]:
         for file, old, new in changes:
             changed(folder, file, old, new)
-        return told(folder)
+        return mistakes_of(folder)
 
     return mistakes

@@ -23,8 +23,7 @@ from orchestration.conf.model import Conf, Source
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.flows import flows, quarantine_retry
-from orchestration.jobs import retry
-from orchestration.jobs import snapshots as cuts
+from orchestration.jobs import retry, snapshots
 from orchestration.jobs.amendments import NAME as AMENDMENTS
 from orchestration.jobs.retry import Chosen
 from orchestration.location import Location
@@ -177,7 +176,7 @@ def test_a_replay_pins_no_quarantine_that_a_killed_retry_left(killed: list[Conf]
     replay(made, spark, "kitchen")
     assert all_snapshots(made.lake) == before
     retry.finish(Lake(made, spark))
-    pinned = cuts.take_snapshot(Lake(made), ["kitchen"], START)
+    pinned = snapshots.take_snapshot(Lake(made), ["kitchen"], START)
     assert pinned is not None
     assert pinned.generation == 2
     assert wrong(made) == []

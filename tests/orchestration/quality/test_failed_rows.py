@@ -114,7 +114,7 @@ def kept(lake: Lake) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["table_name"], row["description"], row["bronze_batch"] or 0, row["bronze_row"] or 0))
 
 
-def told(lake: Lake) -> Iterator[tuple[Any, ...]]:
+def failed_events(lake: Lake) -> Iterator[tuple[Any, ...]]:
     for row in kept(lake):
         yield row["table_name"], row["bronze_batch"], row["bronze_row"], row["position"], row["payload"]
 
@@ -129,7 +129,7 @@ def test_a_row_that_fails_stands_beside_its_message_in_every_layer(lake: Lake, t
     add(lake, "gold.kitchen_vectors", VECTORS, window(entity="kitchen"), window(entity="fryer"))
     run_quality(lake, tmp_path)
 
-    assert list(told(lake)) == [
+    assert list(failed_events(lake)) == [
         ("bronze.events", 0, 2, "0.jsonl", b"foreign"),
         ("gold.kitchen_aggregates", None, None, None, None),
         ("gold.kitchen_aggregates", 7, 1, "7.jsonl", b"of the fryer"),
@@ -180,7 +180,7 @@ def test_messages_are_read_from_the_files_that_can_hold_them_and_damage_in_other
     Path(unquote(other.removeprefix("file://"))).write_bytes(b"damaged")
     run = check(lake, SUITES[1:2], RUN_AT, lambda _: None, Scope(Cause.ASKED, "silver"))
     store_run(lake, run)
-    assert [row[4] for row in told(lake)] == [b"wanted"]
+    assert [row[4] for row in failed_events(lake)] == [b"wanted"]
 
 
 def test_messages_beyond_what_fits_stay_in_bronze_and_their_rows_say_where(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_messages_beyond_what_fits_stay_in_bronze_and_their_rows_say_where(lake:
     add(lake, "bronze.events", EVENTS, event(0, 0, b"12345678"), event(0, 1, b"12345678"))
     add(lake, "silver.readings", READINGS, reading(0, 0, INFINITY), reading(0, 1, INFINITY))
     store_run(lake, check(lake, SUITES[1:2], RUN_AT, lambda _: None, Scope(Cause.ASKED, "silver")))
-    assert [row[1:] for row in told(lake)] == [(0, 0, "0.jsonl", b"12345678"), (0, 1, "0.jsonl", None)]
+    assert [row[1:] for row in failed_events(lake)] == [(0, 0, "0.jsonl", b"12345678"), (0, 1, "0.jsonl", None)]
 
 
 def test_where_messages_cannot_be_read_rows_are_kept_without_them(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
@@ -199,7 +199,7 @@ def test_where_messages_cannot_be_read_rows_are_kept_without_them(lake: Lake, ca
     run = check(lake, SUITES[1:2], RUN_AT, lambda _: None, Scope(Cause.ASKED, "silver"))
     with caplog.at_level(logging.WARNING):
         store_run(lake, run)
-    assert [row[1:] for row in told(lake)] == [(None, None, None, None)]
+    assert [row[1:] for row in failed_events(lake)] == [(None, None, None, None)]
     assert "kept without their payloads" in caplog.text
 
 

@@ -34,7 +34,7 @@ def write(conf: Path, text: str, name: str = "mine.yml") -> None:
     (conf / "expectations" / name).write_text(text)
 
 
-def told(conf: Path) -> list[str]:
+def mistakes_of(conf: Path) -> list[str]:
     with pytest.raises(ConfError) as error:
         own(load(conf), conf)
     return str(error.value).splitlines()
@@ -136,7 +136,7 @@ def test_the_packaged_suites_pass_the_checks_of_a_suite_of_a_conf(conf: Path) ->
 )
 def test_a_mistake_is_told_with_its_line_and_the_way_out(conf: Path, old: str, new: str, mistake: str) -> None:
     write(conf, SOUND.replace(old, new, 1))
-    (line,) = told(conf)
+    (line,) = mistakes_of(conf)
     assert line.startswith(f"conf/expectations/mine.yml:{mistake}")
     assert ";" in line
 
@@ -156,19 +156,19 @@ def test_measures_are_checked_too(conf: Path, kwargs: str, mistake: str) -> None
     if not mistake:
         assert len(own(load(conf), conf)) == 1
     else:
-        assert f"conf/expectations/mine.yml:6: expectations.1.{mistake}" in told(conf)
+        assert f"conf/expectations/mine.yml:6: expectations.1.{mistake}" in mistakes_of(conf)
 
 
 def test_a_measure_about_another_table_is_refused(conf: Path) -> None:
     write(conf, SOUND.replace(BETWEEN, "tidemark_windows_to_be_new").replace("column: temperature, min_value: 0", "max_seconds: 60"))
-    assert "which is about gold.*_aggregates and not silver.readings; move it to a suite of gold.*_aggregates" in told(conf)[0]
+    assert "which is about gold.*_aggregates and not silver.readings; move it to a suite of gold.*_aggregates" in mistakes_of(conf)[0]
 
 
 def test_mistakes_of_all_suites_are_told_at_once_and_end_check_and_quality_with_2(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(conf, SOUND.replace("min_value", "min_valu"))
     write(conf, SOUND.replace("device_id", "device"), "other.yml")
     write(conf, SOUND, "forgotten.yaml")
-    lines = told(conf)
+    lines = mistakes_of(conf)
     assert [line.split(":")[0] for line in lines] == [f"conf/expectations/{name}" for name in ("forgotten.yaml", "mine.yml", "other.yml")]
     assert exit_code(["check"]) == 2
     assert capsys.readouterr().out.splitlines() == lines

@@ -1,0 +1,93 @@
+"""Both evaluators agree: what Spark makes of a payload, pyarrow, Python and DuckDB make of it too, whatever the payload."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from bronze.schema import EVENTS
+from expectations.rule import Rule
+from orchestration.audit.verify.silver_evaluator import SilverEvaluator
+from orchestration.conf.model import Source
+from silver import account
+from silver.enrich import catalogue
+from silver.readings import SilverConfig, with_rule_results
+from silver.schema import DEVICES
+from silver.spec import Aggregation, Conversion, Metric, Policy, Unknown
+from tests.lakes import conf
+from tests.orchestration.audit.verify.hostile import payloads
+from tests.orchestration.audit.verify.hostile_shapes import SHAPES
+from tests.rows import INGESTED_AT
+
+SEED = 20260101
+MUTATIONS = 150
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric(
+            "temperature", Aggregation.AVERAGE, 60, "degC", minimum=-50.0, maximum=500.0, conversions={"degF": Conversion(5 / 9, -17.7)}
+        ),
+        Metric("humidity", Aggregation.MAX, 60, minimum=0.0),
+        Metric("power", Aggregation.SUM, 3600, "W"),
+    )
+}
+RULES = (Rule("not_minus_one", "value <> -1 or metric = 'power'"), Rule("since_2000", "event_time >= timestamp '2000-01-01 00:00:00'"))
+ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
+REGISTRY = [
+    ("oven", "hall", ["kitchen"], None, True, "conf", ALWAYS),
+    ("oven", "cellar", ["kitchen", "site"], None, True, "file", INGESTED_AT + timedelta(seconds=5)),
+    ("room", None, [], None, True, "conf", ALWAYS),
+    ("ghost", "attic", ["kitchen"], None, True, "conf", ALWAYS),
+    ("ghost", "attic", ["kitchen"], None, False, "conf", INGESTED_AT),
+]
+
+
+def test_both_evaluators_treat_hostile_payloads_alike(spark: SparkSession, tmp_path: Path, seed: int | None) -> None:
+    events = list(hostile_events(seed or SEED))
+    of_spark = spark.createDataFrame(events, EVENTS).repartition(2).cache()
+    for unknown in Unknown:
+        policy = Policy(600, 300, max_payload_bytes=1100, unknown_device=unknown, unknown_metric=unknown)
+        sources = {name: Source(name, tmp_path, shape) for name, shape in SHAPES.items()}
+        made = conf(tmp_path, policy=policy, sources=sources, metrics=METRICS, rules=RULES)
+        devices = spark.createDataFrame(REGISTRY, DEVICES)
+        metrics = spark.createDataFrame(catalogue(METRICS))
+        broken, good = account.split(table(with_rule_results(of_spark, devices, metrics, SilverConfig(SHAPES, policy, RULES))))
+        found = SilverEvaluator.of(made, table(devices)).evaluate(table(of_spark))
+        assert differences(events, found.accepted, good) == {}
+        assert differences(events, found.rejected, pa.concat_tables(account.quarantine(broken, table(of_spark)))) == {}
+        assert found.accepted.num_rows > 300 < found.rejected.num_rows
+
+
+def hostile_events(seed: int) -> Iterator[tuple[Any, ...]]:
+    for n, (source, payload, header) in enumerate(payloads(seed, MUTATIONS)):
+        ingested_at = INGESTED_AT + timedelta(seconds=n % 10)
+        yield payload, header, source, f"{'oven' if n % 3 else 'room'}.json", INGESTED_AT, ingested_at, INGESTED_AT.date(), 0, n
+
+
+def table(rows: DataFrame) -> pa.Table:
+    return rows.toArrow()
+
+
+def differences(events: list[tuple[Any, ...]], found: pa.Table, expected: pa.Table) -> dict[Any, Any]:
+    """By payload, what only one of the two has: (the second evaluator, Spark)."""
+    left, right = ({(row["bronze_row"], row["part"]): content(row) for row in plain_rows(side)} for side in (found, expected))
+    return {
+        (events[key[0]][2], events[key[0]][0], key[1]): (left.get(key), right.get(key))
+        for key in sorted({*left, *right})
+        if left.get(key) != right.get(key)
+    }
+
+
+def plain_rows(rows: pa.Table) -> list[dict[str, Any]]:
+    """Instants as numbers, because Python's end in the year 9999."""
+    fields = [pa.field(f.name, pa.int64()) if pa.types.is_timestamp(f.type) else f for f in rows.schema]
+    plain: list[dict[str, Any]] = rows.cast(pa.schema(fields)).to_pylist()
+    return plain
+
+
+def content(row: dict[str, Any]) -> dict[str, str]:
+    """Cells as text: NaN equals itself then; broken rules are a set."""
+    return {name: repr(sorted(cell) if name == "broken_rules" else cell) for name, cell in row.items()}

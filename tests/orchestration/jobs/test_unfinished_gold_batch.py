@@ -1,0 +1,135 @@
+"""A kill in a batch of gold: until its stream has repeated it, nothing is folded in, and no snapshot holds a part of it."""
+
+import io
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from orchestration import crash
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
+from orchestration.conf.model import Conf
+from orchestration.crash import Point
+from orchestration.engine.lake import Lake
+from orchestration.engine.progress import Progress
+from orchestration.jobs import amendments
+from orchestration.jobs.retry import Chosen
+from orchestration.storage.positions import gold_position
+from orchestration.storage.snapshots import all_snapshots
+from orchestration.supervisor.run import retry_quarantine
+from tests.lakes import KITCHEN, conf, event, land, minutes, run
+from tests.rows import at
+
+START = at("2026-01-05T00:00:00")
+TABLES = ("aggregates", "vectors")
+
+Kill = tuple[Point | None, int]
+UNHARMED = None, 1
+HALF_WRITTEN, WRITTEN = (Point.AGGREGATES_WRITTEN, 1), (Point.WINDOWS_WRITTEN, 2)  # the first batch of a run closes nothing
+HALF_AMENDED = Point.AMENDMENT_HALF_WRITTEN, 1
+
+
+class KilledError(Exception):
+    """As a kill would, where Spark ends the query of whoever raises it."""
+
+
+@contextmanager
+def killed(at: Point | None, passing: int = 1) -> Iterator[None]:
+    """Inside, a run ends at that passing of the point; at none, where there is no point."""
+    left = itertools.count(passing, -1)
+
+    def point(passed: Point) -> None:
+        if passed is at and next(left) == 1:
+            raise KilledError
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises((KilledError, StreamingQueryException)) if at else nullcontext():
+        patch.setattr(crash, "point", point)
+        yield
+
+
+def half_an_hour(number: int) -> list[str]:
+    """Of the oven; from the second on with a late row for the first window of all, in whose reach every vector here is."""
+    rows = [event("oven", "temperature", number, time) for time in minutes(START + timedelta(minutes=30 * number), 30)]
+    return [*rows, event("oven", "temperature", 1000, START + timedelta(minutes=5, seconds=number))] if number else rows
+
+
+def brought_in(folder: Path, spark: SparkSession, *kills: Kill) -> Conf:
+    """A lake after a run for each file, some of which are killed."""
+    made = conf(folder, groups={"kitchen": KITCHEN})
+    for number, kill in enumerate(kills):
+        land(folder, f"{number}.json", half_an_hour(number))
+        with killed(*kill):
+            run(made, spark)
+    return made
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
+    return brought_in(tmp_path_factory.mktemp("undisturbed"), spark, UNHARMED, UNHARMED, UNHARMED)
+
+
+def retry(made: Conf, spark: SparkSession) -> None:
+    """What folds in and pins without a batch of gold."""
+    with Progress([amendments.NAME], Console(file=io.StringIO())) as progress:
+        retry_quarantine(Lake(made, spark), Chosen(), progress)
+
+
+def gold(made: Conf, versions: dict[str, int] | None = None) -> dict[str, list[Any]]:
+    """What it holds, all revisions."""
+    found = {}
+    for name in (f"gold.kitchen_{kind}" for kind in TABLES):
+        table = DeltaTable(made.lake.local / name.replace(".", "/"), version=versions[name] if versions else None)
+        found[name] = sorted(table.to_pyarrow_table().to_pylist(), key=str)
+    return found
+
+
+def assert_whole(made: Conf) -> None:
+    """In each snapshot gold has the same ends in both tables, and none beyond those that it tells of."""
+    for snapshot in all_snapshots(made.lake):
+        windows, vectors = ({row["window_end"] for row in rows} for rows in gold(made, snapshot.versions).values())
+        assert windows == vectors, snapshot
+        assert max(windows) <= snapshot.closed_until["kitchen"], snapshot
+
+
+def assert_as_undisturbed(made: Conf, undisturbed: Conf) -> None:
+    """Gold to the revision, the newest snapshot, and `tidemark verify`."""
+    assert gold(made) == gold(undisturbed)
+    assert_whole(made)
+    newest, expected = (all_snapshots(each.lake)[-1] for each in (made, undisturbed))
+    assert (newest.bronze_batch, newest.closed_until) == (expected.bronze_batch, expected.closed_until)
+    assert [difference for outcome in verify(latest_snapshot(made), made).outcomes for difference in outcome.first] == []
+
+
+@pytest.mark.parametrize("kill", [HALF_WRITTEN, WRITTEN])
+def test_a_snapshot_holds_nothing_of_a_batch_that_is_half_done(kill: Kill, undisturbed: Conf, spark: SparkSession, tmp_path: Path) -> None:
+    made = brought_in(tmp_path, spark, UNHARMED, UNHARMED, kill)
+    reached = gold_position(Lake(made), "kitchen")
+    assert reached is not None
+    ends = {row["window_end"] for row in gold(made)["gold.kitchen_aggregates"]}
+    assert max(ends) > datetime.fromtimestamp(reached.closed_until_ms / 1000, UTC)  # it was hit
+    retry(made, spark)
+    assert_whole(made)
+    run(made, spark)
+    assert_as_undisturbed(made, undisturbed)
+
+
+@pytest.mark.parametrize("before", [HALF_AMENDED, UNHARMED])
+def test_an_amendment_writes_no_vector_that_a_batch_has_yet_to_write(
+    before: Kill, undisturbed: Conf, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Nor does one that had begun before the batch, and was killed too."""
+    made = brought_in(tmp_path, spark, UNHARMED, before, HALF_WRITTEN)
+    ends = {row["window_end"] for row in gold(made)["gold.kitchen_vectors"]}
+    retry(made, spark)
+    assert {row["window_end"] for row in gold(made)["gold.kitchen_vectors"]} == ends
+    run(made, spark)
+    assert_as_undisturbed(made, undisturbed)

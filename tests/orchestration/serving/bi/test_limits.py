@@ -1,0 +1,83 @@
+"""A client that asks too much is stopped, and the others are answered: time, result, scratch, memory, processes. `make bi` runs it."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from orchestration.serving.bi.inside import MAX_PROCESSES
+from tests.orchestration.serving.bi.clients import FailedError, Notebook, Pyhive
+from tests.orchestration.serving.bi.served import SECRET, Plant, Server, are_gone
+
+pytestmark = [pytest.mark.bi, pytest.mark.bubblewrap, pytest.mark.slow, pytest.mark.spark]
+LIMITED = ("--seconds", "8", "--scratch", "64")
+ENDLESS = "select count(*) from range(1000000000) a join range(1000000) b on a.id % 7 = b.id % 3"
+LARGE = "insert overwrite directory '/tmp/large' using csv select id, repeat(uuid(), 10) from range(10000000)"
+LONG = "select id, repeat(uuid(), 100) as padding from range(2000000)"
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Plant:
+    made = Plant(tmp_path_factory.mktemp("limits"))
+    made.lake.mkdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def thrift(plant: Plant) -> Iterator[Server]:
+    with Server(plant, "thrift-server", *LIMITED) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def connect(plant: Plant) -> Iterator[Server]:
+    with Server(plant, "connect-server", *LIMITED) as server:
+        yield server
+
+
+def refused(client: Pyhive | Notebook, query: str) -> str:
+    with pytest.raises(Exception) as error:
+        client.rows(query)
+    return str(error.value)
+
+
+def test_jdbc(thrift: Server) -> None:
+    with Pyhive(thrift) as greedy, Pyhive(thrift) as other:
+        began = time.monotonic()
+        assert "timed out" in refused(greedy, ENDLESS)
+        assert time.monotonic() - began < 60
+        assert "No space left on device" in refused(greedy, LARGE)
+        assert greedy.rows("select transform(1) using 'ulimit -u; ulimit -c' as (line string)") == [[str(MAX_PROCESSES)], ["0"]]
+        assert other.rows("select 1") == greedy.rows("select 1") == [[1]]
+
+
+def test_a_notebook(connect: Server) -> None:
+    with Notebook(connect) as greedy, Notebook(connect) as other:
+        began = time.monotonic()
+        assert "OPERATION_CANCELED" in refused(greedy, ENDLESS)
+        assert time.monotonic() - began < 60
+        assert "maxResultSize" in refused(greedy, LONG)
+        with pytest.raises(FailedError, match="MemoryError"):
+            greedy.asked(program="answer = len(bytearray(64 << 30))")
+        assert other.rows("select 1") == greedy.rows("select 1") == [[1]]
+
+
+def test_a_server_that_a_client_ends_says_so(plant: Plant) -> None:
+    with Server(plant, "thrift-server") as server:
+        family = server.family()
+        with Pyhive(server) as client, pytest.raises(Exception, match=r".+"):
+            client.rows("select transform(1) using 'kill -9 -1' as (line string)")
+        assert server.process.wait(60) == 4
+        assert are_gone(family)
+    assert server.said[-1].startswith("tidemark: the server ended by itself, with exit code ")
+
+
+def test_without_the_sandbox_it_serves_too_and_ends_with_all_its_processes(spark: SparkSession, plant: Plant) -> None:
+    """It does not need bubblewrap for that. Then clients can read whatever its user can."""
+    with Server(plant, "connect-server", "--without-a-fence") as server:
+        family = server.family()
+        with Notebook(server) as client:
+            assert client.rows(f"select * from text.`{plant.folder}/secret`") == [[SECRET]]
+        server.end(9)
+        assert are_gone(family)
