@@ -34,8 +34,8 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> N
     from orchestration.engine.memory import heap_is_named
     from orchestration.engine.progress import Progress
     from orchestration.storage import generations
-    from orchestration.storage.guards import refuse_damaged_records
     from orchestration.storage.lease import sole_writer
+    from orchestration.storage.sealing import refuse_damaged_records
     from orchestration.supervisor.replay import REBUILT, build, finish, flows_of, plan
 
     os.nice(NICE)  # before the JVM is there, which inherits it

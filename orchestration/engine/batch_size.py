@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 
 from orchestration.engine.lake import Lake
 from orchestration.storage.checkpoints import Batch, read_up_to
-from orchestration.storage.delta import table_id
-from orchestration.storage.delta_log import added
+from orchestration.storage.delta import added, table_id
 from orchestration.storage.retired_sources import payload_formats
 
 MAX_SMALL_BYTES = 16 * 1024 * 1024

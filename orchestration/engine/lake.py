@@ -13,8 +13,8 @@ from orchestration.engine.jars import fetched
 from orchestration.engine.java import require_java
 from orchestration.engine.session import INTERPRETED, spark_session
 from orchestration.storage.generations import Generation
-from orchestration.storage.lake_store import LakeStore
 from orchestration.storage.marts import snapshot_for
+from orchestration.storage.tables import LakeStore
 from orchestration.storage.views import View, views
 
 

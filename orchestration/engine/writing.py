@@ -14,11 +14,11 @@ from orchestration.engine.batch_size import is_small
 from orchestration.engine.lake import Lake
 from orchestration.storage.bindings import THE_BEGINNING, first_bronze_batch, start_of
 from orchestration.storage.checkpoints import files, newest_batch, offsets
-from orchestration.storage.delta import written_by
+from orchestration.storage.delta import max_in_log, written_by
 from orchestration.storage.positions import watermark_ms
 from orchestration.storage.retired_sources import INTAKE, payload_formats
 from orchestration.storage.streaming_append import append_pieces
-from orchestration.storage.tables import Table, append, append_rows, max_in_log
+from orchestration.storage.tables import Table, append, append_rows
 from silver.readings import without_keys_of
 
 
@@ -70,6 +70,6 @@ def _has_late_ahead(lake: Lake, watermark: int) -> bool:
 
     The stream turns away what is behind it; of what is ahead, it has only seen readings.
     """
-    newest = max_in_log(lake.tables["silver.late"], "event_time")
+    newest = max_in_log(lake.tables["silver.late"].location, "event_time")
     # The log tells whole milliseconds, rounded down.
     return newest is not None and newest.timestamp() * 1000 + 1 >= watermark

@@ -25,9 +25,9 @@ from orchestration.jobs.amended_windows import Amendment, append_all
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.bindings import repair_hint
 from orchestration.storage.checkpoints import newest_batch
-from orchestration.storage.delta import open_table, written_by
+from orchestration.storage.delta import in_log, max_in_log, open_table, written_by
 from orchestration.storage.positions import GoldPosition, closed_until_ms, gold_position, read_by
-from orchestration.storage.tables import Table, append, in_log, max_in_log
+from orchestration.storage.tables import Table, append
 
 NAME = "gold.amendments"
 FILE = "amendments.json"
@@ -147,8 +147,8 @@ def _may_hold_late(readings: Table, after: int, up_to: int, closed_until: int) -
 def _may_be_late(lake: Lake, groups: Sequence[Group], this: Round) -> bool:
     """By the logs alone: most rounds have nothing to fold in."""
     late_for_groups = (gold_tables(lake, group)[2] for group in groups)
-    found_now = any((max_in_log(table, "gold_batch") or -1) > this.after.gold_batch for table in late_for_groups)
-    return found_now or max_in_log(lake.tables["silver.late"], "bronze_batch") is not None
+    found_now = any((max_in_log(table.location, "gold_batch") or -1) > this.after.gold_batch for table in late_for_groups)
+    return found_now or max_in_log(lake.tables["silver.late"].location, "bronze_batch") is not None
 
 
 def _affected(lake: Lake, groups: Sequence[Group], this: Round) -> DataFrame:

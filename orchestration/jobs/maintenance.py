@@ -19,7 +19,7 @@ from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.storage import generations, snapshots
-from orchestration.storage.delta import append, ask, compact, delete, is_table, open_table, rows_of
+from orchestration.storage.delta import append, ask, compact, delete, in_log, is_table, open_table, rows_of
 from orchestration.storage.marts import needed_snapshots
 from orchestration.storage.ops_tables import LEDGER, TICKS
 from orchestration.storage.retention import (
@@ -34,7 +34,6 @@ from orchestration.storage.retention import (
 )
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, expired
-from orchestration.storage.tables import in_log
 
 TABLE = "ops.maintenance"
 SCHEMA = pa.schema(

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 from orchestration.storage.bindings import start_of
 from orchestration.storage.checkpoints import Batch, last_batch, offsets, read_up_to
-from orchestration.storage.delta import table_id, written_by
+from orchestration.storage.delta import max_in_log, table_id, written_by
 from orchestration.storage.gate_state import LATE, is_holding, read_gate_state
-from orchestration.storage.lake_store import LakeStore
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW
-from orchestration.storage.tables import max_in_log
+from orchestration.storage.tables import LakeStore
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ def gold_position(lake: LakeStore, stream: str) -> GoldPosition | None:
         return None
     passed = passed_by_silver(lake)
     bronze_batch = read_by(lake, stream, batch)
-    newest = max_in_log(lake.tables["silver.readings"], "bronze_batch")
+    newest = max_in_log(lake.tables["silver.readings"].location, "bronze_batch")
     if passed is not None and bronze_batch == (-1 if newest is None else newest):
         bronze_batch = max(bronze_batch, passed)  # batches after it have no readings
     accounted, retries = late_rows_known(lake)
@@ -75,7 +74,7 @@ def newest_read(lake: LakeStore, flow: str, batch: Batch, source: str) -> int | 
     """The newest bronze batch in what a micro-batch of the flow, and those before it, have read of a table; None for none."""
     table = lake.tables[source]
     version, index = read_up_to(lake.checkpoint(flow), batch, table_id(table.location))
-    newest: int | None = max_in_log(table, "bronze_batch", version if index >= 0 else version - 1)
+    newest: int | None = max_in_log(table.location, "bronze_batch", version if index >= 0 else version - 1)
     return newest
 
 
@@ -86,5 +85,5 @@ def accounted_for(lake: LakeStore) -> int:
 
 def retried(lake: LakeStore) -> int:
     """The number of the newest retry that re-admitted a row; -1 before the first. By the rows themselves, wherever they come from."""
-    marks = (max_in_log(lake.tables[f"silver.{name}"], "retry") for name in ("late", "duplicates"))
+    marks = (max_in_log(lake.tables[f"silver.{name}"].location, "retry") for name in ("late", "duplicates"))
     return max((int(mark) for mark in marks if mark is not None), default=-1)

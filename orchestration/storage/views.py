@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from gold.schema import VECTOR_KEY, WINDOW_KEY
 from orchestration.conf.model import Conf
 from orchestration.location import Location
-from orchestration.storage.delta_log import LOG
+from orchestration.storage.delta import LOG
 from orchestration.storage.generations import FOLDER, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
 

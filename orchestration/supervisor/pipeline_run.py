@@ -18,11 +18,10 @@ from orchestration.jobs.snapshots import take_snapshot
 from orchestration.quality import suites
 from orchestration.storage.bindings import bind
 from orchestration.storage.delta import version_of
-from orchestration.storage.guards import refuse_damage, refuse_older_tables
 from orchestration.storage.ops_tables import LEDGER, TICKS
 from orchestration.storage.registry import sync
 from orchestration.storage.retired_sources import claims_folder, former, payload_formats, remember
-from orchestration.storage.sealing import WITHOUT_SPARK, Sealing
+from orchestration.storage.sealing import WITHOUT_SPARK, Sealing, refuse_damage, refuse_older_tables
 from orchestration.storage.tables import ensure, ensure_rows
 from orchestration.supervisor import schedules
 from orchestration.supervisor.quality_gate import QualityGate

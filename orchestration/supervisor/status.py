@@ -15,8 +15,7 @@ import pyarrow as pa
 from orchestration.conf.model import Conf
 from orchestration.location import Location
 from orchestration.storage.checkpoints import Batch, last_batch, read_up_to
-from orchestration.storage.delta import is_table, open_table, version_of
-from orchestration.storage.delta_log import added, commit
+from orchestration.storage.delta import added, commit, is_table, open_table, version_of
 from orchestration.storage.generations import active_generation
 
 LEDGER = "silver.ledger"
