@@ -2,7 +2,6 @@
 
 import fcntl
 import hashlib
-import os
 import re
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
 
-from orchestration.engine.java import java_command, require_java
+from orchestration.engine.java import cache, java_command, require_java
 from orchestration.errors import TidemarkError
 
 LINE = re.compile(r"^(?P<group>[^#:\s]+):(?P<name>[^:\s]+):(?P<version>[^:\s]+) sha256:(?P<sha256>[0-9a-f]{64})$", re.MULTILINE)
@@ -48,11 +47,6 @@ def fetched(lock: Traversable | None = None) -> list[Path]:
             if missing := absent(missing, folder):
                 fetch(missing, folder, scratch)
     return [folder / jar.file_name for jar in jars]
-
-
-def cache() -> Path:
-    """The folder that outlives every clone and every lake: $TIDEMARK_CACHE, by default ~/.cache/tidemark."""
-    return Path(os.environ.get("TIDEMARK_CACHE") or Path.home() / ".cache" / "tidemark")
 
 
 def locked(text: str) -> list[Jar]:

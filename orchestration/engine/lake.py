@@ -1,6 +1,7 @@
 """A lake opened: its conf, its folders, its session and its tables by name."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ from orchestration.conf.model import Conf
 from orchestration.engine.jars import fetched
 from orchestration.engine.java import require_java
 from orchestration.engine.session import INTERPRETED, spark_session
+from orchestration.errors import TidemarkError
 from orchestration.storage.generations import Generation
 from orchestration.storage.marts import snapshot_for
 from orchestration.storage.tables import LakeStore
@@ -70,3 +72,22 @@ class Lake(LakeStore):
             database, table = view.name.split(".", 1)
             self.spark.sql(f"create database if not exists `{database}`")
             self.spark.sql(f"create or replace view `{database}`.`{table}` as {view.spark()}")
+
+
+@contextmanager
+def heap_is_named(lake: Lake) -> Iterator[None]:
+    """An error in here is told as one of memory if the session's log has come to say so: Spark then ends in many ways, most of which name
+    something else."""
+    log = lake.log
+    before = log.stat().st_size if log.exists() else 0
+    try:
+        yield
+    except TidemarkError:
+        raise
+    except Exception as error:
+        if log.exists() and b"java.lang.OutOfMemoryError" in log.read_bytes()[before:]:
+            raise TidemarkError(
+                f"Spark ran out of memory: it has {lake.conf.engine.driver_memory}, and {log} says where it was.\n"
+                "  Raise driver_memory under `engine` in conf/pipeline.yml, and run again: nothing is lost, it goes on where it ended."
+            ) from error
+        raise

@@ -18,7 +18,7 @@ from gold.amendments import OF_WINDOW, behind, recomputed
 from gold.spec import Group, Late
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.engine.micro_batch import ClosedWindows, measured
+from orchestration.engine.pieces import ClosedWindows, measured
 from orchestration.engine.writing import gold_tables, is_half_done
 from orchestration.errors import TidemarkError
 from orchestration.jobs.amended_windows import Amendment, append_all

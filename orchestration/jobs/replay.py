@@ -35,7 +35,7 @@ OF_SILVER = ("silver.readings", "silver.quarantine", "silver.late", "silver.dupl
 
 
 @dataclass(frozen=True)
-class Recorded:
+class PinnedGeneration:
     """What a snapshot pins of the generation that it was taken of."""
 
     lake: Lake
@@ -45,11 +45,11 @@ class Recorded:
         """Rows that were late when they came. What a retry found good is not among them: it is a reading like any other now."""
         return self.read("silver.late").where(F.col("cause") == "late")
 
-    def as_accounted_for(self) -> "Recorded":
+    def as_accounted_for(self) -> "PinnedGeneration":
         """What the ledger has recorded of silver by now: it is ahead of the snapshots of a running pipeline."""
         up_to = accounted_for(self.lake)  # asked first: what it tells of is in the tables
         versions = {name: version_of(self.lake.table_path(name)) for name in ("silver.late", "silver.duplicates")}
-        return Recorded(self.lake, replace(self.snapshot, bronze_batch=up_to, versions=versions))
+        return PinnedGeneration(self.lake, replace(self.snapshot, bronze_batch=up_to, versions=versions))
 
     def read(self, name: str) -> DataFrame:
         """A table as it was, of the prefix; empty where the snapshot knows none of that name."""
@@ -59,7 +59,7 @@ class Recorded:
         return pinned.load(str(self.lake.table_path(name))).where(F.col("bronze_batch") <= self.snapshot.bronze_batch)
 
 
-def copy_before(lake: Lake, recorded: Recorded, first: int) -> None:
+def copy_before(lake: Lake, recorded: PinnedGeneration, first: int) -> None:
     """Of bronze batches before `first` everything as it is recorded, the account included."""
     for name in OF_SILVER:
         rows = recorded.read(name).where(F.col("bronze_batch") < first)
@@ -69,7 +69,7 @@ def copy_before(lake: Lake, recorded: Recorded, first: int) -> None:
     append_rows(lake.table_path(LEDGER), before, lake.app_id(LEDGER_FLOW, LEDGER), first - 1)
 
 
-def silver(lake: Lake, recorded: Recorded, reference_data: ReferenceData, first: int) -> Iterator[int]:
+def silver(lake: Lake, recorded: PinnedGeneration, reference_data: ReferenceData, first: int) -> Iterator[int]:
     """Readings of bronze batches from `first` on, range by range; yields the rows of each."""
     after, up_to = first - 1, recorded.snapshot.bronze_batch
     while after < up_to:
@@ -78,7 +78,7 @@ def silver(lake: Lake, recorded: Recorded, reference_data: ReferenceData, first:
         after = batches.up_to
 
 
-def _readings(lake: Lake, recorded: Recorded, reference_data: ReferenceData, batches: Range) -> int:
+def _readings(lake: Lake, recorded: PinnedGeneration, reference_data: ReferenceData, batches: Range) -> int:
     events = batches.of(lake.read("bronze.events"))
     measurements = with_rule_results(events, *reference_data)
     if batches.after >= 0:
@@ -92,7 +92,7 @@ def _readings(lake: Lake, recorded: Recorded, reference_data: ReferenceData, bat
         measurements.unpersist()
 
 
-def _late_or_duplicate(recorded: Recorded, batches: Range) -> DataFrame:
+def _late_or_duplicate(recorded: PinnedGeneration, batches: Range) -> DataFrame:
     """RECORDED, of a range."""
     kinds = [
         batches.of(rows).select(*IDENTITY, F.lit(kind).alias("kind"))
@@ -101,7 +101,7 @@ def _late_or_duplicate(recorded: Recorded, batches: Range) -> DataFrame:
     return reduce(DataFrame.unionByName, kinds, recorded.lake.spark.createDataFrame([], RECORDED))
 
 
-def _standing(lake: Lake, recorded: Recorded, batches: Range, measurements: DataFrame) -> DataFrame | None:
+def _standing(lake: Lake, recorded: PinnedGeneration, batches: Range, measurements: DataFrame) -> DataFrame | None:
     """Keys that measurements of a range may meet again."""
     placed = (lake.read("silver.readings"), lake.read("silver.late"), recorded.late())
     kept = [rows.where(F.col("bronze_batch") <= batches.after) for rows in placed]
@@ -121,13 +121,13 @@ def closed_until_ms(lake: Lake, groups: Sequence[Group], stream: str, up_to: int
     return 0 if newest is None else max(newest - lateness * 1000, 0)
 
 
-def gold(lake: Lake, recorded: Recorded, groups: Sequence[Group], until_ms: int) -> Iterator[int]:
+def gold(lake: Lake, recorded: PinnedGeneration, groups: Sequence[Group], until_ms: int) -> Iterator[int]:
     """Windows that are closed, and their vectors, of all groups of a stream; yields the windows of each."""
     for group in groups:
         yield _of_group(lake, recorded, group, F.timestamp_millis(F.lit(until_ms)))
 
 
-def _of_group(lake: Lake, recorded: Recorded, group: Group, closed_until: Column) -> int:
+def _of_group(lake: Lake, recorded: PinnedGeneration, group: Group, closed_until: Column) -> int:
     up_to, metrics = recorded.snapshot.bronze_batch, lake.conf.metrics
     readings, late_rows = (lake.read(f"silver.{name}").where(F.col("bronze_batch") <= up_to) for name in ("readings", "late"))
     late = late_again(readings, recorded.read(f"gold.{group.name}_late"), group, metrics, closed_until)

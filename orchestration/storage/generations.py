@@ -4,7 +4,6 @@ A row of ops.generations says which one is active from then on, so that a switch
 folders, what a replay built lies in `generations/<number>` below it. A replay of one group builds only that; the rest stays where it is.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
@@ -40,7 +39,7 @@ class Generation:
     at: datetime | None = None
     cause: str = "the first"
     bronze_batch: int | None = None
-    places: Mapping[str, int] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
 
     def table(self, lake: Location, name: str) -> Location:
         """Where a table is, by its SQL name, whether it exists or not."""

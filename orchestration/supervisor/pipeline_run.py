@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from orchestration.connectors.sources.intake import ScanResult, claim_settled
-from orchestration.engine.background import run_job
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, Queries, WriteBarrier, prepare_query, run_to_end, start_queries
@@ -192,7 +191,7 @@ class PipelineRun:
 
     def _do(self, name: str) -> None:
         if name in self._jobs and not self.barrier.stop.is_set():
-            run_job(self._jobs[name], self._progress, self.barrier.stop)
+            self._progress.follow(name, self._jobs[name].run(), self.barrier.stop)
 
 
 def _claim(lake: Lake, progress: Progress) -> list[ScanResult]:
