@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from gold.spec import Group
 from orchestration.storage.delta import ask, open_table
-from orchestration.storage.tables import Table
+from orchestration.storage.tables import MAX_ARROW_ROWS, Table
 
 HASHES = 256
 """By the first byte of an MD5, which Spark, delta-rs and Python compute alike."""
@@ -49,6 +49,11 @@ class ClosedWindows:
     name_bytes: int
     first_end: int
     last_end: int
+
+    @property
+    def are_few(self) -> bool:
+        """Whether they are worth no job of Spark, and fit in a result of it."""
+        return self.count <= MAX_ARROW_ROWS and self.name_bytes <= LIMITS.bytes
 
 
 def measured(rows: DataFrame, groups: dict[str, Group]) -> list[ClosedWindows]:

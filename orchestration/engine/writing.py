@@ -23,7 +23,7 @@ from orchestration.storage.delta import added, max_in_log, table_id, written_by
 from orchestration.storage.positions import watermark_ms
 from orchestration.storage.retired_sources import INTAKE, payload_formats
 from orchestration.storage.streaming_append import append_pieces
-from orchestration.storage.tables import Table, append, append_rows
+from orchestration.storage.tables import Table, append
 from silver.readings import without_keys_of
 
 MAX_SMALL_BYTES = 16 * 1024 * 1024
@@ -52,11 +52,8 @@ def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     if _has_late_ahead(lake, watermark):
         late = lake.read("silver.late").where(F.col("event_time") >= F.timestamp_millis(F.lit(watermark)))
         rows = without_keys_of(late, rows)
-    app_id = lake.app_id(table.name, table.name)
-    if is_small(lake, table.name, "bronze.events", batch_id):
-        append_rows(table.location, rows.toArrow(), app_id, batch_id)
-    else:
-        append(rows, table, app_id, batch_id)
+    is_few = is_small(lake, table.name, "bronze.events", batch_id)
+    append(rows, table, lake.app_id(table.name, table.name), batch_id, is_few=is_few)
     crash.point(crash.Point.READINGS_WRITTEN)
 
 

@@ -3,9 +3,10 @@
 Lateness was decided once, when the events came, and is recorded: it is read from the generation that a snapshot pins, and kept.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from math import ceil
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,24 +14,28 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from gold.replay import closed_in_time, closed_windows, late_again
-from gold.spec import Group, Late
+from gold.schema import VECTORS
+from gold.spec import Group, Late, Vector
+from gold.vectors import in_blocks
 from gold.windows import of_groups
 from orchestration.engine.lake import Lake
+from orchestration.engine.pieces import LIMITS, Piece, measured
 from orchestration.engine.writing import gold_tables
 from orchestration.jobs.measurements import ReferenceData
 from orchestration.jobs.ranges import Range, range_after
-from orchestration.jobs.spark_vectors import vectors
 from orchestration.storage.delta import open_table, version_of
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.positions import accounted_for
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.tables import append, append_rows
+from orchestration.storage.tables import Table, append, append_rows
 from silver.account import IDENTITY
 from silver.readings import KEYS, with_rule_results
 from silver.replay import DUPLICATE, LATE, RECORDED, replayed_readings
+from silver.spec import Metric
 
 NAME = "replay"
 NO_GOLD_BATCH = -1
+DAY_SECONDS = 86_400
 OF_SILVER = ("silver.readings", "silver.quarantine", "silver.late", "silver.duplicates")
 
 
@@ -132,23 +137,48 @@ def _of_group(lake: Lake, recorded: PinnedGeneration, group: Group, closed_until
     readings, late_rows = (lake.read(f"silver.{name}").where(F.col("bronze_batch") <= up_to) for name in ("readings", "late"))
     late = late_again(readings, recorded.read(f"gold.{group.name}_late"), group, metrics, closed_until)
     aggregates, of_vectors, of_late = gold_tables(lake, group)
-    _append(lake, late, of_late.name)
+    _append(lake, late, of_late)
     if group.late is Late.AMEND:
         windows = closed_windows(readings.unionByName(late_rows.drop("cause", "retry")), [group], metrics, closed_until)
     else:
         windows = closed_in_time(readings, lake.read(of_late.name), group, metrics, closed_until)
-    windows = windows.drop("group").persist()
+    windows = windows.persist()
     try:
-        count = windows.count()
-        _append(lake, windows.withColumn("revision", F.lit(0)), aggregates.name, count)
+        counted = measured(windows, {group.name: group})
+        rows = windows.drop("group").withColumn("revision", F.lit(0))
+        _append(lake, rows, aggregates, is_few=all(closed.are_few for closed in counted))
         if group.vector is not None:
-            completed = vectors(windows, group, group.vector, metrics)
-            _append(lake, completed.withColumn("revision", F.lit(0)), of_vectors.name)
-        return count
+            completed = vectors(windows.drop("group"), group, group.vector, metrics)
+            _append(lake, completed.withColumn("revision", F.lit(0)), of_vectors)
+        return sum(closed.count for closed in counted)
     finally:
         windows.unpersist()
 
 
-def _append(lake: Lake, rows: DataFrame, name: str, count: int | None = None) -> None:
+def _append(lake: Lake, rows: DataFrame, table: Table, *, is_few: bool = False) -> None:
     stamped = rows.withColumn("gold_batch", F.lit(NO_GOLD_BATCH).cast("bigint"))
-    append(stamped, lake.tables[name], lake.app_id(NAME, name), 0, count)
+    append(stamped, table, lake.app_id(NAME, table.name), 0, is_few=is_few)
+
+
+def vectors(windows: DataFrame, group: Group, vector: Vector, metrics: Mapping[str, Metric]) -> DataFrame:
+    """See gold.vectors.vectors: of any number of windows, as Spark hands that function a slice of time of some entities after another.
+
+    A window is in its slice of time, and in the next one too where it may fill vectors of that.
+    """
+    slice_seconds = max(DAY_SECONDS, vector.max_fill_seconds)
+    first, last = (F.floor((F.unix_seconds("window_end") + seconds) / slice_seconds) for seconds in (0, vector.max_fill_seconds))
+    count, slices = windows.agg(F.count("*"), F.count_distinct(first)).collect()[0]
+    # Only time cuts the windows of an entity that has features of many devices.
+    buckets = ceil(count / max(slices, 1) / LIMITS.rows) if vector.entity == "device" else 1
+    in_slices = windows.withColumns(
+        {"slice": F.explode(F.sequence(first, last)), "bucket": F.pmod(F.xxhash64("device_id"), F.lit(buckets))}
+    )
+    schema = windows.sparkSession.createDataFrame([], VECTORS).drop("revision", "gold_batch").schema
+
+    def of_slice(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin = key[0].as_py() * slice_seconds
+        of_this = Piece(group, begin, begin + slice_seconds - 1)
+        for block in in_blocks(pa.Table.from_batches(batches), group, vector, metrics):
+            yield from of_this.ending_in(block).to_batches()
+
+    return in_slices.groupBy("slice", "bucket").applyInArrow(of_slice, schema)

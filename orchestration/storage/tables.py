@@ -114,14 +114,14 @@ def ensure_rows(path: Location, schema: pa.Schema) -> None:
         write_deltalake(str(path), schema.empty_table(), mode="append", configuration=OF_LOG)
 
 
-def append(rows: DataFrame, table: Table, app_id: str, version: int, count: int | None = None) -> None:
+def append(rows: DataFrame, table: Table, app_id: str, version: int, *, is_few: bool = False) -> None:
     """Append `rows` once: of a repeat with the same app id and a version that is not higher nothing is written.
 
     The rows are computed all the same. Delta would not even look at them, and a query that keeps state (silver.readings)
     then ends at every start: Spark refuses a micro-batch whose state was not brought up to date.
-    `count`: how many rows there are, where that is known; a few are written without Spark, in a tenth of the time.
+    `is_few`: they are written without Spark, in a tenth of the time.
     """
-    if count is not None and count <= MAX_ARROW_ROWS:
+    if is_few:
         append_rows(table.location, rows.toArrow(), app_id, version)
     elif written_by(table.location, app_id) >= version:
         rows.write.format("noop").mode("overwrite").save()
