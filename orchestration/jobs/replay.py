@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gold.replay import closed_in_time, closed_windows, late_again
+from gold.amendments import closed_in_time, closed_windows, late_again
 from gold.schema import VECTORS
 from gold.spec import Group, Late, Vector
 from gold.vectors import in_blocks
