@@ -20,9 +20,9 @@ def json_event(events: DataFrame, text: Column, shape: PayloadFormat) -> DataFra
     """
     wrapper = StructType([StructField("event", ArrayType(_schema(shape))), StructField(BROKEN, StringType())])
     wrapped = F.concat(F.lit('{"event":['), F.when(_stays_inside(text), text), F.lit("]}"))
-    parsed = events.withColumn("found", F.from_json(wrapped, wrapper, {"allowSingleQuotes": "false", "columnNameOfCorruptRecord": BROKEN}))
+    parsed = events.withColumn("read", F.from_json(wrapped, wrapper, {"allowSingleQuotes": "false", "columnNameOfCorruptRecord": BROKEN}))
     # Spark gives what it has read of broken JSON, and of an object or list that is none: null without further notice.
-    event, is_whole = F.col("found")["event"], F.col("found")[BROKEN].isNull()
+    event, is_whole = F.col("read")["event"], F.col("read")[BROKEN].isNull()
     # A generator keeps filters above it, which would otherwise parse each payload a second time.
     only = F.explode_outer(F.when(is_whole & (F.size(event) == 1), event)).alias(JSON_EVENT)
     return parsed.select(*events.columns, only).withColumn("is_readable", F.col(JSON_EVENT).isNotNull())
