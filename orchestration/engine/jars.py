@@ -73,13 +73,13 @@ def is_right(jar: Jar, path: Path) -> bool:
 def fetch(jars: Sequence[Jar], folder: Path, scratch: Path) -> None:
     """Download into scratch, check, then move into the folder; whoever is killed on the way leaves no half jar there."""
     print(f"tidemark: fetching {len(jars)} jars into {folder} (once, about 10 s) ...", file=sys.stderr, flush=True)
-    told = retrieve(jars, scratch)
+    trouble = retrieve(jars, scratch)
     folder.mkdir(parents=True, exist_ok=True)
     for jar in jars:
         path = scratch / "out" / jar.file_name
         if not path.is_file():
             raise TidemarkError(
-                f"{jar.group}:{jar.name}:{jar.version} could not be fetched ({told}): check the network or its proxy and try again, "
+                f"{jar.group}:{jar.name}:{jar.version} could not be fetched ({trouble}): check the network or its proxy and try again, "
                 f"or copy the files that conf/jars.lock names into {folder}."
             )
         if not is_right(jar, path):

@@ -33,8 +33,8 @@ def require_java() -> None:
         [command, "--add-modules=jdk.incubator.vector", "-version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
     if answer.returncode:
-        told = answer.stderr.strip() or f"exit code {answer.returncode}"
-        raise TidemarkError(f"{command} cannot run Spark ({told.splitlines()[-1]}): {WAY_OUT}.")
+        said = answer.stderr.strip() or f"exit code {answer.returncode}"
+        raise TidemarkError(f"{command} cannot run Spark ({said.splitlines()[-1]}): {WAY_OUT}.")
     if (version := major_version(answer.stderr)) < OLDEST:
         raise TidemarkError(f"{command} is Java {version}, and Spark needs {OLDEST} or later: {WAY_OUT}.")
 
@@ -46,15 +46,15 @@ def java_command() -> str:
         if not os.access(command, os.X_OK):
             raise TidemarkError(f"JAVA_HOME is {home}, where there is no bin/java: {WAY_OUT}.")
         return str(command)
-    if found := shutil.which("java"):
-        return found
+    if command_on_path := shutil.which("java"):
+        return command_on_path
     raise TidemarkError(f"Java is not installed, and Spark runs on it: {WAY_OUT}.")
 
 
 def major_version(text: str) -> int:
     """Of what `java -version` prints: 17 for `"17.0.15"`, 8 for `"1.8.0_392"`, 0 where it names none."""
-    found = re.search(r'version "(?:1\.)?(\d+)', text)
-    return int(found[1]) if found else 0
+    version = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(version[1]) if version else 0
 
 
 def cache() -> Path:

@@ -35,9 +35,9 @@ class PipelineRun:
         """Nothing happens yet."""
         self._lake, self._progress = lake, progress
         self.barrier = WriteBarrier(stop)
-        flows = [each for each in chosen if isinstance(each, Flow)]
-        self.flows = {layer: [flow for flow in flows if flow.layer == layer] for layer in ("bronze", "silver", "gold")}
-        self._jobs = {each.name: each for each in chosen if isinstance(each, Job)}
+        self._flows = [flow for flow in chosen if isinstance(flow, Flow)]
+        self.flows = {layer: [flow for flow in self._flows if flow.layer == layer] for layer in ("bronze", "silver", "gold")}
+        self._jobs = {job.name: job for job in chosen if isinstance(job, Job)}
         self.handover = QualityGate(lake, stop, progress.warned)
         self._seen_by_gold: tuple[int, ...] = ()
         self._settled: tuple[int, ...] = ()
@@ -48,7 +48,7 @@ class PipelineRun:
 
     def prepare(self) -> None:
         """Registry, folders, tables and checkpoints, before the first query starts."""
-        lake, names = self._lake, [flow.name for of_layer in self.flows.values() for flow in of_layer]
+        lake, names = self._lake, [flow.name for flow in self._flows]
         refuse_damage(lake, names)
         self._maintenance_at = maintenance.next_at(lake, datetime.now(UTC))
         self._check_at = schedules.next_at(lake, suites.suites(lake.conf))
@@ -58,15 +58,15 @@ class PipelineRun:
             ensure_rows(lake.table_path(name), schema)
         for table in lake.tables.values():
             ensure(table)
-        for flow in (flow for of_layer in self.flows.values() for flow in of_layer):
+        for flow in self._flows:
             bind(lake, flow.name, flow.tables)
         for flow in self.flows["gold"]:
             stream = flow.name.removeprefix("gold.")
             amendments.refuse_older(lake, stream, streams(lake)[stream])
         refuse_older_tables(lake)
         self._sealing = Sealing(lake, names)
-        for folder in (claims_folder(lake.conf.lake, source) for source in payload_formats(lake.conf)):
-            folder.local.mkdir(parents=True, exist_ok=True)
+        for source in payload_formats(lake.conf):
+            claims_folder(lake.conf.lake, source).local.mkdir(parents=True, exist_ok=True)
         retry.finish(lake)
 
     def claim(self, queries: Queries) -> None:
@@ -159,7 +159,7 @@ class PipelineRun:
         return self._maintenance_at is not None and datetime.now(UTC) >= self._maintenance_at
 
     def maintain(self) -> None:
-        """Then pin the cut again, so that queries read the large files. After `stop` it ends between two tables."""
+        """Then pin the snapshot again, so that queries read the large files. After `stop` it ends between two tables."""
         now = datetime.now(UTC)
         for done in maintenance.maintain(self._lake, now, self.barrier.hold):
             self._progress.maintained(done)

@@ -8,7 +8,6 @@ killed leaves a folder that nobody reads; the next replay removes it.
 
 import shutil
 import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -23,7 +22,7 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, WriteBarrier, run_to_end, start_queries
 from orchestration.engine.writing import gold_tables
-from orchestration.errors import HeldError, TidemarkError
+from orchestration.errors import TidemarkError
 from orchestration.flow import Flow, Job
 from orchestration.flows import flows, reference_data, streams
 from orchestration.jobs import amendments, retry
@@ -35,7 +34,6 @@ from orchestration.storage.bindings import Start, begin
 from orchestration.storage.delta import open_table
 from orchestration.storage.gate_state import closed_gates, is_holding
 from orchestration.storage.generations import Generation
-from orchestration.storage.lease import sole_writer
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from orchestration.storage.positions import GoldPosition, retried
 from orchestration.storage.retention import first_version
@@ -44,7 +42,6 @@ from orchestration.storage.tables import ensure, ensure_rows
 from orchestration.supervisor.quality_gate import QualityGate
 
 STEPS = ("silver.replay", "gold.replay")
-POLL_SECONDS = 0.5
 ROUNDS = 3
 """How often a batch job builds on to what came meanwhile: less each time. A stream takes seconds for each bronze batch, however small."""
 
@@ -144,16 +141,14 @@ def finish(following: Lake, plan: Plan, progress: Progress) -> None:
     crash.point(crash.Point.GENERATION_BUILT)
     generations.request_switch(lake, following.generation)
     crash.point(crash.Point.GENERATION_PROPOSED)
-    while generations.requested_switch(lake) is not None:
-        try:
-            with sole_writer(lake):
-                if generations.requested_switch(lake) is not None:
-                    catch_up(following, plan, progress)
-                    generations.switch(lake, datetime.now(UTC))
-                    crash.point(crash.Point.SWAPPED)
-                    take_snapshot(following, [*streams(following)], datetime.now(UTC))
-        except HeldError:
-            time.sleep(POLL_SECONDS)
+
+    def switch() -> None:
+        catch_up(following, plan, progress)
+        generations.switch(lake, datetime.now(UTC))
+        crash.point(crash.Point.SWAPPED)
+        take_snapshot(following, [*streams(following)], datetime.now(UTC))
+
+    generations.await_switch(lake, switch)
 
 
 def _has_passed(following: Lake, stop: threading.Event) -> bool:
