@@ -22,7 +22,7 @@ def to_instant(text: Column, time: Time) -> Column:
     if time.format in MICROS_PER:
         return _from_epoch(text, MICROS_PER[time.format])
     if time.format == "iso":
-        return _from_iso(text, time.time_zone)
+        return _from_local(F.when(text.rlike(ISO), text.try_cast("timestamp")), text.rlike(ISO_WITH_ZONE), time.time_zone)
     names_its_zone = re.search("[zZXxVO]", re.sub("'[^']*'", "", time.format)) is not None
     return _from_local(F.try_to_timestamp(text, F.lit(time.format)), F.lit(names_its_zone), time.time_zone)
 
@@ -46,10 +46,6 @@ def _from_epoch(text: Column, micros_per_unit: int) -> Column:
     """Fractions count; before 1970 and after 9999 is null, because the conversion would overflow and end the query."""
     micros = F.round(to_number(text) * F.lit(float(micros_per_unit)))
     return F.when((micros >= 0) & (micros < F.lit(float(YEAR_10000_MICROS))), F.timestamp_micros(micros.cast("bigint")))
-
-
-def _from_iso(text: Column, zone: str) -> Column:
-    return _from_local(F.when(text.rlike(ISO), text.try_cast("timestamp")), text.rlike(ISO_WITH_ZONE), zone)
 
 
 def _from_local(instant: Column, names_its_zone: Column, zone: str) -> Column:

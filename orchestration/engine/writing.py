@@ -18,9 +18,8 @@ from orchestration import crash
 from orchestration.connectors.sources import file_reader
 from orchestration.engine.lake import Lake
 from orchestration.storage.bindings import THE_BEGINNING, first_bronze_batch, start_of
-from orchestration.storage.checkpoints import Batch, files, newest_batch, offsets, read_up_to
+from orchestration.storage.checkpoints import files, newest_batch, offsets, read_up_to
 from orchestration.storage.delta import added, max_in_log, table_id, written_by
-from orchestration.storage.positions import watermark_ms
 from orchestration.storage.retired_sources import INTAKE, payload_formats
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import Table, append
@@ -47,7 +46,7 @@ def events(lake: Lake, table: Table, _: DataFrame, batch_id: int) -> int:
 
 def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     """Silver: rows as the flow computed them, without those that it reads only for its state, or whose key a late row has."""
-    start, watermark = start_of(lake, table.name), watermark_ms(lake, table.name, batch_id)
+    start, watermark = start_of(lake, table.name), offsets(lake.checkpoint(table.name), batch_id).watermark_ms
     rows = batch if start == THE_BEGINNING else batch.where(F.col("bronze_batch") > start.bronze_batch)
     if _has_late_ahead(lake, watermark):
         late = lake.read("silver.late").where(F.col("event_time") >= F.timestamp_millis(F.lit(watermark)))
@@ -87,8 +86,7 @@ def is_small(lake: Lake, flow: str, source: str, batch_id: int) -> bool:
     """Whether a micro-batch of a table is small, by the log of the table and the ends of its files."""
     path = lake.table_path(source)
     source_id = table_id(path)
-    before = Batch(batch_id - 1) if batch_id else Batch()
-    first, last = (read_up_to(lake.checkpoint(flow), batch, source_id)[0] for batch in (before, Batch(batch_id)))
+    first, last = (read_up_to(lake.checkpoint(flow), batch, source_id)[0] for batch in (batch_id - 1 if batch_id else None, batch_id))
     files = [add for version in range(first, last + 1) for add in added(path, version)]
     if sum(add["size"] for add in files) > MAX_SMALL_BYTES:
         return False

@@ -92,9 +92,9 @@ def last_batch(checkpoint: Location) -> Batch:
     return Batch(newest, at, datetime.fromtimestamp(watermark / 1000, UTC) if watermark > 0 else None)
 
 
-def read_up_to(checkpoint: Location, batch: Batch, table_id: str) -> tuple[int, int]:
-    """Version and index of the source's file that the batch read last; (0, -1) before the first batch."""
-    for offset in offsets(checkpoint, batch.last_batch).read.values() if batch.last_batch is not None else ():
+def read_up_to(checkpoint: Location, batch: int | None, table_id: str) -> tuple[int, int]:
+    """Version and index of the source's file that the batch read last; (0, -1) before the first batch, None."""
+    for offset in offsets(checkpoint, batch).read.values() if batch is not None else ():
         if offset.get("reservoirId") == table_id:
             return int(offset["reservoirVersion"]), int(offset["index"])
     return 0, -1

@@ -84,10 +84,10 @@ def ask(sql: str, tables: Mapping[str, OpenTable], settings: Mapping[str, str] |
     return pa.RecordBatchReader.from_stream(query.execute(sql))
 
 
-def append(path: Location, rows: pa.Table, configuration: Mapping[str, str] = OF_LOG) -> None:
+def append(path: Location, rows: pa.Table) -> None:
     """Append rows; a table that is not there is made."""
     if not is_table(path):
-        write_deltalake(str(path), rows, mode="append", configuration=dict(configuration))
+        write_deltalake(str(path), rows, mode="append", configuration=OF_LOG)
         return
     with committing(path) as table:
         write_deltalake(table, rows, mode="append")

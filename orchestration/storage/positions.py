@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from orchestration.storage.bindings import start_of
-from orchestration.storage.checkpoints import Batch, last_batch, offsets, read_up_to
+from orchestration.storage.checkpoints import last_batch, offsets, read_up_to
 from orchestration.storage.delta import max_in_log, table_id, written_by
 from orchestration.storage.gate_state import LATE, is_holding, read_gate_state
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW
@@ -49,28 +49,24 @@ def late_rows_known(lake: LakeStore) -> tuple[int, int]:
 
 def read_by(lake: LakeStore, stream: str, gold_batch: int) -> int:
     """The newest bronze batch that had readings when the micro-batch read them, those of a batch job before it included; -1 for none."""
-    newest = newest_read(lake, f"gold.{stream}", Batch(gold_batch), "silver.readings") if gold_batch >= 0 else None
+    newest = newest_read(lake, f"gold.{stream}", gold_batch, "silver.readings") if gold_batch >= 0 else None
     before = start_of(lake, f"gold.{stream}").bronze_batch
     return before if newest is None else max(newest, before)
 
 
 def closed_until_ms(lake: LakeStore, stream: str, gold_batch: int) -> int:
     """Rows behind the watermark of a micro-batch are not counted, windows that end there or before are emitted."""
-    return max(watermark_ms(lake, f"gold.{stream}", gold_batch), start_of(lake, f"gold.{stream}").closed_until_ms)
-
-
-def watermark_ms(lake: LakeStore, flow: str, batch: int) -> int:
-    """By which a micro-batch, finished or not, turns rows away; 0 where there is none yet."""
-    return offsets(lake.checkpoint(flow), batch).watermark_ms
+    flow = f"gold.{stream}"
+    return max(offsets(lake.checkpoint(flow), gold_batch).watermark_ms, start_of(lake, flow).closed_until_ms)
 
 
 def passed_by_silver(lake: LakeStore) -> int | None:
     """The newest bronze batch whose readings are all written; None before the first."""
-    done = last_batch(lake.checkpoint("silver.readings"))
-    return None if done.last_batch is None else newest_read(lake, "silver.readings", done, "bronze.events")
+    done = last_batch(lake.checkpoint("silver.readings")).last_batch
+    return None if done is None else newest_read(lake, "silver.readings", done, "bronze.events")
 
 
-def newest_read(lake: LakeStore, flow: str, batch: Batch, source: str) -> int | None:
+def newest_read(lake: LakeStore, flow: str, batch: int, source: str) -> int | None:
     """The newest bronze batch in what a micro-batch of the flow, and those before it, have read of a table; None for none."""
     table = lake.tables[source]
     version, index = read_up_to(lake.checkpoint(flow), batch, table_id(table.location))

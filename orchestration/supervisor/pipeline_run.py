@@ -17,6 +17,7 @@ from orchestration.jobs.snapshots import take_snapshot
 from orchestration.quality import suites
 from orchestration.storage.bindings import bind
 from orchestration.storage.delta import version_of
+from orchestration.storage.gate_state import count_releases
 from orchestration.storage.ops_tables import LEDGER, TICKS
 from orchestration.storage.registry import sync
 from orchestration.storage.retired_sources import claims_folder, former, payload_formats, remember
@@ -109,7 +110,7 @@ class PipelineRun:
         if (begin := time.monotonic()) < self._paused_until:
             return
         self.close_idle_windows(patient=True)
-        if (moved := (self.handover.releases(), *self._versions("silver.readings", TICKS))) != self._seen_by_gold:
+        if (moved := (count_releases(self._lake.conf.lake), *self._versions("silver.readings", TICKS))) != self._seen_by_gold:
             self.close_windows()
             self._seen_by_gold = moved
         self.account()

@@ -26,7 +26,6 @@ from orchestration.storage.gate_state import (
     Failure,
     GateState,
     closed_gates,
-    count_releases,
     describe_closed,
     is_holding,
     read_gate_state,
@@ -68,10 +67,6 @@ class QualityGate:
         for name, mode in self._lake.conf.quality.gates.items():
             if mode is GateMode.WARN and not self._stop.is_set():
                 self._check(name)
-
-    def releases(self) -> int:
-        """A number that grows with each release."""
-        return count_releases(self._lake.conf.lake)
 
     def refuse_closed(self) -> None:
         """GateClosedError where gold was left behind."""

@@ -53,14 +53,14 @@ def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progres
     run.prepare()
     queries = start_queries(lake, run.flows["bronze"], every(lake.conf.engine.trigger_seconds), run.barrier)
     queries |= start_queries(lake, run.flows["silver"], every(POLL_SECONDS), run.barrier)  # it only asks a log whether bronze has a batch
-    threads, behind = ThreadPoolExecutor(4), dict[str, Future[None]]()
+    behind: dict[str, Future[None]] = {}
     next_look = 0.0
     while not stop.wait(POLL_SECONDS) and generations.requested_switch(lake.conf.lake) is None:
         report_batches(queries, progress, run.barrier)
         run.claim(queries)
         if time.monotonic() >= next_look:
             next_look = time.monotonic() + lake.conf.engine.trigger_seconds
-            _go_on_behind(run, threads, behind)
+            _go_on_behind(run, behind)
     leave.set()
     try:
         stop_queries(queries, progress, run.barrier)
@@ -81,7 +81,7 @@ def retry_quarantine(lake: Lake, chosen: retry.Chosen, progress: Progress) -> li
     return verdict.summary
 
 
-def _go_on_behind(run: PipelineRun, threads: ThreadPoolExecutor, behind: dict[str, Future[None]]) -> None:
+def _go_on_behind(run: PipelineRun, behind: dict[str, Future[None]]) -> None:
     """Gold cycles and seals, each when the one before has ended; maintenance between two, as they write what it compacts. Suites, when due.
 
     After it comes a turn of theirs, also where it takes longer than the time from one to the next.
@@ -94,5 +94,6 @@ def _go_on_behind(run: PipelineRun, threads: ThreadPoolExecutor, behind: dict[st
         todo |= {} if behind.keys() - {"quality"} else {"maintenance": run.maintain}
     elif "maintenance" not in behind:
         todo |= {"gold": run.gold_cycle, "seals": run.seal}
-    for name in todo.keys() - behind.keys():
-        behind[name] = threads.submit(todo[name])
+    for name, work in todo.items():
+        if name not in behind:  # each in a new thread: the JVM keeps the session that was active in one
+            behind[name] = ThreadPoolExecutor(1, name).submit(work)

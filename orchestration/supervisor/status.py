@@ -71,7 +71,7 @@ def arrears_of(checkpoint: Location, batch: Batch, source: Location, now: dateti
     if not is_table(source):
         return Arrears()
     table = open_table(source)
-    version, index = read_up_to(checkpoint, batch, str(table.metadata().id))
+    version, index = read_up_to(checkpoint, batch.last_batch, str(table.metadata().id))
     waiting = []
     for number in range(version, table.version() + 1):
         counts, committed_at = commit(source, number)

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -263,8 +263,8 @@ def test_maintenance_that_is_always_due_leaves_every_other_turn_to_the_rest() ->
 
     behind: dict[str, Future[None]] = {}
     for _ in range(6):
-        with ThreadPoolExecutor() as threads:
-            runner._go_on_behind(cast(pipeline_run.PipelineRun, AlwaysDue()), threads, behind)
+        runner._go_on_behind(cast(pipeline_run.PipelineRun, AlwaysDue()), behind)
+        wait(behind.values())
     assert [turns[0], *sorted(turns[1:3]), turns[3], *sorted(turns[4:6])] == ["maintenance", "gold", "seals"] * 2
 
 
