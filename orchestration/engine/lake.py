@@ -24,7 +24,7 @@ class Lake(LakeStore):
     """From Python: `Lake.open("conf").sql("select ...")`. Opening starts nothing; the session starts when first used."""
 
     def __init__(self, conf: Conf, spark: SparkSession | None = None, generation: Generation | None = None) -> None:
-        """`spark`: use this session instead of an own one. `generation`: work on this one, instead of the one that serves now."""
+        """`spark`: use this session instead of an own one. `generation`: work on this one, instead of the active one."""
         super().__init__(conf, generation)
         self._spark = spark
 
@@ -58,7 +58,7 @@ class Lake(LakeStore):
         return self.spark.read.format("delta").load(str(self.table_path(name)))
 
     def sql(self, query: str, snapshot: int | None = None, at: datetime | None = None) -> DataFrame:
-        """Rows of a query over one snapshot, of that id or the newest at that instant; by default the newest (see marts.cut_for).
+        """Rows of a query over one snapshot, of that id or the newest at that instant; by default the newest (see marts.snapshot_for).
 
         Tables that no snapshot pins (ops, quality, the registry) are read in their latest version, and so is everything in a lake
         without snapshots.
