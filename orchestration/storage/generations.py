@@ -4,24 +4,20 @@ A row of ops.generations says which one is active from then on, so that a switch
 folders, what a replay built lies in `generations/<number>` below it. A replay of one group builds only that; the rest stays where it is.
 """
 
-import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
 import pyarrow as pa
 
-from orchestration.errors import HeldError, TidemarkError
+from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.delta import append, path_of, rows_of
-from orchestration.storage.lease import sole_writer
 from orchestration.storage.seals import damaged_log, listed
 
 TABLE = "ops.generations"
 FOLDER = "generations"
 REQUESTED = "proposed.json"
-POLL_SECONDS = 0.5
 INSTANT = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
     [
@@ -101,17 +97,6 @@ def switch(lake: Location, now: datetime) -> Generation | None:
         return None
     append(path_of(lake, TABLE), pa.Table.from_pylist([vars(generation) | {"at": now}], SCHEMA))
     return generation
-
-
-def await_switch(lake: Location, make: Callable[[], None]) -> None:
-    """Until the requested switch is made: by `make`, once no other process writes the lake, or by the one that does, at its next step."""
-    while requested_switch(lake) is not None:
-        try:
-            with sole_writer(lake):
-                if requested_switch(lake) is not None:
-                    make()
-        except HeldError:
-            time.sleep(POLL_SECONDS)
 
 
 def folder_of(lake: Location, number: int) -> Location:

@@ -40,6 +40,7 @@ from orchestration.storage.retention import first_version
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import ensure, ensure_rows
 from orchestration.supervisor.quality_gate import QualityGate
+from orchestration.supervisor.rollback import await_switch
 
 STEPS = ("silver.replay", "gold.replay")
 ROUNDS = 3
@@ -143,12 +144,13 @@ def finish(following: Lake, plan: Plan, progress: Progress) -> None:
     crash.point(crash.Point.GENERATION_PROPOSED)
 
     def switch() -> None:
-        catch_up(following, plan, progress)
-        generations.switch(lake, datetime.now(UTC))
-        crash.point(crash.Point.SWAPPED)
-        take_snapshot(following, [*streams(following)], datetime.now(UTC))
+        if generations.requested_switch(lake) is not None:
+            catch_up(following, plan, progress)
+            generations.switch(lake, datetime.now(UTC))
+            crash.point(crash.Point.SWAPPED)
+            take_snapshot(following, [*streams(following)], datetime.now(UTC))
 
-    generations.await_switch(lake, switch)
+    await_switch(lake, switch)
 
 
 def _has_passed(following: Lake, stop: threading.Event) -> bool:

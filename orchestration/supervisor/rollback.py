@@ -1,12 +1,17 @@
-"""Rollback: an earlier generation is active again."""
+"""Rollback: an earlier generation is active again; and how a switch is waited for."""
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from orchestration.errors import TidemarkError
+from orchestration.errors import HeldError, TidemarkError
 from orchestration.location import Location
 from orchestration.storage import generations, snapshots
 from orchestration.storage.generations import Generation
+from orchestration.storage.lease import sole_writer
+
+POLL_SECONDS = 0.5
 
 
 def roll_back(lake: Location, number: int | None) -> Generation:
@@ -18,8 +23,21 @@ def roll_back(lake: Location, number: int | None) -> Generation:
         snapshots.pin_again(lake, wanted.generation, datetime.now(UTC))
 
     generations.request_switch(lake, wanted)
-    generations.await_switch(lake, switch)
+    await_switch(lake, switch)
     return wanted
+
+
+def await_switch(lake: Location, make: Callable[[], None]) -> None:
+    """Until the requested switch is made: by `make`, once no other process writes the lake, or by the one that does, at its next step.
+
+    Another process may have made it just before `make` is called.
+    """
+    while generations.requested_switch(lake) is not None:
+        try:
+            with sole_writer(lake):
+                make()
+        except HeldError:
+            time.sleep(POLL_SECONDS)
 
 
 def _wanted(lake: Location, number: int | None) -> Generation:
