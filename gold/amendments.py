@@ -1,16 +1,20 @@
-"""Amendments: which windows late rows change, and what those windows are with them. Pure."""
+"""Amendments: which windows late rows change, and what those windows are with them. Pure.
+
+And, for a replay, the gold layer as a batch job: the windows that are closed, with all that counts for them.
+"""
 
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gold.aggregates import by_window
+from gold.aggregates import aggregates, by_window
 from gold.spec import Group
 from gold.windows import of_groups, windowed
 from silver.spec import Metric
 
 OF_WINDOW = ["group", "device_id", "metric", "window_end"]
+OF_ROW = ["bronze_batch", "bronze_row", "part"]
 LATE_COLUMNS = ["device_id", "metric", "event_time", "value", "window_end", "bronze_batch", "bronze_row", "part"]
 
 
@@ -24,3 +28,21 @@ def recomputed(rows: DataFrame, affected: DataFrame, groups: Sequence[Group], me
     """The affected windows (OF_WINDOW), as a batch job over `rows`, readings and late rows, gives them."""
     of_affected = windowed(of_groups(rows, groups), groups, metrics).join(F.broadcast(affected), on=OF_WINDOW, how="left_semi")
     return by_window(of_affected, groups, metrics)
+
+
+def closed_windows(rows: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Metric], closed_until: Column) -> DataFrame:
+    """Windows that end at `closed_until` or before, of groups that fold late rows in. `rows`: readings and late rows."""
+    return aggregates(of_groups(rows, groups), groups, metrics).where(F.col("window_end") <= closed_until)
+
+
+def closed_in_time(readings: DataFrame, late: DataFrame, group: Group, metrics: Mapping[str, Metric], closed_until: Column) -> DataFrame:
+    """The same for a group that keeps late rows aside. `late`: as of gold.<group>_late."""
+    rows = windowed(of_groups(readings, [group]), [group], metrics).where(F.col("window_end") <= closed_until)
+    return by_window(rows.join(late, on=[*OF_ROW, "window_end"], how="left_anti"), [group], metrics)
+
+
+def late_again(readings: DataFrame, late: DataFrame, group: Group, metrics: Mapping[str, Metric], closed_until: Column) -> DataFrame:
+    """Rows of gold.<group>_late that are still true: of readings, and of windows as the conf has them now."""
+    recorded = F.broadcast(late.select(*OF_ROW, "window_end"))
+    still_late = behind(readings.join(recorded.drop("window_end").distinct(), on=OF_ROW, how="left_semi"), [group], metrics, closed_until)
+    return still_late.join(recorded, on=[*OF_ROW, "window_end"], how="left_semi").select(*LATE_COLUMNS)

@@ -108,11 +108,7 @@ def show_table(columns: Sequence[str], cells: Sequence[Mapping[str, Any]]) -> No
 
 
 def _text(cell: Any) -> str:
-    if cell is None:
-        return ""
-    if isinstance(cell, str):
-        return cell
-    return json.dumps(cell, ensure_ascii=False)
+    return cell or "" if cell is None or isinstance(cell, str) else json.dumps(cell, ensure_ascii=False)
 
 
 def _plain_scalar(value: Any) -> bool | int | float | str | None:

@@ -28,7 +28,7 @@ MAX_QUARANTINE_BYTES, MAX_COPIED_ROWS = 32 * 1024 * 1024, 100_000
 
 def among(rows: pa.Table, columns: Sequence[str], others: pa.Table, how: str = "left semi") -> pa.Table:
     """Rows, in their order, that agree in `columns` with one of `others`; with none of them where `how` is "left anti"."""
-    return rows.take(_joined(rows, columns, others.select(columns), how)["place"])
+    return rows.take(joined(rows, columns, others.select(columns), how)["place"])
 
 
 def incomplete(events: pa.Table, readings: Iterable[pa.Table]) -> pa.Table:
@@ -69,7 +69,7 @@ def split_as_decided(measurements: pa.Table, quarantined: pa.Table) -> tuple[pa.
 def quarantine(broken: pa.Table, events: pa.Table) -> Iterator[pa.Table]:
     """Rows of silver.quarantine, in pieces: one for each measurement, with the payload of its event. `events`: all that are asked for."""
     numbered = events.select(OF_EVENT).append_column("event", pa.array(np.arange(len(events))))
-    places = _joined(broken, OF_EVENT, numbered)["event"].combine_chunks()
+    places = joined(broken, OF_EVENT, numbered)["event"].combine_chunks()
     of_event = events.select(OF_QUARANTINED_EVENT).combine_chunks()
     lengths = pc.add(pc.binary_length(of_event["payload"]), pc.fill_null(pc.binary_length(of_event["header"]), 0))
     rows = broken.append_column("event", places)
@@ -122,7 +122,7 @@ def kept_of_keys(rows: Iterable[pa.Table], stored: Iterable[pa.Table]) -> pa.Tab
 
 def with_kept(rows: pa.Table, kept: pa.Table) -> pa.Table:
     """Good rows that are no readings with KEPT, as `kept_of_keys` says."""
-    return _beside(rows, _joined(rows, KEYS, kept).select(KEPT))
+    return _beside(rows, joined(rows, KEYS, kept).select(KEPT))
 
 
 def late(rows: pa.Table, retry: int | None = None) -> pa.Table:
@@ -172,7 +172,7 @@ def _slices(rows: pa.Table, sizes: pa.ChunkedArray, most: int) -> Iterator[pa.Ta
         yield rows.slice(first, following - first)
 
 
-def _joined(rows: pa.Table, columns: Sequence[str], others: pa.Table, how: str = "left outer") -> pa.Table:
+def joined(rows: pa.Table, columns: Sequence[str], others: pa.Table, how: str = "left outer") -> pa.Table:
     """`columns` of rows with what others have beside them, and their `place` in rows, by which it is sorted.
 
     Arrow's join takes no lists, and has no order.

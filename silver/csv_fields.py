@@ -33,7 +33,7 @@ def csv_event(events: DataFrame, text: Column, shape: PayloadFormat) -> DataFram
     is_whole = (F.col("count_of_names") <= width) & ((F.col("unnamed") == 0) | (has_row_number if shape.has_header else F.lit(False)))
     # One row in, one row out: the generator keeps filters above it, which would otherwise split each line a second time.
     rows = split_up.select("*", F.explode(F.array(F.coalesce(is_whole, F.lit(False)))).alias("is_readable"))
-    cells = [_cell(name).alias(name) for name in _declared(shape)]
+    cells = [_cell(name).alias(name) for name in shape.fields]
     return rows.withColumn("field", F.when(F.col("is_readable"), F.struct(*cells))).drop("cells", "names", "count_of_names", "unnamed")
 
 
@@ -58,8 +58,3 @@ def _count(line: Column, shape: PayloadFormat) -> Column:
     bare = F.regexp_replace(line, whole, "$1")
     separators = F.length(bare) - F.length(F.replace(bare, F.lit(shape.separator), F.lit("")))
     return F.when((F.trim(line) != "") & ~F.contains(bare, F.lit(shape.quote)), separators / len(shape.separator) + 1).cast("int")
-
-
-def _declared(shape: PayloadFormat) -> list[str]:
-    origins = [o.field for o in (shape.device, shape.zone, shape.metric, shape.unit) if o is not None and o.field is not None]
-    return list(dict.fromkeys([*origins, shape.time.field, *shape.metrics.values(), *([shape.value] if shape.value else [])]))

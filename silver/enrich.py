@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from silver.numerals import to_number
+from silver.instants import to_number
 from silver.spec import UNASSIGNED_GROUP, Metric, Policy, Unknown
 
 CATALOGUE = pa.schema(
@@ -22,14 +22,10 @@ CATALOGUE = pa.schema(
 def catalogue(metrics: Mapping[str, Metric]) -> pa.Table:
     """Rows of CATALOGUE. Of Arrow, as Spark keeps those in the plan; rows of Python it asks of a Python process, at every batch."""
     rows = [
-        {**vars(metric), "metric": metric.name, "aggregation": metric.aggregation.value, "conversions": _conversions(metric)}
+        vars(metric) | {"metric": metric.name, "conversions": {unit: vars(factors) for unit, factors in metric.conversions.items()}}
         for metric in metrics.values()
     ]
     return pa.Table.from_pylist(rows, CATALOGUE)
-
-
-def _conversions(metric: Metric) -> list[tuple[str, dict[str, float]]]:
-    return [(unit, {"multiply": conversion.multiply, "add": conversion.add}) for unit, conversion in metric.conversions.items()]
 
 
 def with_catalogue(measurements: DataFrame, catalogue: DataFrame) -> DataFrame:

@@ -1,11 +1,10 @@
-"""Event times: text to UTC instants. What cannot be read becomes null, for the rules to catch; nothing here can fail a query."""
+"""Event times and numbers, as devices write them. What cannot be read becomes null, for the rules to catch: nothing can fail a query."""
 
 import re
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from silver.numerals import to_number
 from silver.spec import Time
 
 MICROS_PER = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1}
@@ -23,9 +22,14 @@ def to_instant(text: Column, time: Time) -> Column:
     if time.format in MICROS_PER:
         return _from_epoch(text, MICROS_PER[time.format])
     if time.format == "iso":
-        return _from_iso(text, time.time_zone)
+        return _from_local(F.when(text.rlike(ISO), text.try_cast("timestamp")), text.rlike(ISO_WITH_ZONE), time.time_zone)
     names_its_zone = re.search("[zZXxVO]", re.sub("'[^']*'", "", time.format)) is not None
     return _from_local(F.try_to_timestamp(text, F.lit(time.format)), F.lit(names_its_zone), time.time_zone)
+
+
+def to_number(text: Column) -> Column:
+    """A double; null where `text` is no decimal. A cast alone also reads 1d, 1f and hexadecimals, as Java does."""
+    return F.when(~text.rlike(r"(?i)[0-9.][df][\x00-\x20]*\z|0x"), text.try_cast("double"))
 
 
 def in_four_digits(instant: Column) -> Column:
@@ -42,10 +46,6 @@ def _from_epoch(text: Column, micros_per_unit: int) -> Column:
     """Fractions count; before 1970 and after 9999 is null, because the conversion would overflow and end the query."""
     micros = F.round(to_number(text) * F.lit(float(micros_per_unit)))
     return F.when((micros >= 0) & (micros < F.lit(float(YEAR_10000_MICROS))), F.timestamp_micros(micros.cast("bigint")))
-
-
-def _from_iso(text: Column, zone: str) -> Column:
-    return _from_local(F.when(text.rlike(ISO), text.try_cast("timestamp")), text.rlike(ISO_WITH_ZONE), zone)
 
 
 def _from_local(instant: Column, names_its_zone: Column, zone: str) -> Column:

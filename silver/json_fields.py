@@ -20,10 +20,9 @@ def json_event(events: DataFrame, text: Column, shape: PayloadFormat) -> DataFra
     """
     wrapper = StructType([StructField("event", ArrayType(_schema(shape))), StructField(BROKEN, StringType())])
     wrapped = F.concat(F.lit('{"event":['), F.when(_stays_inside(text), text), F.lit("]}"))
-    found = F.from_json(wrapped, wrapper, {"allowSingleQuotes": "false", "columnNameOfCorruptRecord": BROKEN})
-    parsed = events.withColumn("found", found)
+    parsed = events.withColumn("read", F.from_json(wrapped, wrapper, {"allowSingleQuotes": "false", "columnNameOfCorruptRecord": BROKEN}))
     # Spark gives what it has read of broken JSON, and of an object or list that is none: null without further notice.
-    event, is_whole = F.col("found")["event"], F.col("found")[BROKEN].isNull()
+    event, is_whole = F.col("read")["event"], F.col("read")[BROKEN].isNull()
     # A generator keeps filters above it, which would otherwise parse each payload a second time.
     only = F.explode_outer(F.when(is_whole & (F.size(event) == 1), event)).alias(JSON_EVENT)
     return parsed.select(*events.columns, only).withColumn("is_readable", F.col(JSON_EVENT).isNotNull())
@@ -41,12 +40,9 @@ def json_field(path: str, root: str = JSON_EVENT) -> Column:
 
 
 def _schema(shape: PayloadFormat) -> StructType:
-    origins = [o.field for o in (shape.device, shape.zone, shape.metric, shape.unit) if o is not None and o.field is not None]
-    paths = [*origins, shape.time.field, *shape.metrics.values(), *([shape.value] if shape.value else [])]
-    in_event = [path for path in paths if not (shape.each and path.startswith(ELEMENT))]
-    tree = _tree(in_event)
+    tree = _tree([path for path in shape.fields if not (shape.each and path.startswith(ELEMENT))])
     if shape.each:
-        in_element = [path.removeprefix(ELEMENT) for path in paths if path.startswith(ELEMENT)]
+        in_element = [path.removeprefix(ELEMENT) for path in shape.fields if path.startswith(ELEMENT)]
         *parents, last = shape.each.split(".")
         node = tree
         for name in parents:

@@ -64,14 +64,9 @@ def without_keys_of(late: DataFrame, readings: DataFrame) -> DataFrame:
 
 def _sources_by_shape(shapes: Mapping[str, PayloadFormat]) -> list[tuple[PayloadFormat, list[str]]]:
     """Sources of one shape are read in one scan."""
-    by_shape: list[tuple[PayloadFormat, list[str]]] = []
-    for name, shape in shapes.items():
-        same = next((sources for known, sources in by_shape if known == shape), None)
-        if same is None:
-            by_shape.append((shape, [name]))
-        else:
-            same.append(name)
-    return by_shape
+    every = [*shapes.values()]
+    distinct = (shape for n, shape in enumerate(every) if shape not in every[:n])  # they hold dicts, so no set takes them
+    return [(shape, [name for name, of_source in shapes.items() if of_source == shape]) for shape in distinct]
 
 
 def _typed(events: DataFrame, shape: PayloadFormat, sources: list[str], policy: Policy) -> DataFrame:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.account import IDENTITY, OF_EVENT, among
+from silver.account import IDENTITY, OF_EVENT, among, joined
 from silver.readings import KEYS
 
 PLACED = [*KEYS, *IDENTITY, "parts"]
@@ -48,8 +48,7 @@ def _events(rows: pa.Table) -> pa.Table:
 def _without(rows: pa.Table, others: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Rows that no one of `others` is equal to in `columns`; here, null is equal to null, and no number to no number."""
     left, right = (_comparable(table, columns) for table in (rows, others))
-    numbered = left.append_column("place", pa.array(range(len(left)), pa.int64()))
-    return rows.take(numbered.join(right, keys=right.column_names, join_type="left anti").sort_by("place")["place"])
+    return rows.take(joined(left, right.column_names, right, "left anti")["place"])
 
 
 def _comparable(rows: pa.Table, columns: Sequence[str]) -> pa.Table:

@@ -106,8 +106,17 @@ class PayloadFormat:
     @property
     def is_read_by_name(self) -> bool:
         """Whether what an event means depends on the name of its file."""
-        origins = (self.device, self.zone, self.metric, self.unit)
-        return any(origin is not None and origin.file_name is not None for origin in origins)
+        return any(origin.file_name is not None for origin in self._origins)
+
+    @property
+    def fields(self) -> list[str]:
+        """Paths of all fields that are read, each once."""
+        of_origins = [origin.field for origin in self._origins if origin.field is not None]
+        return list(dict.fromkeys([*of_origins, self.time.field, *self.metrics.values(), *([self.value] if self.value else [])]))
+
+    @property
+    def _origins(self) -> list[Origin]:
+        return [origin for origin in (self.device, self.zone, self.metric, self.unit) if origin is not None]
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,8 @@ def account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     from orchestration.audit.reconciliation.account import account, open_tables
     from orchestration.audit.reconciliation.discrepancies import damaged, discrepancies, seal_violations
     from orchestration.engine.lake import Lake
-    from orchestration.storage.damage import damaged_files, damaged_log
     from orchestration.storage.retired_sources import payload_formats
+    from orchestration.storage.seals import damaged_files, damaged_log
 
     lake = Lake.open(conf)
     with Console(stderr=True).status("accounting"):

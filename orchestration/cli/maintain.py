@@ -40,9 +40,10 @@ def command(obj: dict[str, Any], dry_run: bool, format: str) -> int | None:
     from orchestration.storage.snapshots import all_snapshots
 
     lake, now = Lake.open(obj["conf"]), datetime.now(UTC)
-    click.echo(f"{len(expired_snapshots(lake, all_snapshots(lake.conf.lake), now))} snapshots have expired", err=True)
+    taken = all_snapshots(lake.conf.lake)
+    click.echo(f"{len(expired_snapshots(lake, taken, now))} snapshots have expired", err=True)
     if dry_run:
-        show([care.as_row() for care in maintenance_tasks(lake, now)], format, COLUMNS)
+        show([task.as_row() for task in maintenance_tasks(lake, taken, now)], format, COLUMNS)
         return None
     with sole_writer(lake.conf.lake):
         show(list(maintain(lake, now, WriteBarrier(threading.Event()).hold)), format, COLUMNS)

@@ -30,13 +30,12 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> N
     Example:
       tidemark replay --since 2026-01-05
     """
-    from orchestration.engine.lake import Lake
-    from orchestration.engine.memory import heap_is_named
+    from orchestration.engine.lake import Lake, heap_is_named
     from orchestration.engine.progress import Progress
     from orchestration.storage import generations
-    from orchestration.storage.guards import refuse_damaged_records
     from orchestration.storage.lease import sole_writer
-    from orchestration.supervisor.replay import REBUILT, build, finish, flows_of, plan
+    from orchestration.storage.sealing import refuse_damaged_records
+    from orchestration.supervisor.replay import STEPS, build, finish, flows_of, plan
 
     os.nice(NICE)  # before the JVM is there, which inherits it
     lake = Lake.open(obj["conf"])
@@ -48,7 +47,7 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> N
     with (
         sole_writer(lake.conf.lake / generations.FOLDER) as lease,
         heap_is_named(lake),
-        Progress([*REBUILT, *(flow.name for flow in flows_of(lake, wanted))]) as progress,
+        Progress([*STEPS, *(flow.name for flow in flows_of(lake, wanted))]) as progress,
     ):
         refuse_damaged_records(lake, is_everything=wanted == plan(lake, None, None))
         lease.share(lake.spark)

@@ -26,8 +26,7 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
     Ctrl-C and SIGTERM end the run after the current batch; the next run goes on where this one ended.
     """
     from orchestration.conf.load import load
-    from orchestration.engine.lake import Lake
-    from orchestration.engine.memory import heap_is_named
+    from orchestration.engine.lake import Lake, heap_is_named
     from orchestration.engine.progress import Progress
     from orchestration.flows import flows
     from orchestration.storage import generations

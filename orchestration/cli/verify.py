@@ -75,8 +75,8 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
     from orchestration.audit.verify.lake_snapshot import latest_snapshot, pinned_snapshot
     from orchestration.engine.lake import Lake
     from orchestration.jobs.retry import pending
-    from orchestration.storage.damage import damaged_files, damaged_log
     from orchestration.storage.lease import is_held
+    from orchestration.storage.seals import damaged_files, damaged_log
     from orchestration.storage.snapshots import find_snapshot
 
     with Console(stderr=True).status("looking at the files") as status:

@@ -2,7 +2,6 @@
 
 import fcntl
 import hashlib
-import os
 import re
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
 
-from orchestration.engine.java import java_command, require_java
+from orchestration.engine.java import cache, java_command, require_java
 from orchestration.errors import TidemarkError
 
 LINE = re.compile(r"^(?P<group>[^#:\s]+):(?P<name>[^:\s]+):(?P<version>[^:\s]+) sha256:(?P<sha256>[0-9a-f]{64})$", re.MULTILINE)
@@ -50,11 +49,6 @@ def fetched(lock: Traversable | None = None) -> list[Path]:
     return [folder / jar.file_name for jar in jars]
 
 
-def cache() -> Path:
-    """The folder that outlives every clone and every lake: $TIDEMARK_CACHE, by default ~/.cache/tidemark."""
-    return Path(os.environ.get("TIDEMARK_CACHE") or Path.home() / ".cache" / "tidemark")
-
-
 def locked(text: str) -> list[Jar]:
     """The jars of a lock list: one a line, `group:name:version sha256:digest`."""
     return [Jar(**line.groupdict()) for line in LINE.finditer(text)]
@@ -79,13 +73,13 @@ def is_right(jar: Jar, path: Path) -> bool:
 def fetch(jars: Sequence[Jar], folder: Path, scratch: Path) -> None:
     """Download into scratch, check, then move into the folder; whoever is killed on the way leaves no half jar there."""
     print(f"tidemark: fetching {len(jars)} jars into {folder} (once, about 10 s) ...", file=sys.stderr, flush=True)
-    told = retrieve(jars, scratch)
+    trouble = retrieve(jars, scratch)
     folder.mkdir(parents=True, exist_ok=True)
     for jar in jars:
         path = scratch / "out" / jar.file_name
         if not path.is_file():
             raise TidemarkError(
-                f"{jar.group}:{jar.name}:{jar.version} could not be fetched ({told}): check the network or its proxy and try again, "
+                f"{jar.group}:{jar.name}:{jar.version} could not be fetched ({trouble}): check the network or its proxy and try again, "
                 f"or copy the files that conf/jars.lock names into {folder}."
             )
         if not is_right(jar, path):

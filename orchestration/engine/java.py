@@ -1,9 +1,16 @@
-"""The Java that Spark will use, looked at before Spark starts: its own message about a wrong one is two pages long."""
+"""The Java that Spark will use, looked at before Spark starts: its own message about a wrong one is two pages long.
 
+And its class-data archive: the classes of Spark and Delta as the JVM left them after a small run, mapped into memory at the next start. It
+is made once on a machine by `make install` (supervisor/first_run.py). The JVM checks that the archive fits its own version and every jar,
+and does without it otherwise; so does Tidemark where there is none.
+"""
+
+import hashlib
 import os
 import re
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 from orchestration.errors import TidemarkError
@@ -13,6 +20,9 @@ WAY_OUT = (
     f"install Java {OLDEST}, JDK or JRE (Debian and Ubuntu: `apt-get install openjdk-17-jre-headless`, macOS: `brew install openjdk@17`), "
     "or point JAVA_HOME to one"
 )
+MAKING = "TIDEMARK_CLASS_ARCHIVE"
+"""Names the file that the JVM of this process is to leave its classes in."""
+QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 
 def require_java() -> None:
@@ -23,8 +33,8 @@ def require_java() -> None:
         [command, "--add-modules=jdk.incubator.vector", "-version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
     if answer.returncode:
-        told = answer.stderr.strip() or f"exit code {answer.returncode}"
-        raise TidemarkError(f"{command} cannot run Spark ({told.splitlines()[-1]}): {WAY_OUT}.")
+        said = answer.stderr.strip() or f"exit code {answer.returncode}"
+        raise TidemarkError(f"{command} cannot run Spark ({said.splitlines()[-1]}): {WAY_OUT}.")
     if (version := major_version(answer.stderr)) < OLDEST:
         raise TidemarkError(f"{command} is Java {version}, and Spark needs {OLDEST} or later: {WAY_OUT}.")
 
@@ -36,12 +46,31 @@ def java_command() -> str:
         if not os.access(command, os.X_OK):
             raise TidemarkError(f"JAVA_HOME is {home}, where there is no bin/java: {WAY_OUT}.")
         return str(command)
-    if found := shutil.which("java"):
-        return found
+    if command_on_path := shutil.which("java"):
+        return command_on_path
     raise TidemarkError(f"Java is not installed, and Spark runs on it: {WAY_OUT}.")
 
 
 def major_version(text: str) -> int:
     """Of what `java -version` prints: 17 for `"17.0.15"`, 8 for `"1.8.0_392"`, 0 where it names none."""
-    found = re.search(r'version "(?:1\.)?(\d+)', text)
-    return int(found[1]) if found else 0
+    version = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(version[1]) if version else 0
+
+
+def cache() -> Path:
+    """The folder that outlives every clone and every lake: $TIDEMARK_CACHE, by default ~/.cache/tidemark."""
+    return Path(os.environ.get("TIDEMARK_CACHE") or Path.home() / ".cache" / "tidemark")
+
+
+def archive() -> Path:
+    """Where the archive of this installation is, whether it exists or not. The JVM takes none that was made with jars elsewhere."""
+    pyspark = find_spec("pyspark")
+    installation = str(pyspark.origin if pyspark else None)
+    return cache() / f"classes-{hashlib.sha256(installation.encode()).hexdigest()[:16]}.jsa"
+
+
+def class_archive_option() -> str:
+    """What to tell the JVM: to leave an archive at its end, to use the one there is, or nothing."""
+    if made := os.environ.get(MAKING):
+        return f"{QUIET} -XX:ArchiveClassesAtExit={made}"
+    return f"{QUIET} -XX:SharedArchiveFile={archive()}" if archive().exists() else ""

@@ -1,6 +1,7 @@
 """A lake opened: its conf, its folders, its session and its tables by name."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -12,9 +13,10 @@ from orchestration.conf.model import Conf
 from orchestration.engine.jars import fetched
 from orchestration.engine.java import require_java
 from orchestration.engine.session import INTERPRETED, spark_session
+from orchestration.errors import TidemarkError
 from orchestration.storage.generations import Generation
-from orchestration.storage.lake_store import LakeStore
 from orchestration.storage.marts import snapshot_for
+from orchestration.storage.tables import LakeStore
 from orchestration.storage.views import View, views
 
 
@@ -22,7 +24,7 @@ class Lake(LakeStore):
     """From Python: `Lake.open("conf").sql("select ...")`. Opening starts nothing; the session starts when first used."""
 
     def __init__(self, conf: Conf, spark: SparkSession | None = None, generation: Generation | None = None) -> None:
-        """`spark`: use this session instead of an own one. `generation`: work on this one, instead of the one that serves now."""
+        """`spark`: use this session instead of an own one. `generation`: work on this one, instead of the active one."""
         super().__init__(conf, generation)
         self._spark = spark
 
@@ -56,7 +58,7 @@ class Lake(LakeStore):
         return self.spark.read.format("delta").load(str(self.table_path(name)))
 
     def sql(self, query: str, snapshot: int | None = None, at: datetime | None = None) -> DataFrame:
-        """Rows of a query over one snapshot, of that id or the newest at that instant; by default the newest (see marts.cut_for).
+        """Rows of a query over one snapshot, of that id or the newest at that instant; by default the newest (see marts.snapshot_for).
 
         Tables that no snapshot pins (ops, quality, the registry) are read in their latest version, and so is everything in a lake
         without snapshots.
@@ -70,3 +72,22 @@ class Lake(LakeStore):
             database, table = view.name.split(".", 1)
             self.spark.sql(f"create database if not exists `{database}`")
             self.spark.sql(f"create or replace view `{database}`.`{table}` as {view.spark()}")
+
+
+@contextmanager
+def heap_is_named(lake: Lake) -> Iterator[None]:
+    """An error in here is told as one of memory if the session's log has come to say so: Spark then ends in many ways, most of which name
+    something else."""
+    log = lake.log
+    before = log.stat().st_size if log.exists() else 0
+    try:
+        yield
+    except TidemarkError:
+        raise
+    except Exception as error:
+        if log.exists() and b"java.lang.OutOfMemoryError" in log.read_bytes()[before:]:
+            raise TidemarkError(
+                f"Spark ran out of memory: it has {lake.conf.engine.driver_memory}, and {log} says where it was.\n"
+                "  Raise driver_memory under `engine` in conf/pipeline.yml, and run again: nothing is lost, it goes on where it ended."
+            ) from error
+        raise

@@ -15,9 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gold.spec import Group
-from orchestration.engine.micro_batch import ClosedWindows, measured
 from orchestration.storage.delta import ask, open_table
-from orchestration.storage.tables import Table
+from orchestration.storage.tables import MAX_ARROW_ROWS, Table
 
 HASHES = 256
 """By the first byte of an MD5, which Spark, delta-rs and Python compute alike."""
@@ -36,6 +35,32 @@ class Limits:
 
 
 LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class ClosedWindows:
+    """How many windows of a group a DataFrame holds, and their first and last end, in seconds since 1970.
+
+    `name_bytes`: of the names of their devices, which may be of any length.
+    """
+
+    group: Group
+    count: int
+    name_bytes: int
+    first_end: int
+    last_end: int
+
+    @property
+    def are_few(self) -> bool:
+        """Whether they are worth no job of Spark, and fit in a result of it."""
+        return self.count <= MAX_ARROW_ROWS and self.name_bytes <= LIMITS.bytes
+
+
+def measured(rows: DataFrame, groups: dict[str, Group]) -> list[ClosedWindows]:
+    """Of windows with their `group`; those groups that have some, in the order of their names."""
+    ends = (F.unix_seconds(end("window_end")) for end in (F.min, F.max))
+    counts = rows.groupBy("group").agg(F.count("*"), F.sum(F.octet_length("device_id")), *ends).collect()
+    return [ClosedWindows(groups[name], *counted) for name, *counted in sorted(counts)]
 
 
 @dataclass(frozen=True)

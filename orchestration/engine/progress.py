@@ -2,8 +2,9 @@
 
 import json
 import sys
+import threading
 import time
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -55,19 +56,22 @@ class Progress:
                 self._seen[flow] = key
                 self._batch(flow, batch, counted.pop((flow, key), int(batch["numInputRows"])))
 
-    def worked(self, job: str, rows: int, seconds: float) -> None:
-        """Report a step of a job."""
-        self._bars.start_task(self._tasks[job])
-        self._rows[job] += rows
-        self._bars.update(self._tasks[job], rows=self._rows[job], rate=rows / seconds if seconds else 0.0)
-        if not self._console.is_terminal:
-            line = {"job": job, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), "rows": rows, "seconds": round(seconds, 3)}
-            print(json.dumps(line), file=sys.stderr, flush=True)
+    def follow(self, job: str, steps: Iterable[int], stop: threading.Event | None = None) -> None:
+        """Report the rows of each step of a job, until it has nothing left to do, or after `stop` until it is between two steps."""
+        begin = time.monotonic()
+        for rows in steps:
+            seconds = time.monotonic() - begin
+            self._bars.start_task(self._tasks[job])
+            self._add(job, rows, seconds)
+            self._line(job=job, at=datetime.now(UTC).isoformat(timespec="milliseconds"), rows=rows, seconds=round(seconds, 3))
+            if stop is not None and stop.is_set():
+                return
+            begin = time.monotonic()
 
     def maintained(self, done: Mapping[str, Any]) -> None:
         """Tell of a table for which there was something to do."""
-        if not self._console.is_terminal and any(value for name, value in done.items() if name not in ("table", "files")):
-            print(json.dumps({"job": "maintenance"} | dict(done)), file=sys.stderr, flush=True)
+        if any(value for name, value in done.items() if name not in ("table", "files")):
+            self._line(job="maintenance", **done)
 
     def idle_seconds(self, flow: str) -> float:
         """How long no batch of the flow has had rows."""
@@ -95,16 +99,20 @@ class Progress:
     def _batch(self, flow: str, batch: dict[str, Any], rows: int) -> None:
         seconds = batch["durationMs"].get("triggerExecution", 0) / 1000
         watermark = batch.get("eventTime", {}).get("watermark")
-        self._rows[flow] += rows
         if rows:
             self._last_rows_at[flow] = time.monotonic()
-        self._bars.update(self._tasks[flow], rows=self._rows[flow], rate=rows / seconds if seconds else 0.0, watermark=watermark or "-")
+        self._add(flow, rows, seconds, watermark=watermark or "-")
+        self._line(flow=flow, batch=batch["batchId"], at=batch["timestamp"], rows=rows, seconds=seconds, watermark_at=watermark)
+
+    def _add(self, name: str, rows: int, seconds: float, **fields: Any) -> None:
+        self._rows[name] += rows
+        self._bars.update(self._tasks[name], rows=self._rows[name], rate=rows / seconds if seconds else 0.0, **fields)
+
+    def _line(self, **facts: Any) -> None:
         if not self._console.is_terminal:
-            line = {"flow": flow, "batch": batch["batchId"], "at": batch["timestamp"], "rows": rows, "seconds": seconds}
-            print(json.dumps(line | {"watermark_at": watermark}), file=sys.stderr, flush=True)
+            print(json.dumps(facts), file=sys.stderr, flush=True)
 
     def _say(self, what: str, **facts: str) -> None:
         if self._console.is_terminal:
             self._bars.console.print(f"{what}: {', '.join(facts.values())}", markup=False, highlight=False)
-        else:
-            print(json.dumps({"warning": what, **facts}), file=sys.stderr, flush=True)
+        self._line(warning=what, **facts)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from orchestration.conf.model import Engine
-from orchestration.engine.class_archive import class_archive_option
+from orchestration.engine.java import class_archive_option
 
 CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 SETTINGS = {

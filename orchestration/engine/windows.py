@@ -6,6 +6,7 @@ takes 0.2 s a group.
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -18,10 +19,28 @@ from gold.spec import Group, Vector
 from gold.vectors import in_blocks
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.engine.micro_batch import MicroBatch, measured
-from orchestration.engine.pieces import Limits, Piece, Windows, handed_over, in_pieces, read
+from orchestration.engine.pieces import Limits, Piece, Windows, handed_over, in_pieces, measured, read
 from orchestration.engine.writing import gold_tables
 from orchestration.storage.streaming_append import append_pieces
+from orchestration.storage.tables import Table
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """One of a flow; `number` is its id."""
+
+    lake: Lake
+    flow: str
+    number: int
+
+    def app_id(self, table: Table) -> str:
+        """By which Delta knows a repeated batch."""
+        return self.lake.app_id(self.flow, table.name)
+
+    def stamped(self, rows: pa.Table) -> pa.Table:
+        """With the columns that every row of gold has."""
+        revision, number = (pa.repeat(pa.scalar(n, of), len(rows)) for n, of in ((0, pa.int32()), (self.number, pa.int64())))
+        return rows.append_column("revision", revision).append_column("gold_batch", number)
 
 
 def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, batch_id: int) -> None:

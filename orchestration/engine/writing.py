@@ -2,24 +2,34 @@
 
 Every append carries pipeline/flow/table/generation as its application id and the micro-batch as its version, so that
 Delta itself refuses the second one. Without it, a crash between two tables doubles rows.
+
+A small micro-batch, known as such before it is computed, is written without Spark. Measured, 5,000 rows: 0.07 s instead of 0.9 s, 0.1 s of
+CPU instead of 1.7. Spark's commit takes three jobs of its own to read the log, whatever is written.
 """
 
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gold.spec import Group
 from orchestration import crash
 from orchestration.connectors.sources import file_reader
-from orchestration.engine.batch_size import is_small
 from orchestration.engine.lake import Lake
 from orchestration.storage.bindings import THE_BEGINNING, first_bronze_batch, start_of
-from orchestration.storage.checkpoints import files, newest_batch, offsets
-from orchestration.storage.delta import written_by
-from orchestration.storage.positions import watermark_ms
+from orchestration.storage.checkpoints import files, newest_batch, offsets, read_up_to
+from orchestration.storage.delta import added, max_in_log, table_id, written_by
 from orchestration.storage.retired_sources import INTAKE, payload_formats
 from orchestration.storage.streaming_append import append_pieces
-from orchestration.storage.tables import Table, append, append_rows, max_in_log
+from orchestration.storage.tables import Table, append
 from silver.readings import without_keys_of
+
+MAX_SMALL_BYTES = 16 * 1024 * 1024
+MAX_READINGS, ELEMENT_BYTES = 1_000_000, 6
+"""Some 150 bytes each, and names: of a result larger than 1 GiB Spark makes an error. 16 MiB may hold 10,000,000 of wide rows (measured),
+as payloads are compressed; and a list in a payload one for each `"t":1,`.
+"""
 
 
 def events(lake: Lake, table: Table, _: DataFrame, batch_id: int) -> int:
@@ -36,16 +46,13 @@ def events(lake: Lake, table: Table, _: DataFrame, batch_id: int) -> int:
 
 def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     """Silver: rows as the flow computed them, without those that it reads only for its state, or whose key a late row has."""
-    start, watermark = start_of(lake, table.name), watermark_ms(lake, table.name, batch_id)
+    start, watermark = start_of(lake, table.name), offsets(lake.checkpoint(table.name), batch_id).watermark_ms
     rows = batch if start == THE_BEGINNING else batch.where(F.col("bronze_batch") > start.bronze_batch)
     if _has_late_ahead(lake, watermark):
         late = lake.read("silver.late").where(F.col("event_time") >= F.timestamp_millis(F.lit(watermark)))
         rows = without_keys_of(late, rows)
-    app_id = lake.app_id(table.name, table.name)
-    if is_small(lake, table.name, "bronze.events", batch_id):
-        append_rows(table.location, rows.toArrow(), app_id, batch_id)
-    else:
-        append(rows, table, app_id, batch_id)
+    is_few = is_small(lake, table.name, "bronze.events", batch_id)
+    append(rows, table, lake.app_id(table.name, table.name), batch_id, is_few=is_few)
     crash.point(crash.Point.READINGS_WRITTEN)
 
 
@@ -70,6 +77,26 @@ def _has_late_ahead(lake: Lake, watermark: int) -> bool:
 
     The stream turns away what is behind it; of what is ahead, it has only seen readings.
     """
-    newest = max_in_log(lake.tables["silver.late"], "event_time")
+    newest = max_in_log(lake.tables["silver.late"].location, "event_time")
     # The log tells whole milliseconds, rounded down.
     return newest is not None and newest.timestamp() * 1000 + 1 >= watermark
+
+
+def is_small(lake: Lake, flow: str, source: str, batch_id: int) -> bool:
+    """Whether a micro-batch of a table is small, by the log of the table and the ends of its files."""
+    path = lake.table_path(source)
+    source_id = table_id(path)
+    first, last = (read_up_to(lake.checkpoint(flow), batch, source_id)[0] for batch in (batch_id - 1 if batch_id else None, batch_id))
+    files = [add for version in range(first, last + 1) for add in added(path, version)]
+    if sum(add["size"] for add in files) > MAX_SMALL_BYTES:
+        return False
+    ends = [pq.read_metadata((path / unquote(add["path"])).local) for add in files]
+    length = sum(end.row_group(n).total_byte_size for end in ends for n in range(end.num_row_groups))
+    return _most_readings(lake, sum(end.num_rows for end in ends), length) <= MAX_READINGS
+
+
+def _most_readings(lake: Lake, events: int, length: int) -> int:
+    """That events of this length in all may hold."""
+    of_sources = payload_formats(lake.conf).values()
+    of_lists = length // ELEMENT_BYTES if any(shape.each for shape in of_sources) else 0
+    return of_lists + events * max([1, *(len(shape.metrics) for shape in of_sources)])

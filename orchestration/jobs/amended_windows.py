@@ -17,8 +17,7 @@ from gold.spec import Vector
 from gold.vectors import in_blocks
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.engine.micro_batch import ClosedWindows
-from orchestration.engine.pieces import Limits, Piece, Windows, handed_over, in_pieces, read
+from orchestration.engine.pieces import ClosedWindows, Limits, Piece, Windows, handed_over, in_pieces, read
 from orchestration.engine.writing import gold_tables
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import Table

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
@@ -18,16 +19,16 @@ from gold.amendments import OF_WINDOW, behind, recomputed
 from gold.spec import Group, Late
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.engine.micro_batch import ClosedWindows, measured
+from orchestration.engine.pieces import ClosedWindows, measured
 from orchestration.engine.writing import gold_tables, is_half_done
 from orchestration.errors import TidemarkError
 from orchestration.jobs.amended_windows import Amendment, append_all
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.bindings import repair_hint
 from orchestration.storage.checkpoints import newest_batch
-from orchestration.storage.delta import open_table, written_by
+from orchestration.storage.delta import in_log, max_in_log, open_table, written_by
 from orchestration.storage.positions import GoldPosition, closed_until_ms, gold_position, read_by
-from orchestration.storage.tables import Table, append, in_log, max_in_log
+from orchestration.storage.tables import Table, append
 
 NAME = "gold.amendments"
 FILE = "amendments.json"
@@ -36,11 +37,17 @@ NOWHERE = GoldPosition(-1, 0, -1, -1)
 
 @dataclass(frozen=True)
 class Round:
-    """From where one ended to where it reaches; `number` counts rounds of the stream."""
+    """From where the one before ended to where it reaches, None once it has ended there; `number` counts rounds of the stream."""
 
-    number: int
-    after: GoldPosition
-    up_to: GoldPosition
+    number: int = 0
+    after: GoldPosition = NOWHERE
+    up_to: GoldPosition | None = None
+
+    @property
+    def reach(self) -> GoldPosition:
+        """Of one that has not ended."""
+        assert self.up_to is not None
+        return self.up_to
 
 
 def amend_all(lake: Lake, streams: dict[str, list[Group]]) -> Iterator[int]:
@@ -51,20 +58,19 @@ def amend_all(lake: Lake, streams: dict[str, list[Group]]) -> Iterator[int]:
     for stream, groups in streams.items():
         if is_half_done(lake, stream):
             continue
-        # A round that a killed run began reaches as far as things were then.
-        while (this := _begun(lake, stream) or _begin(lake, stream)) is not None:
+        while (this := _begun(lake, stream)) is not None:
             yield _amend(lake, stream, groups, this)
-            _write(lake, stream, this.number, this.up_to, None)
+            _write(lake, stream, Round(this.number, this.reach))
 
 
 def begin_at(lake: Lake, stream: str, reached: GoldPosition) -> None:
     """As if a round had ended there."""
-    _write(lake, stream, 0, reached, None)
+    _write(lake, stream, Round(0, reached))
 
 
 def refuse_older(lake: Lake, stream: str, groups: Sequence[Group]) -> None:
     """Rounds that are counted again from a number that tables know already, would vanish: Delta takes them for repeats."""
-    number, _, _ = _read(lake, stream)
+    number = _read(lake, stream).number
     begun = newest_batch(lake.checkpoint(f"gold.{stream}") / "offsets")
     for table, newest, word in (
         *((table, number, "round") for group in groups for table in gold_tables(lake, group)[:2]),
@@ -80,26 +86,24 @@ def refuse_older(lake: Lake, stream: str, groups: Sequence[Group]) -> None:
 
 def is_amended(lake: Lake, stream: str, reached: GoldPosition) -> bool:
     """Whether a round has ended there."""
-    _, after, up_to = _read(lake, stream)
-    return up_to is None and after == reached
+    this = _read(lake, stream)
+    return this.up_to is None and this.after == reached
 
 
 def _begun(lake: Lake, stream: str) -> Round | None:
-    number, after, up_to = _read(lake, stream)
-    return None if up_to is None else Round(number, after, up_to)
-
-
-def _begin(lake: Lake, stream: str) -> Round | None:
-    number, after, _ = _read(lake, stream)
-    up_to = gold_position(lake, stream)
-    if up_to is None or up_to == after:
-        return None
-    _write(lake, stream, number + 1, after, up_to)
-    return Round(number + 1, after, up_to)
+    """A round that a killed run began, which reaches as far as things were then, or the next one; None where nothing has moved."""
+    this = _read(lake, stream)
+    if this.up_to is None:
+        up_to = gold_position(lake, stream)
+        if up_to is None or up_to == this.after:
+            return None
+        this = Round(this.number + 1, this.after, up_to)
+        _write(lake, stream, this)
+    return this
 
 
 def _amend(lake: Lake, stream: str, groups: Sequence[Group], this: Round) -> int:
-    for gold_batch in range(this.after.gold_batch + 1, this.up_to.gold_batch + 1):
+    for gold_batch in range(this.after.gold_batch + 1, this.reach.gold_batch + 1):
         _keep_late_for_groups(lake, stream, groups, gold_batch)
     amended = [group for group in groups if group.late is Late.AMEND]
     if not amended or not _may_be_late(lake, amended, this):
@@ -118,19 +122,19 @@ def _amend(lake: Lake, stream: str, groups: Sequence[Group], this: Round) -> int
 def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold_batch: int) -> None:
     """Readings that were behind the watermark of the micro-batch that read them."""
     closed_until, readings = closed_until_ms(lake, stream, gold_batch), lake.tables["silver.readings"]
-    after = read_by(lake, stream, gold_batch - 1)
-    up_to = read_by(lake, stream, gold_batch)
-    if up_to <= after:
-        return  # a compaction is a batch too, without rows
-    if not _may_hold_late(readings, after, up_to, closed_until):
+    after, up_to = (read_by(lake, stream, batch) for batch in (gold_batch - 1, gold_batch))
+    # A compaction is a batch too, without rows.
+    if up_to <= after or not _may_hold_late(readings, after, up_to, closed_until):
         return
     of_batch = lake.read(readings.name).where((F.col("bronze_batch") > after) & (F.col("bronze_batch") <= up_to))
     late = behind(of_batch, groups, lake.conf.metrics, _instant(closed_until)).persist()
     try:
-        for name, count in late.groupBy("group").count().collect():
-            table = lake.tables[f"gold.{name}_late"]
-            rows = late.where(F.col("group") == name).drop("group").withColumn("gold_batch", F.lit(gold_batch).cast("bigint"))
-            append(rows.coalesce(1), table, lake.app_id(NAME, table.name), gold_batch, count)
+        for of_group in measured(late, {group.name: group for group in groups}):
+            table = gold_tables(lake, of_group.group)[2]
+            rows = (
+                late.where(F.col("group") == of_group.group.name).drop("group").withColumn("gold_batch", F.lit(gold_batch).cast("bigint"))
+            )
+            append(rows.coalesce(1), table, lake.app_id(NAME, table.name), gold_batch, is_few=of_group.are_few)
             crash.point(crash.Point.LATE_FOR_GROUP_WRITTEN)
     finally:
         late.unpersist()
@@ -146,18 +150,18 @@ def _may_hold_late(readings: Table, after: int, up_to: int, closed_until: int) -
 
 def _may_be_late(lake: Lake, groups: Sequence[Group], this: Round) -> bool:
     """By the logs alone: most rounds have nothing to fold in."""
-    late_for_groups = (gold_tables(lake, group)[2] for group in groups)
-    found_now = any((max_in_log(table, "gold_batch") or -1) > this.after.gold_batch for table in late_for_groups)
-    return found_now or max_in_log(lake.tables["silver.late"], "bronze_batch") is not None
+    newest = (max_in_log(gold_tables(lake, group)[2].location, "gold_batch") for group in groups)
+    is_new = any(batch is not None and batch > this.after.gold_batch for batch in newest)
+    return is_new or max_in_log(lake.tables["silver.late"].location, "bronze_batch") is not None
 
 
 def _affected(lake: Lake, groups: Sequence[Group], this: Round) -> DataFrame:
     """Closed windows (OF_WINDOW) of late rows that no round before this one saw, or saw while the window was open."""
-    late, metrics = _late(lake, this.up_to), lake.conf.metrics
-    closed_until = _instant(this.up_to.closed_until_ms)
+    late, metrics = _late(lake, this.reach), lake.conf.metrics
+    closed_until = _instant(this.reach.closed_until_ms)
     is_new = (F.col("bronze_batch") > this.after.accounted_for) | (F.col("window_end") > _instant(this.after.closed_until_ms))
     affected = [behind(late, groups, metrics, closed_until).where(is_new).select(*OF_WINDOW)]
-    if this.up_to.retried > this.after.retried:
+    if this.reach.retried > this.after.retried:
         # Their batches are old: the mark of the retry says that they are new.
         readmitted = late.where(F.col("retry") > this.after.retried)
         affected.append(behind(readmitted, groups, metrics, closed_until).select(*OF_WINDOW))
@@ -175,12 +179,12 @@ def _late(lake: Lake, reached: GoldPosition) -> DataFrame:
 def _append_windows(lake: Lake, groups: Sequence[Group], this: Round, affected: DataFrame, of_groups: Sequence[ClosedWindows]) -> None:
     longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
     first, last = min(windows.first_end for windows in of_groups), max(windows.last_end for windows in of_groups)
-    readings = lake.read("silver.readings").where(F.col("bronze_batch") <= this.up_to.bronze_batch)
-    late = _late(lake, this.up_to).drop("cause", "retry")
+    readings = lake.read("silver.readings").where(F.col("bronze_batch") <= this.reach.bronze_batch)
+    late = _late(lake, this.reach).drop("cause", "retry")
     in_reach = F.col("event_time").between(F.timestamp_seconds(F.lit(first - longest)), F.timestamp_seconds(F.lit(last)))
     windows = recomputed(readings.unionByName(late).where(in_reach), affected, groups, lake.conf.metrics).persist()
     try:
-        append_all(Amendment(lake, NAME, this.number, this.up_to.gold_batch), windows, of_groups)
+        append_all(Amendment(lake, NAME, this.number, this.reach.gold_batch), windows, of_groups)
     finally:
         windows.unpersist()
 
@@ -189,14 +193,10 @@ def _instant(milliseconds: int) -> Column:
     return F.timestamp_millis(F.lit(milliseconds))
 
 
-def _read(lake: Lake, stream: str) -> tuple[int, GoldPosition, GoldPosition | None]:
+def _read(lake: Lake, stream: str) -> Round:
     file = lake.checkpoint(f"gold.{stream}") / FILE
-    if not file.exists():
-        return 0, NOWHERE, None
-    state = read_atomic(file, repair_hint(lake, f"gold.{stream}"))
-    return state["number"], GoldPosition(**state["after"]), GoldPosition(**state["up_to"]) if state["up_to"] else None
+    return msgspec.convert(read_atomic(file, repair_hint(lake, f"gold.{stream}")), Round) if file.exists() else Round()
 
 
-def _write(lake: Lake, stream: str, number: int, after: GoldPosition, up_to: GoldPosition | None) -> None:
-    state = {"number": number, "after": asdict(after), "up_to": asdict(up_to) if up_to else None}
-    write_atomic(lake.checkpoint(f"gold.{stream}") / FILE, state)
+def _write(lake: Lake, stream: str, this: Round) -> None:
+    write_atomic(lake.checkpoint(f"gold.{stream}") / FILE, asdict(this))

@@ -6,6 +6,7 @@ that its readings can have opened, and is in none of them.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from math import inf, isinf
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -13,20 +14,19 @@ from pyspark.sql import functions as F
 from gold.spec import Group
 from gold.windows import of_groups
 from orchestration.engine.lake import Lake
-from orchestration.location import Location
 from orchestration.storage.delta import append, rows_of
 from orchestration.storage.ops_tables import TICKS, TICKS_SCHEMA
 
 
 def patience_seconds(groups: Sequence[Group]) -> float:
     """How long the least patient group of a stream waits; infinite where none closes when idle."""
-    return min((group.idle_close_seconds for group in groups if group.idle_close_seconds is not None), default=float("inf"))
+    return min((group.idle_close_seconds for group in groups if group.idle_close_seconds is not None), default=inf)
 
 
 def tick_if_idle(lake: Lake, stream: str, groups: Sequence[Group], now: datetime) -> bool:
     """Tick the stream if its readings stopped coming long enough ago and it was not ticked since. True if it was."""
     patience = patience_seconds(groups)
-    if patience == float("inf"):
+    if isinf(patience):
         return False
     of_stream = of_groups(lake.read("silver.readings"), groups)
     # First what came lately, which is in a few files: all of silver takes longer the more there is.
@@ -39,10 +39,7 @@ def tick_if_idle(lake: Lake, stream: str, groups: Sequence[Group], now: datetime
     longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
     lateness = max(group.lateness_seconds for group in groups)
     event_time = newest + timedelta(seconds=longest + lateness)
-    return _tick(lake.table_path(TICKS), stream, event_time, now)
-
-
-def _tick(path: Location, stream: str, event_time: datetime, now: datetime) -> bool:
+    path = lake.table_path(TICKS)
     if rows_of(path, filters=[("stream", "=", stream), ("event_time", ">=", event_time)]):
         return False
     row = {"stream": stream, "event_time": event_time, "ticked_at": now}

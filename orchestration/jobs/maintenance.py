@@ -19,7 +19,7 @@ from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.storage import generations, snapshots
-from orchestration.storage.delta import append, ask, compact, delete, is_table, open_table, rows_of
+from orchestration.storage.delta import append, ask, compact, delete, in_log, is_table, open_table, rows_of
 from orchestration.storage.marts import needed_snapshots
 from orchestration.storage.ops_tables import LEDGER, TICKS
 from orchestration.storage.retention import (
@@ -34,7 +34,6 @@ from orchestration.storage.retention import (
 )
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, expired
-from orchestration.storage.tables import in_log
 
 TABLE = "ops.maintenance"
 SCHEMA = pa.schema(
@@ -71,16 +70,13 @@ class MaintenanceTask:
 
     def as_row(self) -> dict[str, Any]:
         """Told by COLUMNS."""
-        counts = self.files, sum(self.small.values()), len(self.removable), sum(map(_bytes, self.removable)), len(self.log)
+        freed = sum(file.local.stat().st_size for file in self.removable)
+        counts = self.files, sum(self.small.values()), len(self.removable), freed, len(self.log)
         return dict(zip(COLUMNS, (self.name, *counts), strict=True))
 
 
-def maintenance_tasks(lake: Lake, now: datetime) -> Iterator[MaintenanceTask]:
-    """Table by table; each is looked at when it is asked for."""
-    return _maintenance_tasks(lake, all_snapshots(lake.conf.lake), now)
-
-
-def _maintenance_tasks(lake: Lake, pinned: Sequence[Snapshot], now: datetime) -> Iterator[MaintenanceTask]:
+def maintenance_tasks(lake: Lake, pinned: Sequence[Snapshot], now: datetime) -> Iterator[MaintenanceTask]:
+    """Table by table; each is looked at when it is asked for. `pinned`: all snapshots."""
     for name in (*lake.tables, *OF_NO_FLOW):
         path = lake.table_path(name)
         if is_table(path):
@@ -92,19 +88,19 @@ def _maintenance_tasks(lake: Lake, pinned: Sequence[Snapshot], now: datetime) ->
 def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
     """Yields what was done for each table (COLUMNS); a caller may stop between two. Meanwhile only what `hold` can hold may be written."""
     done, known = [], all_snapshots(lake.conf.lake)
-    for care in _maintenance_tasks(lake, known, now):
-        row = care.as_row()
-        for partition in care.small:
-            with hold(care.name):
-                compact(care.location, FULL_BYTES, (EVENTS_PARTITION, partition) if partition else None)
+    for task in maintenance_tasks(lake, known, now):
+        row = task.as_row()
+        for partition in task.small:
+            with hold(task.name):
+                compact(task.location, FULL_BYTES, (EVENTS_PARTITION, partition) if partition else None)
             crash.point(crash.Point.COMPACTED)
-        for file in (*care.removable, *care.log):
+        for file in (*task.removable, *task.log):
             remove(file)
             crash.point(crash.Point.FILE_REMOVED)
         done.append({"at": now} | row)
         yield row
     if gone := expired_snapshots(lake, known, now):
-        ids = ", ".join(str(each.snapshot_id) for each in gone)
+        ids = ", ".join(str(snapshot.snapshot_id) for snapshot in gone)
         delete(lake.table_path(snapshots.TABLE), f"snapshot_id in ({ids})")
     append(lake.table_path(TABLE), pa.Table.from_pylist(done, SCHEMA))
 
@@ -119,10 +115,9 @@ def next_at(lake: Lake, now: datetime) -> datetime | None:
     every = timedelta(seconds=lake.conf.maintenance.every_seconds)
     if not every:
         return None
-    begun = [row["at"] for row in rows_of(lake.table_path(TABLE), columns=["at"])] or [
-        each.at for each in all_snapshots(lake.conf.lake)[:1]
-    ]
-    return max(begun, default=now) + every
+    done = (row["at"] for row in rows_of(lake.table_path(TABLE), columns=["at"]))
+    begun = (snapshot.at for snapshot in all_snapshots(lake.conf.lake)[:1])
+    return (max(done, default=None) or next(begun, now)) + every
 
 
 def _retain(lake: Lake) -> timedelta:
@@ -132,8 +127,9 @@ def _retain(lake: Lake) -> timedelta:
 def _needs(lake: Lake, name: str, taken: Sequence[Snapshot], now: datetime) -> RetentionNeeds:
     """Snapshots of other generations pin tables of theirs; bronze is one of them all."""
     path, root = lake.table_path(name), lake.conf.lake
-    places = {swap.generation: swap.table(root, name) for swap in generations.switches(root)}
-    pinned = {each.versions[name] for each in taken if name in each.versions and places.get(each.generation, path) == path}
+    places = {generation.generation: generation.table(root, name) for generation in generations.switches(root)}
+    of_table = (snapshot for snapshot in taken if name in snapshot.versions and places.get(snapshot.generation, path) == path)
+    pinned = {snapshot.versions[name] for snapshot in of_table}
     readers = positions(root, open_table(path))
     if name == "bronze.events" and not (lake.checkpoint(SILVER) / "offsets" / "0").exists():
         readers.append(Position(0))  # silver will read bronze from its first version on
@@ -157,9 +153,5 @@ def _of_a_replay(lake: Lake) -> list[Position]:
 
 def _small(log: Mapping[str, list[Any]]) -> dict[str | None, int]:
     days = log.get(f"partition.{EVENTS_PARTITION}", [None] * len(log["path"]))
-    found = Counter(day and str(day) for day, size in zip(days, log["size_bytes"], strict=True) if size < FULL_BYTES)
-    return {partition: count for partition, count in found.items() if count > 1}
-
-
-def _bytes(file: Location) -> int:
-    return file.local.stat().st_size
+    small = Counter(day and str(day) for day, size in zip(days, log["size_bytes"], strict=True) if size < FULL_BYTES)
+    return {partition: count for partition, count in small.items() if count > 1}

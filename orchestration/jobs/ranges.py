@@ -9,8 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from orchestration.engine.lake import Lake
-from orchestration.storage.delta import ask, open_table
-from orchestration.storage.tables import in_log
+from orchestration.storage.delta import ask, in_log, open_table
 
 ROWS_AT_ONCE = 2_000_000
 """Bronze rows of one range (or one batch, if it has more): bounds the memory."""

@@ -3,39 +3,44 @@
 Lateness was decided once, when the events came, and is recorded: it is read from the generation that a snapshot pins, and kept.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from math import ceil
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gold.replay import closed_in_time, closed_windows, late_again
-from gold.spec import Group, Late
+from gold.amendments import closed_in_time, closed_windows, late_again
+from gold.schema import VECTORS
+from gold.spec import Group, Late, Vector
+from gold.vectors import in_blocks
 from gold.windows import of_groups
 from orchestration.engine.lake import Lake
+from orchestration.engine.pieces import LIMITS, Piece, measured
 from orchestration.engine.writing import gold_tables
 from orchestration.jobs.measurements import ReferenceData
 from orchestration.jobs.ranges import Range, range_after
-from orchestration.jobs.spark_vectors import vectors
 from orchestration.storage.delta import open_table, version_of
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.positions import accounted_for
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.tables import append, append_rows
+from orchestration.storage.tables import Table, append, append_rows
 from silver.account import IDENTITY
 from silver.readings import KEYS, with_rule_results
 from silver.replay import DUPLICATE, LATE, RECORDED, replayed_readings
+from silver.spec import Metric
 
 NAME = "replay"
 NO_GOLD_BATCH = -1
+DAY_SECONDS = 86_400
 OF_SILVER = ("silver.readings", "silver.quarantine", "silver.late", "silver.duplicates")
 
 
 @dataclass(frozen=True)
-class Recorded:
+class PinnedGeneration:
     """What a snapshot pins of the generation that it was taken of."""
 
     lake: Lake
@@ -45,11 +50,11 @@ class Recorded:
         """Rows that were late when they came. What a retry found good is not among them: it is a reading like any other now."""
         return self.read("silver.late").where(F.col("cause") == "late")
 
-    def as_accounted_for(self) -> "Recorded":
+    def as_accounted_for(self) -> "PinnedGeneration":
         """What the ledger has recorded of silver by now: it is ahead of the snapshots of a running pipeline."""
         up_to = accounted_for(self.lake)  # asked first: what it tells of is in the tables
         versions = {name: version_of(self.lake.table_path(name)) for name in ("silver.late", "silver.duplicates")}
-        return Recorded(self.lake, replace(self.snapshot, bronze_batch=up_to, versions=versions))
+        return PinnedGeneration(self.lake, replace(self.snapshot, bronze_batch=up_to, versions=versions))
 
     def read(self, name: str) -> DataFrame:
         """A table as it was, of the prefix; empty where the snapshot knows none of that name."""
@@ -59,7 +64,7 @@ class Recorded:
         return pinned.load(str(self.lake.table_path(name))).where(F.col("bronze_batch") <= self.snapshot.bronze_batch)
 
 
-def copy_before(lake: Lake, recorded: Recorded, first: int) -> None:
+def copy_before(lake: Lake, recorded: PinnedGeneration, first: int) -> None:
     """Of bronze batches before `first` everything as it is recorded, the account included."""
     for name in OF_SILVER:
         rows = recorded.read(name).where(F.col("bronze_batch") < first)
@@ -69,7 +74,7 @@ def copy_before(lake: Lake, recorded: Recorded, first: int) -> None:
     append_rows(lake.table_path(LEDGER), before, lake.app_id(LEDGER_FLOW, LEDGER), first - 1)
 
 
-def silver(lake: Lake, recorded: Recorded, reference_data: ReferenceData, first: int) -> Iterator[int]:
+def silver(lake: Lake, recorded: PinnedGeneration, reference_data: ReferenceData, first: int) -> Iterator[int]:
     """Readings of bronze batches from `first` on, range by range; yields the rows of each."""
     after, up_to = first - 1, recorded.snapshot.bronze_batch
     while after < up_to:
@@ -78,7 +83,7 @@ def silver(lake: Lake, recorded: Recorded, reference_data: ReferenceData, first:
         after = batches.up_to
 
 
-def _readings(lake: Lake, recorded: Recorded, reference_data: ReferenceData, batches: Range) -> int:
+def _readings(lake: Lake, recorded: PinnedGeneration, reference_data: ReferenceData, batches: Range) -> int:
     events = batches.of(lake.read("bronze.events"))
     measurements = with_rule_results(events, *reference_data)
     if batches.after >= 0:
@@ -92,7 +97,7 @@ def _readings(lake: Lake, recorded: Recorded, reference_data: ReferenceData, bat
         measurements.unpersist()
 
 
-def _late_or_duplicate(recorded: Recorded, batches: Range) -> DataFrame:
+def _late_or_duplicate(recorded: PinnedGeneration, batches: Range) -> DataFrame:
     """RECORDED, of a range."""
     kinds = [
         batches.of(rows).select(*IDENTITY, F.lit(kind).alias("kind"))
@@ -101,7 +106,7 @@ def _late_or_duplicate(recorded: Recorded, batches: Range) -> DataFrame:
     return reduce(DataFrame.unionByName, kinds, recorded.lake.spark.createDataFrame([], RECORDED))
 
 
-def _standing(lake: Lake, recorded: Recorded, batches: Range, measurements: DataFrame) -> DataFrame | None:
+def _standing(lake: Lake, recorded: PinnedGeneration, batches: Range, measurements: DataFrame) -> DataFrame | None:
     """Keys that measurements of a range may meet again."""
     placed = (lake.read("silver.readings"), lake.read("silver.late"), recorded.late())
     kept = [rows.where(F.col("bronze_batch") <= batches.after) for rows in placed]
@@ -121,34 +126,59 @@ def closed_until_ms(lake: Lake, groups: Sequence[Group], stream: str, up_to: int
     return 0 if newest is None else max(newest - lateness * 1000, 0)
 
 
-def gold(lake: Lake, recorded: Recorded, groups: Sequence[Group], until_ms: int) -> Iterator[int]:
+def gold(lake: Lake, recorded: PinnedGeneration, groups: Sequence[Group], until_ms: int) -> Iterator[int]:
     """Windows that are closed, and their vectors, of all groups of a stream; yields the windows of each."""
     for group in groups:
         yield _of_group(lake, recorded, group, F.timestamp_millis(F.lit(until_ms)))
 
 
-def _of_group(lake: Lake, recorded: Recorded, group: Group, closed_until: Column) -> int:
+def _of_group(lake: Lake, recorded: PinnedGeneration, group: Group, closed_until: Column) -> int:
     up_to, metrics = recorded.snapshot.bronze_batch, lake.conf.metrics
     readings, late_rows = (lake.read(f"silver.{name}").where(F.col("bronze_batch") <= up_to) for name in ("readings", "late"))
     late = late_again(readings, recorded.read(f"gold.{group.name}_late"), group, metrics, closed_until)
     aggregates, of_vectors, of_late = gold_tables(lake, group)
-    _append(lake, late, of_late.name)
+    _append(lake, late, of_late)
     if group.late is Late.AMEND:
         windows = closed_windows(readings.unionByName(late_rows.drop("cause", "retry")), [group], metrics, closed_until)
     else:
         windows = closed_in_time(readings, lake.read(of_late.name), group, metrics, closed_until)
-    windows = windows.drop("group").persist()
+    windows = windows.persist()
     try:
-        count = windows.count()
-        _append(lake, windows.withColumn("revision", F.lit(0)), aggregates.name, count)
+        counted = measured(windows, {group.name: group})
+        rows = windows.drop("group").withColumn("revision", F.lit(0))
+        _append(lake, rows, aggregates, is_few=all(closed.are_few for closed in counted))
         if group.vector is not None:
-            completed = vectors(windows, group, group.vector, metrics)
-            _append(lake, completed.withColumn("revision", F.lit(0)), of_vectors.name)
-        return count
+            completed = vectors(windows.drop("group"), group, group.vector, metrics)
+            _append(lake, completed.withColumn("revision", F.lit(0)), of_vectors)
+        return sum(closed.count for closed in counted)
     finally:
         windows.unpersist()
 
 
-def _append(lake: Lake, rows: DataFrame, name: str, count: int | None = None) -> None:
+def _append(lake: Lake, rows: DataFrame, table: Table, *, is_few: bool = False) -> None:
     stamped = rows.withColumn("gold_batch", F.lit(NO_GOLD_BATCH).cast("bigint"))
-    append(stamped, lake.tables[name], lake.app_id(NAME, name), 0, count)
+    append(stamped, table, lake.app_id(NAME, table.name), 0, is_few=is_few)
+
+
+def vectors(windows: DataFrame, group: Group, vector: Vector, metrics: Mapping[str, Metric]) -> DataFrame:
+    """See gold.vectors.vectors: of any number of windows, as Spark hands that function a slice of time of some entities after another.
+
+    A window is in its slice of time, and in the next one too where it may fill vectors of that.
+    """
+    slice_seconds = max(DAY_SECONDS, vector.max_fill_seconds)
+    first, last = (F.floor((F.unix_seconds("window_end") + seconds) / slice_seconds) for seconds in (0, vector.max_fill_seconds))
+    count, slices = windows.agg(F.count("*"), F.count_distinct(first)).collect()[0]
+    # Only time cuts the windows of an entity that has features of many devices.
+    buckets = ceil(count / max(slices, 1) / LIMITS.rows) if vector.entity == "device" else 1
+    in_slices = windows.withColumns(
+        {"slice": F.explode(F.sequence(first, last)), "bucket": F.pmod(F.xxhash64("device_id"), F.lit(buckets))}
+    )
+    schema = windows.sparkSession.createDataFrame([], VECTORS).drop("revision", "gold_batch").schema
+
+    def of_slice(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin = key[0].as_py() * slice_seconds
+        of_this = Piece(group, begin, begin + slice_seconds - 1)
+        for block in in_blocks(pa.Table.from_batches(batches), group, vector, metrics):
+            yield from of_this.ending_in(block).to_batches()
+
+    return in_slices.groupBy("slice", "bucket").applyInArrow(of_slice, schema)

@@ -233,17 +233,11 @@ def _summary(counts: Counts) -> list[dict[str, Any]]:
     of_source: dict[str, Counter[str]] = defaultdict(Counter)
     for (kind, _, source), count in counts.items():
         of_source[source][kind] += count
-    return [
-        {
-            "source": source,
-            "events": of["events"],
-            "readmitted": of["late"],
-            "duplicates": of["duplicates"],
-            "quarantined": of["before"] + of["quarantined"],
-            "moved": of["moved"],
-        }
+    rows = (
+        (source, of["events"], of["late"], of["duplicates"], of["before"] + of["quarantined"], of["moved"])
         for source, of in sorted(of_source.items())
-    ]
+    )
+    return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
 
 
 def _done(lake: Lake) -> int:

@@ -14,7 +14,7 @@ from orchestration.quality.lineage import Event, events
 from orchestration.quality.outcome import Identity, Result, Run, TableResult, identity
 from orchestration.rendering import visible
 from orchestration.storage import quality_tables
-from orchestration.storage.delta import is_table
+from orchestration.storage.delta import is_table, path_of
 
 FAILED_ROWS = "quality.failed_rows"
 FAILED_ROW_COLUMNS = (
@@ -56,7 +56,7 @@ def append_failed_rows(lake: Lake, run: Run) -> FailedRows:
     new = _with_events(lake, [(table, result) for table, result in failed if result.found_in is None])
     rows = [_row(run, table, result, row) for table, result in failed for row in new.get(identity(table.table, result), ())]
     folder = lake.conf.lake
-    if rows or not is_table(quality_tables.path_of(folder, FAILED_ROWS)):
+    if rows or not is_table(path_of(folder, FAILED_ROWS)):
         quality_tables.append(folder, FAILED_ROWS, pa.Table.from_pylist(rows, FAILED_ROW_SCHEMA), STATISTICS)
     return new | _of_earlier_runs(folder, failed)
 

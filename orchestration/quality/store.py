@@ -10,8 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from orchestration.location import Location
-from orchestration.storage.delta import OpenTable, is_table, open_table
-from orchestration.storage.delta_log import added, log_of
+from orchestration.storage.delta import OpenTable, added, is_table, log_of, open_table
 
 MEMORY = "2GB"
 

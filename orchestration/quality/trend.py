@@ -10,7 +10,7 @@ from orchestration.location import Location
 from orchestration.quality.history import RESULTS
 from orchestration.quality.outcome import Identity, Result, Run, TableResult, identity
 from orchestration.quality.store import create_view, open_store, pin_table
-from orchestration.storage.quality_tables import path_of
+from orchestration.storage.delta import path_of
 
 MOST_RUNS = 200
 # By suite and table: some run with every batch, others once a day.

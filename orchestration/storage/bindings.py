@@ -1,20 +1,25 @@
-"""Checkpoints: what binds a flow's progress to its tables, and when the two do not fit together."""
+"""Checkpoints: what binds a flow's progress to its tables and to the conf that it began with, and when these do not fit together.
+
+A checkpoint goes on under the plan that it began with, or not at all.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from gold.aggregates import ON_DEMAND
+from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.checkpoints import knows_sources_by_name, newest_batch
-from orchestration.storage.delta import is_table, table_id, written_by
-from orchestration.storage.lake_store import LakeStore
-from orchestration.storage.plans import Plan, differences, plan_of
+from orchestration.storage.delta import is_table, max_in_log, table_id, written_by
 from orchestration.storage.seals import Seal
-from orchestration.storage.tables import Table, max_in_log
+from orchestration.storage.tables import LakeStore, Table
 
 BINDING = "tidemark.json"
+REPLAY = "run `tidemark replay` to build silver and gold anew from bronze, beside the old ones."
+Plan = Mapping[str, str]
+"""What of the conf a checkpoint depends on, in words, by what it is about."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +44,11 @@ def bind(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
     A flow that starts anew on tables that hold rows would append all of them a second time; bronze may, because its
     rows get new identities and silver drops the duplicates.
     """
-    checkpoint, plan = lake.checkpoint(flow), plan_of(lake.conf, flow)
-    if (checkpoint / BINDING).exists():
-        _refuse_places(checkpoint, flow)
-        binding = read_atomic(checkpoint / BINDING, repair_hint(lake, flow))
+    if (lake.checkpoint(flow) / BINDING).exists():
+        _refuse_places(lake, flow)
+        binding = _binding(lake, flow)
         _refuse_foreign(lake, flow, binding, written)
-        _refuse_another_plan(flow, binding["plan"], plan)
+        _refuse_another_plan(flow, binding["plan"], plan_of(lake.conf, flow))
         _refuse_older(lake, flow, int(binding["first_bronze_batch"]), written)
         return
     _refuse_missing(lake, flow, written)
@@ -55,7 +59,7 @@ def _next_bronze_batch(lake: LakeStore, flow: str, events: Table) -> int:
     """Behind every batch that was written, also one without rows: Delta would take the next of its number for a repeat."""
     if not is_table(events.location):
         return 0
-    newest = max_in_log(events, "bronze_batch")
+    newest = max_in_log(events.location, "bronze_batch")
     return max(-1 if newest is None else newest, written_by(events.location, lake.app_id(flow, events.name))) + 1
 
 
@@ -69,18 +73,17 @@ def begin(lake: LakeStore, flow: str, written: tuple[Table, ...], start: Start, 
 
 def start_of(lake: LakeStore, flow: str) -> Start:
     """Of a flow that is bound; the beginning, of one that is not."""
-    file = lake.checkpoint(flow) / BINDING
-    return Start(**read_atomic(file, repair_hint(lake, flow))["start"]) if file.exists() else THE_BEGINNING
+    return Start(**_binding(lake, flow)["start"]) if (lake.checkpoint(flow) / BINDING).exists() else THE_BEGINNING
 
 
 def shuffle_partitions(lake: LakeStore, flow: str) -> int:
     """With which the flow's state was begun: a key of the state is in the partition that the number gives, and Spark does not keep it."""
-    return int(read_atomic(lake.checkpoint(flow) / BINDING, repair_hint(lake, flow))["shuffle_partitions"])
+    return int(_binding(lake, flow)["shuffle_partitions"])
 
 
 def first_bronze_batch(lake: LakeStore, table: Table) -> int:
     """What the checkpoint's batch 0 is called in bronze; batches never share a number, also when a checkpoint is replaced."""
-    return int(read_atomic(lake.checkpoint(table.name) / BINDING, repair_hint(lake, table.name))["first_bronze_batch"])
+    return int(_binding(lake, table.name)["first_bronze_batch"])
 
 
 def repair_hint(lake: LakeStore, flow: str) -> str:
@@ -90,7 +93,27 @@ def repair_hint(lake: LakeStore, flow: str) -> str:
             f"Restore the checkpoint, or move {lake.checkpoint(flow)} away: the landed files are then read again, and silver drops what was"
             " there before as duplicates."
         )
-    return "Restore the checkpoint, or run `tidemark replay` to build silver and gold anew from bronze, beside the old ones."
+    return f"Restore the checkpoint, or {REPLAY}"
+
+
+def plan_of(conf: Conf, flow: str) -> Plan:
+    """Only what would lose or change rows in silence, or end the query: everything else may change at any time.
+
+    An open window of gold knows its end only; state holds what the aggregation types ask for.
+    """
+    if not flow.startswith("gold."):
+        return {}
+    used = {name: conf.metrics[name] for group in conf.groups.values() if flow == f"gold.{group.stream}" for name in group.metrics}
+    plan = {}
+    for name, metric in sorted(used.items()):
+        sliding = f" every {metric.slide_seconds} s" if metric.slide_seconds else ""
+        plan[f"the window of {name} in conf/metrics.yml"] = f"{metric.step_seconds} s{sliding}"
+    kept = sorted({metric.aggregation.value for metric in used.values()} & set(ON_DEMAND))
+    return plan | {"what is aggregated beside count, min, max, sum and latest": ", ".join(kept) or "nothing"}
+
+
+def _binding(lake: LakeStore, flow: str) -> dict[str, Any]:
+    return read_atomic(lake.checkpoint(flow) / BINDING, repair_hint(lake, flow))
 
 
 def _owner(lake: LakeStore, flow: str) -> dict[str, object]:
@@ -115,7 +138,8 @@ def _refuse_foreign(lake: LakeStore, flow: str, binding: Mapping[str, Any], writ
             )
 
 
-def _refuse_places(checkpoint: Location, flow: str) -> None:
+def _refuse_places(lake: LakeStore, flow: str) -> None:
+    checkpoint = lake.checkpoint(flow)
     if not knows_sources_by_name(checkpoint):
         raise TidemarkError(
             f"{flow} cannot go on: its checkpoint at {checkpoint} was written by a version of Tidemark that did not name sources.\n"
@@ -124,7 +148,7 @@ def _refuse_places(checkpoint: Location, flow: str) -> None:
 
 
 def _refuse_another_plan(flow: str, began_with: Plan, plan: Plan) -> None:
-    changed = differences(began_with, plan)
+    changed = [f"{about} was {began_with[about]}, and is {now} now" for about, now in plan.items() if began_with.get(about, now) != now]
     if changed:
         raise TidemarkError(
             f"{flow} cannot go on: {'; '.join(changed)}.\n"
@@ -136,7 +160,7 @@ def _refuse_older(lake: LakeStore, flow: str, first_bronze_batch: int, written: 
     """What a checkpoint that was restored alone appends, Delta would take for a repeat: rows would vanish."""
     begun = newest_batch(lake.checkpoint(flow) / "offsets")
     for table in written:
-        batch = written_by(table.location, lake.app_id(flow, table.name)) - (first_bronze_batch if flow.startswith("bronze.") else 0)
+        batch = written_by(table.location, lake.app_id(flow, table.name)) - first_bronze_batch
         if batch > begun:
             raise TidemarkError(
                 f"the checkpoint of {flow} at {lake.checkpoint(flow)} is older than {table.name}: it has come to batch {begun}, and the"
@@ -150,7 +174,7 @@ def _refuse_missing(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> N
     if flow.startswith("bronze."):
         return
     for table in written:
-        if max_in_log(table, "bronze_batch" if flow.startswith("silver.") else "gold_batch") is not None:
+        if max_in_log(table.location, "bronze_batch" if flow.startswith("silver.") else "gold_batch") is not None:
             raise TidemarkError(
                 f"{table.name} holds rows, but the checkpoint of {flow} at {lake.checkpoint(flow)} is missing.\n  {repair_hint(lake, flow)}"
             )

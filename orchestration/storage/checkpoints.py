@@ -55,12 +55,12 @@ def offsets(checkpoint: Location, batch: int) -> Offsets:
 def files(checkpoint: Location, batch: int) -> list[NewFile]:
     """Of one batch of a query that reads files by named sources."""
     before = offsets(checkpoint, batch - 1).read if batch else {}
-    found = []
+    new = []
     for source, at in offsets(checkpoint, batch).read.items():
         log = checkpoint / "sources" / source
         for number in range(before.get(source, NO_FILES)["logOffset"] + 1, at["logOffset"] + 1):
-            found += [NewFile(source, each["path"], each["timestamp"]) for each in _logged(log, number) if each["batchId"] == number]
-    return found
+            new += [NewFile(source, file["path"], file["timestamp"]) for file in _logged(log, number) if file["batchId"] == number]
+    return new
 
 
 def _logged(log: Location, number: int) -> Iterator[dict[str, Any]]:
@@ -72,8 +72,8 @@ def _logged(log: Location, number: int) -> Iterator[dict[str, Any]]:
 
 def knows_sources_by_name(checkpoint: Location) -> bool:
     """False where an earlier version of Tidemark began it: then it knows them by their places."""
-    batches = [int(file.name) for file in (checkpoint / "offsets").glob("*") if file.name.isdecimal()]
-    return not batches or (checkpoint / "offsets" / str(max(batches))).local.read_text().startswith("v2")
+    newest = newest_batch(checkpoint / "offsets")
+    return newest < 0 or (checkpoint / "offsets" / str(newest)).local.read_text().startswith("v2")
 
 
 def newest_batch(log: Location) -> int:
@@ -83,20 +83,18 @@ def newest_batch(log: Location) -> int:
 
 def last_batch(checkpoint: Location) -> Batch:
     """The newest finished batch of a checkpoint."""
-    finished = [int(file.name) for file in (checkpoint / "commits").glob("*") if file.name.isdecimal()]
-    if not finished:
+    newest = newest_batch(checkpoint / "commits")
+    if newest < 0:
         return Batch()
-    file = (checkpoint / "commits" / str(max(finished))).local
+    file = (checkpoint / "commits" / str(newest)).local
     at = datetime.fromtimestamp(int(file.stat().st_mtime), UTC)
     watermark = json.loads(file.read_text().splitlines()[1]).get("nextBatchWatermarkMs") or 0
-    return Batch(max(finished), at, datetime.fromtimestamp(watermark / 1000, UTC) if watermark > 0 else None)
+    return Batch(newest, at, datetime.fromtimestamp(watermark / 1000, UTC) if watermark > 0 else None)
 
 
-def read_up_to(checkpoint: Location, batch: Batch, table_id: str) -> tuple[int, int]:
-    """Version and index of the source's file that the batch read last; (0, -1) before the first batch."""
-    if batch.last_batch is None:
-        return 0, -1
-    for offset in offsets(checkpoint, batch.last_batch).read.values():
+def read_up_to(checkpoint: Location, batch: int | None, table_id: str) -> tuple[int, int]:
+    """Version and index of the source's file that the batch read last; (0, -1) before the first batch, None."""
+    for offset in offsets(checkpoint, batch).read.values() if batch is not None else ():
         if offset.get("reservoirId") == table_id:
             return int(offset["reservoirVersion"]), int(offset["index"])
     return 0, -1

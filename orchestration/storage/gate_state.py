@@ -6,15 +6,15 @@ Only the writer of the lake writes the files; anybody may release. If a file is 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from orchestration.conf.model import Conf, GateMode
 from orchestration.location import Location
 from orchestration.storage import quality_tables
 from orchestration.storage.atomic_json import read_atomic, write_atomic
-from orchestration.storage.delta import is_table, table_id, version_of
+from orchestration.storage.delta import is_table, path_of, rows_of, table_id, version_of
 
 GATED, LATE = "silver.readings", "silver.late"
 READ_BY_GOLD = (GATED, LATE)
@@ -109,9 +109,9 @@ def read_gate_state(lake: Location, table: str, path: Location) -> GateState:
     state = GateState(table, table_id(path))
     file = _file(lake, state.table_id)
     if file.exists():
-        content = read_atomic(file, "Remove it: the table is then checked again from the start.")
-        state = GateState(**content | {"failure": _failure(content["failure"])})
-    released = max((row["version"] for row in releases(lake) if row["table_id"] == state.table_id), default=-1)
+        state = msgspec.convert(read_atomic(file, "Remove it: the table is then checked again from the start."), GateState)
+    releases = rows_of(path_of(lake, RELEASES), ["version"], [("table_id", "=", state.table_id)])
+    released = max((row["version"] for row in releases), default=-1)
     # Versions after the released one are checked again.
     return replace(state, version=released, failure=None) if released > state.version else state
 
@@ -121,15 +121,9 @@ def write_gate_state(lake: Location, state: GateState) -> None:
     write_atomic(_file(lake, state.table_id), asdict(state))
 
 
-def releases(lake: Location) -> list[dict[str, Any]]:
-    """Every release of the lake."""
-    rows: list[dict[str, Any]] = quality_tables.read(lake, RELEASES, RELEASE_SCHEMA).to_pylist()
-    return rows
-
-
 def count_releases(lake: Location) -> int:
     """A number that grows with each release; 0 before the first."""
-    return version_of(quality_tables.path_of(lake, RELEASES)) + 1
+    return version_of(path_of(lake, RELEASES)) + 1
 
 
 def record_release(lake: Location, held: GateState, version: int, reason: str, by: str, at: datetime) -> None:  # noqa: PLR0917
@@ -142,7 +136,3 @@ def record_release(lake: Location, held: GateState, version: int, reason: str, b
 
 def _file(lake: Location, table_id: str) -> Location:
     return lake / "quality" / "gates" / f"{table_id}.json"
-
-
-def _failure(content: dict[str, Any] | None) -> Failure | None:
-    return None if content is None else Failure(**content | {"found": tuple(content["found"])})

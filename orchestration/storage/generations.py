@@ -1,10 +1,9 @@
-"""Generations: incarnations of silver and gold, each with tables and checkpoints of its own. One serves; the others wait, for a rollback.
+"""Generations: incarnations of silver and gold, each with tables and checkpoints of its own. One is active; others wait, for a rollback.
 
-A row of ops.generations says which one serves from then on, so that a swap is one commit. The first generation lies in the lake's own
+A row of ops.generations says which one is active from then on, so that a switch is one commit. The first generation lies in the lake's own
 folders, what a replay built lies in `generations/<number>` below it. A replay of one group builds only that; the rest stays where it is.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
@@ -13,9 +12,8 @@ import pyarrow as pa
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
-from orchestration.storage.damage import damaged_log
-from orchestration.storage.delta import append, rows_of
-from orchestration.storage.seals import listed
+from orchestration.storage.delta import append, path_of, rows_of
+from orchestration.storage.seals import damaged_log, listed
 
 TABLE = "ops.generations"
 FOLDER = "generations"
@@ -27,9 +25,9 @@ SCHEMA = pa.schema(
         ("places", pa.map_(pa.string(), pa.int64())),
     ]
 )
-"""Grain: one swap, numbered from 1. `cause`: what led to it, in words. `bronze_batch`: the newest that a batch job built it from, null for
-the first and for a rollback. `places`: by folder below the lake, such as silver/readings or checkpoints/gold.kitchen, the generation that
-holds it; the first where a folder is not named."""
+"""Grain: one switch, numbered from 1 by `swap`. `cause`: what led to it, in words. `bronze_batch`: the newest that a batch job built it
+from, null for the first and for a rollback. `places`: by folder below the lake, such as silver/readings or checkpoints/gold.kitchen, the
+generation that holds it; the first where a folder is not named."""
 
 
 @dataclass(frozen=True)
@@ -41,50 +39,50 @@ class Generation:
     at: datetime | None = None
     cause: str = "the first"
     bronze_batch: int | None = None
-    places: Mapping[str, int] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
 
     def table(self, lake: Location, name: str) -> Location:
         """Where a table is, by its SQL name, whether it exists or not."""
-        return self._at(lake, name.replace(".", "/", 1))
+        return self._below(lake, name.replace(".", "/", 1))
 
     def checkpoint(self, lake: Location, flow: str) -> Location:
         """Where a flow keeps what it has read."""
-        return self._at(lake, f"checkpoints/{flow}")
+        return self._below(lake, f"checkpoints/{flow}")
 
     def holder(self, flow: str) -> int:
         """The generation whose folder holds the flow's checkpoint."""
         return self.places.get(f"checkpoints/{flow}", 1)
 
-    def _at(self, lake: Location, folder: str) -> Location:
+    def _below(self, lake: Location, folder: str) -> Location:
         holder = self.places.get(folder, 1)
         return (lake if holder == 1 else folder_of(lake, holder)) / folder
 
 
 def switches(lake: Location) -> list[Generation]:
-    """Every generation that ever came to serve, in that order, a rollback included; the first is always there."""
-    path = Generation().table(lake, TABLE)
+    """Every generation that ever became active, in that order, a rollback included; the first is always there."""
+    path = path_of(lake, TABLE)
     if damages := damaged_log(path):
         raise TidemarkError(f"the log of {TABLE} is not as it was written: {listed(damages)}.\n  Restore it from a backup.")
     return [Generation(), *sorted((Generation(**row) for row in rows_of(path)), key=lambda generation: generation.swap)]
 
 
 def active_generation(lake: Location) -> Generation:
-    """The one that serves now."""
+    """The one that readers and runs use now."""
     return switches(lake)[-1]
 
 
 def numbered(lake: Location, number: int) -> Generation:
-    """The one of that number; KeyError where none came to serve."""
-    return {each.generation: each for each in switches(lake)}[number]
+    """The one of that number; KeyError where none became active."""
+    return {generation.generation: generation for generation in switches(lake)}[number]
 
 
 def request_switch(lake: Location, generation: Generation) -> None:
-    """Ask whoever writes the lake to let this one serve."""
+    """Ask whoever writes the lake to switch to this one."""
     write_atomic(lake / FOLDER / REQUESTED, asdict(generation))
 
 
 def requested_switch(lake: Location) -> Generation | None:
-    """The one that is to serve, if there is one that does not yet."""
+    """The one that is to be active, if there is one that is not yet."""
     file = lake / FOLDER / REQUESTED
     if not file.exists():
         return None
@@ -93,12 +91,11 @@ def requested_switch(lake: Location) -> Generation | None:
 
 
 def switch(lake: Location, now: datetime) -> Generation | None:
-    """Let the proposed one serve, in one commit; None where there is none. Only who holds the lake may."""
+    """Switch to the requested one, in one commit; None where there is none. Only who holds the lake may."""
     generation = requested_switch(lake)
     if generation is None:
         return None
-    row = {**vars(generation), "at": now, "places": list(generation.places.items())}
-    append(Generation().table(lake, TABLE), pa.Table.from_pylist([row], SCHEMA))
+    append(path_of(lake, TABLE), pa.Table.from_pylist([vars(generation) | {"at": now}], SCHEMA))
     return generation
 
 

@@ -7,14 +7,14 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 from deltalake import write_deltalake
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.delta import delete, is_table, open_table, rows_of
+from orchestration.storage.delta import compact_many, delete, path_of, rows_of
 from orchestration.storage.generations import active_generation
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import INSTANT, find_snapshot
@@ -28,7 +28,6 @@ SCHEMA = pa.schema(
 )
 """Grain: one build. `versions` by SQL name, such as marts.hourly. What the next one goes on from: `reached`, how far the tables were that
 marts are made of, and `basis`, a digest of what else they depend on."""
-MANY_FILES = 100
 MEANS_MARTS = re.compile(r"\bmarts`?\s*\.", re.IGNORECASE)
 
 
@@ -48,35 +47,29 @@ class Build:
 def record(lake: Location, build: Build) -> None:
     """Append it: from then on it is what readers see."""
     _write(lake, [build], "append")
-    table = open_table(_path(lake))
-    if len(table.file_uris()) > MANY_FILES:
-        table.optimize.compact()
-        table.vacuum(dry_run=False)
+    compact_many(path_of(lake, TABLE))
 
 
 def builds(lake: Location) -> list[Build]:
     """Every build, oldest first."""
-    if not is_table(_path(lake)):
-        return []
-    rows: list[dict[str, Any]] = rows_of(_path(lake))
-    return sorted((Build(**row) for row in rows), key=lambda each: each.build)
+    return sorted((Build(**row) for row in rows_of(path_of(lake, TABLE))), key=lambda build: build.build)
 
 
 def newest(lake: Location, recorded: list[Build]) -> Build:
-    """What readers see: the newest one of the generation that serves; until there is one, the newest of all."""
+    """What readers see: the newest one of the active generation; until there is one, the newest of all."""
     generation = active_generation(lake).generation
-    return ([each for each in recorded if each.generation == generation] or recorded)[-1]
+    return ([build for build in recorded if build.generation == generation] or recorded)[-1]
 
 
 def needed_snapshots(lake: Location) -> set[int]:
     """Ids of those that never expire: of the newest build of each generation, so that it can be asked, also after a rollback."""
-    return set({each.generation: each.snapshot_id for each in builds(lake)}.values())
+    return set({build.generation: build.snapshot_id for build in builds(lake)}.values())
 
 
 def forget(lake: Location, names: Collection[str]) -> None:
     """No build has these marts any more: their versions were of a table that is gone, and another begins with the same numbers."""
     known = builds(lake)
-    kept = [replace(each, versions={name: version for name, version in each.versions.items() if name not in names}) for each in known]
+    kept = [replace(build, versions={name: version for name, version in build.versions.items() if name not in names}) for build in known]
     if kept != known:
         _write(lake, kept, "overwrite")
 
@@ -85,7 +78,7 @@ def snapshot_for(lake: Location, query: str, snapshot_id: int | None = None, at:
     """The snapshot that a query is over, with the marts that were built of it. None where there is no snapshot yet.
 
     It is the one of that id, or the newest at that instant; else the newest, and for a query that names marts the newest that has some,
-    so that marts and gold are of one cut.
+    so that marts and gold are of one snapshot.
     """
     if not MEANS_MARTS.search(query):
         return find_snapshot(lake, snapshot_id, at)
@@ -93,7 +86,7 @@ def snapshot_for(lake: Location, query: str, snapshot_id: int | None = None, at:
     if (snapshot_id, at) == (None, None) and known:
         snapshot_id = newest(lake, known).snapshot_id
     snapshot = find_snapshot(lake, snapshot_id, at)
-    of_snapshot = [each for each in known if snapshot is not None and each.snapshot_id == snapshot.snapshot_id]
+    of_snapshot = [build for build in known if snapshot is not None and build.snapshot_id == snapshot.snapshot_id]
     if snapshot is None or not of_snapshot:
         raise TidemarkError(_absent(known, snapshot))
     return replace(snapshot, versions=snapshot.versions | of_snapshot[-1].versions)
@@ -102,20 +95,15 @@ def snapshot_for(lake: Location, query: str, snapshot_id: int | None = None, at:
 def forget_builds(lake: Location, snapshot_ids: Collection[int]) -> None:
     """Those that nobody can ask any more."""
     if snapshot_ids:
-        delete(_path(lake), f"snapshot_id in ({', '.join(map(str, snapshot_ids))})")
-
-
-def _path(lake: Location) -> Location:
-    return lake / TABLE.replace(".", "/")
+        delete(path_of(lake, TABLE), f"snapshot_id in ({', '.join(map(str, snapshot_ids))})")
 
 
 def _write(lake: Location, written: list[Build], mode: Literal["append", "overwrite"]) -> None:
-    rows = [{**vars(each), "versions": list(each.versions.items()), "reached": list(each.reached.items())} for each in written]
-    write_deltalake(str(_path(lake)), pa.Table.from_pylist(rows, SCHEMA), mode=mode)
+    write_deltalake(str(path_of(lake, TABLE)), pa.Table.from_pylist([*map(vars, written)], SCHEMA), mode=mode)
 
 
 def _absent(recorded: list[Build], snapshot: Snapshot | None) -> str:
     if not recorded or snapshot is None:
         return "there are no marts yet: build them with `tidemark dbt build`."
-    having = ", ".join(str(number) for number in sorted({each.snapshot_id for each in recorded})[-5:])
+    having = ", ".join(str(number) for number in sorted({build.snapshot_id for build in recorded})[-5:])
     return f"no marts were built of snapshot {snapshot.snapshot_id}; the newest that have some are {having}."

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 from orchestration.storage.bindings import start_of
-from orchestration.storage.checkpoints import Batch, last_batch, offsets, read_up_to
-from orchestration.storage.delta import table_id, written_by
+from orchestration.storage.checkpoints import last_batch, offsets, read_up_to
+from orchestration.storage.delta import max_in_log, table_id, written_by
 from orchestration.storage.gate_state import LATE, is_holding, read_gate_state
-from orchestration.storage.lake_store import LakeStore
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW
-from orchestration.storage.tables import max_in_log
+from orchestration.storage.tables import LakeStore
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ def gold_position(lake: LakeStore, stream: str) -> GoldPosition | None:
         return None
     passed = passed_by_silver(lake)
     bronze_batch = read_by(lake, stream, batch)
-    newest = max_in_log(lake.tables["silver.readings"], "bronze_batch")
+    newest = max_in_log(lake.tables["silver.readings"].location, "bronze_batch")
     if passed is not None and bronze_batch == (-1 if newest is None else newest):
         bronze_batch = max(bronze_batch, passed)  # batches after it have no readings
     accounted, retries = late_rows_known(lake)
@@ -50,32 +49,28 @@ def late_rows_known(lake: LakeStore) -> tuple[int, int]:
 
 def read_by(lake: LakeStore, stream: str, gold_batch: int) -> int:
     """The newest bronze batch that had readings when the micro-batch read them, those of a batch job before it included; -1 for none."""
-    newest = newest_read(lake, f"gold.{stream}", Batch(gold_batch), "silver.readings") if gold_batch >= 0 else None
+    newest = newest_read(lake, f"gold.{stream}", gold_batch, "silver.readings") if gold_batch >= 0 else None
     before = start_of(lake, f"gold.{stream}").bronze_batch
     return before if newest is None else max(newest, before)
 
 
 def closed_until_ms(lake: LakeStore, stream: str, gold_batch: int) -> int:
     """Rows behind the watermark of a micro-batch are not counted, windows that end there or before are emitted."""
-    return max(watermark_ms(lake, f"gold.{stream}", gold_batch), start_of(lake, f"gold.{stream}").closed_until_ms)
-
-
-def watermark_ms(lake: LakeStore, flow: str, batch: int) -> int:
-    """By which a micro-batch, finished or not, turns rows away; 0 where there is none yet."""
-    return offsets(lake.checkpoint(flow), batch).watermark_ms
+    flow = f"gold.{stream}"
+    return max(offsets(lake.checkpoint(flow), gold_batch).watermark_ms, start_of(lake, flow).closed_until_ms)
 
 
 def passed_by_silver(lake: LakeStore) -> int | None:
     """The newest bronze batch whose readings are all written; None before the first."""
-    done = last_batch(lake.checkpoint("silver.readings"))
-    return None if done.last_batch is None else newest_read(lake, "silver.readings", done, "bronze.events")
+    done = last_batch(lake.checkpoint("silver.readings")).last_batch
+    return None if done is None else newest_read(lake, "silver.readings", done, "bronze.events")
 
 
-def newest_read(lake: LakeStore, flow: str, batch: Batch, source: str) -> int | None:
+def newest_read(lake: LakeStore, flow: str, batch: int, source: str) -> int | None:
     """The newest bronze batch in what a micro-batch of the flow, and those before it, have read of a table; None for none."""
     table = lake.tables[source]
     version, index = read_up_to(lake.checkpoint(flow), batch, table_id(table.location))
-    newest: int | None = max_in_log(table, "bronze_batch", version if index >= 0 else version - 1)
+    newest: int | None = max_in_log(table.location, "bronze_batch", version if index >= 0 else version - 1)
     return newest
 
 
@@ -86,5 +81,5 @@ def accounted_for(lake: LakeStore) -> int:
 
 def retried(lake: LakeStore) -> int:
     """The number of the newest retry that re-admitted a row; -1 before the first. By the rows themselves, wherever they come from."""
-    marks = (max_in_log(lake.tables[f"silver.{name}"], "retry") for name in ("late", "duplicates"))
+    marks = (max_in_log(lake.tables[f"silver.{name}"].location, "retry") for name in ("late", "duplicates"))
     return max((int(mark) for mark in marks if mark is not None), default=-1)

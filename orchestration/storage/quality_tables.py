@@ -10,10 +10,8 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from orchestration.location import Location
-from orchestration.storage.delta import OF_LOG, Filters, is_table, open_table
+from orchestration.storage.delta import OF_LOG, Filters, compact_many, is_table, open_table, path_of
 from orchestration.storage.lease import Lease, sole_writer
-
-MAX_FILES = 100
 
 Column = tuple[str, pa.DataType, str]
 """Name, type, comment."""
@@ -27,11 +25,6 @@ def lock(lake: Location) -> AbstractContextManager[Lease]:
 def schema_of(columns: Sequence[Column]) -> pa.Schema:
     """A schema whose comments end up in the Delta table."""
     return pa.schema([pa.field(name, kind, metadata={"comment": comment}) for name, kind, comment in columns])
-
-
-def path_of(lake: Location, table: str) -> Location:
-    """Where a table is, by its SQL name (`quality.results`)."""
-    return lake / table.replace(".", "/")
 
 
 def read(lake: Location, table: str, schema: pa.Schema, columns: list[str] | None = None, where: Filters | None = None) -> pa.Table:
@@ -53,12 +46,4 @@ def append(lake: Location, table: str, rows: pa.Table, settings: Mapping[str, st
     fields = [field.remove_metadata() if field.name in known else field for field in rows.schema]
     arriving = pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
     write_deltalake(str(path), arriving, mode="append", schema_mode="merge", configuration=OF_LOG | dict(settings or {}))
-    _compact(path)
-
-
-def _compact(path: Location) -> None:
-    """Merge small files once there are many: every run adds one, and every run reads them all."""
-    table = open_table(path)
-    if len(table.file_uris()) > MAX_FILES:
-        table.optimize.compact()
-        table.vacuum(dry_run=False)  # files that were replaced a week ago
+    compact_many(path)

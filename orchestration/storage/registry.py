@@ -19,9 +19,10 @@ from deltalake import DeltaTable, write_deltalake
 from orchestration.conf.device_file import devices_in
 from orchestration.conf.model import Device
 from orchestration.location import Location
-from orchestration.storage.delta import rows_of
+from orchestration.storage.delta import path_of, rows_of
 from silver.schema import DEVICES
 
+TABLE = "silver.devices"
 CONF = "conf"
 ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 # A micro-batch that is running has read the registry already, and its events came before it began: a version for a later instant
@@ -85,12 +86,7 @@ def current(lake: Location) -> list[Version]:
 
 def versions(lake: Location) -> list[Version]:
     """Every row of the registry."""
-    return rows_of(table_path(lake))
-
-
-def table_path(lake: Location) -> Location:
-    """Where `silver.devices` is."""
-    return lake / "silver" / "devices"
+    return rows_of(path_of(lake, TABLE))
 
 
 def append_changes(
@@ -101,14 +97,14 @@ def append_changes(
     `since`: as of when devices without a history, where it is not `at`.
     """
     with sole_writer(lake):
-        DeltaTable.create(str(table_path(lake)), schema=SCHEMA, mode="ignore")
+        DeltaTable.create(str(path_of(lake, TABLE)), schema=SCHEMA, mode="ignore")
         history = versions(lake)
         before = newest(history)
         rows = [
             row | {"registered_at": effective(before.get(row["device_id"]), at, since) if history else ALWAYS} for row in changes(history)
         ]
         if rows:
-            write_deltalake(str(table_path(lake)), pa.Table.from_pylist(rows, schema=SCHEMA), mode="append")
+            write_deltalake(str(path_of(lake, TABLE)), pa.Table.from_pylist(rows, schema=SCHEMA), mode="append")
         return len(rows)
 
 
@@ -119,14 +115,7 @@ def effective(before: Version | None, at: datetime, since: datetime | None = Non
 
 def as_version(device: Device, origin: str) -> Version:
     """The row of a device, but for its instant."""
-    return {
-        "device_id": device.device_id,
-        "zone": device.zone,
-        "groups": list(device.groups),
-        "label": device.label,
-        "is_known": True,
-        "origin": origin,
-    }
+    return vars(device) | {"groups": list(device.groups), "is_known": True, "origin": origin}
 
 
 def same(left: Version | None, right: Version) -> bool:
@@ -142,7 +131,7 @@ def newest(history: Iterable[Version]) -> dict[str, Version]:
 @contextmanager
 def sole_writer(lake: Location) -> Iterator[None]:
     """Two that append at once would each miss what the other appends, and register a device twice for the same instant."""
-    folder = table_path(lake).local
+    folder = path_of(lake, TABLE).local
     folder.mkdir(parents=True, exist_ok=True)
     with folder.with_name(".devices.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -21,8 +21,7 @@ from deltalake.exceptions import DeltaError
 
 from orchestration.location import Location
 from orchestration.storage.checkpoints import last_batch, offsets
-from orchestration.storage.delta import OpenTable, open_table, version_of
-from orchestration.storage.delta_log import LOG, added, log_of
+from orchestration.storage.delta import LOG, OpenTable, actions, added, in_log, log_of, open_table, version_of
 from orchestration.storage.generations import FOLDER
 
 SILVER = "silver.readings"
@@ -30,7 +29,6 @@ SILVER = "silver.readings"
 ORPHANED_SECONDS = 86_400.0
 """A file that no commit names is being written, or its writer was killed; no batch takes a day."""
 LOG_ENTRY = re.compile(r"\.?(\d{20})\.")
-CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
 
 @dataclass(frozen=True)
@@ -70,10 +68,10 @@ def positions(lake: Location, table: OpenTable) -> list[Position]:
 def removable_files(table: Location, needs: RetentionNeeds, now: datetime) -> list[Location]:
     """Data files that nobody needs."""
     path = table.local
-    found = (file for file in path.rglob("[!.]*.parquet*") if LOG not in file.relative_to(path).parts)  # delta-rs drafts `*.parquet#1`
-    on_disk = {str(file.relative_to(path)): file for file in found}
+    files = (file for file in path.rglob("[!.]*.parquet*") if LOG not in file.relative_to(path).parts)  # delta-rs drafts `*.parquet#1`
+    on_disk = {str(file.relative_to(path)): file for file in files}
     log = _log(path)  # after the listing, so that whatever was committed meanwhile is known
-    newest = {unquote(name) for name in pa.table(open_table(table).get_add_actions(flatten=True)).column("path").to_pylist()}
+    newest = {unquote(name) for name in in_log(open_table(table), "path")["path"].to_pylist()}
     return [Location(file) for name, file in on_disk.items() if name not in newest and not _is_needed(name, file, log, needs, now)]
 
 
@@ -86,15 +84,15 @@ def remove(file: Location) -> None:
 def removable_log(table: Location, needs: RetentionNeeds) -> list[Location]:
     """Entries of the log before the newest checkpoint from which every needed version can be read; in ascending order."""
     log = table.local / LOG
-    entries = sorted((int(found[1]), file) for file in log.iterdir() if (found := LOG_ENTRY.match(file.name)))
+    entries = sorted(_entries(log))
     young = [version for version, file in entries if file.suffix == ".json" and file.stat().st_mtime >= needs.before.timestamp()]
     # A stream that has read nothing of a version yet asks for the one before it, and a reader may have begun with it.
     following = [*young, *([] if needs.unread_since is None else [needs.unread_since])]
     hint = log / "_last_checkpoint"  # where Spark begins to look
     hinted = json.loads(hint.read_text())["version"] if hint.exists() else -1
     floor = min([hinted, *needs.pinned, *(version - 1 for version in following)])
-    checkpoints = (int(found[1]) for _, file in entries if (found := CHECKPOINT.fullmatch(file.name)))
-    for base in sorted((version for version in checkpoints if version <= floor), reverse=True):
+    checkpoints = (version for version, file in entries if file.name == f"{version:020d}.checkpoint.parquet" and version <= floor)
+    for base in sorted(checkpoints, reverse=True):
         if _is_whole(log, base):
             return [Location(file) for version, file in entries if version < base]
     return []
@@ -139,7 +137,7 @@ def _log(path: Path) -> Log:
     log = Log({}, {})
     for entry in (path / LOG).glob("*.json"):
         version = int(entry.stem)
-        for action in _actions(entry, ("add", "remove")):
+        for action in actions(entry, "add", "remove"):
             if "add" in action:
                 log.added[unquote(action["add"]["path"])] = version, bool(action["add"]["dataChange"])
             else:
@@ -172,7 +170,7 @@ def first_version(table: Location, is_reached: Callable[[Mapping[str, Any]], boo
 
 def _greatest(table: Location, version: int) -> Iterator[dict[str, Any]]:
     """Of each file of a version, instants as text."""
-    log = pa.table(open_table(table, version).get_add_actions(flatten=True))
+    log = in_log(open_table(table, version))
     # By Arrow: Python has no instant before the year 1.
     columns = {
         name.removeprefix("max."): log[name].cast(pa.string()) if pa.types.is_timestamp(log[name].type) else log[name]
@@ -180,27 +178,26 @@ def _greatest(table: Location, version: int) -> Iterator[dict[str, Any]]:
         if name.startswith("max.")
     }
     for file in pa.table(columns).to_pylist():
-        if found := {name: value for name, value in file.items() if value is not None}:
-            yield found
+        if greatest := {name: value for name, value in file.items() if value is not None}:
+            yield greatest
 
 
-def _actions(entry: Path, kinds: Iterable[str]) -> Iterator[dict[str, Any]]:
-    beginnings = tuple(f'{{"{kind}"'.encode() for kind in kinds)
-    return (json.loads(line) for line in entry.read_bytes().splitlines() if line.startswith(beginnings))
+def _entries(log: Path) -> Iterator[tuple[int, Path]]:
+    return ((int(name[1]), file) for file in log.iterdir() if (name := LOG_ENTRY.match(file.name)))
 
 
 def _is_whole(log: Path, base: int) -> bool:
     """Whether a checkpoint tells what the entries before it tell: one that was cut or exchanged must not outlive them."""
     own = [log / f"{base:020d}.checkpoint.parquet", log / f"{base:020d}.json"]
-    before = [file for file in log.iterdir() if (found := LOG_ENTRY.match(file.name)) and int(found[1]) <= base and file != own[0]]
-    apps = {action["txn"]["appId"] for file in before if file.suffix == ".json" for action in _actions(file, ["txn"])}
+    before = [file for version, file in _entries(log) if version <= base and file != own[0]]
+    apps = {action["txn"]["appId"] for file in before if file.suffix == ".json" for action in actions(file, "txn")}
     try:
-        return own[1].exists() and _told_by(own, base, apps) == _told_by(before, base, apps)
+        return own[1].exists() and _content(own, base, apps) == _content(before, base, apps)
     except (DeltaError, ValueError, OSError):
         return False
 
 
-def _told_by(entries: Iterable[Path], version: int, apps: Iterable[str]) -> tuple[set[str], dict[str, int | None]]:
+def _content(entries: Iterable[Path], version: int, apps: Iterable[str]) -> tuple[set[str], dict[str, int | None]]:
     """Files of a version and what each application wrote last, according to these entries alone."""
     with TemporaryDirectory() as folder:
         log = Path(folder) / LOG
@@ -208,5 +205,4 @@ def _told_by(entries: Iterable[Path], version: int, apps: Iterable[str]) -> tupl
         for entry in entries:
             (log / entry.name).symlink_to(entry.absolute())
         table = open_table(Location(Path(folder)), version)
-        files = set(pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist())
-        return files, {app: table.transaction_version(app) for app in apps}
+        return set(in_log(table, "path")["path"].to_pylist()), {app: table.transaction_version(app) for app in apps}

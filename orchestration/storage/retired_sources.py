@@ -5,20 +5,19 @@ a source that is left out of a query (measured: back again, all of it is read tw
 of a former one; only its landing folder is looked at no longer.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+
+import msgspec
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
-from silver.spec import Origin, PayloadFormat, Time
+from silver.spec import PayloadFormat
 
 FILE = "sources.json"
 INTAKE = "intake"
 """The folder of claimed files in a lake."""
-ORIGINS = ("device", "zone", "metric", "unit")
 
 
 def claims_folder(lake: Location, source: str) -> Location:
@@ -53,9 +52,4 @@ def _remembered(file: Location) -> dict[str, PayloadFormat]:
     if not file.exists():
         return {}
     kept = read_atomic(file, "Restore it, or remove it and name every source that it knew in sources.yml for one run.")
-    return {name: _shape(shape) for name, shape in kept.items()}
-
-
-def _shape(kept: Mapping[str, Any]) -> PayloadFormat:
-    origins = {name: Origin(**kept[name]) if kept[name] else None for name in ORIGINS}
-    return PayloadFormat(**{**kept, **origins, "time": Time(**kept["time"]), "columns": tuple(kept["columns"])})
+    return msgspec.convert(kept, dict[str, PayloadFormat])

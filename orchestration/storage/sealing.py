@@ -1,21 +1,24 @@
-"""What is sealed: of each checkpoint what its finished batches left, of each table its log and the data files that the log adds.
+"""What is sealed, and what is looked at before a run goes on: seals, and whether tables and checkpoints are of one time.
 
-A damaged checkpoint or log is refused before a flow goes on; `tidemark ledger` and `tidemark verify` look at the data files as well.
+Sealed is of each checkpoint what its finished batches left, of each table its log and the data files that the log adds. A damaged
+checkpoint or log is refused before a flow goes on, by a sentence that names what mends it; `tidemark ledger` and `tidemark verify` look at
+the data files as well.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
+from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage import generations, snapshots
-from orchestration.storage.damage import name_of, number, numbers
-from orchestration.storage.delta_log import LOG, added, is_draft
-from orchestration.storage.lake_store import LakeStore
+from orchestration.storage import generations, registry, snapshots
+from orchestration.storage.bindings import REPLAY, repair_hint
+from orchestration.storage.checkpoints import newest_batch
+from orchestration.storage.delta import LOG, added, is_draft, version_of
 from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA, TICKS, TICKS_SCHEMA
-from orchestration.storage.registry import table_path as registry_path
-from orchestration.storage.seals import Seal
+from orchestration.storage.seals import Seal, damaged_checkpoint, damaged_files, damaged_log, listed, number
+from orchestration.storage.tables import LakeStore
 
 OF_A_CHECKPOINT = ("offsets", "commits", "sources", "state")
 WITHOUT_SPARK = {
@@ -45,22 +48,66 @@ class Sealing:
 
 def sealed_tables(lake: LakeStore) -> dict[str, Location]:
     """Every table whose files must not change, by its SQL name."""
-    of_flows = {name: table.location for name, table in lake.tables.items()}
-    return of_flows | {name: lake.table_path(name) for name in WITHOUT_SPARK} | {"silver.devices": registry_path(lake.conf.lake)}
+    return {name: lake.table_path(name) for name in (*lake.tables, *WITHOUT_SPARK, registry.TABLE)}
+
+
+def refuse_damage(lake: LakeStore, flows: Iterable[str]) -> None:
+    """TidemarkError names the damaged files of the logs of all tables, or of the checkpoint of one of the flows."""
+    for name, path in sealed_tables(lake).items():
+        if damages := damaged_log(path):
+            raise TidemarkError(f"the log of {name} is not as it was written: {listed(damages)}.\n  {_hint(lake, name)}")
+    for flow in flows:
+        if lake.checkpoint(flow).exists() and (damages := damaged_checkpoint(lake.checkpoint(flow))):
+            raise TidemarkError(f"the checkpoint of {flow} is not as it was written: {listed(damages)}.\n  {repair_hint(lake, flow)}")
+
+
+def refuse_damaged_records(lake: LakeStore, *, is_everything: bool) -> None:
+    """TidemarkError names damaged files of tables that a replay reads: all but those that it builds, unless it copies a part of these."""
+    for name, path in sealed_tables(lake).items():
+        if not (is_everything and _is_replayed(name)) and (damages := damaged_log(path) or damaged_files(path)):
+            raise TidemarkError(f"files of {name} are not as they were written: {listed(damages)}.\n  {_hint(lake, name)}")
+
+
+def refuse_older_tables(lake: LakeStore) -> None:
+    """A table that was restored without its checkpoint lacks rows that nothing would write again."""
+    newest = snapshots.find_snapshot(lake.conf.lake)
+    if newest is None or newest.generation != lake.generation.generation:
+        return
+    for name, pinned in newest.versions.items():
+        if name in lake.tables and (version := version_of(lake.table_path(name))) < pinned:
+            raise TidemarkError(
+                f"{name} at {lake.table_path(name)} is at version {version}, but snapshot {newest.snapshot_id} pins its version {pinned}:"
+                f" it is older than the rest of the lake.\n  {_hint(lake, name)}"
+            )
+
+
+def _hint(lake: LakeStore, name: str) -> str:
+    """What mends a table."""
+    if _is_replayed(name):
+        return f"Restore it, or {REPLAY}"
+    if name == snapshots.TABLE:
+        return f"Restore it, or move {lake.table_path(name)} and its .seal away: then snapshots are counted anew."
+    return "Restore it from a backup: what it holds is in no other table."
+
+
+def _is_replayed(name: str) -> bool:
+    """Whether a replay of everything makes the table from the others."""
+    of_silver = ("silver.readings", "silver.quarantine", LEDGER)
+    return name in of_silver or (name.startswith("gold.") and not name.endswith("_late"))
 
 
 def _seal_checkpoint(seal: Seal) -> None:
     """Nothing of a batch that is not finished: another attempt may write its state anew."""
     commits = seal.folder / "commits"
-    newest = max(numbers(commits), default=None)
-    if newest is None:
+    newest = newest_batch(Location(commits))
+    if newest < 0:
         return
     finished_at = (commits / str(newest)).stat().st_mtime_ns
-    found = {name_of(seal, file): (file, written_at) for file, written_at in _of_a_checkpoint(seal.folder)}
-    gone = seal.marks.keys() - found.keys()
-    if len(gone) > len(found):
+    files = {file.relative_to(seal.folder).as_posix(): (file, written_at) for file, written_at in _of_a_checkpoint(seal.folder)}
+    gone = seal.marks.keys() - files.keys()
+    if len(gone) > len(files):
         seal.forget(gone)
-    whole = (name for name, (file, at) in sorted(found.items()) if at < finished_at or _is_of_state(file, newest + 1))
+    whole = (name for name, (file, at) in sorted(files.items()) if at < finished_at or _is_of_state(file, newest + 1))
     seal.extend([f"commits/{newest}", *whole])
 
 

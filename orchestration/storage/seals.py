@@ -7,19 +7,25 @@ leaves the newest files unsealed, and they are taken as they are found. So are t
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from io import BufferedReader
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
 
 from orchestration.location import Location
+from orchestration.storage.checkpoints import newest_batch
+from orchestration.storage.delta import LOG, is_draft, is_table, open_table
 
 MOST = 10
 """Damaged files that are told at once."""
+KEPT_BATCHES = 100
+"""As many batches Spark can go back (spark.sql.streaming.minBatchesToRetain); files of earlier ones may go."""
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A file when it was sealed."""
 
     size: int
@@ -42,17 +48,17 @@ class Seal:
     """The seal of a folder. What it holds must never change again; a file may go if its owner has no more use for it."""
 
     def __init__(self, location: Location) -> None:
-        """As it is on the disk now."""
+        """As it is on the disk now. `marks`: by path below the folder."""
         self.folder = location.local
         self.file = self.folder.with_name(f"{location.name}.seal")
         self.marks = dict(_read(self.file))
 
     def extend(self, names: Iterable[str]) -> None:
         """Seal files that are not sealed yet. A file that went meanwhile is left out."""
-        found = {name: mark for name in names if name not in self.marks and (mark := _mark(self.folder / name)) is not None}
-        if found:
-            self.marks |= found
-            _append(self.file, found)
+        added = {name: mark for name in names if name not in self.marks and (mark := _mark(self.folder / name)) is not None}
+        if added:
+            self.marks |= added
+            _append(self.file, added)
 
     def forget(self, names: Iterable[str]) -> None:
         """Leave out files that are of no use any more, or the seal would grow for ever."""
@@ -68,17 +74,83 @@ class Seal:
         self.file.unlink(missing_ok=True)
         self.marks = {}
 
-    def damages(self, names: Iterable[str]) -> Iterator[Damage]:
-        """Those of the names that are sealed and not as they were."""
-        for name in names:
-            if (mark := self.marks.get(name)) is not None and (what := _difference(self.folder / name, mark)) is not None:
-                yield Damage(self.folder / name, what)
+    def damages(self, names: Iterable[str], is_needed: Callable[[str], bool]) -> list[Damage]:
+        """Those of the sealed files that are not as they were; of files that are gone, only those that are needed."""
+        differences = ((name, self.folder / name, _difference(self.folder / name, self.marks[name])) for name in names)
+        return [Damage(file, what) for name, file, what in differences if what is not None and (file.exists() or is_needed(name))]
+
+
+def damaged_checkpoint(checkpoint: Location) -> list[Damage]:
+    """Sealed files that are not as they were, or are gone although Spark may need them."""
+    seal = Seal(checkpoint)
+    of_no_use = {*_purged(seal), *_compacted(seal)}
+    return seal.damages(seal.marks, lambda name: name not in of_no_use)
+
+
+def damaged_log(table: Location) -> list[Damage]:
+    """Of the log of a table. A log entry may go when a checkpoint of Delta holds all that was before it."""
+    seal = Seal(table)
+    checkpoints = [number(file) for file in (seal.folder / LOG).glob("*.checkpoint*.parquet")]
+    newest = max(checkpoints, default=-1)
+    log = (name for name in seal.marks if name.startswith(LOG) and not is_draft(Path(name)))
+    sealed = seal.damages(log, lambda name: number(Path(name)) >= newest)
+    return [*sealed, *_misleading(seal.folder / LOG / "_last_checkpoint", checkpoints)]
+
+
+def damaged_files(table: Location, since: date | None = None) -> list[Damage]:
+    """Data files of a table whose log is whole; of those that are gone, the ones that its newest version needs.
+
+    `since`: only files that were written on that day (UTC) or later, whoever wrote them.
+    """
+    if not is_table(table):
+        return []
+    seal, needed = Seal(table), {unquote(path) for path in open_table(table).get_add_actions().column("path").to_pylist()}
+    files = (name for name in seal.marks if not name.startswith(LOG) and (since is None or _is_written_since(seal.folder / name, since)))
+    return seal.damages(files, lambda name: name in needed)
 
 
 def listed(damages: Sequence[Damage]) -> str:
     """The first of them in one sentence."""
-    told = "; ".join(map(str, damages[:MOST]))
-    return told if len(damages) <= MOST else f"{told}; and {len(damages) - MOST} more"
+    first = "; ".join(map(str, damages[:MOST]))
+    return first if len(damages) <= MOST else f"{first}; and {len(damages) - MOST} more"
+
+
+def number(file: Path) -> int:
+    """That with which the name begins; -1 for none."""
+    digits = re.match(r"\d+", file.name)
+    return int(digits[0]) if digits else -1
+
+
+def _is_written_since(file: Path, since: date) -> bool:
+    """Also when it is gone."""
+    return not file.exists() or datetime.fromtimestamp(file.stat().st_mtime, UTC).date() >= since
+
+
+def _misleading(hint: Path, checkpoints: Sequence[int]) -> Iterator[Damage]:
+    """Delta does without this file, but not with one that leads nowhere."""
+    if hint.exists():
+        try:
+            is_right = json.loads(hint.read_text())["version"] in checkpoints
+        except (ValueError, LookupError, TypeError):
+            is_right = False
+        if not is_right:
+            yield Damage(hint, "leads to no checkpoint: delete it")
+
+
+def _purged(seal: Seal) -> Iterator[str]:
+    """Entries of logs and state of batches that Spark cannot go back to. SST files have numbers of their own: Spark tells if one lacks."""
+    newest = newest_batch(Location(seal.folder / "offsets"))
+    for name in seal.marks:
+        batch = 0 if name.endswith(".sst") else number(Path(name))
+        if 0 <= batch <= newest - KEPT_BATCHES and not name.startswith("sources/"):
+            yield name
+
+
+def _compacted(seal: Seal) -> Iterator[str]:
+    """Entries of a file source's log that a later `<number>.compact` holds as well."""
+    for folder in {Path(name).parent for name in seal.marks if name.startswith("sources/")}:
+        newest = max((number(file) for file in (seal.folder / folder).glob("*.compact")), default=-1)
+        yield from (name for name in seal.marks if Path(name).parent == folder and number(Path(name)) < newest)
 
 
 def _read(file: Path) -> Iterator[tuple[str, Mark]]:
@@ -91,7 +163,7 @@ def _read(file: Path) -> Iterator[tuple[str, Mark]]:
 
 def _append(file: Path, marks: Mapping[str, Mark]) -> None:
     """A line that begins with its end of line, so that it holds whatever a kill left of the one before."""
-    line = json.dumps({name: list(asdict(mark).values()) for name, mark in marks.items()})
+    line = json.dumps(marks)
     with file.open("a") as stream:
         stream.write(f"\n{_short_digest(line)} {line}")
         stream.flush()
@@ -107,7 +179,7 @@ def _mark(file: Path) -> Mark | None:
     try:
         with file.open("rb") as stream:
             os.fsync(stream.fileno())
-            return Mark(os.fstat(stream.fileno()).st_size, _digest(stream))
+            return Mark(os.fstat(stream.fileno()).st_size, hashlib.file_digest(stream, "sha256").hexdigest())
     except FileNotFoundError:
         return None
 
@@ -118,10 +190,7 @@ def _difference(file: Path, mark: Mark) -> str | None:
         if size != mark.size:
             return f"has {size} bytes and had {mark.size}"
         with file.open("rb") as stream:
-            return None if _digest(stream) == mark.sha256 else "holds other bytes than were written"
+            is_same = hashlib.file_digest(stream, "sha256").hexdigest() == mark.sha256
+        return None if is_same else "holds other bytes than were written"
     except FileNotFoundError:
         return "is gone"
-
-
-def _digest(stream: BufferedReader) -> str:
-    return hashlib.file_digest(stream, "sha256").hexdigest()

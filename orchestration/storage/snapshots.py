@@ -8,14 +8,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any
 
 import pyarrow as pa
 from deltalake import write_deltalake
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.delta import is_table, open_table, rows_of
+from orchestration.storage.delta import max_in_log, path_of, rows_of
 from orchestration.storage.snapshot import Snapshot
 
 TABLE = "ops.snapshots"
@@ -31,34 +30,33 @@ SCHEMA = pa.schema(
 
 def pin(lake: Location, snapshot: Snapshot) -> Snapshot:
     """Append it."""
-    row = {**vars(snapshot), "versions": list(snapshot.versions.items()), "closed_until": list(snapshot.closed_until.items())}
-    write_deltalake(str(_path(lake)), pa.Table.from_pylist([row], SCHEMA), mode="append")
+    write_deltalake(str(path_of(lake, TABLE)), pa.Table.from_pylist([vars(snapshot)], SCHEMA), mode="append")
     return snapshot
 
 
 def pin_again(lake: Location, generation: int, now: datetime) -> None:
     """The newest snapshot of a generation becomes the newest of all, under a new id."""
     known = all_snapshots(lake)
-    of_generation = [each for each in known if each.generation == generation]
+    of_generation = [snapshot for snapshot in known if snapshot.generation == generation]
     if of_generation:
         pin(lake, replace(of_generation[-1], snapshot_id=known[-1].snapshot_id + 1, at=now))
 
 
 def all_snapshots(lake: Location) -> list[Snapshot]:
     """Every snapshot of the lake in a folder that has not expired, oldest first; none where there is no lake."""
-    return sorted((Snapshot(**row) for row in _rows(lake)), key=lambda each: each.snapshot_id)
+    return sorted((Snapshot(**row) for row in rows_of(path_of(lake, TABLE))), key=lambda snapshot: snapshot.snapshot_id)
 
 
 def find_snapshot(lake: Location, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
     """The snapshot of that id, or the newest at that instant, or the newest; None where there is none yet."""
     wanted = _newest(lake, at) if snapshot_id is None else snapshot_id
     # One of them, not all: there may be a week of them.
-    found = [] if wanted is None else _rows(lake, [("snapshot_id", "=", wanted)])
-    if at is not None and found and not _is_followed(lake, Snapshot(**found[0])):
-        found = []
-    if not found and (snapshot_id, at) != (None, None):
+    snapshot = None if wanted is None else _numbered(lake, wanted)
+    if at is not None and snapshot is not None and not _is_followed(lake, snapshot):
+        snapshot = None
+    if snapshot is None and (snapshot_id, at) != (None, None):
         raise TidemarkError(_absent(lake, snapshot_id, at))
-    return Snapshot(**found[0]) if found else None
+    return snapshot
 
 
 def expired(taken: Sequence[Snapshot], retain: timedelta, now: datetime, needed: Collection[int] = ()) -> list[Snapshot]:
@@ -66,30 +64,27 @@ def expired(taken: Sequence[Snapshot], retain: timedelta, now: datetime, needed:
 
     The newest of a generation never expires: a rollback pins it again. Nor do `needed` ones, by their ids (marts.needed_snapshots).
     """
-    kept = {each.generation: each.snapshot_id for each in taken}
-    past = [each for each, following in pairwise(taken) if following.at <= now - retain]
-    return [each for each in past if each.snapshot_id not in {*kept.values(), *needed}]
+    kept = {snapshot.generation: snapshot.snapshot_id for snapshot in taken}
+    past = (snapshot for snapshot, following in pairwise(taken) if following.at <= now - retain)
+    return [snapshot for snapshot in past if snapshot.snapshot_id not in {*kept.values(), *needed}]
 
 
 def _is_followed(lake: Location, snapshot: Snapshot) -> bool:
     """Whether the one after it is there, or there was none: else what came after it has expired."""
-    return snapshot.snapshot_id == _newest(lake, None) or bool(_rows(lake, [("snapshot_id", "=", snapshot.snapshot_id + 1)]))
+    return snapshot.snapshot_id == _newest(lake, None) or _numbered(lake, snapshot.snapshot_id + 1) is not None
+
+
+def _numbered(lake: Location, snapshot_id: int) -> Snapshot | None:
+    rows = rows_of(path_of(lake, TABLE), filters=[("snapshot_id", "=", snapshot_id)])
+    return Snapshot(**rows[0]) if rows else None
 
 
 def _newest(lake: Location, at: datetime | None) -> int | None:
+    path = path_of(lake, TABLE)
     if at is not None:
-        return max((row["snapshot_id"] for row in _rows(lake, [("at", "<=", at)], ["snapshot_id"])), default=None)
-    path = _path(lake)
-    files = pa.table(open_table(path).get_add_actions(flatten=True)).to_pydict() if is_table(path) else {}
-    return max((newest for newest in files.get("max.snapshot_id", []) if newest is not None), default=None)
-
-
-def _rows(lake: Location, filters: list[tuple[str, str, Any]] | None = None, columns: list[str] | None = None) -> list[dict[str, Any]]:
-    return rows_of(_path(lake), columns, filters)
-
-
-def _path(lake: Location) -> Location:
-    return lake / TABLE.replace(".", "/")
+        return max((row["snapshot_id"] for row in rows_of(path, ["snapshot_id"], [("at", "<=", at)])), default=None)
+    newest: int | None = max_in_log(path, "snapshot_id")
+    return newest
 
 
 def _absent(lake: Location, snapshot_id: int | None, at: datetime | None) -> str:

@@ -13,14 +13,10 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, Transaction
 from deltalake.transaction import AddAction
 
-from orchestration.storage.commits import committing
+from orchestration.storage.delta import committing, once
 from orchestration.storage.tables import Table
-
-LONGEST = 256
-"""Characters of a text that a log tells of."""
 
 
 def append_pieces(table: Table, pieces: Iterator[pa.Table], app_id: str, version: int, unlike: str | None = None) -> int:
@@ -29,12 +25,11 @@ def append_pieces(table: Table, pieces: Iterator[pa.Table], app_id: str, version
     A piece becomes a row group. `unlike`: a column in which no two values are alike, so that looking for repeats is in vain.
     """
     with committing(table.location) as known:
-        written = known.transaction_version(app_id)
-        if written is not None and written >= version:
+        if (properties := once(known, app_id, version)) is None:
             return 0
-        schema, once = known.schema(), CommitProperties(app_transactions=[Transaction(app_id, version)])
+        schema = known.schema()
         added = [*_file(table, pa.schema(schema.to_arrow()), filter(len, pieces), unlike)]
-        known.create_write_transaction([*added], "append", schema, known.metadata().partition_columns, commit_properties=once)
+        known.create_write_transaction([*added], "append", schema, known.metadata().partition_columns, commit_properties=properties)
         return sum(json.loads(file.stats)["numRecords"] for file in added)
 
 
@@ -72,7 +67,7 @@ def _statistics(file: Path, columns: Sequence[str]) -> dict[str, Any]:
     groups = [footer.row_group(n) for n in range(footer.num_row_groups)]
     of_columns = {name: [group.column(place[name]) for group in groups] for name in columns}
     nulls = {name: sum(group.statistics.null_count for group in of) for name, of in of_columns.items()}
-    ends = {name: found for name, of in of_columns.items() if (found := _ends([group for group in of if _has_values(group)]))}
+    ends = {name: of for name, groups in of_columns.items() if (of := _ends(groups)) is not None}
     return {
         "numRecords": footer.num_rows,
         "minValues": {name: least for name, (least, _) in ends.items()},
@@ -81,13 +76,9 @@ def _statistics(file: Path, columns: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _has_values(group: pq.ColumnChunkMetaData) -> bool:
-    return bool(group.statistics.null_count < group.num_values)
-
-
 def _ends(groups: Sequence[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
     """The least and the greatest value; None where the file does not tell."""
-    known = [group.statistics for group in groups]
+    known = [group.statistics for group in groups if group.statistics.null_count < group.num_values]
     if not known or not all(of.has_min_max for of in known):
         return None
     if known[0].logical_type.type == "TIMESTAMP":  # Python has no instants before the year 1

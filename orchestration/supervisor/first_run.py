@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark import SparkContext
 from rich.console import Console
 
-from orchestration.engine.class_archive import MAKING, archive
+from orchestration.engine.java import MAKING, archive
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.flows import flows

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from orchestration.connectors.sources.intake import ScanResult, claim_settled
-from orchestration.engine.background import run_job
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, Queries, WriteBarrier, prepare_query, run_to_end, start_queries
@@ -18,11 +17,11 @@ from orchestration.jobs.snapshots import take_snapshot
 from orchestration.quality import suites
 from orchestration.storage.bindings import bind
 from orchestration.storage.delta import version_of
-from orchestration.storage.guards import refuse_damage, refuse_older_tables
+from orchestration.storage.gate_state import count_releases
 from orchestration.storage.ops_tables import LEDGER, TICKS
 from orchestration.storage.registry import sync
 from orchestration.storage.retired_sources import claims_folder, former, payload_formats, remember
-from orchestration.storage.sealing import WITHOUT_SPARK, Sealing
+from orchestration.storage.sealing import WITHOUT_SPARK, Sealing, refuse_damage, refuse_older_tables
 from orchestration.storage.tables import ensure, ensure_rows
 from orchestration.supervisor import schedules
 from orchestration.supervisor.quality_gate import QualityGate
@@ -37,9 +36,9 @@ class PipelineRun:
         """Nothing happens yet."""
         self._lake, self._progress = lake, progress
         self.barrier = WriteBarrier(stop)
-        flows = [each for each in chosen if isinstance(each, Flow)]
-        self.flows = {layer: [flow for flow in flows if flow.layer == layer] for layer in ("bronze", "silver", "gold")}
-        self._jobs = {each.name: each for each in chosen if isinstance(each, Job)}
+        self._flows = [flow for flow in chosen if isinstance(flow, Flow)]
+        self.flows = {layer: [flow for flow in self._flows if flow.layer == layer] for layer in ("bronze", "silver", "gold")}
+        self._jobs = {job.name: job for job in chosen if isinstance(job, Job)}
         self.handover = QualityGate(lake, stop, progress.warned)
         self._seen_by_gold: tuple[int, ...] = ()
         self._settled: tuple[int, ...] = ()
@@ -50,7 +49,7 @@ class PipelineRun:
 
     def prepare(self) -> None:
         """Registry, folders, tables and checkpoints, before the first query starts."""
-        lake, names = self._lake, [flow.name for of_layer in self.flows.values() for flow in of_layer]
+        lake, names = self._lake, [flow.name for flow in self._flows]
         refuse_damage(lake, names)
         self._maintenance_at = maintenance.next_at(lake, datetime.now(UTC))
         self._check_at = schedules.next_at(lake, suites.suites(lake.conf))
@@ -60,15 +59,15 @@ class PipelineRun:
             ensure_rows(lake.table_path(name), schema)
         for table in lake.tables.values():
             ensure(table)
-        for flow in (flow for of_layer in self.flows.values() for flow in of_layer):
+        for flow in self._flows:
             bind(lake, flow.name, flow.tables)
         for flow in self.flows["gold"]:
             stream = flow.name.removeprefix("gold.")
             amendments.refuse_older(lake, stream, streams(lake)[stream])
         refuse_older_tables(lake)
         self._sealing = Sealing(lake, names)
-        for folder in (claims_folder(lake.conf.lake, source) for source in payload_formats(lake.conf)):
-            folder.local.mkdir(parents=True, exist_ok=True)
+        for source in payload_formats(lake.conf):
+            claims_folder(lake.conf.lake, source).local.mkdir(parents=True, exist_ok=True)
         retry.finish(lake)
 
     def claim(self, queries: Queries) -> None:
@@ -111,7 +110,7 @@ class PipelineRun:
         if (begin := time.monotonic()) < self._paused_until:
             return
         self.close_idle_windows(patient=True)
-        if (moved := (self.handover.releases(), *self._versions("silver.readings", TICKS))) != self._seen_by_gold:
+        if (moved := (count_releases(self._lake.conf.lake), *self._versions("silver.readings", TICKS))) != self._seen_by_gold:
             self.close_windows()
             self._seen_by_gold = moved
         self.account()
@@ -161,7 +160,7 @@ class PipelineRun:
         return self._maintenance_at is not None and datetime.now(UTC) >= self._maintenance_at
 
     def maintain(self) -> None:
-        """Then pin the cut again, so that queries read the large files. After `stop` it ends between two tables."""
+        """Then pin the snapshot again, so that queries read the large files. After `stop` it ends between two tables."""
         now = datetime.now(UTC)
         for done in maintenance.maintain(self._lake, now, self.barrier.hold):
             self._progress.maintained(done)
@@ -193,7 +192,7 @@ class PipelineRun:
 
     def _do(self, name: str) -> None:
         if name in self._jobs and not self.barrier.stop.is_set():
-            run_job(self._jobs[name], self._progress, self.barrier.stop)
+            self._progress.follow(name, self._jobs[name].run(), self.barrier.stop)
 
 
 def _claim(lake: Lake, progress: Progress) -> list[ScanResult]:

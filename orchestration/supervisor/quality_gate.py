@@ -26,7 +26,6 @@ from orchestration.storage.gate_state import (
     Failure,
     GateState,
     closed_gates,
-    count_releases,
     describe_closed,
     is_holding,
     read_gate_state,
@@ -54,7 +53,9 @@ class QualityGate:
 
     def is_open(self) -> bool:
         """Whether every version that gold would read now has passed; checks new versions of silver.readings first."""
-        return not self.holds or (self._has_passed(GATED) and not self._late().is_closed)
+        return not self.holds or (
+            self._has_passed(GATED) and not read_gate_state(self._lake.conf.lake, LATE, self._lake.table_path(LATE)).is_closed
+        )
 
     def let_late_through(self) -> None:
         """Check new versions of silver.late, so that amendments may read them."""
@@ -67,10 +68,6 @@ class QualityGate:
             if mode is GateMode.WARN and not self._stop.is_set():
                 self._check(name)
 
-    def releases(self) -> int:
-        """A number that grows with each release."""
-        return count_releases(self._lake.conf.lake)
-
     def refuse_closed(self) -> None:
         """GateClosedError where gold was left behind."""
         for closed in closed_gates(self._lake.conf, self._lake.table_path):
@@ -80,9 +77,6 @@ class QualityGate:
         """False also where `stop` came before the failure was kept."""
         state = self._check(name)
         return state is not None and not state.is_closed
-
-    def _late(self) -> GateState:
-        return read_gate_state(self._lake.conf.lake, LATE, self._lake.table_path(LATE))
 
     def _check(self, name: str) -> GateState | None:
         """None where `stop` came before the failure was kept."""
@@ -156,7 +150,7 @@ def _evaluate_new_rows(lake: Lake, before: GateState, newest: int) -> Run | None
 def _critical(conf: Conf, table: str) -> Iterator[Suite]:
     """The suites that can close a gate: critical expectations about rows of this table alone, none about history."""
     for suite in suites.suites(conf):
-        critical = tuple(each for each in suite.expectations if each.severity is Severity.CRITICAL and each.type.startswith("expect_"))
+        critical = tuple(of for of in suite.expectations if of.severity is Severity.CRITICAL and of.type.startswith("expect_"))
         if suite.applies_to(table) and not suite.together_with and critical:
             yield replace(suite, expectations=critical)
 

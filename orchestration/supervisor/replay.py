@@ -1,14 +1,13 @@
-"""Replay: the next generation of silver and gold, built from bronze beside the one that serves, which goes on meanwhile.
+"""Replay: the next generation of silver and gold, built from bronze beside the active one, which goes on meanwhile.
 
-    a snapshot's prefix of bronze -> batch jobs -> its streams, started a lateness earlier to find their state again -> caught up -> swap
+    a snapshot's prefix of bronze -> batch jobs -> its streams, started a lateness earlier to find their state again -> caught up -> switch
 
-Nothing that serves is touched: what is built lies in a folder of its own, and a swap is one row of ops.generations. A build that was killed
-leaves a folder that nobody reads; the next replay removes it.
+Nothing that is active is touched: what is built lies in a folder of its own, and a switch is one row of ops.generations. A build that was
+killed leaves a folder that nobody reads; the next replay removes it.
 """
 
 import shutil
 import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -19,33 +18,31 @@ from pyspark.sql import functions as F
 
 from gold.spec import Group
 from orchestration import crash
-from orchestration.engine.background import run_job
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, WriteBarrier, run_to_end, start_queries
 from orchestration.engine.writing import gold_tables
-from orchestration.errors import HeldError, TidemarkError
+from orchestration.errors import TidemarkError
 from orchestration.flow import Flow, Job
 from orchestration.flows import flows, reference_data, streams
 from orchestration.jobs import amendments, retry
 from orchestration.jobs import replay as batch_replay
-from orchestration.jobs.replay import OF_SILVER, Recorded
+from orchestration.jobs.replay import OF_SILVER, PinnedGeneration
 from orchestration.jobs.snapshots import take_snapshot
 from orchestration.storage import generations
 from orchestration.storage.bindings import Start, begin
 from orchestration.storage.delta import open_table
 from orchestration.storage.gate_state import closed_gates, is_holding
 from orchestration.storage.generations import Generation
-from orchestration.storage.lease import sole_writer
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from orchestration.storage.positions import GoldPosition, retried
 from orchestration.storage.retention import first_version
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import ensure, ensure_rows
 from orchestration.supervisor.quality_gate import QualityGate
+from orchestration.supervisor.rollback import await_switch
 
-REBUILT = ("silver.rebuilt", "gold.rebuilt")
-POLL_SECONDS = 0.5
+STEPS = ("silver.replay", "gold.replay")
 ROUNDS = 3
 """How often a batch job builds on to what came meanwhile: less each time. A stream takes seconds for each bronze batch, however small."""
 
@@ -98,19 +95,15 @@ def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
     snapshot = find_snapshot(lake.conf.lake)
     if snapshot is None:
         raise TidemarkError(f"the lake at {lake.conf.lake} has no snapshot to start from: bring it up to date with `tidemark run --once`.")
-    recorded = Recorded(Lake(lake.conf, lake.spark, generations.numbered(lake.conf.lake, snapshot.generation)), snapshot)
+    recorded = PinnedGeneration(Lake(lake.conf, lake.spark, generations.numbered(lake.conf.lake, snapshot.generation)), snapshot)
     up_to = snapshot.bronze_batch
     following = Lake(lake.conf, lake.spark, _next(lake, plan))
     _make_room(following, plan)
-    barrier = WriteBarrier(threading.Event())
     if plan.is_silver:
         up_to = _silver(following, recorded, plan, progress)
         crash.point(crash.Point.SILVER_REBUILT)
-        for flow in flows_of(following, plan):
-            if isinstance(flow, Job):
-                run_job(flow, progress, barrier.stop)
-            elif flow.layer == "silver":
-                run_to_end(start_queries(following, [flow], AVAILABLE_NOW, barrier), progress, barrier)
+        barrier = WriteBarrier(threading.Event())
+        _go_on(following, plan, progress, barrier)
         refuse_unless_passed(following, barrier.stop)
     for stream, groups in plan.streams.items():
         _gold(following, recorded, stream, groups, progress)
@@ -120,14 +113,7 @@ def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:
 def catch_up(following: Lake, plan: Plan, progress: Progress) -> None:
     """Everything that came since, through the streams of the new generation; what has not passed its gate waits for the run after it."""
     barrier = WriteBarrier(threading.Event())
-    gold: list[Flow] = []
-    for flow in flows_of(following, plan):
-        if isinstance(flow, Job):
-            run_job(flow, progress, barrier.stop)
-        elif flow.layer == "silver":
-            run_to_end(start_queries(following, [flow], AVAILABLE_NOW, barrier), progress, barrier)
-        else:
-            gold.append(flow)
+    gold = _go_on(following, plan, progress, barrier)
     # Silver that the replay of a group reads is written by another process: what has passed of it may have grown when a query starts.
     if is_holding(following.conf) and not (plan.is_silver and _has_passed(following, barrier.stop)):
         return
@@ -136,23 +122,35 @@ def catch_up(following: Lake, plan: Plan, progress: Progress) -> None:
         pass
 
 
+def _go_on(following: Lake, plan: Plan, progress: Progress, barrier: WriteBarrier) -> list[Flow]:
+    """Silver and its ledger, through what waits; returns the flows of gold."""
+    gold: list[Flow] = []
+    for flow in flows_of(following, plan):
+        if isinstance(flow, Job):
+            progress.follow(flow.name, flow.run())
+        elif flow.layer == "silver":
+            run_to_end(start_queries(following, [flow], AVAILABLE_NOW, barrier), progress, barrier)
+        else:
+            gold.append(flow)
+    return gold
+
+
 def finish(following: Lake, plan: Plan, progress: Progress) -> None:
-    """Bring it up to date and let it serve. Where another process writes the lake, that one does so, at its next step."""
+    """Bring it up to date and switch to it. Where another process writes the lake, that one does so, at its next step."""
     lake = following.conf.lake
     catch_up(following, plan, progress)
     crash.point(crash.Point.GENERATION_BUILT)
     generations.request_switch(lake, following.generation)
     crash.point(crash.Point.GENERATION_PROPOSED)
-    while generations.requested_switch(lake) is not None:
-        try:
-            with sole_writer(lake):
-                if generations.requested_switch(lake) is not None:
-                    catch_up(following, plan, progress)
-                    generations.switch(lake, datetime.now(UTC))
-                    crash.point(crash.Point.SWAPPED)
-                    take_snapshot(following, [*streams(following)], datetime.now(UTC))
-        except HeldError:
-            time.sleep(POLL_SECONDS)
+
+    def switch() -> None:
+        if generations.requested_switch(lake) is not None:
+            catch_up(following, plan, progress)
+            generations.switch(lake, datetime.now(UTC))
+            crash.point(crash.Point.SWAPPED)
+            take_snapshot(following, [*streams(following)], datetime.now(UTC))
+
+    await_switch(lake, switch)
 
 
 def _has_passed(following: Lake, stop: threading.Event) -> bool:
@@ -164,18 +162,17 @@ def _has_passed(following: Lake, stop: threading.Event) -> bool:
 def refuse_unless_passed(following: Lake, stop: threading.Event) -> None:
     """Gold is computed from all of it, so what passed or was released of the table before it has to pass again."""
     if not _has_passed(following, stop):
-        found = next(closed_gates(following.conf, following.table_path))
+        closed = next(closed_gates(following.conf, following.table_path))
         raise TidemarkError(
-            f"what the replay built of {found.table} cannot serve, as its gate holds: {found.failure}.\n"
+            f"what the replay built of {closed.table} cannot serve, as its gate holds: {closed.failure}.\n"
             "  Mend the conf, or set the gate to `warn` in pipeline.yml until the replay is done."
         )
 
 
 def _next(lake: Lake, plan: Plan) -> Generation:
-    serving = generations.active_generation(lake.conf.lake)
-    number = max(each.generation for each in generations.switches(lake.conf.lake)) + 1
-    places = {**serving.places, **dict.fromkeys(plan.places(), number)}
-    return Generation(serving.swap + 1, number, None, str(plan), None, places)
+    switches = generations.switches(lake.conf.lake)
+    number = max(generation.generation for generation in switches) + 1
+    return Generation(switches[-1].swap + 1, number, None, str(plan), None, switches[-1].places | dict.fromkeys(plan.places(), number))
 
 
 def _make_room(following: Lake, plan: Plan) -> None:
@@ -188,7 +185,7 @@ def _make_room(following: Lake, plan: Plan) -> None:
         ensure_rows(following.table_path(LEDGER), LEDGER_SCHEMA)
 
 
-def _silver(following: Lake, recorded: Recorded, plan: Plan, progress: Progress) -> int:
+def _silver(following: Lake, recorded: PinnedGeneration, plan: Plan, progress: Progress) -> int:
     """Readings of the prefix, and of what came meanwhile; then the stream, bound to begin so early that it finds its state again.
 
     Returns the last bronze batch of what is built.
@@ -197,26 +194,22 @@ def _silver(following: Lake, recorded: Recorded, plan: Plan, progress: Progress)
     if first:
         batch_replay.copy_before(following, recorded, first)
     built = recorded
-    _readings(following, built, first, progress)
-    for _ in range(ROUNDS):
+    for _ in range(1 + ROUNDS):
+        progress.follow(STEPS[0], batch_replay.silver(following, built, reference_data(following), first))
+        progress.ended(STEPS[0])
         first, built = built.snapshot.bronze_batch + 1, built.as_accounted_for()
-        if first <= built.snapshot.bronze_batch:
-            _readings(following, built, first, progress)
-    up_to = built.snapshot.bronze_batch
+    up_to = first - 1
     begin(following, OF_SILVER[0], (following.tables[OF_SILVER[0]],), Start(_version_with_state(following), up_to))
     return up_to
 
 
-def _readings(following: Lake, recorded: Recorded, first: int, progress: Progress) -> None:
-    _show(batch_replay.silver(following, recorded, reference_data(following), first), REBUILT[0], progress)
-
-
-def _gold(following: Lake, recorded: Recorded, stream: str, groups: Sequence[Group], progress: Progress) -> None:
+def _gold(following: Lake, recorded: PinnedGeneration, stream: str, groups: Sequence[Group], progress: Progress) -> None:
     """Closed windows of the prefix; then the stream, bound to begin with the first reading of an open one."""
     up_to = recorded.snapshot.bronze_batch
     until_ms = batch_replay.closed_until_ms(following, groups, stream, up_to)
     retries = retried(following)  # asked first: what a retry re-admits meanwhile may not be in the windows, and is folded in then
-    _show(batch_replay.gold(following, recorded, groups, until_ms), REBUILT[1], progress)
+    progress.follow(STEPS[1], batch_replay.gold(following, recorded, groups, until_ms))
+    progress.ended(STEPS[1])
     longest = max(following.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
     written = tuple(table for group in groups for table in gold_tables(following, group)[:2])
     begin(following, f"gold.{stream}", written, Start(_version_with_time(following, until_ms - longest * 1000), up_to, until_ms))
@@ -246,11 +239,3 @@ def _version_with_time(following: Lake, instant_ms: int) -> int:
     """The first version of readings that holds one of an instant or later."""
     instant = datetime.fromtimestamp(instant_ms / 1000, UTC)
     return first_version(following.table_path(OF_SILVER[0]), lambda most: datetime.fromisoformat(most["event_time"]) >= instant)
-
-
-def _show(steps: Iterable[int], name: str, progress: Progress) -> None:
-    began = time.monotonic()
-    for rows in steps:
-        progress.worked(name, rows, time.monotonic() - began)
-        began = time.monotonic()
-    progress.ended(name)

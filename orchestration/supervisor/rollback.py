@@ -1,6 +1,7 @@
-"""Rollback: an earlier generation serves again."""
+"""Rollback: an earlier generation is active again; and how a switch is waited for."""
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -14,27 +15,39 @@ POLL_SECONDS = 0.5
 
 
 def roll_back(lake: Location, number: int | None) -> Generation:
-    """To that generation, or to the one that served before; waits for a running process to take it up."""
+    """To that generation, or to the one that was active before; waits for a running process to take it up."""
     wanted = _wanted(lake, number)
+
+    def switch() -> None:
+        generations.switch(lake, datetime.now(UTC))
+        snapshots.pin_again(lake, wanted.generation, datetime.now(UTC))
+
     generations.request_switch(lake, wanted)
+    await_switch(lake, switch)
+    return wanted
+
+
+def await_switch(lake: Location, make: Callable[[], None]) -> None:
+    """Until the requested switch is made: by `make`, once no other process writes the lake, or by the one that does, at its next step.
+
+    Another process may have made it just before `make` is called.
+    """
     while generations.requested_switch(lake) is not None:
         try:
             with sole_writer(lake):
-                generations.switch(lake, datetime.now(UTC))
-                snapshots.pin_again(lake, wanted.generation, datetime.now(UTC))
+                make()
         except HeldError:
             time.sleep(POLL_SECONDS)
-    return wanted
 
 
 def _wanted(lake: Location, number: int | None) -> Generation:
     known = generations.switches(lake)
-    serving = known[-1]
-    others = {each.generation: each for each in known if each.generation != serving.generation}
+    active = known[-1]
+    others = {generation.generation: generation for generation in known if generation.generation != active.generation}
     if not others:
-        raise TidemarkError(f"generation {serving.generation} is the only one of the lake at {lake}: there is nothing to roll back to.")
+        raise TidemarkError(f"generation {active.generation} is the only one of the lake at {lake}: there is nothing to roll back to.")
     if number is None:
         number = list(others)[-1]
     if number not in others:
         raise TidemarkError(f"there is no other generation {number} to roll back to; there is {', '.join(map(str, sorted(others)))}.")
-    return replace(others[number], swap=serving.swap + 1, cause=f"rollback from {serving.generation}", bronze_batch=None)
+    return replace(others[number], swap=active.swap + 1, cause=f"rollback from {active.generation}", bronze_batch=None)

@@ -1,15 +1,15 @@
 """Runs flows and jobs: `run_once` brings every table up to date and ends, `run_continuously` goes on until it is told to stop.
 
-Gold runs in rounds behind silver. The queries of a round start while silver is between two batches, so that all streams end at the same
-bronze batch; then come the amendments, then the snapshot of the cut.
+Gold runs in cycles behind silver. The queries of a cycle start while silver is between two batches, so that all streams end at the same
+bronze batch; then come the amendments, then the snapshot.
 """
 
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from orchestration.engine.background import BackgroundTask
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import POLL_SECONDS, every, report_batches, start_queries, stop_queries
@@ -17,7 +17,6 @@ from orchestration.flow import Flow, Job
 from orchestration.flows import gold_amendments, quarantine_retry
 from orchestration.jobs import retry
 from orchestration.storage import generations
-from orchestration.storage.ops_tables import LEDGER_FLOW
 from orchestration.supervisor.pipeline_run import PipelineRun, claim_patiently
 
 
@@ -28,11 +27,10 @@ def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop:
     if run.flows["bronze"]:
         claim_patiently(lake, progress)
     run.take_in()
-    account = BackgroundTask(LEDGER_FLOW, run.account)
-    try:
+    with ThreadPoolExecutor(1) as thread:
+        account = thread.submit(run.account)
         run.close_windows()
-    finally:
-        account.finish()
+    account.result()
     if not stop.is_set() and run.close_idle_windows(patient=False):
         run.close_windows()
     run.settle()
@@ -48,14 +46,14 @@ def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop:
 def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
     """Bronze and silver all the time, gold and the ledger behind them. After `stop` each ends with the batch that it is in.
 
-    It also ends when another generation is proposed: whoever called lets it serve, and runs that.
+    It also ends when a switch is requested: whoever called makes it, and runs the other generation.
     """
     leave = threading.Event()
     run = PipelineRun(lake, chosen, progress, leave)
     run.prepare()
     queries = start_queries(lake, run.flows["bronze"], every(lake.conf.engine.trigger_seconds), run.barrier)
     queries |= start_queries(lake, run.flows["silver"], every(POLL_SECONDS), run.barrier)  # it only asks a log whether bronze has a batch
-    behind: dict[str, BackgroundTask] = {}
+    behind: dict[str, Future[None]] = {}
     next_look = 0.0
     while not stop.wait(POLL_SECONDS) and generations.requested_switch(lake.conf.lake) is None:
         report_batches(queries, progress, run.barrier)
@@ -68,7 +66,7 @@ def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progres
         stop_queries(queries, progress, run.barrier)
     finally:
         for work in behind.values():
-            work.finish()
+            work.result()
         run.seal()
 
 
@@ -83,20 +81,19 @@ def retry_quarantine(lake: Lake, chosen: retry.Chosen, progress: Progress) -> li
     return verdict.summary
 
 
-def _go_on_behind(run: PipelineRun, behind: dict[str, BackgroundTask]) -> None:
-    """Rounds, each when the one before has ended; maintenance between two, as they write what it compacts. Suites, when due.
+def _go_on_behind(run: PipelineRun, behind: dict[str, Future[None]]) -> None:
+    """Gold cycles and seals, each when the one before has ended; maintenance between two, as they write what it compacts. Suites, when due.
 
     After it comes a turn of theirs, also where it takes longer than the time from one to the next.
     """
-    ended = [name for name, work in behind.items() if not work.is_active]
+    ended = [name for name, work in behind.items() if work.done()]
     for name in ended:
-        behind.pop(name).finish()
-    if run.is_check_due() and "quality" not in behind:
-        behind["quality"] = BackgroundTask("quality", run.check)
+        behind.pop(name).result()
+    todo = {"quality": run.check} if run.is_check_due() else {}
     if run.is_maintenance_due() and "maintenance" not in ended:
-        if not behind.keys() - {"quality"}:
-            behind["maintenance"] = BackgroundTask("maintenance", run.maintain)
+        todo |= {} if behind.keys() - {"quality"} else {"maintenance": run.maintain}
     elif "maintenance" not in behind:
-        for name, todo in (("gold", run.gold_cycle), ("seals", run.seal)):
-            if name not in behind:
-                behind[name] = BackgroundTask(name, todo)
+        todo |= {"gold": run.gold_cycle, "seals": run.seal}
+    for name, work in todo.items():
+        if name not in behind:  # each in a new thread: the JVM keeps the session that was active in one
+            behind[name] = ThreadPoolExecutor(1, name).submit(work)

@@ -10,13 +10,10 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-import pyarrow as pa
-
 from orchestration.conf.model import Conf
 from orchestration.location import Location
 from orchestration.storage.checkpoints import Batch, last_batch, read_up_to
-from orchestration.storage.delta import is_table, open_table, version_of
-from orchestration.storage.delta_log import added, commit
+from orchestration.storage.delta import added, commit, is_table, max_in_log, open_table, version_of
 from orchestration.storage.generations import active_generation
 
 LEDGER = "silver.ledger"
@@ -60,7 +57,7 @@ def flows(conf: Conf) -> Iterator[tuple[str, str | None, list[str]]]:
 
 
 def path_of(conf: Conf, table: str) -> Location:
-    """Where a table of the generation that serves is."""
+    """Where a table of the active generation is."""
     return active_generation(conf.lake).table(conf.lake, table)
 
 
@@ -74,7 +71,7 @@ def arrears_of(checkpoint: Location, batch: Batch, source: Location, now: dateti
     if not is_table(source):
         return Arrears()
     table = open_table(source)
-    version, index = read_up_to(checkpoint, batch, str(table.metadata().id))
+    version, index = read_up_to(checkpoint, batch.last_batch, str(table.metadata().id))
     waiting = []
     for number in range(version, table.version() + 1):
         counts, committed_at = commit(source, number)
@@ -92,14 +89,14 @@ def of_ledger(conf: Conf, now: datetime) -> tuple[Batch, Arrears]:
     passed, events = path_of(conf, "ops.ledger"), path_of(conf, "bronze.events")
     if not is_table(passed):
         return Batch(), Arrears()
-    table = open_table(passed)
-    newest = max(pa.table(table.get_add_actions(flatten=True)).to_pydict().get("max.bronze_batch", []), default=None)
-    batch = Batch() if newest is None else Batch(newest, _last_written_at(passed, table.version()))
+    newest = max_in_log(passed, "bronze_batch")
+    batch = Batch() if newest is None else Batch(newest, _last_written_at(passed))
     return batch, arrears_after(-1 if newest is None else newest, events, now)
 
 
-def _last_written_at(table: Location, version: int) -> datetime:
+def _last_written_at(table: Location) -> datetime:
     """When the newest commit that brought rows was made; compaction brings none."""
+    version = version_of(table)
     newest = next((number for number in range(version, 0, -1) if any(add["dataChange"] for add in added(table, number))), version)
     return commit(table, newest)[1]
 

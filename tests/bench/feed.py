@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from orchestration.location import Location
-from orchestration.storage.delta_log import added, log_of
+from orchestration.storage.delta import added, log_of
 from orchestration.storage.snapshots import all_snapshots
 from tests.bench.factory import DEVICES, METRICS
 

@@ -13,7 +13,7 @@ from orchestration.conf.starter import write_starter
 from orchestration.connectors.simulator.feed import in_order
 from orchestration.connectors.simulator.landing import Landing
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
-from orchestration.engine import batch_size
+from orchestration.engine import writing
 from orchestration.engine.lake import Lake
 
 SPARK_WRITES = "TIDEMARK_TESTS_SPARK_WRITES"
@@ -126,7 +126,7 @@ class Plant:
 def obey() -> None:
     """What a process of a plant does first, before others import the constant."""
     if SPARK_WRITES in os.environ:
-        batch_size.MAX_SMALL_BYTES = -1
+        writing.MAX_SMALL_BYTES = -1
 
 
 def threads_of(process: "subprocess.Popen[bytes]") -> str:

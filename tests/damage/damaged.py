@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
-from orchestration.engine import batch_size, queries
+from orchestration.engine import queries, writing
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import HEAP_STORE
 from orchestration.storage.sealing import Sealing
@@ -95,14 +95,14 @@ def built(spark: SparkSession, provider: str, folder: Path) -> Damaged:
     spark.conf.set(PROVIDER, provider)
     with (
         patch.dict(queries.SNAPSHOTS, maintenanceInterval="100ms", minDeltasForSnapshot="1"),  # two short runs would leave none
-        patch.object(batch_size, "MAX_SMALL_BYTES", -1),  # Spark's commits have checksums, which can be damaged too
+        patch.object(writing, "MAX_SMALL_BYTES", -1),  # Spark's commits have checksums, which can be damaged too
     ):
         return _built(made, spark)
 
 
 def _run(made: Conf, spark: SparkSession) -> None:
     """All by Spark, whose commits have checksums, which can be damaged too."""
-    with patch.object(batch_size, "MAX_SMALL_BYTES", -1):
+    with patch.object(writing, "MAX_SMALL_BYTES", -1):
         run(made, spark)
 
 

@@ -166,7 +166,7 @@ def new_device(day: Day) -> list[str]:
 
 
 def without_pins(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("orchestration.storage.marts.chosen", lambda *_: None)
+    patch.setattr("orchestration.engine.lake.snapshot_for", lambda *_: None)
 
 
 def asked_twice(day: Day) -> list[str]:

@@ -16,10 +16,9 @@ from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.jobs.retry import versions_before_retry
 from orchestration.location import Location
-from orchestration.storage.delta import OpenTable, ask, is_table, open_table
+from orchestration.storage.delta import OpenTable, ask, in_log, is_table, open_table
 from orchestration.storage.ops_tables import LEDGER
 from orchestration.storage.positions import accounted_for
-from orchestration.storage.tables import in_log
 
 KINDS = {"readings": "readings", "quarantined": "quarantine", "late": "late", "duplicates": "duplicates"}
 """What a measurement became, and the table of silver that then holds it."""

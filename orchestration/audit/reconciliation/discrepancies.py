@@ -7,9 +7,9 @@ from typing import Any
 from orchestration.audit.reconciliation.account import COUNTED, EVENTS, KINDS, MEASUREMENTS, WRONG, Account, OpenTables, Rows
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
+from orchestration.storage.delta import in_log
 from orchestration.storage.sealing import sealed_tables
 from orchestration.storage.seals import Damage
-from orchestration.storage.tables import in_log
 from silver.spec import PayloadFormat
 
 MOST = 10

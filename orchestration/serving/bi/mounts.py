@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from orchestration.engine.class_archive import archive
-from orchestration.engine.java import java_command
+from orchestration.engine.java import archive, java_command
 
 SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib64", "/bin", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache")
 """Shells, libraries and time zones of the operating system, and the list of the libraries; the sandbox recreates links among them."""

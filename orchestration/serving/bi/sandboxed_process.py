@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import orchestration
-from orchestration.engine.jars import cache
+from orchestration.engine.java import cache
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.serving.bi.messages import ServerSpec, SnapshotViews, ViewsReady

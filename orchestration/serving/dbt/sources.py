@@ -17,11 +17,10 @@ from gold.literal import quoted
 from gold.schema import AGGREGATES
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
-from orchestration.storage.delta import version_of
+from orchestration.storage.delta import max_in_log, version_of
 from orchestration.storage.generations import numbered
 from orchestration.storage.marts import Build
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.tables import max_in_log
 from orchestration.storage.views import View, views
 from silver.schema import READINGS
 
@@ -44,10 +43,10 @@ def groups_of(conf: Conf, snapshot: Snapshot) -> list[str]:
 def positions(conf: Conf, snapshot: Snapshot) -> dict[str, int]:
     """How far the tables are, by their logs; the next build reads what came after. For each group its newest micro-batch."""
     declared = Lake(conf, generation=numbered(conf.lake, snapshot.generation)).tables
-    retry = max_in_log(declared["silver.late"], "retry", snapshot.versions["silver.late"])
+    retry = max_in_log(declared["silver.late"].location, "retry", snapshot.versions["silver.late"])
     reached = {BRONZE: snapshot.bronze_batch, RETRY: NOTHING if retry is None else int(retry)}
     for group in groups_of(conf, snapshot):
-        batch = max_in_log(declared[f"gold.{group}_aggregates"], "gold_batch", snapshot.versions[f"gold.{group}_aggregates"])
+        batch = max_in_log(declared[f"gold.{group}_aggregates"].location, "gold_batch", snapshot.versions[f"gold.{group}_aggregates"])
         reached[group] = NOTHING if batch is None else int(batch)
     return reached
 

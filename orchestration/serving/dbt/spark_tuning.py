@@ -5,8 +5,7 @@ import os
 from pyspark.sql import SparkSession
 
 from orchestration.engine.session import INTERPRETED
-from orchestration.storage.delta import open_table
-from orchestration.storage.tables import in_log
+from orchestration.storage.delta import in_log, open_table
 from orchestration.storage.views import View
 
 MAX_SMALL_READINGS = 2_000_000

@@ -14,8 +14,7 @@ from pyspark.sql import SparkSession
 from gold.literal import quoted
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.location import Location
-from orchestration.storage.delta import UnreadableTableError, open_table, version_of
-from orchestration.storage.delta_log import LOG
+from orchestration.storage.delta import LOG, UnreadableTableError, open_table, version_of
 from orchestration.storage.marts import builds, forget
 
 SCHEMA = "marts"

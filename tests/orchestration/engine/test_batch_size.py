@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Conf
-from orchestration.engine import batch_size
+from orchestration.engine import writing
 from orchestration.engine.lake import Lake
 from silver.spec import PayloadFormat
 from tests.lakes import SHAPE, conf, event, land, minutes, multiset, run, table
@@ -22,7 +22,7 @@ OF_THE_RUN = ["ingested_at", "ingested_on"]
 def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Conf]:
     """The same files, with a late, a double, an unreadable and a future row, in two batches: as ever, and readings by Spark."""
     made = {}
-    for name, most in (("small", batch_size.MAX_SMALL_BYTES), ("none", 0)):
+    for name, most in (("small", writing.MAX_SMALL_BYTES), ("none", 0)):
         made[name] = brought_in(tmp_path_factory.mktemp(name), spark, most)
     return made
 
@@ -31,7 +31,7 @@ def brought_in(folder: Path, spark: SparkSession, most: int) -> Conf:
     """What has more bytes than these is not small."""
     made = conf(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch_size, "MAX_SMALL_BYTES", most)
+        patch.setattr(writing, "MAX_SMALL_BYTES", most)
         first = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 60))]
         land(folder, "1.json", [*first, first[3], "{broken", event("oven", "temperature", 9, datetime(2099, 1, 1, tzinfo=UTC))])
         run(made, spark)
@@ -83,8 +83,8 @@ def test_a_batch_that_may_hold_many_readings_is_not_small(
     most: int, shape: PayloadFormat, is_small: bool, lakes: dict[str, Conf], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = replace(lakes["small"], sources={"plant": replace(lakes["small"].sources["plant"], payload_format=shape)})
-    monkeypatch.setattr(batch_size, "MAX_READINGS", most)
-    assert batch_size.is_small(Lake(made), "silver.readings", "bronze.events", 0) == is_small
+    monkeypatch.setattr(writing, "MAX_READINGS", most)
+    assert writing.is_small(Lake(made), "silver.readings", "bronze.events", 0) == is_small
 
 
 def _writers(made: Conf, name: str) -> list[str]:

@@ -1,6 +1,6 @@
 """The first run on a machine, which `make install` makes before any test."""
 
-from orchestration.engine.class_archive import archive
+from orchestration.engine.java import archive
 
 
 def test_the_installation_has_left_its_classes_for_later_starts() -> None:

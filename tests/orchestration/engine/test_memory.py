@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.engine.lake import Lake
-from orchestration.engine.memory import heap_is_named
+from orchestration.engine.lake import Lake, heap_is_named
 from orchestration.errors import TidemarkError
 from tests.lakes import conf
 

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from concurrent.futures import Future, wait
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,7 +17,6 @@ from deltalake import DeltaTable
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf, Maintenance
-from orchestration.engine.background import BackgroundTask
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.jobs import maintenance, ranges
@@ -261,11 +261,10 @@ def test_maintenance_that_is_always_due_leaves_every_other_turn_to_the_rest() ->
         def seal(self) -> None:
             turns.append("seals")
 
-    behind: dict[str, BackgroundTask] = {}
+    behind: dict[str, Future[None]] = {}
     for _ in range(6):
         runner._go_on_behind(cast(pipeline_run.PipelineRun, AlwaysDue()), behind)
-        for work in behind.values():
-            work.finish()
+        wait(behind.values())
     assert [turns[0], *sorted(turns[1:3]), turns[3], *sorted(turns[4:6])] == ["maintenance", "gold", "seals"] * 2
 
 

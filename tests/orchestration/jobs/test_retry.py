@@ -28,7 +28,7 @@ from orchestration.jobs.amendments import NAME as AMENDMENTS
 from orchestration.jobs.retry import Chosen
 from orchestration.location import Location
 from orchestration.storage.snapshots import all_snapshots
-from orchestration.supervisor.replay import REBUILT, build, finish, plan
+from orchestration.supervisor.replay import STEPS, build, finish, plan
 from orchestration.supervisor.run import retry_quarantine
 from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import KITCHEN, METRICS, conf, event, land, latest, minutes, multiset, run, table
@@ -121,7 +121,7 @@ def replay(made: Conf, spark: SparkSession, group: str | None = None) -> None:
     """`tidemark replay`."""
     lake = Lake(made, spark)
     wanted = plan(lake, group, None)
-    with Progress([*REBUILT, *(flow.name for flow in flows(lake))], Console(file=io.StringIO())) as progress:
+    with Progress([*STEPS, *(flow.name for flow in flows(lake))], Console(file=io.StringIO())) as progress:
         finish(build(lake, wanted, progress), wanted, progress)
 
 

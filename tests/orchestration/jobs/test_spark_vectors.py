@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from gold import vectors
 from gold.spec import Group, Vector
 from orchestration.engine.pieces import Limits
-from orchestration.jobs import spark_vectors
+from orchestration.jobs import replay
 from silver.spec import Aggregation, Metric
 from tests.rows import at
 
@@ -30,17 +30,17 @@ def as_rows(table: pa.Table) -> list[Any]:
     ids=lambda vector: f"{vector.entity}-{vector.max_fill_seconds}",
 )
 def test_slices_of_time_and_buckets_of_devices_meet(vector: Vector, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_vectors, "LIMITS", Limits(rows=10))
+    monkeypatch.setattr(replay, "LIMITS", Limits(rows=10))
     ends = [at("12:00") + timedelta(hours=n) for n in range(100)]
     windows = [(device, "t", end, float(n)) for device in "abc" for n, end in enumerate(ends)]
     windows += [(device, "p", end, -1.0) for device in "ab" for end in ends[::30]]
     rows = pa.Table.from_pylist([dict(zip(SCHEMA.names, window, strict=True)) for window in windows], SCHEMA)
     group = Group("kitchen", tuple(METRICS), 600, "kitchen", vector)
-    by_slices = spark_vectors.vectors(spark.createDataFrame(rows), group, vector, METRICS).toArrow()
+    by_slices = replay.vectors(spark.createDataFrame(rows), group, vector, METRICS).toArrow()
     assert as_rows(by_slices) == as_rows(vectors.vectors(rows, group, vector, METRICS))
 
 
 def test_no_windows_make_no_vectors(spark: SparkSession) -> None:
     vector = Vector("device", ("t", "p"), 7200)
     none = spark.createDataFrame(SCHEMA.empty_table())
-    assert spark_vectors.vectors(none, Group("kitchen", tuple(METRICS), 600, "kitchen", vector), vector, METRICS).count() == 0
+    assert replay.vectors(none, Group("kitchen", tuple(METRICS), 600, "kitchen", vector), vector, METRICS).count() == 0

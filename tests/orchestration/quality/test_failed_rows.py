@@ -30,7 +30,7 @@ from orchestration.quality.publish import Places, publish, store_run
 from orchestration.quality.report import failures
 from orchestration.quality.store import open_store
 from orchestration.quality.suite_rows import create_empty_table
-from orchestration.storage.quality_tables import path_of
+from orchestration.storage.delta import path_of
 from silver.schema import READINGS
 from silver.spec import Policy
 from tests.orchestration.quality import hostile

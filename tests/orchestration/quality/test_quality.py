@@ -21,7 +21,7 @@ from orchestration.quality.history import RESULT_SCHEMA, RESULTS
 from orchestration.quality.store import open_store
 from orchestration.quality.suite_rows import create_empty_table
 from orchestration.storage import quality_tables
-from orchestration.storage.quality_tables import path_of
+from orchestration.storage.delta import path_of
 from silver.schema import READINGS
 from silver.spec import Policy
 from tests.rows import INGESTED_AT, at

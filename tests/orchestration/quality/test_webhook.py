@@ -24,8 +24,8 @@ from orchestration.quality.history import RESULTS
 from orchestration.quality.outcome import Cause, Outcome, Run
 from orchestration.quality.publish import Places, publish, store_run
 from orchestration.quality.trend import Change, Trends, changes, streak, trends
-from orchestration.storage import quality_tables
-from orchestration.storage.quality_tables import path_of
+from orchestration.storage import delta
+from orchestration.storage.delta import path_of
 from silver.spec import Policy
 from tests.orchestration.quality.test_quality_report import HOSTILE, RUN_AT, run_of
 
@@ -141,7 +141,7 @@ def test_a_streak_begins_with_the_first_failure_and_unchecked_runs_do_not_end_it
 
 
 def test_many_small_files_become_one_and_what_was_known_stays_known(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quality_tables, "MAX_FILES", 3)
+    monkeypatch.setattr(delta, "MAX_SMALL_FILES", 3)
     monkeypatch.setattr(trend, "MOST_RUNS", 5)
     seldom = run(-1, BAD)
     store_run(lake, replace(seldom, tables=(replace(seldom.tables[0], table="gold.kitchen_aggregates"),)))

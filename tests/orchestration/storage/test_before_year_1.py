@@ -17,8 +17,9 @@ from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.jobs import maintenance
 from orchestration.location import Location
+from orchestration.storage.delta import FIRST_INSTANT, max_in_log
 from orchestration.storage.retention import first_version
-from orchestration.storage.tables import FIRST_INSTANT, Table, append_rows, ensure_rows, max_in_log
+from orchestration.storage.tables import Table, append_rows, ensure_rows
 from tests.lakes import KITCHEN, conf, event, land, minutes, run
 from tests.rows import at
 
@@ -96,12 +97,12 @@ def test_the_greatest_instant_of_a_log_is_one_of_python(tmp_path: Path) -> None:
     late = Table("silver.late", Location(tmp_path / "late"), "", ())
     ensure_rows(late.location, rows.schema)
     append_rows(late.location, rows, "test", 0)
-    assert (max_in_log(late, "event_time"), max_in_log(late, "value")) == (None, None)
+    assert (max_in_log(late.location, "event_time"), max_in_log(late.location, "value")) == (None, None)
     append_rows(late.location, with_time(rows, YEAR_0), "test", 1)
-    assert (max_in_log(late, "event_time"), max_in_log(late, "bronze_batch")) == (FIRST_INSTANT, 2)
-    assert max_in_log(late, "event_time", version=1) is None
+    assert (max_in_log(late.location, "event_time"), max_in_log(late.location, "bronze_batch")) == (FIRST_INSTANT, 2)
+    assert max_in_log(late.location, "event_time", version=1) is None
     append_rows(late.location, with_time(rows.slice(0, 1), 0), "test", 2)
-    assert max_in_log(late, "event_time") == datetime(1970, 1, 1, tzinfo=UTC)
+    assert max_in_log(late.location, "event_time") == datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def test_the_first_version_that_holds_a_batch_is_found_by_a_log_that_was_cut(tmp_path: Path) -> None:

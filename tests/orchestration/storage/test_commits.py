@@ -9,9 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from orchestration.location import Location
-from orchestration.storage.commits import committing, sum_up
-from orchestration.storage.delta import OF_LOG
-from orchestration.storage.delta_log import LOG
+from orchestration.storage.delta import LOG, OF_LOG, committing, sum_up
 from orchestration.storage.tables import append_rows
 
 ROWS = pa.table({"device": ["a", None], "value": [1.5, 2.5]})

@@ -11,9 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
-from orchestration.storage.damage import damaged_checkpoint, damaged_files, damaged_log
 from orchestration.storage.sealing import Sealing
-from orchestration.storage.seals import Damage, Seal
+from orchestration.storage.seals import Damage, Seal, damaged_checkpoint, damaged_files, damaged_log
 from tests.lakes import conf
 
 FLOW = "silver.readings"

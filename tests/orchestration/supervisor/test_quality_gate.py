@@ -20,7 +20,8 @@ from orchestration.quality import suites
 from orchestration.quality.store import open_store
 from orchestration.quality.suite_rows import create_empty_table
 from orchestration.storage import quality_tables
-from orchestration.storage.gate_state import read_gate_state, releases
+from orchestration.storage.delta import path_of, rows_of
+from orchestration.storage.gate_state import RELEASES, read_gate_state
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from orchestration.storage.positions import late_rows_known
 from orchestration.storage.tables import append_rows, ensure_rows
@@ -140,7 +141,7 @@ def test_a_release_lets_through_up_to_a_version_and_no_further(lake: Lake, capsy
     assert exit_code(["quality", "release", "--version", "4", "--reason", "the same"]) == 0
     assert is_open(lake)
     assert "no version of silver.readings is held back" in refusal(capsys, "--version", "4", "--reason", "again")
-    first, second = sorted(releases(lake.conf.lake), key=lambda row: int(row["version"]))
+    first, second = sorted(rows_of(path_of(lake.conf.lake, RELEASES)), key=lambda row: int(row["version"]))
     assert (first["version"], first["after_version"], first["reason"], first["table_id"]) == (
         *(2, -1, "calibration"),
         str(DeltaTable(lake.table_path(READINGS).local).metadata().id),

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.conf.model import GateMode, Quality
 from orchestration.quality.history import RESULTS
-from orchestration.storage.quality_tables import path_of
+from orchestration.storage.delta import path_of
 from orchestration.storage.snapshots import find_snapshot
 from tests.lakes import conf, event, land, minutes, run_until, table
 from tests.rows import at

@@ -21,7 +21,7 @@ from orchestration.errors import TidemarkError
 from orchestration.flows import flows
 from orchestration.storage.generations import active_generation
 from orchestration.storage.snapshots import all_snapshots
-from orchestration.supervisor.replay import REBUILT, build, finish, plan
+from orchestration.supervisor.replay import STEPS, build, finish, plan
 from orchestration.supervisor.rollback import roll_back
 from tests.lakes import KITCHEN, PRESSES, conf, event, land, minutes, run
 from tests.rows import at
@@ -69,7 +69,7 @@ def replay(
     """`tidemark replay`; the generation that then serves. `then`: what happens as soon as it has built the readings."""
     lake = Lake(made, spark)
     wanted = plan(lake, group, since)
-    with Meanwhile([*REBUILT, *(flow.name for flow in flows(lake))], REBUILT[0], then) as progress:
+    with Meanwhile([*STEPS, *(flow.name for flow in flows(lake))], STEPS[0], then) as progress:
         finish(build(lake, wanted, progress), wanted, progress)
     return active_generation(made.lake).generation
 
