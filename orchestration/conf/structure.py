@@ -1,6 +1,5 @@
 """Structure of one conf file: its document as the pydantic dataclass that declares its settings, and a finding for each that is wrong."""
 
-import copy
 import functools
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +12,7 @@ from orchestration.conf.diagnostic import hint, nearest, quoted
 from orchestration.conf.document import Step
 from orchestration.conf.files import MODELS
 from orchestration.conf.schemas import Node, resolved, schema_of
-from orchestration.conf.values import ABSENT, PARTIAL
+from orchestration.conf.values import PARTIAL
 
 KINDS = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number", type(None): "empty"}
 WANTED: dict[str, tuple[str, tuple[type, ...]]] = {
@@ -37,16 +36,12 @@ class Finding:
 
 def check_structure(name: str, data: Any) -> tuple[Any, list[Finding]]:
     """The settings of a file, as `MODELS[name]`, and what is wrong with its data. Where something is, the settings are partial."""
-    settings, errors = _validated(name, data)
-    findings = [finding for error in errors for finding in _findings(name, data, error)]
-    if errors:
-        data = copy.deepcopy(data) if isinstance(data, dict) else {}
-        while errors:
-            for error in errors:
-                if error["type"] != "twice" and error["loc"][-1:] != ("[key]",):  # which a partial validation does not mind
-                    _leave_out(name, data, error["loc"], error["type"])
-            settings, errors = _validated(name, data, PARTIAL)
-    return settings, findings
+    validate = functools.partial(_adapter(name).validate_python, data, by_alias=True, by_name=False)
+    try:
+        return validate(), []
+    except ValidationError as mistakes:
+        findings = [finding for error in mistakes.errors(include_url=False) for finding in _findings(name, data, error)]
+    return validate(context=PARTIAL), findings
 
 
 def where(path: Sequence[Step]) -> str:
@@ -59,27 +54,6 @@ def where(path: Sequence[Step]) -> str:
 @functools.cache
 def _adapter(name: str) -> TypeAdapter[Any]:
     return TypeAdapter(MODELS[name])
-
-
-def _validated(name: str, data: Any, context: Any = None) -> tuple[Any, list[Any]]:
-    try:
-        return _adapter(name).validate_python(data, by_alias=True, by_name=False, context=context), []
-    except ValidationError as error:
-        return None, error.errors(include_url=False)
-
-
-def _leave_out(name: str, data: dict[str, Any], path: Sequence[Step], kind: str) -> None:
-    """Takes a wrong value out of its mapping; a list with a wrong item goes as a whole. A known key is kept, for an absent value."""
-    inner: Any = data
-    for at, step in enumerate(path):
-        if at + 1 < len(path) and isinstance(inner.get(step), dict):
-            inner = inner[step]
-        elif kind == "unexpected_keyword_argument" or "properties" not in _node(name, path[:at]):
-            inner.pop(step, None)
-            return
-        else:
-            inner[step] = ABSENT
-            return
 
 
 def _node(name: str, path: Sequence[Step]) -> Node:
