@@ -4,11 +4,10 @@ from pathlib import Path
 
 import click
 
-from orchestration.conf.load import load
+from orchestration.conf.load import load, summary
 from orchestration.conf.proposal import proposal_of
 from orchestration.conf.proposal_text import findings_of
 from orchestration.conf.starter import write_proposal, write_starter
-from orchestration.conf.summary import summary
 
 
 @click.command()

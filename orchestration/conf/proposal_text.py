@@ -3,10 +3,9 @@
 import json
 import re
 
-from orchestration.conf.diagnostic import printable
+from orchestration.conf.diagnostic import counted, printable
 from orchestration.conf.proposal import Proposal, Seen, file_name_pattern, suffix_of
 from orchestration.conf.roles import Roles
-from orchestration.conf.summary import counted
 
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 NOT_TEXTS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}

@@ -33,6 +33,11 @@ class Finding:
     text: str
     is_sound: bool = False
 
+    @classmethod
+    def of(cls, path: tuple[Step, ...], text: str, *below: Step) -> "Finding":
+        """A sentence that begins with the name of a setting; it may stand at something `below` that."""
+        return cls((*path, *below), f"{where(path)} {text}")
+
 
 def check_structure(name: str, data: Any) -> tuple[Any, list[Finding]]:
     """The settings of a file, as `MODELS[name]`, and what is wrong with its data. Where something is, the settings are partial."""
