@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from orchestration.conf.load import load, summary
-from orchestration.conf.proposal import proposal_of
-from orchestration.conf.proposal_text import findings_of
+from orchestration.conf.proposal import findings_of, proposal_of
 from orchestration.conf.starter import write_proposal, write_starter
 
 

@@ -3,11 +3,13 @@
 import math
 import re
 import statistics
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from orchestration.conf.csv_sample import csv_sample, is_number
+from orchestration.conf.diagnostic import counted, printable
 from orchestration.conf.instants import seconds_of
 from orchestration.conf.json_sample import json_sample
 from orchestration.conf.roles import Roles, roles_of
@@ -57,6 +59,29 @@ def proposal_of(file: Path) -> Proposal:
     return Proposal(sample, roles, metrics, _devices(sample, roles), interval, _step(interval))
 
 
+def findings_of(proposal: Proposal) -> list[str]:
+    """What was found and what to confirm, a sentence each."""
+    sample, roles = proposal.sample, proposal.roles
+    first = {path: str(value)[:60] for row in reversed(sample.rows) for path, value in row.items()}
+    shape = "long rows (one measurement each)" if roles.metric else "wide rows (several measurements each)"
+    sentences = [f"{sample.format}, {shape}" + (f", in the list {sample.each}" if sample.each else ""), *sample.notes]
+    sentences.append(f"time is {roles.time} (such as {first[roles.time]}), read as {roles.time_format.format}")
+    if not roles.time_format.names_zone:
+        sentences.append("times name no zone and are taken for UTC; confirm time_zone")
+    if roles.time_format.is_ambiguous:
+        sentences.append("day and month could change places in every time of the sample; confirm the format")
+    if roles.other_times:
+        sentences.append(f"other fields that hold times: {', '.join(roles.other_times)}; confirm which one is the time of measurement")
+    if roles.device:
+        ids = counted(len(proposal.devices), "id")
+        sentences.append(f"device is {roles.device} (such as {first[roles.device]}), {ids} in the sample")
+    else:
+        sentences.append("no field names a device: the name of the file serves; confirm, or set a field or a constant")
+    if roles.left_out:
+        sentences.append(f"not read: {', '.join(roles.left_out)}")
+    return [printable(sentence) for sentence in sentences]
+
+
 def usable(name: str) -> bool:
     """Whether conf takes it as the name of a metric, device or unit."""
     return name.isprintable() and name.strip() != "" and len(name) <= 200
@@ -69,18 +94,17 @@ def suffix_of(file: Path) -> str:
 
 
 def _metrics(rows: list[Row], roles: Roles) -> dict[str, Seen]:
-    values: dict[str, list[float]] = {}
-    units: dict[str, dict[str, int]] = {}
+    values: dict[str, list[float]] = defaultdict(list)
+    units: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
+        unit = str(row.get(roles.unit or "", "")).strip()
         for metric, value in _measurements(row, roles):
             number = _number(value)
             if usable(metric) and number is not None:
-                values.setdefault(metric, []).append(number)
-                unit = str(row.get(roles.unit, "")).strip() if roles.unit else ""
-                if unit and usable(unit):
-                    units.setdefault(metric, {})[unit] = units.setdefault(metric, {}).get(unit, 0) + 1
-    by_count = {metric: tuple(sorted(counts, key=lambda unit: -counts[unit])) for metric, counts in units.items()}
-    return {metric: Seen(len(seen), min(seen), max(seen), by_count.get(metric, ())) for metric, seen in values.items()}
+                values[metric].append(number)
+                units[metric].update([unit] if usable(unit) else [])
+    by_count = {metric: tuple(unit for unit, _ in counts.most_common()) for metric, counts in units.items()}
+    return {metric: Seen(len(seen), min(seen), max(seen), by_count[metric]) for metric, seen in values.items()}
 
 
 def _measurements(row: Row, roles: Roles) -> list[tuple[str, Scalar]]:
@@ -102,22 +126,20 @@ def _number(value: Scalar) -> float | None:
 def _devices(sample: Sample, roles: Roles) -> list[str]:
     """Ids seen in the sample; where the file's name has to serve, also those of the files of its kind beside it."""
     if roles.device:
-        found = {str(row[roles.device]).strip() for row in sample.rows if roles.device in row}
+        names = {str(row[roles.device]).strip() for row in sample.rows if roles.device in row}
     else:
         suffix = suffix_of(sample.file)
-        beside = [
-            file.name.removesuffix(".gz") for file in sample.file.resolve().parent.iterdir() if suffix_of(file) == suffix and file.is_file()
-        ]
-        found = {name.removesuffix(suffix) if suffix else name for name in beside}
-    return sorted(name for name in found if usable(name))[:MAX_DEVICES]
+        beside = [file for file in sample.file.resolve().parent.iterdir() if suffix_of(file) == suffix and file.is_file()]
+        names = {file.name.removesuffix(".gz").removesuffix(suffix) for file in beside}
+    return sorted(filter(usable, names))[:MAX_DEVICES]
 
 
 def _interval(rows: list[Row], roles: Roles) -> float | None:
-    times: dict[tuple[Scalar | None, Scalar | None], set[float]] = {}
+    times: dict[tuple[Scalar | None, Scalar | None], set[float]] = defaultdict(set)
     for row in rows:
         second = seconds_of(row[roles.time], roles.time_format.format) if roles.time in row else None
         if second is not None:
-            times.setdefault((row.get(roles.device or ""), row.get(roles.metric or "")), set()).add(second)
+            times[row.get(roles.device or ""), row.get(roles.metric or "")].add(second)
     gaps = [later - earlier for seen in times.values() for earlier, later in pairwise(sorted(seen))]
     return statistics.median(gaps) if gaps else None
 
