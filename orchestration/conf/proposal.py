@@ -1,6 +1,5 @@
 """What a sample says about devices, metrics and steps: everything a proposed conf is written from."""
 
-import math
 import re
 import statistics
 from collections import Counter, defaultdict
@@ -8,12 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from orchestration.conf.csv_sample import csv_sample, is_number
 from orchestration.conf.diagnostic import counted, printable
-from orchestration.conf.instants import seconds_of
-from orchestration.conf.json_sample import json_sample
+from orchestration.conf.instants import Scalar, seconds_of
 from orchestration.conf.roles import Roles, roles_of
-from orchestration.conf.sample import Row, Sample, Scalar, lines_of
+from orchestration.conf.sample import Row, Sample, is_number, sample_of
 from orchestration.errors import ConfError
 
 STEPS = (1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 21600, 86400)
@@ -46,9 +43,7 @@ class Proposal:
 
 def proposal_of(file: Path) -> Proposal:
     """Raises ConfError where the file is unreadable, or has no time or no number in it."""
-    lines = lines_of(file)
-    is_json = lines[0].lstrip().startswith(("{", "["))
-    sample = json_sample(file, lines) if is_json else csv_sample(file, lines)
+    sample = sample_of(file)
     roles = roles_of(sample)
     if isinstance(roles, str):
         raise ConfError(f"{file} {roles}; name a file of readings, or write the conf by hand from `tidemark init DIR`")
@@ -119,8 +114,7 @@ def _number(value: Scalar) -> float | None:
     text = str(value).lower()
     if text in ("true", "false"):
         return float(text == "true")
-    number = float(text) if is_number(text) else math.nan
-    return number if math.isfinite(number) else None
+    return float(text) if is_number(text) else None
 
 
 def _devices(sample: Sample, roles: Roles) -> list[str]:
