@@ -1,5 +1,6 @@
 """`tidemark ledger`: is every event accounted for?"""
 
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestration.rendering import format_option, show
+from orchestration.rendering import format_option, plain, show, visible
 
 if TYPE_CHECKING:
     from orchestration.audit.reconciliation.account import Rows
@@ -55,7 +56,9 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
       tidemark ledger --since 2026-01-05 --plot artifacts/ledger.png
     """
     from orchestration.audit.reconciliation.account import COLUMNS, by_day
+    from orchestration.audit.reconciliation.discrepancies import COLUMNS as WRONG
     from orchestration.audit.reconciliation.gold_account import COLUMNS as OF_GOLD
+    from orchestration.audit.reconciliation.gold_account import WRONG_WINDOW
 
     if gold and picture is not None:
         raise click.UsageError("--plot draws the account of events; leave --gold out")
@@ -64,10 +67,10 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
     of_gold, wrong_windows = ([], []) if wrong and not batches else gold_account_of(obj["conf"], start)
     if not gold:
         show(by_day(batches), format, COLUMNS)
-        show_discrepancies(wrong, format)
+        show_wrong(wrong, format, WRONG, of_event)
     if gold or (of_gold and format == "table"):
         show(of_gold, format, OF_GOLD)
-    show_gold_discrepancies(wrong_windows, format)
+    show_wrong(wrong_windows, format, WRONG_WINDOW, of_window)
     if picture is not None and (batches or not wrong):
         from orchestration.serving.plots.account import plot
 
@@ -92,8 +95,8 @@ def account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
         books = open_tables(lake)
         if files := damaged(books) or seal_violations(lake, partial(damaged_files, since=since)):
             return [], files
-        found = account(books, since)
-        return found.batches, discrepancies(books, found, payload_formats(lake.conf))
+        result = account(books, since)
+        return result.batches, discrepancies(books, result, payload_formats(lake.conf))
 
 
 def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
@@ -108,26 +111,21 @@ def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     return ([], []) if books is None else (gold_account(lake, books), gold_discrepancies(books))
 
 
-def show_gold_discrepancies(wrong: "Rows", format: str) -> None:
-    """The same for windows."""
-    from orchestration.audit.reconciliation.gold_account import WRONG_WINDOW
-    from orchestration.rendering import plain, visible
-
+def show_wrong(wrong: "Rows", format: str, columns: Sequence[str], sentence: Callable[[dict[str, Any]], str]) -> None:
+    """Beside the table for people, and as sentences on stderr where stdout is for programs."""
     if wrong and format == "table":
-        show(wrong, format, WRONG_WINDOW)
+        show(wrong, format, columns)
     for row in wrong if format != "table" else ():
-        key = " ".join(str(plain(row[name])) for name in WRONG_WINDOW[:-1])
-        click.echo(visible(f"gold window {key}: {row['wrong']}"), err=True)
+        click.echo(visible(sentence(row)), err=True)
 
 
-def show_discrepancies(wrong: "Rows", format: str) -> None:
-    """Beside the table for people, and to stderr where stdout is for programs."""
-    from orchestration.audit.reconciliation.discrepancies import COLUMNS
-    from orchestration.rendering import plain, visible
+def of_event(row: dict[str, Any]) -> str:
+    """What is wrong with an event, in a sentence."""
+    identity = " ".join(f"{name} {row[name]}" for name in ("bronze_batch", "bronze_row", "part") if row[name] is not None)
+    return f"{identity}: {row['wrong']}  {plain(row['payload']) or ''}".rstrip()
 
-    if wrong and format == "table":
-        show(wrong, format, COLUMNS)
-    elif wrong:
-        for row in wrong:
-            identity = " ".join(f"{name} {row[name]}" for name in COLUMNS[:3] if row[name] is not None)
-            click.echo(visible(f"{identity}: {row['wrong']}  {plain(row['payload']) or ''}".rstrip()), err=True)
+
+def of_window(row: dict[str, Any]) -> str:
+    """What is wrong with a window of gold, in a sentence."""
+    key = " ".join(str(plain(row[name])) for name in ("group", "device_id", "metric", "window_end"))
+    return f"gold window {key}: {row['wrong']}"

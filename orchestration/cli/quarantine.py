@@ -69,7 +69,7 @@ def show_(obj: dict[str, Any], rule: str | None, source: str | None, limit: int,
 @format_option
 @click.pass_obj
 def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bool, format: str) -> None:
-    """Judge events in quarantine again by the conf as it is now, and re-admit the measurements that are good, once.
+    """Apply the conf as it is now to events in quarantine, and re-admit the measurements that are good, once.
 
     They go to silver.late, from where they are folded into gold under the next revision, or to silver.duplicates where another
     measurement has their device, metric and event time. Where a run was killed, the next one may have to fold them in.
@@ -78,7 +78,7 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
     `tidemark devices load`.
 
     \b
-    events       events of the source that were judged again
+    events       events of the source to which the rules were applied again
     readmitted   measurements that went to silver.late
     duplicates   measurements that went to silver.duplicates
     quarantined  rows of these events that are in quarantine now

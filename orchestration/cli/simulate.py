@@ -79,7 +79,7 @@ class Instant(click.ParamType[datetime]):
 def command(obj: dict[str, Any], /, folder: Path, **options: Any) -> None:
     """Simulate devices that behave like the field: daily cycle, noise, drift, faults, and a network that delays, repeats and breaks.
 
-    What was sent, line by line, is told in DIR.truth (Parquet). A second run adds files and never overwrites one.
+    What was sent, line by line, is written to DIR.truth (Parquet). A second run adds files and never overwrites one.
 
     \b
     Example:
@@ -92,8 +92,8 @@ def command(obj: dict[str, Any], /, folder: Path, **options: Any) -> None:
     _refuse_with_rate(options)
     plan = _planned(load(obj["conf"]), options)
     landing = Landing(folder, plan)
-    with _shown(plan) as (counts, told):
-        _feed(plan, landing, options, told)
+    with _shown(plan) as (counts, progress):
+        _feed(plan, landing, options, progress)
     summary = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
     click.echo(f"{counts.total():,} events in {folder} ({summary}); the truth about each is in {landing.truth.name}", err=True)
     if options["count"]:
@@ -155,12 +155,12 @@ def _shown(plan: Plan) -> Iterator[tuple[Counter[str], Callable[[Messages], None
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("simulate", total=None if plan.events == WITHOUT_END else plan.events)
 
-        def told(messages: Messages) -> None:
+        def advance(messages: Messages) -> None:
             for kind in Kind:
                 counts[kind.name.lower()] += int((messages["kind"] == kind).sum())
             progress.advance(task, len(messages))
 
-        yield counts, told
+        yield counts, advance
 
 
 def _write_devices(path: Path, plan: Plan) -> None:

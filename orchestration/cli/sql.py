@@ -102,10 +102,11 @@ def _server(folder: Path, engine: str) -> "Engine | None":
     from orchestration.serving.sql.client import ServerEngine
 
     lake = lake_of(folder)
-    address = None if lake is None else address_of(lake)
-    if address is None and engine == "server":
+    if lake is not None and (address := address_of(lake)) is not None:
+        return ServerEngine(address)
+    if engine == "server":
         raise TidemarkError("you have no sql-server running on this lake: start it with `tidemark sql-server`.")
-    return None if address is None else ServerEngine(address)
+    return None
 
 
 def _local(conf: "Conf", engine: str) -> "AbstractContextManager[Engine]":

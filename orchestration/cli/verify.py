@@ -63,8 +63,8 @@ def _show(report: "Report", format: str) -> None:
     differences = [asdict(difference) for outcome in report.outcomes for difference in outcome.first]
     if differences and format == "table":
         show(differences, format, SIDE_BY_SIDE)
-    if any(each["table"] == "silver.quarantine" and each["what"] != "missing" for each in differences):
-        click.echo("today's conf judges rows of silver.quarantine otherwise: `tidemark quarantine retry` judges them again", err=True)
+    if any(row["table"] == "silver.quarantine" and row["what"] != "missing" for row in differences):
+        click.echo("today's conf has other results for rows of silver.quarantine: `tidemark quarantine retry` applies it to them", err=True)
 
 
 def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot: int | None) -> "Report":
@@ -86,12 +86,12 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
         try:
             pinned = find_snapshot(conf.lake, snapshot) if snapshot is not None or is_held(conf.lake) or pending(Lake(conf)) else None
             state = pinned_snapshot(conf, pinned) if pinned else latest_snapshot(conf)
-            found = verify(state, conf, groups or None, since, lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"))
+            report = verify(state, conf, groups or None, since, lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"))
         except Exception:
             if not files:
                 raise
             return Report(files)
-        return Report((*files, *found.outcomes))
+        return Report((*files, *report.outcomes))
 
 
 def _damaged(conf: "Conf", look: "Callable[[Location], Sequence[Damage]]") -> "tuple[Outcome, ...]":
@@ -100,12 +100,12 @@ def _damaged(conf: "Conf", look: "Callable[[Location], Sequence[Damage]]") -> "t
     from orchestration.engine.lake import Lake
     from orchestration.storage.sealing import sealed_tables
 
-    found = {table: look(path) for table, path in sealed_tables(Lake(conf)).items()}
-    return tuple(
-        Outcome(table, 0, len(damages), tuple(Difference(table, str(each.file), "damaged", each.what, None) for each in damages[:FIRST]))
-        for table, damages in found.items()
-        if damages
-    )
+    outcomes = []
+    for table, path in sealed_tables(Lake(conf)).items():
+        if damages := look(path):
+            first = tuple(Difference(table, str(damage.file), "damaged", damage.what, None) for damage in damages[:FIRST])
+            outcomes.append(Outcome(table, 0, len(damages), first))
+    return tuple(outcomes)
 
 
 def _check_groups(asked: tuple[str, ...], declared: dict[str, Any]) -> None:

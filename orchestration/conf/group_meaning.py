@@ -31,7 +31,7 @@ def check_groups(groups: Mapping[str, GroupSettings], devices: Devices, declared
 
 def _check_features(name: str, vector: VectorSettings, metrics: list[str], members: list[str], declared: Declared) -> Iterator[Finding]:
     if any(declared.lacks("metrics", metric) for metric in metrics):
-        metrics += declared.names["metrics"] or ()  # the unknown metric is told already: the feature it would have been is not
+        metrics += declared.names["metrics"] or ()  # the unknown metric is reported already: the feature it would have been is not
     setting = ("groups", name, "vector", "features")
     is_of_group = vector.entity == "group"
     if is_of_group and vector.features is None:
