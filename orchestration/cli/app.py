@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from orchestration.cli.option_types import PATH
 from orchestration.rendering import show_error
 
 STDOUT = 1
@@ -66,7 +67,7 @@ class LazyCommands(click.Group):
 
 
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 140})
-@click.option("--conf", type=click.Path(path_type=Path), default=Path("conf"), show_default="./conf", help="The conf folder.")
+@click.option("--conf", type=PATH, default=Path("conf"), show_default="./conf", help="The conf folder.")
 @click.option("--debug", is_flag=True, help="Show the trace when something breaks.")
 @click.version_option(package_name="tidemark", message="%(prog)s %(version)s")
 @click.pass_obj

@@ -1,6 +1,5 @@
 """`tidemark ledger`: is every event accounted for?"""
 
-from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orchestration.cli.option_types import DAY, FILE
 from orchestration.rendering import format_option, plain, show, visible
 
 if TYPE_CHECKING:
@@ -27,10 +27,8 @@ The account of gold, of each group and metric at the newest snapshot, counts a r
 
 
 @click.command(epilog=GOLD)
-@click.option("--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="Only what was ingested on this day (UTC) and later.")
-@click.option(
-    "--plot", "picture", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.png", help="Also draw it, by bronze batch."
-)
+@click.option("--since", type=DAY, metavar="DAY", help="Only what was ingested on this day (UTC) and later.")
+@click.option("--plot", "picture", type=FILE, metavar="FILE.png", help="Also draw it, by bronze batch.")
 @click.option("--gold", is_flag=True, help="Only gold's account; else it is the second table, of --format table alone.")
 @format_option
 @click.pass_obj
@@ -56,9 +54,7 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
       tidemark ledger --since 2026-01-05 --plot artifacts/ledger.png
     """
     from orchestration.audit.reconciliation.account import COLUMNS, by_day
-    from orchestration.audit.reconciliation.discrepancies import COLUMNS as WRONG
     from orchestration.audit.reconciliation.gold_account import COLUMNS as OF_GOLD
-    from orchestration.audit.reconciliation.gold_account import WRONG_WINDOW
 
     if gold and picture is not None:
         raise click.UsageError("--plot draws the account of events; leave --gold out")
@@ -67,10 +63,10 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
     of_gold, wrong_windows = ([], []) if wrong and not batches else gold_account_of(obj["conf"], start)
     if not gold:
         show(by_day(batches), format, COLUMNS)
-        show_wrong(wrong, format, WRONG, of_event)
+        show_wrong(wrong, format)
     if gold or (of_gold and format == "table"):
         show(of_gold, format, OF_GOLD)
-    show_wrong(wrong_windows, format, WRONG_WINDOW, of_window)
+    show_wrong(wrong_windows, format)
     if picture is not None and (batches or not wrong):
         from orchestration.serving.plots.account import plot
 
@@ -111,21 +107,18 @@ def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     return ([], []) if books is None else (gold_account(lake, books), gold_discrepancies(books))
 
 
-def show_wrong(wrong: "Rows", format: str, columns: Sequence[str], sentence: Callable[[dict[str, Any]], str]) -> None:
-    """Beside the table for people, and as sentences on stderr where stdout is for programs."""
+def show_wrong(wrong: "Rows", format: str) -> None:
+    """Events or windows of gold: beside the table for people, and as sentences on stderr where stdout is for programs."""
+    from orchestration.audit.reconciliation.discrepancies import COLUMNS
+    from orchestration.audit.reconciliation.gold_account import WRONG_WINDOW
+
+    columns = COLUMNS if wrong and "payload" in wrong[0] else WRONG_WINDOW
     if wrong and format == "table":
         show(wrong, format, columns)
     for row in wrong if format != "table" else ():
-        click.echo(visible(sentence(row)), err=True)
-
-
-def of_event(row: dict[str, Any]) -> str:
-    """What is wrong with an event, in a sentence."""
-    identity = " ".join(f"{name} {row[name]}" for name in ("bronze_batch", "bronze_row", "part") if row[name] is not None)
-    return f"{identity}: {row['wrong']}  {plain(row['payload']) or ''}".rstrip()
-
-
-def of_window(row: dict[str, Any]) -> str:
-    """What is wrong with a window of gold, in a sentence."""
-    key = " ".join(str(plain(row[name])) for name in ("group", "device_id", "metric", "window_end"))
-    return f"gold window {key}: {row['wrong']}"
+        if "payload" in row:
+            identity = " ".join(f"{name} {row[name]}" for name in COLUMNS[:3] if row[name] is not None)
+            sentence = f"{identity}: {row['wrong']}  {plain(row['payload']) or ''}".rstrip()
+        else:
+            sentence = f"gold window {' '.join(str(plain(row[name])) for name in WRONG_WINDOW[:-1])}: {row['wrong']}"
+        click.echo(visible(sentence), err=True)

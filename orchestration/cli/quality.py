@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orchestration.cli.option_types import FILE
 from orchestration.rendering import format_option, show, visible
 
 if TYPE_CHECKING:
@@ -19,14 +20,8 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="Check all rows, not only those that are new since the last run.")
 @click.option("--snapshot", type=int, help="Check all rows at the versions of this snapshot.")
 @click.option("--scheduled", is_flag=True, help="Check the suites that are due by quality.schedule in pipeline.yml, once, then end.")
-@click.option(
-    "--report",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("artifacts/quality.html"),
-    show_default=True,
-    help="The page to write.",
-)
-@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="JUnit XML to write too: a testcase for each expectation.")
+@click.option("--report", type=FILE, default=Path("artifacts/quality.html"), show_default=True, help="The page to write.")
+@click.option("--junit", type=FILE, help="JUnit XML to write too: a testcase for each expectation.")
 @format_option
 @click.pass_context
 def command(context: click.Context, /, report: Path, junit: Path | None, format: str, **asked: Any) -> int:

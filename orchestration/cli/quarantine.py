@@ -7,9 +7,7 @@ import click
 from orchestration.rendering import format_option, show
 
 if TYPE_CHECKING:
-    from orchestration.audit.reconciliation.account import Rows
     from orchestration.engine.lake import Lake
-    from orchestration.jobs.retry import Chosen
 
 rule_option = click.option("--rule", metavar="NAME", help="Only events that break this rule.")
 source_option = click.option("--source", metavar="NAME", help="Only events of this source.")
@@ -89,34 +87,25 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
     Example:
       tidemark quarantine retry --rule value_is_in_range --dry-run
     """
-    from orchestration.jobs.retry import COLUMNS, Chosen
-
-    chosen = Chosen(rule, source)
-    show(_foreseen(_lake(obj), chosen) if dry_run else _retried(_lake(obj), chosen), format, COLUMNS)
-
-
-def _foreseen(lake: "Lake", chosen: "Chosen") -> "Rows":
-    from orchestration.audit.quarantine import is_there
-    from orchestration.flows import quarantine_retry
-
-    if not is_there(lake):
-        return []
-    with quarantine_retry(lake, chosen) as verdict:
-        return verdict.summary
-
-
-def _retried(lake: "Lake", chosen: "Chosen") -> "Rows":
     from orchestration.audit.quarantine import is_there
     from orchestration.engine.progress import Progress
+    from orchestration.flows import quarantine_retry
     from orchestration.jobs.amendments import NAME
+    from orchestration.jobs.retry import COLUMNS, Chosen
     from orchestration.storage.lease import sole_writer
     from orchestration.supervisor.run import retry_quarantine
 
+    lake, chosen = _lake(obj), Chosen(rule, source)
     if not is_there(lake):
-        return []
-    with sole_writer(lake.conf.lake) as lease, Progress([NAME]) as progress:
-        lease.share(lake.spark)
-        return retry_quarantine(lake, chosen, progress)
+        summary = []
+    elif dry_run:
+        with quarantine_retry(lake, chosen) as verdict:
+            summary = verdict.summary
+    else:
+        with sole_writer(lake.conf.lake) as lease, Progress([NAME]) as progress:
+            lease.share(lake.spark)
+            summary = retry_quarantine(lake, chosen, progress)
+    show(summary, format, COLUMNS)
 
 
 def _lake(obj: dict[str, Any]) -> "Lake":

@@ -6,17 +6,14 @@ from typing import Any
 
 import click
 
+from orchestration.cli.option_types import DAY
+
 NICE = 10
 """A running pipeline goes first."""
 
 
 @click.command()
-@click.option(
-    "--since",
-    type=click.DateTime(["%Y-%m-%d"]),
-    metavar="DAY",
-    help="Apply the rules again to what was ingested from this day (UTC) on; copy the rest.",
-)
+@click.option("--since", type=DAY, metavar="DAY", help="Apply the rules again to what was ingested from this day (UTC) on; copy the rest.")
 @click.option("--group", metavar="NAME", help="Only the gold of this device group, and of those that share its stream.")
 @click.pass_obj
 def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orchestration.cli.option_types import PATH
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -45,9 +47,7 @@ class Instant(click.ParamType[datetime]):
 
 
 @click.command()
-@click.option(
-    "--to", "folder", required=True, type=click.Path(path_type=Path), help="The landing folder; the truth goes to DIR.truth beside it."
-)
+@click.option("--to", "folder", required=True, type=PATH, help="The landing folder; the truth goes to DIR.truth beside it.")
 @click.option("--events", type=click.IntRange(min=1), help="How many lines.  [default: 240000; with --rate until Ctrl-C]")
 @click.option(
     "--devices", "count", type=click.IntRange(1, 1_000_000), help="Make up N devices (sim-0001 ..).  [default: those of the conf]"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orchestration.cli.option_types import DAY
 from orchestration.rendering import format_option, show
 
 if TYPE_CHECKING:
@@ -25,10 +26,7 @@ SIDE_BY_SIDE = ("table", "row", "what", "in_table", "from_bronze")
 @click.command()
 @click.option("--group", "groups", multiple=True, metavar="NAME", help="Of gold only this device group; may be given several times.")
 @click.option(
-    "--since",
-    type=click.DateTime(["%Y-%m-%d"]),
-    metavar="DAY",
-    help="Only what was ingested on this day (UTC) or later, and windows that begin then or later.",
+    "--since", type=DAY, metavar="DAY", help="Only what was ingested on this day (UTC) or later, and windows that begin then or later."
 )
 @click.option("--snapshot", type=int, metavar="ID", help="Verify what this snapshot pins.")
 @format_option

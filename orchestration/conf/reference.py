@@ -1,5 +1,6 @@
 """The tables of the settings reference, conf/README.md: every key of every file, as it is declared."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,20 +31,14 @@ def reference(page: str) -> str:
 def _of_file(name: str) -> str:
     root = schema_of(name)
     text = f"\n## {root['title'] if name in FILES else 'expectations/*.yml'}\n\n{root['description']}\n\n"
-    sections = list(_sections(root, root, ""))
-    anchors = {id(node["properties"]): _anchor(_heading(paths)) for paths, node in sections}
+    sections: dict[int, tuple[list[str], Node]] = {}  # every mapping with fixed keys, once, with all the paths at which it may stand
+    for at, node in _mappings(root, root, ""):
+        sections.setdefault(id(node["properties"]), ([], node))[0].append(at)
+    anchors = {key: _anchor(_heading(paths)) for key, (paths, _) in sections.items()}
     text += _table(root, root, anchors)
-    for paths, node in sections:
+    for paths, node in sections.values():
         text += f"\n### {_heading(paths)}\n\n{' '.join(node['description'].split())}\n\n{_table(node, root, anchors)}"
     return text
-
-
-def _sections(node: Node, root: Node, path: str) -> Iterator[tuple[list[str], Node]]:
-    """Every mapping with fixed keys below a node, once, with all the paths at which it may stand."""
-    merged: dict[int, tuple[list[str], Node]] = {}
-    for at, inner in _mappings(node, root, path):
-        merged.setdefault(id(inner["properties"]), ([], inner))[0].append(at)
-    yield from merged.values()
 
 
 def _mappings(node: Node, root: Node, path: str) -> Iterator[tuple[str, Node]]:
@@ -94,7 +89,7 @@ def _kind(inner: Node, root: Node, anchors: dict[int, str]) -> str:
     if "properties" in inner:
         return f"[mapping](#{anchors[id(inner['properties'])]})"
     if inner.get("type") == "array":
-        return f"list of {_plural(_type(inner['items'], root, anchors))}"
+        return "list of " + re.sub("^text", "texts", _type(inner["items"], root, anchors))
     if inner.get("type") == "object":
         names = inner["propertyNames"].get("patternErrorMessage", PLAIN)
         return f"names{_rule(names)}, each with {_type(inner['additionalProperties'], root, anchors)}"
@@ -104,10 +99,6 @@ def _kind(inner: Node, root: Node, anchors: dict[int, str]) -> str:
 
 def _rule(hint: str) -> str:
     return "" if hint == PLAIN else f" ({hint})"
-
-
-def _plural(kind: str) -> str:
-    return kind.replace("text", "texts", 1) if kind.startswith("text") else kind
 
 
 def _code(value: Any) -> str:

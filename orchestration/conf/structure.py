@@ -1,9 +1,9 @@
 """Structure of one conf file: its document as the pydantic dataclass that declares its settings, and a finding for each that is wrong."""
 
-import functools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -41,11 +41,11 @@ class Finding:
 
 def check_structure(name: str, data: Any) -> tuple[Any, list[Finding]]:
     """The settings of a file, as `MODELS[name]`, and what is wrong with its data. Where something is, the settings are partial."""
-    validate = functools.partial(_adapter(name).validate_python, data, by_alias=True, by_name=False)
+    validate = partial(_adapter(name).validate_python, data, by_alias=True, by_name=False)
     try:
         return validate(), []
     except ValidationError as mistakes:
-        findings = [finding for error in mistakes.errors(include_url=False) for finding in _findings(name, data, error)]
+        findings = [finding for error in mistakes.errors(include_url=False) for finding in _findings(name, error)]
     return validate(context=PARTIAL), findings
 
 
@@ -56,7 +56,7 @@ def where(path: Sequence[Step]) -> str:
     return ".".join(str(step + 1) if isinstance(step, int) else step for step in steps)
 
 
-@functools.cache
+@cache
 def _adapter(name: str) -> TypeAdapter[Any]:
     return TypeAdapter(MODELS[name])
 
@@ -71,37 +71,32 @@ def _node(name: str, path: Sequence[Step]) -> Node:
     return node
 
 
-def _value(data: Any, path: Iterable[Step]) -> Any:
-    for step in path:
-        data = data[step]
-    return data
-
-
-def _findings(name: str, data: Any, error: Any) -> Iterator[Finding]:
+def _findings(name: str, error: Any) -> Iterator[Finding]:
     path, kind = tuple(error["loc"]), error["type"]
     if kind == "unexpected_keyword_argument":
         names = _node(name, path[:-1])["properties"]
         yield Finding(path, f"{where(path)} is not a setting; {hint(path[-1], names, 'known here: ' + ', '.join(names))}")
     elif kind == "missing":
         node, key = _node(name, path[:-1]), path[-1]
-        if not nearest(key, set(_value(data, path[:-1])) - set(node["properties"])):  # a misspelt key is a finding of its own
+        if not nearest(key, set(error["input"]) - set(node["properties"])):  # a misspelt key is a finding of its own
             example = _example(_node(name, path), name)
             yield Finding(path[:-1], f"{where(path)} is missing; add for example `{key}: {example}`", is_sound=True)
     elif kind == "twice":
-        items = list(map(str, _value(data, path)))
+        items = list(map(str, error["input"]))
         for at, item in enumerate(items):
             if item in items[:at]:
                 yield Finding((*path, at), f"{where(path)} names {quoted(item)} twice; remove one", is_sound=True)
     elif path and path[-1] == "[key]":
         names = _node(name, path[:-2]).get("propertyNames", {})
         yield Finding(path[:-1], f"{quoted(path[-2])} cannot be a name here; {_hint_of_text(names, kind)}", is_sound=True)
-    elif kind != "too_short" or not _value(data, path):  # pydantic does not count wrong items, which are findings of their own
-        problem = _problem(_node(name, path), _value(data, path), error, name)
+    elif kind != "too_short" or not error["input"]:  # pydantic does not count wrong items, which are findings of their own
+        problem = _problem(_node(name, path), error, name)
         yield Finding(path, f"{where(path) or 'the file'} {problem}")
 
 
-def _problem(node: Node, value: Any, error: Any, name: str) -> str:
+def _problem(node: Node, error: Any, name: str) -> str:
     """The second half of a sentence about a value that is wrong."""
+    value = error["input"]
     wanted, types = WANTED[node["type"]]
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         is_quotable = node["type"] == "string" and isinstance(value, bool | int | float)
