@@ -32,18 +32,13 @@ DEVICES_FILE = "_devices.csv"
 SHARE = click.FloatRange(0, 1)
 
 
-class Instant(click.ParamType[datetime]):
+def _instant(context: click.Context, option: click.Parameter, value: str | None) -> datetime | None:
     """ISO 8601; without a zone it is UTC."""
-
-    name = "iso"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """The aware datetime; a usage error otherwise."""
-        try:
-            instant = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is not an ISO 8601 instant, such as 2026-01-05T00:00:00Z", param, ctx)
-        return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+    try:
+        instant = datetime.fromisoformat(value) if value else None
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not an ISO 8601 instant, such as 2026-01-05T00:00:00Z") from None
+    return instant if instant is None or instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
 @click.command()
@@ -53,7 +48,7 @@ class Instant(click.ParamType[datetime]):
     "--devices", "count", type=click.IntRange(1, 1_000_000), help="Make up N devices (sim-0001 ..).  [default: those of the conf]"
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same arguments give the same bytes.")
-@click.option("--start", type=Instant(), metavar="ISO", help="First event time.  [default: 2026-01-05T00:00:00Z]")
+@click.option("--start", callback=_instant, metavar="ISO", help="First event time.  [default: 2026-01-05T00:00:00Z]")
 @click.option("--interval", type=click.FloatRange(min=0.001), metavar="SECONDS", help="Between two readings of a device.  [default: 60]")
 @click.option(
     "--rate",

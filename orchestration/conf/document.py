@@ -192,31 +192,23 @@ class _Reading:
         return [self.plain(part) for part in parts if isinstance(part, yaml.MappingNode)]
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
-        kind = node.tag.removeprefix(TAG)
-        if kind in ("str", "merge"):
-            return node.value
-        if kind not in ("null", "bool", "int", "float"):
-            self._refuse(node, f"the tag {quoted(node.tag)} is not read here; remove it")
-            return node.value
-        try:
-            return _value(kind, node.value)
-        except ValueError:
-            self._refuse(node, f"{quoted(node.value)} is not a number that can be used; write a finite one of at most 18 digits")
+        kind, text = node.tag.removeprefix(TAG), node.value
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return text.lower() == "true"
+        if kind in ("int", "float"):
+            number = int(text) if kind == "int" and len(text) <= 19 else float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+            if math.isfinite(number) and (kind == "float" or abs(number) < 10**18):
+                return number
+            self._refuse(node, f"{quoted(text)} is not a number that can be used; write a finite one of at most 18 digits")
             return 0
+        if kind not in ("str", "merge"):
+            self._refuse(node, f"the tag {quoted(node.tag)} is not read here; remove it")
+        return text
 
     def _refuse(self, node: yaml.Node, text: str) -> None:
         self.diagnostics.append(Diagnostic(self.file, _line(node), text))
-
-
-def _value(kind: str, text: str) -> bool | int | float | None:
-    if kind == "null":
-        return None
-    if kind == "bool":
-        return text.lower() == "true"
-    number = int(text) if kind == "int" and len(text) <= 19 else float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
-    if not math.isfinite(number) or (kind == "int" and abs(number) >= 10**18):
-        raise ValueError(text)
-    return number
 
 
 def _line(node: Any) -> int:

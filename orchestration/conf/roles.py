@@ -1,6 +1,7 @@
 """Which field of a sample is what: time, device, zone, metric, value, unit; the rest that is numeric is measured."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -53,35 +54,31 @@ def roles_of(sample: Sample) -> Roles | str:
     if not times:
         return "holds no field with a time that can be read (ISO 8601, epoch in s, ms or us since 2000, or a common date pattern)"
     time = min(times, key=lambda path: (_rank(path, "time"), path.count(".")))
-    rest = {path: values for path, values in columns.items() if path not in times}
-    numeric = {path: values for path, values in rest.items() if _is_share(values, _is_numeric)}
-    texts = {path: values for path, values in rest.items() if path not in numeric}
+    rest = [path for path in columns if path not in times]
+    numeric = [path for path in rest if _is_share(columns[path], _is_numeric)]
+    texts = [path for path in rest if path not in numeric]
     unit, zone = _named(texts, "unit"), _named(texts, "zone")
-    metric = _named({path: values for path, values in texts.items() if len(set(map(str, values))) <= MAX_METRICS_OF_LONG_ROWS}, "metric")
+    metric = _named([path for path in texts if len(set(map(str, columns[path]))) <= MAX_METRICS_OF_LONG_ROWS], "metric")
     value = _value(numeric, metric) if metric else None
-    free = {path: values for path, values in rest.items() if path not in {unit, zone, value, metric if value else None}}
-    device = _named({path: values for path, values in free.items() if _repeats(values)}, "device")
+    taken = {unit, zone, value, metric if value else None}
+    device = _named([path for path in rest if path not in taken and _repeats(columns[path])], "device")
     roles = Roles(time, times[time], [path for path in times if path != time], device, zone, unit=unit, left_out=left_out)
     if metric and value:
         return replace(roles, metric=metric, value=value)
-    texts = {path: values for path, values in texts.items() if path not in {device, unit, zone}}
-    return _wide(roles, {path: values for path, values in numeric.items() if path != device}, list(texts))
-
-
-def _value(numeric: dict[str, list[Scalar]], metric: str) -> str | None:
-    """By its name; else the only number there is, where the name of the metric is plain enough (`type` may be anything)."""
-    is_plain = metric.startswith(ELEMENT) or _rank(metric, "metric") < PLAIN_METRICS
-    return _named(numeric, "value") or (next(iter(numeric)) if is_plain and len(numeric) == 1 else None)
-
-
-def _wide(roles: Roles, numeric: dict[str, list[Scalar]], texts: list[str]) -> Roles | str:
-    counters = [path for path, values in numeric.items() if _rank(path, "counter") < UNKNOWN and _counts_up(values)]
-    measured = [path for path in numeric if path not in counters]
+    counters = [path for path in numeric if path != device and _rank(path, "counter") < UNKNOWN and _counts_up(columns[path])]
+    measured = [path for path in numeric if path != device and path not in counters]
     if not measured:
         return "holds no field with numbers to measure (a decimal comma is not read as a number)"
-    last = [_last(path) for path in measured]
-    metrics = {(_last(path) if last.count(_last(path)) == 1 else path): path for path in measured}
-    return replace(roles, metrics=metrics, left_out=[*roles.left_out, *counters, *texts], unit=None)
+    last = Counter(map(_last, measured))
+    metrics = {(_last(path) if last[_last(path)] == 1 else path): path for path in measured}
+    unread = [path for path in texts if path not in {device, unit, zone}]
+    return replace(roles, metrics=metrics, left_out=[*left_out, *counters, *unread], unit=None)
+
+
+def _value(numeric: list[str], metric: str) -> str | None:
+    """By its name; else the only number there is, where the name of the metric is plain enough (`type` may be anything)."""
+    is_plain = metric.startswith(ELEMENT) or _rank(metric, "metric") < PLAIN_METRICS
+    return _named(numeric, "value") or (numeric[0] if is_plain and len(numeric) == 1 else None)
 
 
 def _columns(sample: Sample) -> dict[str, list[Scalar]]:
@@ -110,10 +107,10 @@ def _time(path: str, values: list[Scalar]) -> TimeFormat | None:
     return found if is_named or (found.format != "epoch_s" and len(set(values)) > 1) else None
 
 
-def _named(columns: dict[str, list[Scalar]], role: str) -> str | None:
+def _named(paths: list[str], role: str) -> str | None:
     """The field that is most likely called by its role."""
-    path = min(columns, key=lambda path: (_rank(path, role), path.count(".")), default=None)
-    return path if path is not None and _rank(path, role) < UNKNOWN else None
+    ranks = {path: (_rank(path, role), path.count(".")) for path in paths if _rank(path, role) < UNKNOWN}
+    return min(ranks, key=lambda path: ranks[path], default=None)
 
 
 def _rank(path: str, role: str) -> int:
