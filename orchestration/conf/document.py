@@ -198,7 +198,12 @@ class _Reading:
         if kind == "bool":
             return text.lower() == "true"
         if kind in ("int", "float"):
-            number = int(text) if kind == "int" and len(text) <= 19 else float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+            try:
+                number = (
+                    int(text) if kind == "int" and len(text) <= 19 else float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+                )
+            except ValueError:
+                number = math.nan
             if math.isfinite(number) and (kind == "float" or abs(number) < 10**18):
                 return number
             self._refuse(node, f"{quoted(text)} is not a number that can be used; write a finite one of at most 18 digits")
