@@ -62,7 +62,7 @@ def command(context: click.Context, /, report: Path, junit: Path | None, format:
 )
 @click.pass_obj
 def release(obj: dict[str, Any], table: str, version: int, reason: str) -> None:
-    """Release versions of a table that its gate holds back. A running pipeline reads them in its next round.
+    """Release versions of a table that its gate holds back. A running pipeline reads them in its next gold cycle.
 
     Releasing version 12 lets every version up to 12 pass; later versions are checked again. Who released what, and why, is kept in
     quality.releases.
