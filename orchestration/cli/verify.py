@@ -49,7 +49,9 @@ def command(obj: dict[str, Any], groups: tuple[str, ...], since: datetime | None
     from orchestration.conf.load import load
 
     conf = load(obj["conf"])
-    _check_groups(groups, conf.groups)
+    for name in groups:
+        if name not in conf.groups:
+            raise click.BadParameter(f"'{name}' is not a group; they are {', '.join(conf.groups)}", param_hint="--group")
     report = _report(conf, groups, since.date() if since else None, snapshot)
     _show(report, format)
     return 0 if report.is_clean else 1
@@ -104,9 +106,3 @@ def _damaged(conf: "Conf", look: "Callable[[Location], Sequence[Damage]]") -> "t
             first = tuple(Difference(table, str(damage.file), "damaged", damage.what, None) for damage in damages[:FIRST])
             outcomes.append(Outcome(table, 0, len(damages), first))
     return tuple(outcomes)
-
-
-def _check_groups(asked: tuple[str, ...], declared: dict[str, Any]) -> None:
-    for name in asked:
-        if name not in declared:
-            raise click.BadParameter(f"'{name}' is not a group; they are {', '.join(declared)}", param_hint="--group")
