@@ -1,15 +1,13 @@
 """Settings of metrics.yml, devices.yml, groups.yml and rules.yml: what a plant measures, and what is made of it."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
-from pydantic_core import PydanticCustomError
 
 from gold.spec import Late
 from orchestration.conf.values import (
     CONFIG,
-    PARTIAL,
     Identifier,
     Key,
     Number,
@@ -38,13 +36,6 @@ class ConversionSettings(Setting):
     """Factor."""
     add: Number = Field(default=0.0, examples=[-273.15])
     """Offset, added after the factor."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _is_set(cls, written: Any, info: ValidationInfo) -> Any:
-        if written == {} and info.context != PARTIAL:
-            raise PydanticCustomError("too_short", "set one")
-        return written
 
 
 @dataclass(frozen=True)

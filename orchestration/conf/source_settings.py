@@ -1,10 +1,9 @@
 """Settings of sources.yml."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
-from pydantic_core import PydanticCustomError
 
 from orchestration.conf.values import (
     CONFIG,
@@ -41,13 +40,6 @@ class OriginSettings(Setting):
     """The same text for every event of this source."""
     file_name: OrAbsent[Text] = Field(default=None, examples=[r"^(.+)\.txt$"])
     """Regular expression on the path of the file below the landing folder; its first group is the text."""
-
-    @model_validator(mode="after")
-    def _is_one(self) -> Self:
-        count = sum(text is not None for text in (self.field, self.constant, self.file_name))
-        if count != 1:
-            raise PydanticCustomError("too_long" if count else "too_short", "set one")
-        return self
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,19 @@ class Setting:
 
     @model_validator(mode="before")
     @classmethod
-    def _keep_known(cls, written: Any, info: ValidationInfo) -> Any:
-        if info.context != PARTIAL:
-            return written
+    def _read_mapping(cls, written: Any, info: ValidationInfo) -> Any:
+        """With as many keys as its schema asks for; a partial one with those that are known and those that are required."""
         known = {field.validation_alias or name: field.is_required() for name, field in cls.__pydantic_fields__.items()}  # type: ignore[attr-defined]
-        written = written if isinstance(written, dict) else {}
-        return {key: written.get(key) for key, is_required in known.items() if key in written or is_required}
+        if info.context == PARTIAL:
+            written = written if isinstance(written, dict) else {}
+            return {key: written.get(key) for key, is_required in known.items() if key in written or is_required}
+        bounds = cls.__pydantic_config__.get("json_schema_extra", {})  # type: ignore[attr-defined]
+        if isinstance(written, dict) and written.keys() <= known.keys():  # an unknown key is a mistake of its own
+            if len(written) < bounds.get("minProperties", 0):
+                raise PydanticCustomError("too_short", "set one")
+            if len(written) > bounds.get("maxProperties", len(known)):
+                raise PydanticCustomError("too_long", "set only one")
+        return written
 
     @field_validator("*", mode="wrap")
     @classmethod
