@@ -84,7 +84,9 @@ def command(obj: dict[str, Any], /, folder: Path, **options: Any) -> None:
     from orchestration.conf.load import load
     from orchestration.connectors.simulator.landing import Landing
 
-    _refuse_with_rate(options)
+    for name in ("start", "interval", "files", "order") if options["rate"] else ():
+        if options[name] is not None:
+            raise click.UsageError(f"--{name} does not go with --rate, which writes a file every second with the events of that second")
     plan = _planned(load(obj["conf"]), options)
     landing = Landing(folder, plan)
     with _shown(plan) as (counts, progress):
@@ -95,12 +97,6 @@ def command(obj: dict[str, Any], /, folder: Path, **options: Any) -> None:
         devices = landing.truth / DEVICES_FILE
         _write_devices(devices, plan)
         click.echo(f"the devices are made up: make them known with `tidemark devices load {devices}`", err=True)
-
-
-def _refuse_with_rate(options: dict[str, Any]) -> None:
-    for name in ("start", "interval", "files", "order"):
-        if options["rate"] and options[name] is not None:
-            raise click.UsageError(f"--{name} does not go with --rate, which writes a file every second with the events of that second")
 
 
 def _planned(conf: Conf, options: dict[str, Any]) -> Plan:

@@ -32,7 +32,8 @@ FIRST_TEXT = re.compile(rb'":"')
 
 def lines(messages: Messages, plan: Plan) -> pa.LargeBinaryArray:
     """One line a message, line ends included; malformed ones are broken in their own way."""
-    whole = _ended({"long": _long, "wide": _wide, "list": _list}[plan.shape](messages, plan))
+    pieces = {"long": _long, "wide": _wide, "list": _list}[plan.shape](messages, plan)
+    whole = pc.binary_join_element_wise(*pieces, _constant("\n"), _constant(""))
     is_malformed = messages["kind"] == Kind.MALFORMED
     if not is_malformed.any():
         return whole
@@ -95,10 +96,6 @@ def _all_metrics(messages: Messages, plan: Plan, *, begin: str, head: str, tail:
     ]
     values = pc.binary_join_element_wise(*cells, _constant(","), null_handling="skip")
     return [_taken(heads, pa.array(messages["device"])), _instants(messages), _constant(f'",{begin}'), values, _constant(end)]
-
-
-def _ended(pieces: list[pa.Array]) -> pa.LargeBinaryArray:
-    return pc.binary_join_element_wise(*pieces, _constant("\n"), _constant(""))
 
 
 def _numbers(values: np.ndarray) -> pa.Array:
