@@ -50,7 +50,7 @@ def roles_of(sample: Sample) -> Roles | str:
     """The roles; else a sentence that says what is missing."""
     columns = _columns(sample)
     left_out = sorted({path for row in sample.rows for path in row} - set(columns))
-    times = {path: found for path, values in columns.items() if (found := _time(path, values))}
+    times = {path: format for path, values in columns.items() if (format := _time(path, values))}
     if not times:
         return "holds no field with a time that can be read (ISO 8601, epoch in s, ms or us since 2000, or a common date pattern)"
     time = min(times, key=lambda path: (_rank(path, "time"), path.count(".")))
@@ -100,11 +100,11 @@ def _exclude_each_other(path: str, other: str, format: str) -> bool:
 
 def _time(path: str, values: list[Scalar]) -> TimeFormat | None:
     """A number is a time only where the name says so, or where it is too exact for a measurement."""
-    found = time_format_of(values)
-    if found is None or not found.format.startswith("epoch"):
-        return found
+    format = time_format_of(values)
+    if format is None or not format.format.startswith("epoch"):
+        return format
     is_named = _rank(path, "time") < UNKNOWN or re.search(r"time|date|_at$|(^|_)ts($|_)", _snake(path))
-    return found if is_named or (found.format != "epoch_s" and len(set(values)) > 1) else None
+    return format if is_named or (format.format != "epoch_s" and len(set(values)) > 1) else None
 
 
 def _named(paths: list[str], role: str) -> str | None:
