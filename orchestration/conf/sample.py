@@ -93,10 +93,10 @@ def _object(line: str) -> dict[str, Any] | None:
 
 def _list_of_measurements(events: list[dict[str, Any]]) -> str | None:
     """The path that holds a list of objects in most events."""
-    found = Counter(
+    counts = Counter(
         path for event in events for path, value in _leaves(event) if isinstance(value, list) and value and isinstance(value[0], dict)
     )
-    return found.most_common(1)[0][0] if found else None
+    return counts.most_common(1)[0][0] if counts else None
 
 
 def _rows(event: dict[str, Any], list_path: str | None) -> Iterator[Row]:
