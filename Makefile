@@ -126,6 +126,10 @@ dbt: install ## kill builds of marts at eight places: the next one makes what a 
 defects: install ## plant each of twelve defects, see that the quality report names it alone, and that 20 clean plants raise no alarm
 	$(PY) -m pytest -v -m defects tests/orchestration/quality
 
+.PHONY: conf
+conf: install ## write the JSON Schemas and conf/README.md from the settings' models
+	$(PY) -m orchestration.conf.schemas
+
 .PHONY: check
 check: install ## style, types, and the shape of the tree
 	$(PY) -m ruff check .

@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from orchestration.cli.option_types import PATH
 from orchestration.rendering import show_error
 
 STDOUT = 1
@@ -29,10 +30,10 @@ COMMANDS = {
     "status": "Say how far each flow is: rows, last batch, watermark, lag.",
     "ledger": "Account for every event: where each measurement is, and whether any is lost.",
     "verify": "Recompute silver and gold from bronze, and compare every row.",
-    "replay": "Build the next generation of silver and gold from bronze, and let it serve.",
-    "generations": "List the generations of silver and gold, and which one serves.",
-    "rollback": "Let an earlier generation serve again.",
-    "quarantine": "List and show what breaks a rule, and judge it again.",
+    "replay": "Build the next generation of silver and gold from bronze, and switch to it.",
+    "generations": "List the generations of silver and gold, and which one is active.",
+    "rollback": "Switch back to an earlier generation.",
+    "quarantine": "List and show what breaks a rule, and try it again.",
     "maintain": "Make small files large, remove what no snapshot needs any more.",
     "sql": "Answer a query over the tables.",
     "sql-server": "Answer queries over HTTP, from a Spark that stays warm.",
@@ -66,7 +67,7 @@ class LazyCommands(click.Group):
 
 
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 140})
-@click.option("--conf", type=click.Path(path_type=Path), default=Path("conf"), show_default="./conf", help="The conf folder.")
+@click.option("--conf", type=PATH, default=Path("conf"), show_default="./conf", help="The conf folder.")
 @click.option("--debug", is_flag=True, help="Show the trace when something breaks.")
 @click.version_option(package_name="tidemark", message="%(prog)s %(version)s")
 @click.pass_obj
@@ -115,5 +116,5 @@ def exit_code(arguments: Sequence[str]) -> int:
 def is_stdout_open() -> bool:
     """Whether anybody still reads what is printed; another pipe may have broken instead, such as that to the JVM."""
     stdout = select.poll()
-    stdout.register(STDOUT, 0)  # asked for no event at all, it still tells of an end that is gone
+    stdout.register(STDOUT, 0)  # asked for no event at all, it still reports an end that is gone
     return not stdout.poll(0)

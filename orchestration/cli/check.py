@@ -4,8 +4,7 @@ from typing import Any
 
 import click
 
-from orchestration.conf.load import load
-from orchestration.conf.summary import summary
+from orchestration.conf.load import load, summary
 from orchestration.errors import ConfError
 from orchestration.quality.suites import own
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from orchestration.cli.option_types import DAY, PATH
 from orchestration.rendering import format_option, show
 
 
@@ -20,8 +21,8 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="From when on (UTC) devices count that were never known.")
+@click.argument("file", type=PATH)
+@click.option("--since", type=DAY, metavar="DAY", help="From when on (UTC) devices count that were never known.")
 @click.pass_obj
 def load(obj: dict[str, Any], file: Path, since: datetime | None) -> None:
     """Register the devices of FILE, a CSV with a header or JSON lines; those that changed count from 10 seconds on.

@@ -1,4 +1,4 @@
-"""`tidemark generations`: which there are, and which one serves."""
+"""`tidemark generations`: which there are, and which one is active."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ import click
 
 from orchestration.rendering import format_option, show
 
-COLUMNS = ("generation", "is_serving", "swapped_at", "cause", "bronze_batch", "tables")
+COLUMNS = ("generation", "is_active", "switched_at", "cause", "bronze_batch", "tables")
 
 
 @click.command()
 @format_option
 @click.pass_obj
 def command(obj: dict[str, Any], format: str) -> None:
-    """List every generation that ever came to serve, in that order; one that served again after a rollback is there twice.
+    """List every generation that was ever active, in that order; one that a rollback made active again is there twice.
 
     \b
     cause         what brought it
@@ -31,15 +31,15 @@ def command(obj: dict[str, Any], format: str) -> None:
     known = switches(lake)
     rows = [
         {
-            "generation": each.generation,
-            "is_serving": each.swap == known[-1].swap,
-            "swapped_at": each.at,
-            "cause": each.cause,
-            "bronze_batch": each.bronze_batch,
-            "tables": sum(holder == each.generation for place, holder in each.places.items() if not place.startswith("checkpoints/")),
+            "generation": switch.generation,
+            "is_active": switch.swap == known[-1].swap,
+            "switched_at": switch.at,
+            "cause": switch.cause,
+            "bronze_batch": switch.bronze_batch,
+            "tables": sum(holder == switch.generation for place, holder in switch.places.items() if not place.startswith("checkpoints/")),
         }
-        for each in known
+        for switch in known
     ]
     show(rows, format, COLUMNS)
     if waiting := requested_switch(lake):
-        click.echo(f"generation {waiting.generation} ({waiting.cause}) serves from the next step of `tidemark run` on", err=True)
+        click.echo(f"generation {waiting.generation} ({waiting.cause}) is active from the next step of `tidemark run` on", err=True)

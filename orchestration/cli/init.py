@@ -4,18 +4,15 @@ from pathlib import Path
 
 import click
 
-from orchestration.conf.load import load
-from orchestration.conf.proposal import proposal_of
-from orchestration.conf.proposal_text import findings_of
+from orchestration.cli.option_types import PATH
+from orchestration.conf.load import load, summary
+from orchestration.conf.proposal import findings_of, proposal_of
 from orchestration.conf.starter import write_proposal, write_starter
-from orchestration.conf.summary import summary
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option(
-    "--from", "sample", metavar="FILE", type=click.Path(path_type=Path), help="A sample of your data: JSON lines or CSV, perhaps gzipped."
-)
+@click.argument("folder", metavar="DIR", type=PATH)
+@click.option("--from", "sample", metavar="FILE", type=PATH, help="A sample of your data: JSON lines or CSV, perhaps gzipped.")
 def command(folder: Path, sample: Path | None) -> None:
     """Write a conf folder: the commented starter conf, or one proposed from a sample of your data.
 

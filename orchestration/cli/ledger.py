@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestration.rendering import format_option, show
+from orchestration.cli.option_types import DAY, FILE
+from orchestration.rendering import format_option, plain, show, visible
 
 if TYPE_CHECKING:
     from orchestration.audit.reconciliation.account import Rows
@@ -26,10 +27,8 @@ The account of gold, of each group and metric at the newest snapshot, counts a r
 
 
 @click.command(epilog=GOLD)
-@click.option("--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="Only what was ingested on this day (UTC) and later.")
-@click.option(
-    "--plot", "picture", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.png", help="Also draw it, by bronze batch."
-)
+@click.option("--since", type=DAY, metavar="DAY", help="Only what was ingested on this day (UTC) and later.")
+@click.option("--plot", "picture", type=FILE, metavar="FILE.png", help="Also draw it, by bronze batch.")
 @click.option("--gold", is_flag=True, help="Only gold's account; else it is the second table, of --format table alone.")
 @format_option
 @click.pass_obj
@@ -64,10 +63,10 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
     of_gold, wrong_windows = ([], []) if wrong and not batches else gold_account_of(obj["conf"], start)
     if not gold:
         show(by_day(batches), format, COLUMNS)
-        show_discrepancies(wrong, format)
+        show_wrong(wrong, format)
     if gold or (of_gold and format == "table"):
         show(of_gold, format, OF_GOLD)
-    show_gold_discrepancies(wrong_windows, format)
+    show_wrong(wrong_windows, format)
     if picture is not None and (batches or not wrong):
         from orchestration.serving.plots.account import plot
 
@@ -92,8 +91,8 @@ def account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
         books = open_tables(lake)
         if files := damaged(books) or seal_violations(lake, partial(damaged_files, since=since)):
             return [], files
-        found = account(books, since)
-        return found.batches, discrepancies(books, found, payload_formats(lake.conf))
+        result = account(books, since)
+        return result.batches, discrepancies(books, result, payload_formats(lake.conf))
 
 
 def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
@@ -108,26 +107,18 @@ def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     return ([], []) if books is None else (gold_account(lake, books), gold_discrepancies(books))
 
 
-def show_gold_discrepancies(wrong: "Rows", format: str) -> None:
-    """The same for windows."""
-    from orchestration.audit.reconciliation.gold_account import WRONG_WINDOW
-    from orchestration.rendering import plain, visible
-
-    if wrong and format == "table":
-        show(wrong, format, WRONG_WINDOW)
-    for row in wrong if format != "table" else ():
-        key = " ".join(str(plain(row[name])) for name in WRONG_WINDOW[:-1])
-        click.echo(visible(f"gold window {key}: {row['wrong']}"), err=True)
-
-
-def show_discrepancies(wrong: "Rows", format: str) -> None:
-    """Beside the table for people, and to stderr where stdout is for programs."""
+def show_wrong(wrong: "Rows", format: str) -> None:
+    """Events or windows of gold: beside the table for people, and as sentences on stderr where stdout is for programs."""
     from orchestration.audit.reconciliation.discrepancies import COLUMNS
-    from orchestration.rendering import plain, visible
+    from orchestration.audit.reconciliation.gold_account import WRONG_WINDOW
 
+    columns = COLUMNS if wrong and "payload" in wrong[0] else WRONG_WINDOW
     if wrong and format == "table":
-        show(wrong, format, COLUMNS)
-    elif wrong:
-        for row in wrong:
+        show(wrong, format, columns)
+    for row in wrong if format != "table" else ():
+        if "payload" in row:
             identity = " ".join(f"{name} {row[name]}" for name in COLUMNS[:3] if row[name] is not None)
-            click.echo(visible(f"{identity}: {row['wrong']}  {plain(row['payload']) or ''}".rstrip()), err=True)
+            sentence = f"{identity}: {row['wrong']}  {plain(row['payload']) or ''}".rstrip()
+        else:
+            sentence = f"gold window {' '.join(str(plain(row[name])) for name in WRONG_WINDOW[:-1])}: {row['wrong']}"
+        click.echo(visible(sentence), err=True)

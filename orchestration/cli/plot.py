@@ -5,13 +5,15 @@ from typing import Any
 
 import click
 
+from orchestration.cli.option_types import FILE
+
 
 @click.command()
 @click.argument("group")
 @click.option(
     "--entity", "entities", multiple=True, metavar="NAME", help="Only this entity; may be repeated.  [default: the first 12 by name]"
 )
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="The PNG to write.  [default: artifacts/GROUP.png]")
+@click.option("--output", type=FILE, help="The PNG to write.  [default: artifacts/GROUP.png]")
 @click.pass_obj
 def command(obj: dict[str, Any], group: str, entities: tuple[str, ...], output: Path | None) -> None:
     """Draw the vectors of GROUP over time into a PNG: a panel for each feature, a line for each entity.

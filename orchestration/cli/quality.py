@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orchestration.cli.option_types import FILE
 from orchestration.rendering import format_option, show, visible
 
 if TYPE_CHECKING:
@@ -19,14 +20,8 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="Check all rows, not only those that are new since the last run.")
 @click.option("--snapshot", type=int, help="Check all rows at the versions of this snapshot.")
 @click.option("--scheduled", is_flag=True, help="Check the suites that are due by quality.schedule in pipeline.yml, once, then end.")
-@click.option(
-    "--report",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("artifacts/quality.html"),
-    show_default=True,
-    help="The page to write.",
-)
-@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="JUnit XML to write too: a testcase for each expectation.")
+@click.option("--report", type=FILE, default=Path("artifacts/quality.html"), show_default=True, help="The page to write.")
+@click.option("--junit", type=FILE, help="JUnit XML to write too: a testcase for each expectation.")
 @format_option
 @click.pass_context
 def command(context: click.Context, /, report: Path, junit: Path | None, format: str, **asked: Any) -> int:
@@ -67,7 +62,7 @@ def command(context: click.Context, /, report: Path, junit: Path | None, format:
 )
 @click.pass_obj
 def release(obj: dict[str, Any], table: str, version: int, reason: str) -> None:
-    """Release versions of a table that its gate holds back. A running pipeline reads them in its next round.
+    """Release versions of a table that its gate holds back. A running pipeline reads them in its next gold cycle.
 
     Releasing version 12 lets every version up to 12 pass; later versions are checked again. Who released what, and why, is kept in
     quality.releases.

@@ -7,9 +7,7 @@ import click
 from orchestration.rendering import format_option, show
 
 if TYPE_CHECKING:
-    from orchestration.audit.reconciliation.account import Rows
     from orchestration.engine.lake import Lake
-    from orchestration.jobs.retry import Chosen
 
 rule_option = click.option("--rule", metavar="NAME", help="Only events that break this rule.")
 source_option = click.option("--source", metavar="NAME", help="Only events of this source.")
@@ -69,7 +67,7 @@ def show_(obj: dict[str, Any], rule: str | None, source: str | None, limit: int,
 @format_option
 @click.pass_obj
 def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bool, format: str) -> None:
-    """Judge events in quarantine again by the conf as it is now, and re-admit the measurements that are good, once.
+    """Apply the conf as it is now to events in quarantine, and re-admit the measurements that are good, once.
 
     They go to silver.late, from where they are folded into gold under the next revision, or to silver.duplicates where another
     measurement has their device, metric and event time. Where a run was killed, the next one may have to fold them in.
@@ -78,7 +76,7 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
     `tidemark devices load`.
 
     \b
-    events       events of the source that were judged again
+    events       events of the source to which the rules were applied again
     readmitted   measurements that went to silver.late
     duplicates   measurements that went to silver.duplicates
     quarantined  rows of these events that are in quarantine now
@@ -89,34 +87,25 @@ def retry(obj: dict[str, Any], rule: str | None, source: str | None, dry_run: bo
     Example:
       tidemark quarantine retry --rule value_is_in_range --dry-run
     """
-    from orchestration.jobs.retry import COLUMNS, Chosen
-
-    chosen = Chosen(rule, source)
-    show(_foreseen(_lake(obj), chosen) if dry_run else _retried(_lake(obj), chosen), format, COLUMNS)
-
-
-def _foreseen(lake: "Lake", chosen: "Chosen") -> "Rows":
-    from orchestration.audit.quarantine import is_there
-    from orchestration.flows import quarantine_retry
-
-    if not is_there(lake):
-        return []
-    with quarantine_retry(lake, chosen) as verdict:
-        return verdict.summary
-
-
-def _retried(lake: "Lake", chosen: "Chosen") -> "Rows":
     from orchestration.audit.quarantine import is_there
     from orchestration.engine.progress import Progress
+    from orchestration.flows import quarantine_retry
     from orchestration.jobs.amendments import NAME
+    from orchestration.jobs.retry import COLUMNS, Chosen
     from orchestration.storage.lease import sole_writer
     from orchestration.supervisor.run import retry_quarantine
 
+    lake, chosen = _lake(obj), Chosen(rule, source)
     if not is_there(lake):
-        return []
-    with sole_writer(lake.conf.lake) as lease, Progress([NAME]) as progress:
-        lease.share(lake.spark)
-        return retry_quarantine(lake, chosen, progress)
+        summary = []
+    elif dry_run:
+        with quarantine_retry(lake, chosen) as verdict:
+            summary = verdict.summary
+    else:
+        with sole_writer(lake.conf.lake) as lease, Progress([NAME]) as progress:
+            lease.share(lake.spark)
+            summary = retry_quarantine(lake, chosen, progress)
+    show(summary, format, COLUMNS)
 
 
 def _lake(obj: dict[str, Any]) -> "Lake":

@@ -6,24 +6,21 @@ from typing import Any
 
 import click
 
+from orchestration.cli.option_types import DAY
+
 NICE = 10
 """A running pipeline goes first."""
 
 
 @click.command()
-@click.option(
-    "--since",
-    type=click.DateTime(["%Y-%m-%d"]),
-    metavar="DAY",
-    help="Judge anew what was ingested from this day (UTC) on; copy the rest.",
-)
+@click.option("--since", type=DAY, metavar="DAY", help="Apply the rules again to what was ingested from this day (UTC) on; copy the rest.")
 @click.option("--group", metavar="NAME", help="Only the gold of this device group, and of those that share its stream.")
 @click.pass_obj
 def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> None:
-    """Build the next generation of silver and gold from bronze, under today's conf, and let it serve.
+    """Build the next generation of silver and gold from bronze, under today's conf, and switch to it.
 
-    It is built beside the generation that serves, by batch jobs, while `tidemark run` may go on; its streams then catch up, and readers
-    see all of it at once. Killed at any moment, it leaves the old generation serving; begin it again then. The old one is kept:
+    It is built beside the active generation, by batch jobs, while `tidemark run` may go on; its streams then catch up, and readers
+    see all of it at once. Killed at any moment, it leaves the old generation active; begin it again then. The old one is kept:
     `tidemark rollback`. Rows that came late stay late: that is recorded, and not decided anew.
 
     \b
@@ -53,4 +50,4 @@ def command(obj: dict[str, Any], since: datetime | None, group: str | None) -> N
         lease.share(lake.spark)
         following = build(lake, wanted, progress)
         finish(following, wanted, progress)
-    click.echo(f"generation {following.generation.generation} serves", err=True)
+    click.echo(f"generation {following.generation.generation} is active", err=True)

@@ -1,4 +1,4 @@
-"""`tidemark rollback`: let an earlier generation serve again."""
+"""`tidemark rollback`: switch back to an earlier generation."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import click
 
 
 @click.command()
-@click.option("--to", "number", type=int, metavar="N", help="This generation.  [default: the one that served before]")
+@click.option("--to", "number", type=int, metavar="N", help="This generation.  [default: the one that was active before]")
 @click.pass_obj
 def command(obj: dict[str, Any], number: int | None) -> None:
-    """Let an earlier generation serve again, as it was; `tidemark run` then brings it up to date.
+    """Switch back to an earlier generation, as it was; `tidemark run` then brings it up to date.
 
-    A running `tidemark run` takes it up at its next step. The generation that served is kept: roll back to it as well, if you like.
+    A running `tidemark run` takes it up at its next step. The generation that was active is kept: roll back to it as well, if you like.
 
     \b
     Example:
@@ -20,5 +20,5 @@ def command(obj: dict[str, Any], number: int | None) -> None:
     from orchestration.conf.load import load
     from orchestration.supervisor.rollback import roll_back
 
-    found = roll_back(load(obj["conf"]).lake, number)
-    click.echo(f"generation {found.generation} serves", err=True)
+    generation = roll_back(load(obj["conf"]).lake, number)
+    click.echo(f"generation {generation.generation} is active", err=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orchestration.cli.option_types import FILE
 from orchestration.rendering import visible
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ def _heap(context: click.Context, option: click.Parameter, value: str | None) ->
 
 OPTIONS = (
     click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on."),
-    click.option(
-        "--token-file", type=click.Path(path_type=Path, dir_okay=False), help="The file of the token; created if it does not exist."
-    ),
+    click.option("--token-file", type=FILE, help="The file of the token; created if it does not exist."),
     click.option("--snapshot", type=int, help="Serve this snapshot, and no newer one."),
     click.option("--newest", is_flag=True, help="Serve the newest snapshot, even if no marts were built of it."),
     click.option("--memory", callback=_heap, metavar="SIZE", help="Heap size, such as 4g; default: engine.driver_memory of pipeline.yml."),

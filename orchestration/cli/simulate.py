@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orchestration.cli.option_types import PATH
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -30,30 +32,23 @@ DEVICES_FILE = "_devices.csv"
 SHARE = click.FloatRange(0, 1)
 
 
-class Instant(click.ParamType[datetime]):
+def _instant(context: click.Context, option: click.Parameter, value: str | None) -> datetime | None:
     """ISO 8601; without a zone it is UTC."""
-
-    name = "iso"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """The aware datetime; a usage error otherwise."""
-        try:
-            instant = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is not an ISO 8601 instant, such as 2026-01-05T00:00:00Z", param, ctx)
-        return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+    try:
+        instant = datetime.fromisoformat(value) if value else None
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not an ISO 8601 instant, such as 2026-01-05T00:00:00Z") from None
+    return instant if instant is None or instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
 @click.command()
-@click.option(
-    "--to", "folder", required=True, type=click.Path(path_type=Path), help="The landing folder; the truth goes to DIR.truth beside it."
-)
+@click.option("--to", "folder", required=True, type=PATH, help="The landing folder; the truth goes to DIR.truth beside it.")
 @click.option("--events", type=click.IntRange(min=1), help="How many lines.  [default: 240000; with --rate until Ctrl-C]")
 @click.option(
     "--devices", "count", type=click.IntRange(1, 1_000_000), help="Make up N devices (sim-0001 ..).  [default: those of the conf]"
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same arguments give the same bytes.")
-@click.option("--start", type=Instant(), metavar="ISO", help="First event time.  [default: 2026-01-05T00:00:00Z]")
+@click.option("--start", callback=_instant, metavar="ISO", help="First event time.  [default: 2026-01-05T00:00:00Z]")
 @click.option("--interval", type=click.FloatRange(min=0.001), metavar="SECONDS", help="Between two readings of a device.  [default: 60]")
 @click.option(
     "--rate",
@@ -79,7 +74,7 @@ class Instant(click.ParamType[datetime]):
 def command(obj: dict[str, Any], /, folder: Path, **options: Any) -> None:
     """Simulate devices that behave like the field: daily cycle, noise, drift, faults, and a network that delays, repeats and breaks.
 
-    What was sent, line by line, is told in DIR.truth (Parquet). A second run adds files and never overwrites one.
+    What was sent, line by line, is written to DIR.truth (Parquet). A second run adds files and never overwrites one.
 
     \b
     Example:
@@ -89,23 +84,19 @@ def command(obj: dict[str, Any], /, folder: Path, **options: Any) -> None:
     from orchestration.conf.load import load
     from orchestration.connectors.simulator.landing import Landing
 
-    _refuse_with_rate(options)
+    for name in ("start", "interval", "files", "order") if options["rate"] else ():
+        if options[name] is not None:
+            raise click.UsageError(f"--{name} does not go with --rate, which writes a file every second with the events of that second")
     plan = _planned(load(obj["conf"]), options)
     landing = Landing(folder, plan)
-    with _shown(plan) as (counts, told):
-        _feed(plan, landing, options, told)
+    with _shown(plan) as (counts, progress):
+        _feed(plan, landing, options, progress)
     summary = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
     click.echo(f"{counts.total():,} events in {folder} ({summary}); the truth about each is in {landing.truth.name}", err=True)
     if options["count"]:
         devices = landing.truth / DEVICES_FILE
         _write_devices(devices, plan)
         click.echo(f"the devices are made up: make them known with `tidemark devices load {devices}`", err=True)
-
-
-def _refuse_with_rate(options: dict[str, Any]) -> None:
-    for name in ("start", "interval", "files", "order"):
-        if options["rate"] and options[name] is not None:
-            raise click.UsageError(f"--{name} does not go with --rate, which writes a file every second with the events of that second")
 
 
 def _planned(conf: Conf, options: dict[str, Any]) -> Plan:
@@ -155,12 +146,12 @@ def _shown(plan: Plan) -> Iterator[tuple[Counter[str], Callable[[Messages], None
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("simulate", total=None if plan.events == WITHOUT_END else plan.events)
 
-        def told(messages: Messages) -> None:
+        def advance(messages: Messages) -> None:
             for kind in Kind:
                 counts[kind.name.lower()] += int((messages["kind"] == kind).sum())
             progress.advance(task, len(messages))
 
-        yield counts, told
+        yield counts, advance
 
 
 def _write_devices(path: Path, plan: Plan) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orchestration.cli.option_types import FILE, PATH
 from orchestration.errors import ConfError, TidemarkError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ EXAMPLE = """Example: tidemark sql "select metric, count(*) as n from silver.rea
 
 @click.command(epilog=EXAMPLE)
 @click.argument("query", required=False)
-@click.option("-f", "--file", type=click.Path(path_type=Path), help="Run the statements of a file.")
+@click.option("-f", "--file", type=PATH, help="Run the statements of a file.")
 @click.option("--snapshot", type=int, help="Query this snapshot; ops.snapshots lists the ids. Default: the newest.")
 @click.option("--at", type=click.DateTime(["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"]), help="Query the newest one at this instant, UTC.")
 @click.option(
@@ -31,13 +32,9 @@ EXAMPLE = """Example: tidemark sql "select metric, count(*) as n from silver.rea
     help="auto: the sql-server if it runs, else Spark. fast: DuckDB, without a JVM; it refuses what it would answer differently.",
 )
 @click.option(
-    "--format",
-    type=click.Choice(["table", "csv", "json", "parquet"]),
-    default="table",
-    show_default=True,
-    help="How to print the rows.",
+    "--format", type=click.Choice(["table", "csv", "json", "parquet"]), default="table", show_default=True, help="How to print the rows."
 )
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file; it appears as a whole or not at all.")
+@click.option("--output", type=FILE, help="Write to this file; it appears as a whole or not at all.")
 @click.pass_obj
 def command(
     obj: dict[str, Any],
@@ -102,10 +99,11 @@ def _server(folder: Path, engine: str) -> "Engine | None":
     from orchestration.serving.sql.client import ServerEngine
 
     lake = lake_of(folder)
-    address = None if lake is None else address_of(lake)
-    if address is None and engine == "server":
+    if lake is not None and (address := address_of(lake)) is not None:
+        return ServerEngine(address)
+    if engine == "server":
         raise TidemarkError("you have no sql-server running on this lake: start it with `tidemark sql-server`.")
-    return None if address is None else ServerEngine(address)
+    return None
 
 
 def _local(conf: "Conf", engine: str) -> "AbstractContextManager[Engine]":

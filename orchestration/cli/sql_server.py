@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from orchestration.cli.option_types import PATH
 from orchestration.cli.sql import read
 
 USER = re.compile(r"^([A-Za-z0-9_.-]+):(\S{16,})$")
@@ -15,11 +16,7 @@ USER = re.compile(r"^([A-Za-z0-9_.-]+):(\S{16,})$")
 
 @click.command(epilog="Example: tidemark sql-server --port 8642 --users users.txt")
 @click.option("--port", type=click.IntRange(0, 65535), default=8642, show_default=True, help="On 127.0.0.1; 0: any free port.")
-@click.option(
-    "--users",
-    type=click.Path(path_type=Path),
-    help="A file of NAME:TOKEN lines, tokens of 16 characters or more. Default: you, with a new token.",
-)
+@click.option("--users", type=PATH, help="A file of NAME:TOKEN lines, tokens of 16 characters or more. Default: you, with a new token.")
 @click.pass_obj
 def command(obj: dict[str, Any], port: int, users: Path | None) -> None:
     """Answer queries over HTTP on this machine, from a Spark that stays warm; `tidemark sql` uses it if it runs.

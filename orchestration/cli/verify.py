@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orchestration.cli.option_types import DAY
 from orchestration.rendering import format_option, show
 
 if TYPE_CHECKING:
@@ -25,10 +26,7 @@ SIDE_BY_SIDE = ("table", "row", "what", "in_table", "from_bronze")
 @click.command()
 @click.option("--group", "groups", multiple=True, metavar="NAME", help="Of gold only this device group; may be given several times.")
 @click.option(
-    "--since",
-    type=click.DateTime(["%Y-%m-%d"]),
-    metavar="DAY",
-    help="Only what was ingested on this day (UTC) or later, and windows that begin then or later.",
+    "--since", type=DAY, metavar="DAY", help="Only what was ingested on this day (UTC) or later, and windows that begin then or later."
 )
 @click.option("--snapshot", type=int, metavar="ID", help="Verify what this snapshot pins.")
 @format_option
@@ -51,7 +49,9 @@ def command(obj: dict[str, Any], groups: tuple[str, ...], since: datetime | None
     from orchestration.conf.load import load
 
     conf = load(obj["conf"])
-    _check_groups(groups, conf.groups)
+    for name in groups:
+        if name not in conf.groups:
+            raise click.BadParameter(f"'{name}' is not a group; they are {', '.join(conf.groups)}", param_hint="--group")
     report = _report(conf, groups, since.date() if since else None, snapshot)
     _show(report, format)
     return 0 if report.is_clean else 1
@@ -63,8 +63,8 @@ def _show(report: "Report", format: str) -> None:
     differences = [asdict(difference) for outcome in report.outcomes for difference in outcome.first]
     if differences and format == "table":
         show(differences, format, SIDE_BY_SIDE)
-    if any(each["table"] == "silver.quarantine" and each["what"] != "missing" for each in differences):
-        click.echo("today's conf judges rows of silver.quarantine otherwise: `tidemark quarantine retry` judges them again", err=True)
+    if any(row["table"] == "silver.quarantine" and row["what"] != "missing" for row in differences):
+        click.echo("today's conf has other results for rows of silver.quarantine: `tidemark quarantine retry` applies it to them", err=True)
 
 
 def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot: int | None) -> "Report":
@@ -86,12 +86,12 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
         try:
             pinned = find_snapshot(conf.lake, snapshot) if snapshot is not None or is_held(conf.lake) or pending(Lake(conf)) else None
             state = pinned_snapshot(conf, pinned) if pinned else latest_snapshot(conf)
-            found = verify(state, conf, groups or None, since, lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"))
+            report = verify(state, conf, groups or None, since, lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"))
         except Exception:
             if not files:
                 raise
             return Report(files)
-        return Report((*files, *found.outcomes))
+        return Report((*files, *report.outcomes))
 
 
 def _damaged(conf: "Conf", look: "Callable[[Location], Sequence[Damage]]") -> "tuple[Outcome, ...]":
@@ -100,15 +100,9 @@ def _damaged(conf: "Conf", look: "Callable[[Location], Sequence[Damage]]") -> "t
     from orchestration.engine.lake import Lake
     from orchestration.storage.sealing import sealed_tables
 
-    found = {table: look(path) for table, path in sealed_tables(Lake(conf)).items()}
-    return tuple(
-        Outcome(table, 0, len(damages), tuple(Difference(table, str(each.file), "damaged", each.what, None) for each in damages[:FIRST]))
-        for table, damages in found.items()
-        if damages
-    )
-
-
-def _check_groups(asked: tuple[str, ...], declared: dict[str, Any]) -> None:
-    for name in asked:
-        if name not in declared:
-            raise click.BadParameter(f"'{name}' is not a group; they are {', '.join(declared)}", param_hint="--group")
+    outcomes = []
+    for table, path in sealed_tables(Lake(conf)).items():
+        if damages := look(path):
+            first = tuple(Difference(table, str(damage.file), "damaged", damage.what, None) for damage in damages[:FIRST])
+            outcomes.append(Outcome(table, 0, len(damages), first))
+    return tuple(outcomes)

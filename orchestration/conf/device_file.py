@@ -4,10 +4,10 @@ import csv
 import io
 import json
 from collections.abc import Collection, Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from orchestration.conf.diagnostic import hint
 from orchestration.conf.model import Device
 from orchestration.errors import ConfError
 
@@ -22,25 +22,23 @@ def devices_in(file: Path, groups: Collection[str] | None = None) -> list[Device
     """The devices of the file in its order; ConfError with a line for each mistake. Where `groups` are given, others are refused."""
     mistakes: list[str] = []
     devices: dict[str, Device] = {}
-    for line, fields in rows(file, mistakes):
-        troubles = [trouble for trouble in troubles_of(fields, groups) if trouble]
-        if not troubles:
-            device = device_of(fields)
-            if device.device_id in devices:
-                troubles.append(f"device_id {device.device_id!r} was in an earlier line already: remove one of the two")
-            devices.setdefault(device.device_id, device)
-        mistakes += [f"{file}:{line}: {trouble}" for trouble in troubles]
+    for line, fields in _rows(file, mistakes):
+        problems = list(_problems(fields, groups))
+        if not problems:
+            device_id = fields["device_id"]
+            if device_id in devices:
+                problems.append(f"device_id {device_id!r} was in an earlier line already: remove one of the two")
+            # An empty text is the same as none.
+            devices[device_id] = Device(
+                device_id, tuple(fields.get("groups") or ()), fields.get("zone") or None, fields.get("label") or None
+            )
+        mistakes += [f"{file}:{line}: {problem}" for problem in problems]
     if mistakes:
         raise ConfError("\n".join(mistakes))
     return list(devices.values())
 
 
-def device_of(fields: dict[str, Any]) -> Device:
-    """One row without troubles; an empty text is the same as none."""
-    return Device(fields["device_id"], tuple(fields.get("groups") or ()), fields.get("zone") or None, fields.get("label") or None)
-
-
-def rows(file: Path, mistakes: list[str]) -> Iterator[Row]:
+def _rows(file: Path, mistakes: list[str]) -> Iterator[Row]:
     """Rows of the file, with groups as a list; what cannot be read as a row is added to the mistakes."""
     try:
         text = file.read_text(encoding="utf-8-sig")
@@ -49,24 +47,26 @@ def rows(file: Path, mistakes: list[str]) -> Iterator[Row]:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ConfError(f"{file}:{line}: is not UTF-8 text: save the file as UTF-8") from error
-    return json_rows(file, text, mistakes) if text.lstrip().startswith("{") else csv_rows(file, text, mistakes)
+    return _json_rows(file, text, mistakes) if text.lstrip().startswith("{") else _csv_rows(file, text, mistakes)
 
 
-def json_rows(file: Path, text: str, mistakes: list[str]) -> Iterator[Row]:
+def _json_rows(file: Path, text: str, mistakes: list[str]) -> Iterator[Row]:
     """One object a line; empty lines are passed over."""
     for line, content in enumerate(text.split("\n"), start=1):
+        if not content.strip():
+            continue
         try:
-            fields = json.loads(content) if content.strip() else None
+            fields = json.loads(content)
         except (ValueError, RecursionError):
             mistakes.append(f"{file}:{line}: is not a JSON object on one line: write {EXAMPLE}")
             continue
         if isinstance(fields, dict):
             yield line, fields
-        elif content.strip():
+        else:
             mistakes.append(f"{file}:{line}: is JSON, but not an object: write {EXAMPLE}")
 
 
-def csv_rows(file: Path, text: str, mistakes: list[str]) -> Iterator[Row]:
+def _csv_rows(file: Path, text: str, mistakes: list[str]) -> Iterator[Row]:
     """Comma separated, quoted as RFC 4180 says; `groups` is one cell, separated by semicolons."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
@@ -86,7 +86,7 @@ def csv_rows(file: Path, text: str, mistakes: list[str]) -> Iterator[Row]:
         mistakes.append(f"{file}:{reader.line_num}: is not CSV ({error}): write quotes inside a quoted cell twice")
 
 
-def troubles_of(fields: dict[str, Any], groups: Collection[str] | None) -> Iterator[str]:
+def _problems(fields: dict[str, Any], groups: Collection[str] | None) -> Iterator[str]:
     """What is wrong with one row, in words, with the way out."""
     for name in fields.keys() - set(FIELDS):
         yield f"{name!r} is not a field of a device: the fields are {', '.join(FIELDS)}"
@@ -102,5 +102,4 @@ def troubles_of(fields: dict[str, Any], groups: Collection[str] | None) -> Itera
         return
     for name in named or ():
         if groups is not None and name not in groups:
-            near = get_close_matches(name, groups, n=1)
-            yield f"{name!r} is not a group of conf/groups.yml: " + (f"did you mean {near[0]!r}?" if near else "declare it there first")
+            yield f"{name!r} is not a group of conf/groups.yml: {hint(name, groups, 'declare it there first')}"

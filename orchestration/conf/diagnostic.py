@@ -43,3 +43,8 @@ def hint(name: str, names: Iterable[str], otherwise: str) -> str:
     """The nearest of `names`, else another hint."""
     meant = nearest(name, names)
     return f"did you mean '{meant}'?" if meant else otherwise
+
+
+def counted(number: int, noun: str) -> str:
+    """1 source, 2 sources."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

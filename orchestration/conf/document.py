@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -38,6 +38,7 @@ for _tag, _pattern, _first in (
 ):
     Loader.add_implicit_resolver(TAG + _tag, re.compile(rf"^(?:{_pattern})$"), _first)
 
+_BEGUN = object()
 Step = str | int
 """A key of a mapping, or a place in a list."""
 
@@ -66,11 +67,7 @@ class Document:
 
 
 class _Unreadable(Exception):
-    """Carries the one mistake that keeps the file from being read at all."""
-
-    def __init__(self, line: int, text: str) -> None:
-        super().__init__(text)
-        self.line, self.text = line, text
+    """The line and text of the one mistake that keeps the file from being read at all."""
 
 
 def read_document(path: Path) -> tuple[Document | None, list[Diagnostic]]:
@@ -79,9 +76,9 @@ def read_document(path: Path) -> tuple[Document | None, list[Diagnostic]]:
     try:
         node = _composed(_text(path))
         reading = _Reading(file)
-        return Document(file, reading.plain(node).value, reading.lines), reading.diagnostics
+        return Document(file, reading.plain(node), reading.lines), reading.diagnostics
     except _Unreadable as error:
-        return None, [Diagnostic(file, error.line, error.text)]
+        return None, [Diagnostic(file, *error.args)]
 
 
 def _text(path: Path) -> str:
@@ -119,25 +116,18 @@ def _check_depth(text: str) -> None:
     for event in yaml.parse(text, Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
-            line = event.start_mark.line + 1 if event.start_mark else 1
-            raise _Unreadable(line, f"is nested deeper than {MAX_DEPTH} levels, which no setting is; check the brackets")
+            raise _Unreadable(_line(event), f"is nested deeper than {MAX_DEPTH} levels, which no setting is; check the brackets")
 
 
 def _explained(error: yaml.MarkedYAMLError, text: str) -> _Unreadable:
-    mark = error.problem_mark or error.context_mark
-    line = mark.line + 1 if mark else 1
+    mark: Any = error.problem_mark or error.context_mark
+    line = mark.line + 1
     problem = " ".join(filter(None, (error.context, error.problem)))
     if "single document" in problem:
         return _Unreadable(line, "holds a second document ('---'); keep one document in a file")
-    if mark and text.splitlines()[mark.line : line] and "\t" in text.splitlines()[mark.line][: mark.column + 1]:
+    if any("\t" in written[: mark.column + 1] for written in text.splitlines()[mark.line : line]):
         return _Unreadable(line, "is indented with a tab; YAML wants spaces")
     return _Unreadable(line, f"is not YAML: {problem}; check quotes, brackets, colons and indentation here and above")
-
-
-class _Plain(NamedTuple):
-    value: Any
-    depth: int
-    nodes: int
 
 
 @dataclass
@@ -147,92 +137,84 @@ class _Reading:
     file: str
     lines: dict[int, dict[Step, int]] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
-    done: dict[int, _Plain | None] = field(default_factory=dict)
-    paired: dict[int, list[tuple[Step, yaml.Node, int]]] = field(default_factory=dict)
+    done: dict[int, Any] = field(default_factory=dict)
+    sizes: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Levels and nodes of each container, with every alias written out."""
 
-    def plain(self, node: yaml.Node) -> _Plain:
+    def plain(self, node: yaml.Node) -> Any:
         if id(node) not in self.done:
-            self.done[id(node)] = None
-            self.done[id(node)] = self._read(node)
-        known = self.done[id(node)]
-        if known is None:
+            self.done[id(node)] = _BEGUN
+            self.done[id(node)] = self._scalar(node) if isinstance(node, yaml.ScalarNode) else self._container(node)
+        if self.done[id(node)] is _BEGUN:
             raise _Unreadable(_line(node), "holds an anchor that contains itself; write the value out")
-        return known
+        return self.done[id(node)]
 
-    def _read(self, node: yaml.Node) -> _Plain:
-        if isinstance(node, yaml.ScalarNode):
-            return _Plain(self._scalar(node), 0, 1)
+    def _container(self, node: yaml.Node) -> Any:
         if node.tag not in (TAG + "map", TAG + "seq"):
             self._refuse(node, f"the tag {quoted(node.tag)} is not read here; remove it")
-        pairs = self._pairs(node) if isinstance(node, yaml.MappingNode) else [(n, item, _line(item)) for n, item in enumerate(node.value)]
-        children = [(step, self.plain(child), line) for step, child, line in pairs]
-        value: Any = {step: child.value for step, child, _ in children}
-        value = value if isinstance(node, yaml.MappingNode) else list(value.values())
-        self.lines[id(value)] = {step: line for step, _, line in children}
-        depth = 1 + max((child.depth for _, child, _ in children), default=0)
-        nodes = 1 + sum(child.nodes for _, child, _ in children)
+        value: Any
+        if isinstance(node, yaml.MappingNode):
+            value, lines = self._mapping(node)
+        else:
+            value, lines = list(map(self.plain, node.value)), dict(enumerate(map(_line, node.value)))
+        self.lines[id(value)] = lines
+        below = [self.sizes.get(id(child), (0, 1)) for child in (value.values() if isinstance(value, dict) else value)]
+        depth, nodes = 1 + max((depth for depth, _ in below), default=0), 1 + sum(nodes for _, nodes in below)
+        self.sizes[id(value)] = depth, nodes
         if depth > MAX_DEPTH or nodes > MAX_NODES:
             raise _Unreadable(_line(node), "becomes too large when its aliases are written out; use fewer of them")
-        return _Plain(value, depth, nodes)
+        return value
 
-    def _pairs(self, node: yaml.MappingNode) -> list[tuple[Step, yaml.Node, int]]:
-        if id(node) not in self.paired:
-            self.paired[id(node)] = self._own_and_merged(node)
-        return self.paired[id(node)]
-
-    def _own_and_merged(self, node: yaml.MappingNode) -> list[tuple[Step, yaml.Node, int]]:
+    def _mapping(self, node: yaml.MappingNode) -> tuple[dict[Step, Any], dict[Step, int]]:
         """Own keys first; merged ones do not replace them."""
-        own: dict[Step, tuple[yaml.Node, int]] = {}
-        merged: list[tuple[Step, yaml.Node, int]] = []
+        own: dict[Step, Any] = {}
+        lines: dict[Step, int] = {}
+        merged: list[dict[Step, Any]] = []
         for key, child in node.value:
             if key.tag == TAG + "merge":
                 merged += self._merged(child)
             elif not isinstance(key, yaml.ScalarNode):
                 self._refuse(key, "a list or mapping cannot be a key; write a text")
             elif key.value in own:
-                self._refuse(key, f"{quoted(key.value)} is there twice, first on line {own[key.value][1]}; keep one")
+                self._refuse(key, f"{quoted(key.value)} is there twice, first on line {lines[key.value]}; keep one")
             else:
-                own[key.value] = child, _line(key)
-        rest = {step: (child, line) for step, child, line in reversed(merged) if step not in own}
-        return [(step, child, line) for step, (child, line) in (own | rest).items()]
+                own[key.value], lines[key.value] = self.plain(child), _line(key)
+        for other in merged:
+            own = own | {step: value for step, value in other.items() if step not in own}
+            lines = self.lines[id(other)] | lines
+        return own, lines
 
-    def _merged(self, node: yaml.Node) -> list[tuple[Step, yaml.Node, int]]:
-        self.plain(node)  # refuses an anchor that contains itself before it is walked here
-        pairs: list[tuple[Step, yaml.Node, int]] = []
-        for part in node.value if isinstance(node, yaml.SequenceNode) else [node]:
-            if isinstance(part, yaml.MappingNode):
-                pairs += self._pairs(part)
-            else:
+    def _merged(self, node: yaml.Node) -> list[dict[Step, Any]]:
+        parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        for part in parts:
+            if not isinstance(part, yaml.MappingNode):
                 self._refuse(part, "'<<' merges mappings only; name the anchor of a mapping")
-        return pairs
+        return [self.plain(part) for part in parts if isinstance(part, yaml.MappingNode)]
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
-        kind = node.tag.removeprefix(TAG)
-        if kind in ("str", "merge"):
-            return node.value
-        if kind not in ("null", "bool", "int", "float"):
-            self._refuse(node, f"the tag {quoted(node.tag)} is not read here; remove it")
-            return node.value
-        try:
-            return _value(kind, node.value)
-        except ValueError:
-            self._refuse(node, f"{quoted(node.value)} is not a number that can be used; write a finite one of at most 18 digits")
+        kind, text = node.tag.removeprefix(TAG), node.value
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return text.lower() == "true"
+        if kind in ("int", "float"):
+            try:
+                number = (
+                    int(text) if kind == "int" and len(text) <= 19 else float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+                )
+            except ValueError:
+                number = math.nan
+            if math.isfinite(number) and (kind == "float" or abs(number) < 10**18):
+                return number
+            self._refuse(node, f"{quoted(text)} is not a number that can be used; write a finite one of at most 18 digits")
             return 0
+        if kind not in ("str", "merge"):
+            self._refuse(node, f"the tag {quoted(node.tag)} is not read here; remove it")
+        return text
 
     def _refuse(self, node: yaml.Node, text: str) -> None:
         self.diagnostics.append(Diagnostic(self.file, _line(node), text))
 
 
-def _value(kind: str, text: str) -> bool | int | float | None:
-    if kind == "null":
-        return None
-    if kind == "bool":
-        return text.lower() == "true"
-    number = int(text) if kind == "int" and len(text) <= 19 else float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
-    if not math.isfinite(number) or (kind == "int" and abs(number) >= 10**18):
-        raise ValueError(text)
-    return number
-
-
-def _line(node: yaml.Node) -> int:
+def _line(node: Any) -> int:
     return int(node.start_mark.line) + 1

@@ -1,23 +1,13 @@
 """The files of a conf folder and the settings that each declares."""
 
 from dataclasses import dataclass
+from typing import get_type_hints
 
 from orchestration.conf.pipeline_settings import PipelineFile
 from orchestration.conf.plant_settings import DevicesFile, GroupsFile, MetricsFile, RulesFile
 from orchestration.conf.source_settings import SourcesFile
 from orchestration.conf.suite_settings import SuiteFile
 from orchestration.conf.values import Setting
-
-FILES = ("pipeline", "sources", "metrics", "devices", "groups", "rules")
-MODELS: dict[str, type[Setting]] = {
-    "pipeline": PipelineFile,
-    "sources": SourcesFile,
-    "metrics": MetricsFile,
-    "devices": DevicesFile,
-    "groups": GroupsFile,
-    "rules": RulesFile,
-    "suite": SuiteFile,
-}
 
 
 @dataclass(frozen=True)
@@ -30,3 +20,7 @@ class Settings:
     devices: DevicesFile
     groups: GroupsFile
     rules: RulesFile
+
+
+FILES = tuple(get_type_hints(Settings))
+MODELS: dict[str, type[Setting]] = {**get_type_hints(Settings), "suite": SuiteFile}

@@ -14,7 +14,7 @@ def check_devices(devices: Devices, declared: Declared) -> Iterator[Finding]:
     for device_id, device in devices.items():
         for at, group in enumerate(device.groups or () if device else ()):
             if declared.lacks("groups", group):
-                yield Finding(("devices", device_id, "groups", at), f"{device_id}.groups names {declared.unknown('groups', group)}")
+                yield Finding.of(("devices", device_id, "groups"), f"names {declared.unknown('groups', group)}", at)
 
 
 def check_groups(groups: Mapping[str, GroupSettings], devices: Devices, declared: Declared) -> Iterator[Finding]:
@@ -22,7 +22,7 @@ def check_groups(groups: Mapping[str, GroupSettings], devices: Devices, declared
     for name, group in groups.items():
         for at, metric in enumerate(group.metrics or ()):
             if declared.lacks("metrics", metric):
-                yield Finding(("groups", name, "metrics", at), f"{name}.metrics names {declared.unknown('metrics', metric)}")
+                yield Finding.of(("groups", name, "metrics"), f"names {declared.unknown('metrics', metric)}", at)
         if group.vector and group.metrics:
             members = [device_id for device_id, device in devices.items() if not device or not device.groups or name in device.groups]
             yield from _check_features(name, group.vector, list(group.metrics), members, declared)
@@ -31,19 +31,19 @@ def check_groups(groups: Mapping[str, GroupSettings], devices: Devices, declared
 
 def _check_features(name: str, vector: VectorSettings, metrics: list[str], members: list[str], declared: Declared) -> Iterator[Finding]:
     if any(declared.lacks("metrics", metric) for metric in metrics):
-        metrics += declared.names["metrics"] or ()  # the unknown metric is told already: the feature it would have been is not
-    setting = f"{name}.vector.features"
+        metrics += declared.names["metrics"] or ()  # the unknown metric is reported already: the feature it would have been is not
+    setting = ("groups", name, "vector", "features")
     is_of_group = vector.entity == "group"
     if is_of_group and vector.features is None:
         example = f"{(members or ['device'])[0]}.{metrics[0]}"
-        yield Finding(("groups", name, "vector"), f"{setting} is missing, and entity group has no default; write for example [{example}]")
+        yield Finding.of(setting, f"is missing, and entity group has no default; write for example [{example}]")
     for at, feature in enumerate(vector.features or ()):
         if is_of_group:
             problem = _problem_of_pair(feature, metrics, members, declared)
         else:
             problem = None if feature in metrics else f"is no metric of the group; {hint(feature, metrics, f'add it to {name}.metrics')}"
         if problem:
-            yield Finding(("groups", name, "vector", "features", at), f"{setting} names {quoted(feature)}, which {problem}")
+            yield Finding.of(setting, f"names {quoted(feature)}, which {problem}", at)
 
 
 def _problem_of_pair(feature: str, metrics: list[str], members: list[str], declared: Declared) -> str | None:
@@ -70,5 +70,5 @@ def _check_streams(groups: Mapping[str, GroupSettings]) -> Iterator[Finding]:
         other = first.setdefault(stream, name)
         own, others = (group.idle_close_seconds or "not set" for group in (group, groups[other]))
         if own != others:
-            text = f"{name}.idle_close_seconds is {own}, but {others} for {other}, which shares the stream {stream}; make them equal"
-            yield Finding(("groups", name, "idle_close_seconds"), text)
+            problem = f"is {own}, but {others} for {other}, which shares the stream {stream}; make them equal"
+            yield Finding.of(("groups", name, "idle_close_seconds"), problem)

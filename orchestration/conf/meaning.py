@@ -8,18 +8,17 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from orchestration.conf.dbt_meaning import check_dbt
 from orchestration.conf.diagnostic import quoted
 from orchestration.conf.document import Step
 from orchestration.conf.files import Settings
 from orchestration.conf.group_meaning import check_devices, check_groups
 from orchestration.conf.names import Declared
-from orchestration.conf.paths import check_paths
-from orchestration.conf.pipeline_settings import Engine, PipelineFile, PolicySettings
+from orchestration.conf.paths import check_dbt, check_paths
+from orchestration.conf.pipeline_settings import PipelineFile
 from orchestration.conf.plant_settings import MetricSettings, RuleSettings
 from orchestration.conf.quality_meaning import check_quality
 from orchestration.conf.source_meaning import check_sources
-from orchestration.conf.structure import Finding, where
+from orchestration.conf.structure import Finding
 from silver.rules import BUILT_IN
 from silver.spec import UNASSIGNED_GROUP, Unknown
 
@@ -45,33 +44,19 @@ def check_meaning(folder: Path, settings: Settings, declared: Declared) -> Itera
 
 def _check_pipeline(folder: Path, pipeline: PipelineFile, declared: Declared) -> Iterator[Finding]:
     """The sections that are there, and mappings at all."""
-    if pipeline.policy:
-        yield from _check_policy(pipeline.policy, declared)
-    if pipeline.engine:
-        yield from _check_engine(pipeline.engine)
+    for key in ("unknown_device", "unknown_metric") if pipeline.policy else ():
+        if getattr(pipeline.policy, key) == Unknown.UNASSIGNED and declared.lacks("groups", UNASSIGNED_GROUP):
+            problem = f"is '{Unknown.UNASSIGNED}', but groups.yml declares no group of that name; declare it or choose 'quarantine'"
+            yield Finding.of(("policy", key), problem)
+    if pipeline.engine and pipeline.engine.driver_memory:
+        memory = pipeline.engine.driver_memory.lower()
+        if int(memory[:-1]) * (1024 if memory.endswith("g") else 1) < LEAST_DRIVER_MEGABYTES:
+            problem = f"is '{memory}', with which Spark does not start; give it at least {LEAST_DRIVER_MEGABYTES}m"
+            yield Finding.of(("engine", "driver_memory"), problem)
     if pipeline.quality:
         yield from check_quality(folder, pipeline.quality, declared)
-    if pipeline.dbt:
+    if pipeline.dbt and pipeline.dbt.project:
         yield from check_dbt(folder, pipeline.dbt.project)
-
-
-def _check_policy(policy: PolicySettings, declared: Declared) -> Iterator[Finding]:
-    for key in ("unknown_device", "unknown_metric"):
-        if getattr(policy, key) == Unknown.UNASSIGNED and declared.lacks("groups", UNASSIGNED_GROUP):
-            text = (
-                f"policy.{key} is '{Unknown.UNASSIGNED}', but groups.yml declares no group of that name; declare it or choose 'quarantine'"
-            )
-            yield Finding(("policy", key), text)
-
-
-def _check_engine(engine: Engine) -> Iterator[Finding]:
-    if engine.driver_memory is None:
-        return
-    memory = engine.driver_memory.lower()
-    megabytes = int(memory[:-1]) * (1024 if memory.endswith("g") else 1)
-    if megabytes < LEAST_DRIVER_MEGABYTES:
-        text = f"engine.driver_memory is '{memory}', with which Spark does not start; give it at least {LEAST_DRIVER_MEGABYTES}m"
-        yield Finding(("engine", "driver_memory"), text)
 
 
 def _check_metrics(metrics: Mapping[str, MetricSettings]) -> Iterator[Finding]:
@@ -79,40 +64,32 @@ def _check_metrics(metrics: Mapping[str, MetricSettings]) -> Iterator[Finding]:
         path: tuple[Step, ...] = ("metrics", name)
         step, slide = metric.step_seconds, metric.slide_seconds
         if step and slide and step % slide:
-            text = (
-                f"{name}.slide_seconds is {slide}, which does not divide step_seconds ({step}); choose one of its divisors, or leave it out"
-            )
-            yield Finding((*path, "slide_seconds"), text)
+            problem = f"is {slide}, which does not divide step_seconds ({step}); choose one of its divisors, or leave it out"
+            yield Finding.of((*path, "slide_seconds"), problem)
         least, most = metric.minimum, metric.maximum
         if least is not None and most is not None and least > most:
-            text = f"{name}.minimum is {quoted(least)}, above its maximum {quoted(most)}; swap them or correct one"
-            yield Finding((*path, "minimum"), text)
-        yield from _check_conversions(path, metric)
-
-
-def _check_conversions(path: tuple[Step, ...], metric: MetricSettings) -> Iterator[Finding]:
-    conversions = metric.conversions or {}
-    if conversions and not metric.unit:
-        yield Finding((*path, "conversions"), f"{where((*path, 'conversions'))} has no unit to convert to; add `unit` to the metric")
-    for unit, conversion in conversions.items():
-        at = (*path, "conversions", unit)
-        if unit == metric.unit:
-            yield Finding(at, f"{where(at)} converts the metric's own unit; remove it")
-        if conversion.multiply == 0:
-            yield Finding((*at, "multiply"), f"{where(at)}.multiply is 0, which makes every value the same; write the factor")
+            problem = f"is {quoted(least)}, above its maximum {quoted(most)}; swap them or correct one"
+            yield Finding.of((*path, "minimum"), problem)
+        if metric.conversions and not metric.unit:
+            yield Finding.of((*path, "conversions"), "has no unit to convert to; add `unit` to the metric")
+        for unit, conversion in (metric.conversions or {}).items():
+            at = (*path, "conversions", unit)
+            if unit == metric.unit:
+                yield Finding.of(at, "converts the metric's own unit; remove it")
+            if conversion.multiply == 0:
+                yield Finding.of((*at, "multiply"), "is 0, which makes every value the same; write the factor")
 
 
 def _check_rules(rules: Mapping[str, RuleSettings]) -> Iterator[Finding]:
     for name, rule in rules.items():
         if name in BUILT_IN:
             yield Finding(("rules", name), f"{quoted(name)} is the name of a built-in rule; choose another")
-        problem = _unbalanced(rule.holds or "")
-        if problem:
-            yield Finding(("rules", name, "holds"), f"{name}.holds {problem}")
+        if problem := _unbalanced(rule.holds or ""):
+            yield Finding.of(("rules", name, "holds"), problem)
 
 
 def _unbalanced(predicate: str) -> str | None:
-    """Spark judges the predicate when it starts; this finds only what would swallow the text around it."""
+    """Spark checks the predicate when it starts; this finds only what would swallow the text around it."""
     bare = re.sub(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", "", predicate, flags=re.DOTALL)
     quote = re.search(r"['\"`]", bare)
     if quote:

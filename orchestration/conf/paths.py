@@ -1,13 +1,14 @@
-"""Paths in conf: where the lake and the landing folders are, and that none lies inside another."""
+"""Paths in conf: where the lake, the landing folders and the dbt project are, and that none of the first two lies inside another."""
 
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from orchestration.conf.diagnostic import quoted
 from orchestration.conf.document import Step
 from orchestration.conf.place import absolute
 from orchestration.conf.source_settings import SourceSettings
-from orchestration.conf.structure import Finding, where
+from orchestration.conf.structure import Finding
 
 UNREADABLE = re.compile(r"[\[\]^|\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
 """What delta-rs finds no table below: it takes paths for URLs."""
@@ -24,12 +25,22 @@ def check_paths(folder: Path, lake: str | None, sources: Mapping[str, SourceSett
         try:
             path = absolute(folder, text)
         except ValueError as error:
-            yield file, Finding(at, f"{where(at)} {error}")
+            yield file, Finding.of(at, str(error))
             continue
-        if label == "the lake" and (found := UNREADABLE.search(str(path))):
-            yield file, Finding(at, f"{where(at)} has {found[0]!r} in its path, below which no table can be read; choose another folder")
+        if file == "pipeline" and (odd := UNREADABLE.search(str(path))):
+            yield file, Finding.of(at, f"has {odd[0]!r} in its path, below which no table can be read; choose another folder")
         for other, taken in seen.items():
             if path == taken or path in taken.parents or taken in path.parents:
                 relation = "is" if path == taken else "lies inside" if taken in path.parents else "holds"
-                yield file, Finding(at, f"{where(at)} {relation} the folder of {other}; give each a folder of its own")
+                yield file, Finding.of(at, f"{relation} the folder of {other}; give each a folder of its own")
         seen[label] = path
+
+
+def check_dbt(folder: Path, project: str) -> Iterator[Finding]:
+    """That dbt would take the folder for a project."""
+    try:
+        if not (absolute(folder, project) / "dbt_project.yml").is_file():
+            problem = f"is {quoted(project)}, where no dbt_project.yml lies; name the folder of a dbt project, or leave it out"
+            yield Finding.of(("dbt", "project"), problem)
+    except ValueError as error:
+        yield Finding.of(("dbt", "project"), str(error))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from orchestration.conf.values import Instant, Number, OrAbsent, PlainText, Seconds, Setting, Text, Whole, of_pattern
+from orchestration.conf.values import Instant, Number, OrAbsent, OrNone, PlainText, Seconds, Setting, Text, Whole, of_pattern
 from silver.spec import Unknown
 
 _UNKNOWN = (
@@ -30,20 +30,13 @@ class GateMode(StrEnum):
 class PolicySettings(Setting):
     """What the silver layer promises."""
 
-    lateness_seconds: Seconds = Field(
-        ge=0,
-        examples=[600],
-        description="How long a reading may arrive after a newer one and still count. A reading further behind is late.",
-    )
-    max_future_seconds: Seconds = Field(
-        default=300,
-        ge=0,
-        description="An event time further than this beyond its arrival comes from a wrong clock: the reading is quarantined before it can"
-        " move the watermark.",
-    )
-    max_payload_bytes: Whole = Field(
-        default=1_048_576, ge=1, le=2_147_483_647, description="A longer message is quarantined without being read."
-    )
+    lateness_seconds: Seconds = Field(ge=0, examples=[600])
+    """How long a reading may arrive after a newer one and still count. A reading further behind is late."""
+    max_future_seconds: Seconds = Field(default=300, ge=0)
+    """An event time further than this beyond its arrival comes from a wrong clock: the reading is quarantined before it can move the
+    watermark."""
+    max_payload_bytes: Whole = Field(default=1_048_576, ge=1, le=2_147_483_647)
+    """A longer message is quarantined without being read."""
     unknown_device: Unknown = Field(
         default=Unknown.QUARANTINE, description=f"What becomes of a reading of a device that nobody declared. {_UNKNOWN}"
     )
@@ -56,25 +49,18 @@ class PolicySettings(Setting):
 class Engine(Setting):
     """How Spark runs on this machine. Nothing here changes a result; leave a key out to keep its default."""
 
-    driver_memory: Memory = Field(
-        default="2g", examples=["2g", "1500m"], description="Heap of the Spark process: digits and m or g, at least 512m."
-    )
-    cores: Whole = Field(default=2, ge=1, le=1024, description="Processor cores that Spark may use.")
-    shuffle_partitions: Whole = Field(
-        default=2, ge=1, le=10_000, description="Partitions of state and shuffles; fixed for the life of a checkpoint."
-    )
-    state_store: Literal["heap", "rocksdb"] = Field(
-        default="heap", description="Where open windows wait: on the heap (faster), or in RocksDB (when state outgrows the memory)."
-    )
-    trigger_seconds: Number = Field(
-        default=5.0, ge=0, le=86_400, description="Pause between micro-batches of `tidemark run`; 0 starts the next one at once."
-    )
-    max_batch_bytes: Whole = Field(
-        default=268_435_456,
-        ge=1_048_576,
-        le=1_099_511_627_776,
-        description="About how much input one micro-batch takes, so that a backlog fits the memory.",
-    )
+    driver_memory: Memory = Field(default="2g", examples=["2g", "1500m"])
+    """Heap of the Spark process: digits and m or g, at least 512m."""
+    cores: Whole = Field(default=2, ge=1, le=1024)
+    """Processor cores that Spark may use."""
+    shuffle_partitions: Whole = Field(default=2, ge=1, le=10_000)
+    """Partitions of state and shuffles; fixed for the life of a checkpoint."""
+    state_store: Literal["heap", "rocksdb"] = "heap"
+    """Where open windows wait: on the heap (faster), or in RocksDB (when state outgrows the memory)."""
+    trigger_seconds: Number = Field(default=5.0, ge=0, le=86_400)
+    """Pause between micro-batches of `tidemark run`; 0 starts the next one at once."""
+    max_batch_bytes: Whole = Field(default=268_435_456, ge=1_048_576, le=1_099_511_627_776)
+    """About how much input one micro-batch takes, so that a backlog fits the memory."""
 
 
 @dataclass(frozen=True)
@@ -84,59 +70,40 @@ class Maintenance(Setting):
     Nothing here changes a result.
     """
 
-    every_seconds: Number = Field(
-        default=3_600.0,
-        ge=0,
-        le=31_536_000,
-        description="How often a running pipeline does it, in a pause of gold; 0: only `tidemark maintain` does.",
-    )
-    retain_seconds: Number = Field(
-        default=604_800.0,
-        ge=3_600,
-        le=3_153_600_000,
-        description="How long a snapshot can be queried after the next one was taken. The newest snapshot always can.",
-    )
+    every_seconds: Number = Field(default=3_600.0, ge=0, le=31_536_000)
+    """How often a running pipeline does it, in a pause of gold; 0: only `tidemark maintain` does."""
+    retain_seconds: Number = Field(default=604_800.0, ge=3_600, le=3_153_600_000)
+    """How long a snapshot can be queried after the next one was taken. The newest snapshot always can."""
 
 
 @dataclass(frozen=True)
 class Reference(Setting):
     """The time that drift is measured against: instants in ISO 8601, UTC where they name no zone."""
 
-    from_at: Instant = Field(validation_alias="from", examples=["2026-01-05T00:00:00Z"], description="First instant.")
-    until_at: Instant = Field(validation_alias="until", examples=["2026-01-12T00:00:00Z"], description="First instant after it.")
+    from_at: Instant = Field(validation_alias="from", examples=["2026-01-05T00:00:00Z"])
+    """First instant."""
+    until_at: Instant = Field(validation_alias="until", examples=["2026-01-12T00:00:00Z"])
+    """First instant after it."""
 
 
 @dataclass(frozen=True)
 class Quality(Setting):
     """When suites of expectations are checked, and what a failure does. Nothing here changes a result."""
 
-    schedule: PlainText | None = Field(
-        default=None,
-        examples=["15 3 * * *"],
-        description="When every suite is checked that `schedules` does not name: minute, hour, day of month, month, day of week, in UTC."
-        " Absent or null: only by `tidemark quality`.",
+    schedule: PlainText | None = Field(default=None, examples=["15 3 * * *"])
+    """When every suite is checked that `schedules` does not name: minute, hour, day of month, month, day of week, in UTC. Absent or null:
+    only by `tidemark quality`."""
+    schedules: Mapping[PlainText, Annotated[PlainText | None, OrNone]] = Field(
+        default_factory=dict, examples=[{"silver_readings": "0 * * * *"}]
     )
-    schedules: Mapping[PlainText, PlainText | None] = Field(
-        default_factory=dict,
-        examples=[{"silver_readings": "0 * * * *"}],
-        description="When single suites are checked, by the name of the suite; null: only by `tidemark quality`.",
-    )
-    gates: Mapping[PlainText, GateMode] = Field(
-        default_factory=dict,
-        examples=[{"silver.readings": "hold"}],
-        description="What happens, by table, when a critical expectation fails for new rows. `off`: nothing. `warn`: the run and"
-        " `tidemark status` say so. `hold`: gold does not read what has not passed (silver.readings only). Other tables: off.",
-    )
-    webhook: Address | None = Field(
-        default=None,
-        examples=["https://alerts.plant.example/tidemark"],
-        description="Address that a change of state is posted to. Absent or null: none.",
-    )
-    reference: OrAbsent[Reference] = Field(
-        default=None,
-        examples=[{"from": "2026-01-05T00:00:00Z", "until": "2026-01-12T00:00:00Z"}],
-        description="The time that drift is measured against. Absent: no fixed one.",
-    )
+    """When single suites are checked, by the name of the suite; null: only by `tidemark quality`."""
+    gates: Mapping[PlainText, Annotated[GateMode, OrNone]] = Field(default_factory=dict, examples=[{"silver.readings": "hold"}])
+    """What happens, by table, when a critical expectation fails for new rows. `off`: nothing. `warn`: the run and `tidemark status` say so.
+    `hold`: gold does not read what has not passed (silver.readings only). Other tables: off."""
+    webhook: Address | None = Field(default=None, examples=["https://alerts.plant.example/tidemark"])
+    """Address that a change of state is posted to. Absent or null: none."""
+    reference: OrAbsent[Reference] = Field(default=None, examples=[{"from": "2026-01-05T00:00:00Z", "until": "2026-01-12T00:00:00Z"}])
+    """The time that drift is measured against. Absent: no fixed one."""
 
     def schedule_of(self, suite: str) -> str | None:
         """When the suite of this name is checked, as a cron expression in UTC; None: only by `tidemark quality`."""
@@ -147,39 +114,26 @@ class Quality(Setting):
 class DbtSettings(Setting):
     """What `tidemark dbt` runs. Nothing here changes a result of the pipeline."""
 
-    project: Text | None = Field(
-        default=None,
-        examples=["./plant/dbt"],
-        description="Folder of a dbt project of your own; the one that Tidemark ships is then its package `tidemark`, with all sources. A"
-        " path as for `lake`. Absent or null: the one that Tidemark ships.",
-    )
+    project: Text | None = Field(default=None, examples=["./plant/dbt"])
+    """Folder of a dbt project of your own; the one that Tidemark ships is then its package `tidemark`, with all sources. A path as for
+    `lake`. Absent or null: the one that Tidemark ships."""
 
 
 @dataclass(frozen=True)
 class PipelineFile(Setting):
     """The pipeline as a whole: where its tables are, what it promises, how Spark runs."""
 
-    pipeline: PipelineName = Field(
-        examples=["tidemark"],
-        description="Name of the pipeline. It is part of the transaction ids in every table, so do not change it later.",
-    )
-    lake: Text = Field(
-        examples=["./lake", "${DATA}/lake"],
-        description="Folder of all tables and checkpoints. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE}"
-        " expand.",
-    )
-    policy: PolicySettings = Field(examples=[{"lateness_seconds": 600}], description="What the silver layer promises.")
-    engine: Engine = Field(
-        default_factory=Engine, examples=[{"driver_memory": "4g", "cores": 4}], description="How Spark runs on this machine."
-    )
-    maintenance: Maintenance = Field(
-        default_factory=Maintenance,
-        examples=[{"every_seconds": 3600, "retain_seconds": 604_800}],
-        description="How the lake is kept small.",
-    )
-    quality: Quality = Field(
-        default_factory=Quality,
-        examples=[{"schedule": "15 3 * * *", "gates": {"silver.readings": "hold"}}],
-        description="When suites of expectations are checked, and what a failure does.",
-    )
-    dbt: DbtSettings = Field(default_factory=DbtSettings, examples=[{"project": "./plant/dbt"}], description="What `tidemark dbt` runs.")
+    pipeline: PipelineName = Field(examples=["tidemark"])
+    """Name of the pipeline. It is part of the transaction ids in every table, so do not change it later."""
+    lake: Text = Field(examples=["./lake", "${DATA}/lake"])
+    """Folder of all tables and checkpoints. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE} expand."""
+    policy: PolicySettings = Field(examples=[{"lateness_seconds": 600}])
+    """What the silver layer promises."""
+    engine: Engine = Field(default_factory=Engine, examples=[{"driver_memory": "4g", "cores": 4}])
+    """How Spark runs on this machine."""
+    maintenance: Maintenance = Field(default_factory=Maintenance, examples=[{"every_seconds": 3600, "retain_seconds": 604_800}])
+    """How the lake is kept small."""
+    quality: Quality = Field(default_factory=Quality, examples=[{"schedule": "15 3 * * *", "gates": {"silver.readings": "hold"}}])
+    """When suites of expectations are checked, and what a failure does."""
+    dbt: DbtSettings = Field(default_factory=DbtSettings, examples=[{"project": "./plant/dbt"}])
+    """What `tidemark dbt` runs."""

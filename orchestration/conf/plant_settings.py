@@ -1,10 +1,9 @@
 """Settings of metrics.yml, devices.yml, groups.yml and rules.yml: what a plant measures, and what is made of it."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
-from pydantic_core import PydanticCustomError
 
 from gold.spec import Late
 from orchestration.conf.values import (
@@ -33,71 +32,52 @@ Predicate = Annotated[str, of_pattern(r"\S", "write a SQL predicate", 10_000, 1)
 class ConversionSettings(Setting):
     """Value in the metric's unit = value * multiply + add. At least one of the two is set."""
 
-    multiply: Number = Field(default=1.0, examples=[1000], description="Factor.")
-    add: Number = Field(default=0.0, examples=[-273.15], description="Offset, added after the factor.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _is_set(cls, written: Any) -> Any:
-        if written == {}:
-            raise PydanticCustomError("too_short", "set one")
-        return written
+    multiply: Number = Field(default=1.0, examples=[1000])
+    """Factor."""
+    add: Number = Field(default=0.0, examples=[-273.15])
+    """Offset, added after the factor."""
 
 
 @dataclass(frozen=True)
 class MetricSettings(Setting):
     """One metric: what is measured."""
 
-    aggregation: Aggregation = Field(
-        examples=["average"],
-        description="How the readings of one window become one value. stddev is that of a sample (null for one reading); median is exact.",
-    )
-    step_seconds: Seconds = Field(
-        ge=1,
-        examples=[600, 3600],
-        description="Coarse grain step: the length of a window. Windows start at multiples of it since 1970 (UTC).",
-    )
-    slide_seconds: OrAbsent[Seconds] = Field(
-        default=None,
-        ge=1,
-        examples=[300],
-        description="Sliding windows: a window starts this often. It divides step_seconds; leave it out for tumbling windows.",
-    )
-    unit: OrAbsent[Text] = Field(default=None, examples=["degC"], description="Unit of the stored values.")
-    conversions: dict[Key, ConversionSettings] = Field(
-        default_factory=dict,
-        examples=[{"K": {"add": -273.15}}],
-        description="Other units that sources may send, as the source writes them: value in the metric's unit = value * multiply + add.",
-    )
-    minimum: OrAbsent[Number] = Field(
-        default=None, examples=[-50], description="Least value that can be true (inclusive); a reading below is quarantined."
-    )
-    maximum: OrAbsent[Number] = Field(
-        default=None, examples=[400], description="Greatest value that can be true (inclusive); a reading above is quarantined."
-    )
-    label: OrAbsent[Text] = Field(default=None, examples=["Temperature"], description="For people: titles of plots and reports.")
+    aggregation: Aggregation = Field(examples=["average"])
+    """How the readings of one window become one value. stddev is that of a sample (null for one reading); median is exact."""
+    step_seconds: Seconds = Field(ge=1, examples=[600, 3600])
+    """Coarse grain step: the length of a window. Windows start at multiples of it since 1970 (UTC)."""
+    slide_seconds: OrAbsent[Seconds] = Field(default=None, ge=1, examples=[300])
+    """Sliding windows: a window starts this often. It divides step_seconds; leave it out for tumbling windows."""
+    unit: OrAbsent[Text] = Field(default=None, examples=["degC"])
+    """Unit of the stored values."""
+    conversions: dict[Key, ConversionSettings] = Field(default_factory=dict, examples=[{"K": {"add": -273.15}}])
+    """Other units that sources may send, as the source writes them: value in the metric's unit = value * multiply + add."""
+    minimum: OrAbsent[Number] = Field(default=None, examples=[-50])
+    """Least value that can be true (inclusive); a reading below is quarantined."""
+    maximum: OrAbsent[Number] = Field(default=None, examples=[400])
+    """Greatest value that can be true (inclusive); a reading above is quarantined."""
+    label: OrAbsent[Text] = Field(default=None, examples=["Temperature"])
+    """For people: titles of plots and reports."""
 
 
 @dataclass(frozen=True)
 class MetricsFile(Setting):
     """What is measured."""
 
-    metrics: dict[Key, MetricSettings] = Field(
-        min_length=1,
-        examples=[{"temperature": {"aggregation": "average", "step_seconds": 600}}],
-        description="Metrics by name, as the events (or the sources of wide rows) name them.",
-    )
+    metrics: dict[Key, MetricSettings] = Field(min_length=1, examples=[{"temperature": {"aggregation": "average", "step_seconds": 600}}])
+    """Metrics by name, as the events (or the sources of wide rows) name them."""
 
 
 @dataclass(frozen=True)
 class DeviceSettings(Setting):
     """One device."""
 
-    groups: Unique[GroupName] = Field(
-        default=(), examples=[["kitchen", "building"]], description="Groups of groups.yml that the device belongs to."
-    )
-    zone: OrAbsent[Text] = Field(default=None, examples=["hall-1"], description="Where it stands; used where the event does not say.")
-    label: OrAbsent[Text] = Field(default=None, examples=["Deck oven, left"], description="For people.")
+    groups: Unique[GroupName] = Field(default=(), examples=[["kitchen", "building"]])
+    """Groups of groups.yml that the device belongs to."""
+    zone: OrAbsent[Text] = Field(default=None, examples=["hall-1"])
+    """Where it stands; used where the event does not say."""
+    label: OrAbsent[Text] = Field(default=None, examples=["Deck oven, left"])
+    """For people."""
 
 
 @dataclass(frozen=True)
@@ -105,67 +85,42 @@ class DevicesFile(Setting):
     """The devices that are declared from the start; `tidemark devices load FILE` adds others."""
 
     devices: dict[Key, Annotated[DeviceSettings | None, Field(examples=[{"groups": ["kitchen"]}])]] | None = Field(
-        examples=[{"oven-01": {"groups": ["kitchen"]}}], description="Devices by id, as the source names them."
+        examples=[{"oven-01": {"groups": ["kitchen"]}}]
     )
+    """Devices by id, as the source names them."""
 
 
 @dataclass(frozen=True)
 class VectorSettings(Setting):
     """The features of one entity at one window, in this order."""
 
-    entity: Literal["device", "group"] = Field(
-        default="device",
-        description="`device`: one vector a device, features are metrics. `group`: one vector for the group, features are device.metric.",
-    )
-    features: OrAbsent[UniqueSome[FeatureName]] = Field(
-        default=None,
-        examples=[["temperature"], ["oven-01.temperature"]],
-        description="Components of the vector in order. Absent, with entity device: the metrics of the group.",
-    )
-    max_fill_seconds: Seconds = Field(
-        default=0,
-        ge=0,
-        examples=[1800],
-        description="A feature without a fresh window is carried forward from one that ended at most this much earlier; 0 never fills.",
-    )
+    entity: Literal["device", "group"] = "device"
+    """`device`: one vector a device, features are metrics. `group`: one vector for the group, features are device.metric."""
+    features: OrAbsent[UniqueSome[FeatureName]] = Field(default=None, examples=[["temperature"], ["oven-01.temperature"]])
+    """Components of the vector in order. Absent, with entity device: the metrics of the group."""
+    max_fill_seconds: Seconds = Field(default=0, ge=0, examples=[1800])
+    """A feature without a fresh window is carried forward from one that ended at most this much earlier; 0 never fills."""
 
 
 @dataclass(frozen=True)
 class GroupSettings(Setting):
     """One group: a set of devices with its own watermark, windows and vector. devices.yml says which devices belong to it."""
 
-    metrics: UniqueSome[MetricName] = Field(
-        examples=[["temperature", "humidity"]], description="Metrics of metrics.yml that this group aggregates."
-    )
-    lateness_seconds: OrAbsent[Seconds] = Field(
-        default=None,
-        ge=0,
-        examples=[600],
-        description="How far behind the newest reading a reading may be and still count in its window. Absent: that of the policy.",
-    )
-    late: Late = Field(
-        default=Late.AMEND,
-        description="What becomes of readings that come when their window is closed. `amend`: the window is computed again and emitted"
-        " under the next revision. `keep_aside`: windows stay as they were emitted.",
-    )
-    vector: OrAbsent[VectorSettings] = Field(
-        default=None,
-        examples=[{"entity": "device", "max_fill_seconds": 1800}],
-        description="The features of one entity at one window. Absent: no vectors.",
-    )
-    stream: OrAbsent[Identifier] = Field(
-        default=None,
-        examples=["line"],
-        description="Groups with the same stream share one streaming query, with the largest lateness of theirs. Absent: the group's own"
-        " name.",
-    )
-    idle_close_seconds: OrAbsent[Seconds] = Field(
-        default=None,
-        ge=1,
-        examples=[900],
-        description="Close the last windows when nothing new came for this long. Absent: they wait for newer readings.",
-    )
-    label: OrAbsent[Text] = Field(default=None, examples=["Kitchen"], description="For people.")
+    metrics: UniqueSome[MetricName] = Field(examples=[["temperature", "humidity"]])
+    """Metrics of metrics.yml that this group aggregates."""
+    lateness_seconds: OrAbsent[Seconds] = Field(default=None, ge=0, examples=[600])
+    """How far behind the newest reading a reading may be and still count in its window. Absent: that of the policy."""
+    late: Late = Late.AMEND
+    """What becomes of readings that come when their window is closed. `amend`: the window is computed again and emitted under the next
+    revision. `keep_aside`: windows stay as they were emitted."""
+    vector: OrAbsent[VectorSettings] = Field(default=None, examples=[{"entity": "device", "max_fill_seconds": 1800}])
+    """The features of one entity at one window. Absent: no vectors."""
+    stream: OrAbsent[Identifier] = Field(default=None, examples=["line"])
+    """Groups with the same stream share one streaming query, with the largest lateness of theirs. Absent: the group's own name."""
+    idle_close_seconds: OrAbsent[Seconds] = Field(default=None, ge=1, examples=[900])
+    """Close the last windows when nothing new came for this long. Absent: they wait for newer readings."""
+    label: OrAbsent[Text] = Field(default=None, examples=["Kitchen"])
+    """For people."""
 
 
 @dataclass(frozen=True)
@@ -173,27 +128,23 @@ class GroupsFile(Setting):
     """Device groups."""
 
     groups: dict[TableKey, Annotated[GroupSettings, Field(examples=[{"metrics": ["temperature"]}])]] | None = Field(
-        examples=[{"kitchen": {"metrics": ["temperature"]}}],
-        description="Groups by name; each makes the tables `gold.<group>_aggregates` and `gold.<group>_vectors`.",
+        examples=[{"kitchen": {"metrics": ["temperature"]}}]
     )
+    """Groups by name; each makes the tables `gold.<group>_aggregates` and `gold.<group>_vectors`."""
 
 
 @dataclass(frozen=True)
 class RuleSettings(Setting):
     """One rule."""
 
-    holds: Predicate = Field(
-        examples=["value >= 0", "metric <> 'temperature' or value <> 85"],
-        description="SQL predicate over a reading (device_id, metric, value, unit, event_time, zone, groups, source, ingested_at), true for"
-        " a good one; null counts as broken.",
-    )
+    holds: Predicate = Field(examples=["value >= 0", "metric <> 'temperature' or value <> 85"])
+    """SQL predicate over a reading (device_id, metric, value, unit, event_time, zone, groups, source, ingested_at), true for a good one;
+    null counts as broken."""
 
 
 @dataclass(frozen=True)
 class RulesFile(Setting):
     """What must be true of a reading, beside the built-in rules."""
 
-    rules: dict[TableKey, RuleSettings] | None = Field(
-        examples=[{"value_is_positive": {"holds": "value >= 0"}}],
-        description="Rules by name. The name says what is true of a good reading; silver.quarantine shows it.",
-    )
+    rules: dict[TableKey, RuleSettings] | None = Field(examples=[{"value_is_positive": {"holds": "value >= 0"}}])
+    """Rules by name. The name says what is true of a good reading; silver.quarantine shows it."""

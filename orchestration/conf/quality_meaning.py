@@ -1,6 +1,6 @@
 """What section `quality` of pipeline.yml means: cron expressions, names of suites and tables, where a gate can hold."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -25,18 +25,16 @@ def check_quality(folder: Path, quality: Quality, declared: Declared) -> Iterato
     known = _suites(folder)
     yield from _check_cron(("quality", "schedule"), quality.schedule)
     for suite, cron in (quality.schedules or {}).items():
-        at = ("quality", "schedules", suite)
         if suite not in known:
-            text = f"quality.schedules names {quoted(suite)}, which is no suite; {hint(suite, known, f'they are {_listed(known)}')}"
-            yield Finding(at, text)
-        yield from _check_cron(at, cron)
+            problem = f"names {quoted(suite)}, which is no suite; {hint(suite, known, 'they are ' + ', '.join(known))}"
+            yield Finding.of(("quality", "schedules"), problem, suite)
+        yield from _check_cron(("quality", "schedules", suite), cron)
     for table, mode in (quality.gates or {}).items():
         yield from _check_gate(table, mode, declared)
     reference = quality.reference
     if reference and reference.from_at and reference.until_at and reference.from_at >= reference.until_at:
         first, end = (at.isoformat().replace("+00:00", "Z") for at in (reference.from_at, reference.until_at))
-        text = f"quality.reference.from is {quoted(first)}, not before until ({end}); swap them or correct one"
-        yield Finding(("quality", "reference", "from"), text)
+        yield Finding.of(("quality", "reference", "from"), f"is {quoted(first)}, not before until ({end}); swap them or correct one")
 
 
 def _check_cron(path: tuple[Step, ...], cron: str | None) -> Iterator[Finding]:
@@ -45,20 +43,19 @@ def _check_cron(path: tuple[Step, ...], cron: str | None) -> Iterator[Finding]:
     try:
         CronSim(cron, datetime(2000, 1, 1, tzinfo=UTC))
     except CronSimError as error:
-        problem = f"is {quoted(cron)}, which is no schedule: {str(error).lower()}"
         remedy = "write minute, hour, day of month, month and day of week, such as '15 3 * * *'"
-        yield Finding(path, f"{'.'.join(map(str, path))} {problem}; {remedy}")
+        yield Finding.of(path, f"is {quoted(cron)}, which is no schedule: {str(error).lower()}; {remedy}")
 
 
 def _check_gate(table: str, mode: GateMode, declared: Declared) -> Iterator[Finding]:
-    path = ("quality", "gates", table)
     groups = declared.names["groups"]
     known = [*FIXED, *(f"gold.{group}_{kind}" for group in sorted(groups or ()) for kind in OF_GROUP)]
     if table not in known and (groups is not None or not table.startswith("gold.")):
-        yield Finding(path, f"quality.gates names {quoted(table)}, which is no table; {hint(table, known, f'they are {_listed(known)}')}")
+        problem = f"names {quoted(table)}, which is no table; {hint(table, known, 'they are ' + ', '.join(known))}"
+        yield Finding.of(("quality", "gates"), problem, table)
     elif mode == GateMode.HOLD and table != HOLDABLE:
-        text = f"quality.gates.{table} is 'hold', but only {HOLDABLE} is handed over to another layer; choose 'warn', or hold {HOLDABLE}"
-        yield Finding(path, text)
+        problem = f"is 'hold', but only {HOLDABLE} is handed over to another layer; choose 'warn', or hold {HOLDABLE}"
+        yield Finding.of(("quality", "gates", table), problem)
 
 
 def _suites(folder: Path) -> list[str]:
@@ -66,7 +63,3 @@ def _suites(folder: Path) -> list[str]:
     own = folder / OWN_SUITES
     files = [*resources.files("expectations").iterdir(), *(own.iterdir() if own.is_dir() else ())]
     return sorted({file.name.removesuffix(".yml") for file in files if file.name.endswith(".yml")})
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)

@@ -1,5 +1,6 @@
-"""The settings reference, conf/README.md: every key of every file with type, default, meaning and example, as it is declared."""
+"""The tables of the settings reference, conf/README.md: every key of every file, as it is declared."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,69 +14,7 @@ from orchestration.conf.values import PLAIN
 MAX_WHOLE = 2_147_483_647
 """As a bound it says nothing to people."""
 TYPES = {"string": "text", "boolean": "`true` or `false`", "integer": "whole number", "number": "number", "any": "any value"}
-INTRODUCTION = """# Settings
-
-<!-- Generated from orchestration/conf/*_settings.py by `python -m orchestration.conf.schemas`; edit those and run it. -->
-
-Tidemark is configured by one folder of six YAML files. `tidemark init DIR` writes a commented one, `tidemark init DIR --from FILE` proposes
-one from a sample of your data, and `tidemark --conf DIR check` lists every mistake of all files with file, line and a hint.
-
-This is a whole conf, for ovens that write lines such as this one into files of the folder `landing`:
-
-```json
-{"device": "oven-01", "metric": "temperature", "value": 181.2, "ts": "2026-01-05T00:00:00Z"}
-```
-
-```yaml
-# pipeline.yml
-pipeline: bakery
-lake: ./lake
-policy: {lateness_seconds: 600}
-```
-```yaml
-# sources.yml
-sources:
-  plant:
-    path: ./landing
-    format: json
-    device: {field: device}
-    time: {field: ts}
-    metric: {field: metric}
-    value: {field: value}
-```
-```yaml
-# metrics.yml
-metrics:
-  temperature: {unit: degC, aggregation: average, step_seconds: 600}
-```
-```yaml
-# devices.yml
-devices:
-  oven-01: {groups: [kitchen]}
-```
-```yaml
-# groups.yml
-groups:
-  kitchen: {metrics: [temperature], vector: {}}
-```
-```yaml
-# rules.yml
-rules:
-  oven_is_no_furnace: {holds: value < 400}
-```
-
-The commented starter in this folder shows more: [pipeline.yml](pipeline.yml), [sources.yml](sources.yml), [metrics.yml](metrics.yml),
-[devices.yml](devices.yml), [groups.yml](groups.yml), [rules.yml](rules.yml). Editors with a YAML language server complete and explain
-every key by the JSON Schemas in [schema](schema), which the first line of each file names.
-
-How to read the tables:
-
-- A setting with neither a default nor "required" (it has a dash) may be left out; its meaning says what that does.
-- A key with nothing behind it is a mistake, unless the type says "or null". Leave the key out instead.
-- Unknown keys, duplicate keys and values of another type are mistakes: `"600"` is no number, and `yes` is a text.
-- Durations are in seconds, times are UTC unless a setting says otherwise. Relative paths start at the parent of the conf folder; `~` and
-  `${VARIABLE}` expand.
-"""
+MARK = "<!-- All below is generated from orchestration/conf/*_settings.py by `make conf`. -->\n"
 
 
 class _Dumper(yaml.SafeDumper):
@@ -84,28 +23,22 @@ class _Dumper(yaml.SafeDumper):
     yaml_implicit_resolvers = Loader.yaml_implicit_resolvers
 
 
-def reference() -> str:
-    """The whole page, in Markdown."""
-    return INTRODUCTION + "".join(_of_file(name) for name in MODELS)
+def reference(page: str) -> str:
+    """The page, in Markdown, with the tables below its introduction made anew."""
+    return page.partition(MARK)[0] + MARK + "".join(map(_of_file, MODELS))
 
 
 def _of_file(name: str) -> str:
     root = schema_of(name)
     text = f"\n## {root['title'] if name in FILES else 'expectations/*.yml'}\n\n{root['description']}\n\n"
-    sections = list(_sections(root, root, ""))
-    anchors = {id(node["properties"]): _anchor(_heading(paths)) for paths, node in sections}
+    sections: dict[int, tuple[list[str], Node]] = {}  # every mapping with fixed keys, once, with all the paths at which it may stand
+    for at, node in _mappings(root, root, ""):
+        sections.setdefault(id(node["properties"]), ([], node))[0].append(at)
+    anchors = {key: _anchor(_heading(paths)) for key, (paths, _) in sections.items()}
     text += _table(root, root, anchors)
-    for paths, node in sections:
+    for paths, node in sections.values():
         text += f"\n### {_heading(paths)}\n\n{' '.join(node['description'].split())}\n\n{_table(node, root, anchors)}"
     return text
-
-
-def _sections(node: Node, root: Node, path: str) -> Iterator[tuple[list[str], Node]]:
-    """Every mapping with fixed keys below a node, once, with all the paths at which it may stand."""
-    merged: dict[int, tuple[list[str], Node]] = {}
-    for at, inner in _mappings(node, root, path):
-        merged.setdefault(id(inner["properties"]), ([], inner))[0].append(at)
-    yield from merged.values()
 
 
 def _mappings(node: Node, root: Node, path: str) -> Iterator[tuple[str, Node]]:
@@ -156,7 +89,7 @@ def _kind(inner: Node, root: Node, anchors: dict[int, str]) -> str:
     if "properties" in inner:
         return f"[mapping](#{anchors[id(inner['properties'])]})"
     if inner.get("type") == "array":
-        return f"list of {_plural(_type(inner['items'], root, anchors))}"
+        return "list of " + re.sub("^text", "texts", _type(inner["items"], root, anchors))
     if inner.get("type") == "object":
         names = inner["propertyNames"].get("patternErrorMessage", PLAIN)
         return f"names{_rule(names)}, each with {_type(inner['additionalProperties'], root, anchors)}"
@@ -166,10 +99,6 @@ def _kind(inner: Node, root: Node, anchors: dict[int, str]) -> str:
 
 def _rule(hint: str) -> str:
     return "" if hint == PLAIN else f" ({hint})"
-
-
-def _plural(kind: str) -> str:
-    return kind.replace("text", "texts", 1) if kind.startswith("text") else kind
 
 
 def _code(value: Any) -> str:

@@ -1,6 +1,6 @@
 """The JSON Schemas of the conf's files, for editors and for the hints of `tidemark check`, made from the settings' declarations.
 
-python -m orchestration.conf.schemas    # writes conf/schema/*.json and conf/README.md anew
+python -m orchestration.conf.schemas    # or `make conf`: writes conf/schema/*.json and the tables of conf/README.md anew
 """
 
 import functools
@@ -15,8 +15,7 @@ from pydantic_core import core_schema
 from orchestration.conf.files import MODELS
 
 Node = dict[str, Any]
-WIDTH = 600
-"""A setting a line: nobody reads these files, but a change of one should show alone."""
+CONF = Path(__file__).parents[2] / "conf"
 
 
 class _Generator(GenerateJsonSchema):
@@ -62,27 +61,14 @@ def resolved(node: Node, root: Node) -> Node:
     return node if inner is node else {**resolved(inner, root), **node}
 
 
-def _json(value: Any, indent: str = "") -> str:
-    """As JSON, with what fits on a line on one line."""
-    line = json.dumps(value, ensure_ascii=False)
-    if len(indent) + len(line) <= WIDTH or not isinstance(value, dict | list):
-        return line
-    inner = indent + "  "
-    parts = [_json(item, inner) for item in value]
-    if isinstance(value, dict):
-        parts = [f"{json.dumps(key)}: {_json(item, inner)}" for key, item in value.items()]
-    return f"{line[0]}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{line[-1]}"
-
-
 def generated() -> dict[str, str]:
     """Text by path below the conf folder: all files that follow from the settings' declarations."""
-
     from orchestration.conf.reference import reference  # which imports this module
 
-    schemas = {f"schema/{name}.json": _json(schema_of(name)) + "\n" for name in MODELS}
-    return schemas | {"README.md": reference()}
+    schemas = {f"schema/{name}.json": json.dumps(schema_of(name), indent=2, ensure_ascii=False) + "\n" for name in MODELS}
+    return schemas | {"README.md": reference((CONF / "README.md").read_text(encoding="utf-8"))}
 
 
 if __name__ == "__main__":
     for path, text in generated().items():
-        (Path(__file__).parents[2] / "conf" / path).write_text(text, encoding="utf-8")
+        (CONF / path).write_text(text, encoding="utf-8")

@@ -1,10 +1,9 @@
 """Settings of sources.yml."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
-from pydantic_core import PydanticCustomError
 
 from orchestration.conf.values import (
     CONFIG,
@@ -13,6 +12,7 @@ from orchestration.conf.values import (
     Key,
     Number,
     OrAbsent,
+    OrNone,
     PlainText,
     Setting,
     TableKey,
@@ -28,7 +28,7 @@ Separator = Annotated[str, of_pattern(r"^[^\\\r\n\x00]$", "write one character, 
 Quote = Annotated[
     str, of_pattern(r"^[!-/:-@\[\]-`{-~\u00a1-\uffff]$", "write one character that is no letter, digit, blank, backslash or picture", 1, 1)
 ]
-MeasuredField = Annotated[FieldPath, Field(description=_PATH, examples=["data.temp"])]
+MeasuredField = Annotated[FieldPath, OrNone, Field(description=_PATH, examples=["data.temp"])]
 
 
 @dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"minProperties": 1, "maxProperties": 1}))
@@ -36,19 +36,10 @@ class OriginSettings(Setting):
     """Where a text comes from; set exactly one of these."""
 
     field: OrAbsent[FieldPath] = Field(default=None, examples=["device"], description=_PATH)
-    constant: OrAbsent[Text] = Field(default=None, examples=["oven-01"], description="The same text for every event of this source.")
-    file_name: OrAbsent[Text] = Field(
-        default=None,
-        examples=[r"^(.+)\.txt$"],
-        description="Regular expression on the path of the file below the landing folder; its first group is the text.",
-    )
-
-    @model_validator(mode="after")
-    def _is_one(self) -> Self:
-        count = sum(text is not None for text in (self.field, self.constant, self.file_name))
-        if count != 1:
-            raise PydanticCustomError("too_long" if count else "too_short", "set one")
-        return self
+    constant: OrAbsent[Text] = Field(default=None, examples=["oven-01"])
+    """The same text for every event of this source."""
+    file_name: OrAbsent[Text] = Field(default=None, examples=[r"^(.+)\.txt$"])
+    """Regular expression on the path of the file below the landing folder; its first group is the text."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +48,11 @@ class TimeSettings(Setting):
 
     field: FieldPath = Field(examples=["ts"], description=_PATH)
     format: Annotated[PlainText, Field(min_length=1, max_length=200)] = Field(
-        default="iso",
-        examples=["iso", "epoch_s", "epoch_ms", "epoch_us", "dd/MM/yyyy HH:mm:ss"],
-        description="`iso`, `epoch_s`, `epoch_ms`, `epoch_us`, or a Spark datetime pattern such as `dd/MM/yyyy HH:mm:ss`.",
+        default="iso", examples=["iso", "epoch_s", "epoch_ms", "epoch_us", "dd/MM/yyyy HH:mm:ss"]
     )
-    time_zone: Text = Field(
-        default="UTC", examples=["UTC", "Europe/Brussels"], description="IANA name of the zone of times that name none themselves."
-    )
+    """`iso`, `epoch_s`, `epoch_ms`, `epoch_us`, or a Spark datetime pattern such as `dd/MM/yyyy HH:mm:ss`."""
+    time_zone: Text = Field(default="UTC", examples=["UTC", "Europe/Brussels"])
+    """IANA name of the zone of times that name none themselves."""
 
 
 @dataclass(frozen=True)
@@ -77,58 +66,44 @@ class ValueSettings(Setting):
 class SourceSettings(Setting):
     """One landing folder and how its payloads are read."""
 
-    path: Text = Field(
-        examples=["./landing"],
-        description="Landing folder. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE} expand.",
-    )
-    format: Literal["json", "csv"] = Field(
-        examples=["json"], description="`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked."
-    )
-    device: OriginSettings = Field(examples=[{"field": "device"}], description="Which device measured.")
-    time: TimeSettings = Field(examples=[{"field": "ts"}], description="When it was measured.")
-    files: Text = Field(default="*", examples=["*", "*.json"], description="Glob on the names of the files to read.")
-    settle_seconds: Number = Field(default=2.0, ge=0, le=86_400, description="A file is read once it has not changed for this long.")
-    zone: OrAbsent[OriginSettings] = Field(
-        default=None, examples=[{"field": "zone"}], description="Where it was measured; else the zone of the device in devices.yml."
-    )
-    metric: OrAbsent[OriginSettings] = Field(
-        default=None, examples=[{"field": "metric"}], description="Long rows (one measurement each): which metric it is."
-    )
-    value: OrAbsent[ValueSettings] = Field(default=None, examples=[{"field": "value"}], description="Long rows: the number.")
-    unit: OrAbsent[OriginSettings] = Field(
-        default=None, examples=[{"field": "unit"}], description="Long rows: the unit of the number; metrics.yml says how to convert it."
-    )
-    metrics: dict[Key, MeasuredField] = Field(
-        default_factory=dict,
-        min_length=1,
-        examples=[{"temperature": "data.temp"}],
-        description="Wide rows (several measurements each): the field of each metric.",
-    )
-    each: OrAbsent[FieldPath] = Field(
-        default=None, examples=["readings"], description="JSON: path of a list with one measurement (or one wide row) an element."
-    )
-    header: Flag = Field(
-        default=False,
-        examples=[True],
-        description="CSV: whether the first line of each file names the columns. It may name one fewer than the rows have: their first"
-        " value is then a row number.",
-    )
-    columns: UniqueSome[FieldPath] = Field(
-        default=(),
-        max_length=10_000,
-        examples=[["ts", "temperature"]],
-        description="CSV: names of the columns in order; required without a header, and with one they replace it.",
-    )
-    separator: Separator = Field(default=",", examples=[",", ";", "\t"], description="CSV: the character between two values.")
-    quote: Quote = Field(default='"', description="CSV: the character around values that hold the separator.")
+    path: Text = Field(examples=["./landing"])
+    """Landing folder. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE} expand."""
+    format: Literal["json", "csv"] = Field(examples=["json"])
+    """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked."""
+    device: OriginSettings = Field(examples=[{"field": "device"}])
+    """Which device measured."""
+    time: TimeSettings = Field(examples=[{"field": "ts"}])
+    """When it was measured."""
+    files: Text = Field(default="*", examples=["*", "*.json"])
+    """Glob on the names of the files to read."""
+    settle_seconds: Number = Field(default=2.0, ge=0, le=86_400)
+    """A file is read once it has not changed for this long."""
+    zone: OrAbsent[OriginSettings] = Field(default=None, examples=[{"field": "zone"}])
+    """Where it was measured; else the zone of the device in devices.yml."""
+    metric: OrAbsent[OriginSettings] = Field(default=None, examples=[{"field": "metric"}])
+    """Long rows (one measurement each): which metric it is."""
+    value: OrAbsent[ValueSettings] = Field(default=None, examples=[{"field": "value"}])
+    """Long rows: the number."""
+    unit: OrAbsent[OriginSettings] = Field(default=None, examples=[{"field": "unit"}])
+    """Long rows: the unit of the number; metrics.yml says how to convert it."""
+    metrics: dict[Key, MeasuredField] = Field(default_factory=dict, min_length=1, examples=[{"temperature": "data.temp"}])
+    """Wide rows (several measurements each): the field of each metric."""
+    each: OrAbsent[FieldPath] = Field(default=None, examples=["readings"])
+    """JSON: path of a list with one measurement (or one wide row) an element."""
+    header: Flag = Field(default=False, examples=[True])
+    """CSV: whether the first line of each file names the columns. It may name one fewer than the rows have: their first value is then a row
+    number."""
+    columns: UniqueSome[FieldPath] = Field(default=(), max_length=10_000, examples=[["ts", "temperature"]])
+    """CSV: names of the columns in order; required without a header, and with one they replace it."""
+    separator: Separator = Field(default=",", examples=[",", ";", "\t"])
+    """CSV: the character between two values."""
+    quote: Quote = '"'
+    """CSV: the character around values that hold the separator."""
 
 
 @dataclass(frozen=True)
 class SourcesFile(Setting):
     """Where events come from, and how their payloads are read."""
 
-    sources: dict[TableKey, SourceSettings] = Field(
-        min_length=1,
-        examples=[{"plant": {"path": "./landing"}}],
-        description="Landing folders by name; the name is stored with every event.",
-    )
+    sources: dict[TableKey, SourceSettings] = Field(min_length=1, examples=[{"plant": {"path": "./landing"}}])
+    """Landing folders by name; the name is stored with every event."""

@@ -1,12 +1,20 @@
-"""Writing a conf folder: the commented starter conf, or one proposed from a sample."""
+"""Writing a conf folder: the commented starter conf, or one proposed from a sample, with comments that say what to confirm."""
 
+import json
+import re
 from importlib import resources
 from pathlib import Path
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from orchestration.conf.diagnostic import counted, printable
 from orchestration.conf.files import FILES, MODELS
-from orchestration.conf.proposal import Proposal
-from orchestration.conf.proposal_text import files_of
+from orchestration.conf.proposal import Proposal, file_name_pattern, findings_of, suffix_of
 from orchestration.errors import ConfError
+
+PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
+NOT_TEXTS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
+"""To some YAML reader or other."""
 
 
 def write_starter(folder: Path) -> None:
@@ -17,7 +25,20 @@ def write_starter(folder: Path) -> None:
 
 def write_proposal(folder: Path, proposal: Proposal) -> None:
     """The proposed conf; raises ConfError where a file of a conf is already there."""
-    _write(folder, files_of(proposal))
+    environment = Environment(
+        loader=PackageLoader("orchestration.conf", "proposed"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"yaml": _yaml, "printable": printable, "counted": counted}
+    values = vars(proposal) | {
+        "findings": findings_of(proposal),
+        "suffix": suffix_of(proposal.sample.file),
+        "file_name_pattern": file_name_pattern(proposal.sample.file),
+    }
+    _write(folder, {f"{name}.yml": environment.get_template(f"{name}.yml").render(values) for name in FILES})
 
 
 def _write(folder: Path, texts: dict[str, str]) -> None:
@@ -33,3 +54,10 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfError(f"{folder} cannot be written ({error.strerror}); name a folder that can") from None
+
+
+def _yaml(text: str) -> str:
+    """A text as a YAML scalar on one line."""
+    if PLAIN.fullmatch(text) and text.lower() not in NOT_TEXTS:
+        return text
+    return json.dumps(text, ensure_ascii=False)

@@ -1,10 +1,9 @@
 """Structure of one conf file: its document as the pydantic dataclass that declares its settings, and a finding for each that is wrong."""
 
-import copy
-import functools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,7 +12,7 @@ from orchestration.conf.diagnostic import hint, nearest, quoted
 from orchestration.conf.document import Step
 from orchestration.conf.files import MODELS
 from orchestration.conf.schemas import Node, resolved, schema_of
-from orchestration.conf.values import ABSENT, PARTIAL
+from orchestration.conf.values import PARTIAL
 
 KINDS = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number", type(None): "empty"}
 WANTED: dict[str, tuple[str, tuple[type, ...]]] = {
@@ -34,19 +33,20 @@ class Finding:
     text: str
     is_sound: bool = False
 
+    @classmethod
+    def of(cls, path: tuple[Step, ...], text: str, *below: Step) -> "Finding":
+        """A sentence that begins with the name of a setting; it may stand at something `below` that."""
+        return cls((*path, *below), f"{where(path)} {text}")
+
 
 def check_structure(name: str, data: Any) -> tuple[Any, list[Finding]]:
     """The settings of a file, as `MODELS[name]`, and what is wrong with its data. Where something is, the settings are partial."""
-    settings, errors = _validated(name, data)
-    findings = [finding for error in errors for finding in _findings(name, data, error)]
-    if errors:
-        data = copy.deepcopy(data) if isinstance(data, dict) else {}
-        while errors:
-            for error in errors:
-                if error["type"] != "twice" and error["loc"][-1:] != ("[key]",):  # which a partial validation does not mind
-                    _leave_out(name, data, error["loc"], error["type"])
-            settings, errors = _validated(name, data, PARTIAL)
-    return settings, findings
+    validate = partial(_adapter(name).validate_python, data, by_alias=True, by_name=False)
+    try:
+        return validate(), []
+    except ValidationError as mistakes:
+        findings = [finding for error in mistakes.errors(include_url=False) for finding in _findings(name, error)]
+    return validate(context=PARTIAL), findings
 
 
 def where(path: Sequence[Step]) -> str:
@@ -56,30 +56,9 @@ def where(path: Sequence[Step]) -> str:
     return ".".join(str(step + 1) if isinstance(step, int) else step for step in steps)
 
 
-@functools.cache
+@cache
 def _adapter(name: str) -> TypeAdapter[Any]:
     return TypeAdapter(MODELS[name])
-
-
-def _validated(name: str, data: Any, context: Any = None) -> tuple[Any, list[Any]]:
-    try:
-        return _adapter(name).validate_python(data, by_alias=True, by_name=False, context=context), []
-    except ValidationError as error:
-        return None, error.errors(include_url=False)
-
-
-def _leave_out(name: str, data: dict[str, Any], path: Sequence[Step], kind: str) -> None:
-    """Takes a wrong value out of its mapping; a list with a wrong item goes as a whole. A known key is kept, for an absent value."""
-    inner: Any = data
-    for at, step in enumerate(path):
-        if at + 1 < len(path) and isinstance(inner.get(step), dict):
-            inner = inner[step]
-        elif kind == "unexpected_keyword_argument" or "properties" not in _node(name, path[:at]):
-            inner.pop(step, None)
-            return
-        else:
-            inner[step] = ABSENT
-            return
 
 
 def _node(name: str, path: Sequence[Step]) -> Node:
@@ -92,37 +71,32 @@ def _node(name: str, path: Sequence[Step]) -> Node:
     return node
 
 
-def _value(data: Any, path: Iterable[Step]) -> Any:
-    for step in path:
-        data = data[step]
-    return data
-
-
-def _findings(name: str, data: Any, error: Any) -> Iterator[Finding]:
+def _findings(name: str, error: Any) -> Iterator[Finding]:
     path, kind = tuple(error["loc"]), error["type"]
     if kind == "unexpected_keyword_argument":
         names = _node(name, path[:-1])["properties"]
         yield Finding(path, f"{where(path)} is not a setting; {hint(path[-1], names, 'known here: ' + ', '.join(names))}")
     elif kind == "missing":
         node, key = _node(name, path[:-1]), path[-1]
-        if not nearest(key, set(_value(data, path[:-1])) - set(node["properties"])):  # a misspelt key is a finding of its own
+        if not nearest(key, set(error["input"]) - set(node["properties"])):  # a misspelt key is a finding of its own
             example = _example(_node(name, path), name)
             yield Finding(path[:-1], f"{where(path)} is missing; add for example `{key}: {example}`", is_sound=True)
     elif kind == "twice":
-        items = list(map(str, _value(data, path)))
+        items = list(map(str, error["input"]))
         for at, item in enumerate(items):
             if item in items[:at]:
                 yield Finding((*path, at), f"{where(path)} names {quoted(item)} twice; remove one", is_sound=True)
     elif path and path[-1] == "[key]":
         names = _node(name, path[:-2]).get("propertyNames", {})
         yield Finding(path[:-1], f"{quoted(path[-2])} cannot be a name here; {_hint_of_text(names, kind)}", is_sound=True)
-    elif kind != "too_short" or not _value(data, path):  # pydantic does not count wrong items, which are findings of their own
-        problem = _problem(_node(name, path), _value(data, path), error, name)
+    elif kind != "too_short" or not error["input"]:  # pydantic does not count wrong items, which are findings of their own
+        problem = _problem(_node(name, path), error, name)
         yield Finding(path, f"{where(path) or 'the file'} {problem}")
 
 
-def _problem(node: Node, value: Any, error: Any, name: str) -> str:
+def _problem(node: Node, error: Any, name: str) -> str:
     """The second half of a sentence about a value that is wrong."""
+    value = error["input"]
     wanted, types = WANTED[node["type"]]
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         is_quotable = node["type"] == "string" and isinstance(value, bool | int | float)

@@ -30,42 +30,30 @@ NOT_NULL = {
 class ExpectationSettings(Setting):
     """One expectation."""
 
-    type: ExpectationType = Field(
-        examples=["expect_column_values_to_not_be_null", "expect_column_values_to_be_between"],
-        description="A kind of expectation of Great Expectations, or of Tidemark.",
-    )
-    severity: Severity = Field(
-        examples=["critical"], description="What it means that it fails; a critical one ends `tidemark quality` with exit code 1."
-    )
-    description: Sentence = Field(examples=["No value is negative."], description="One sentence that is true of a good table.")
-    kwargs: dict[str, Any] = Field(
-        default_factory=dict,
-        examples=[{"column": "value", "min_value": 0}],
-        description="Its arguments, as Great Expectations names them; {$PARAMETER: name} is a value of conf.",
-    )
+    type: ExpectationType = Field(examples=["expect_column_values_to_not_be_null", "expect_column_values_to_be_between"])
+    """A kind of expectation of Great Expectations, or of Tidemark."""
+    severity: Severity = Field(examples=["critical"])
+    """What it means that it fails; a critical one ends `tidemark quality` with exit code 1."""
+    description: Sentence = Field(examples=["No value is negative."])
+    """One sentence that is true of a good table."""
+    kwargs: dict[str, Any] = Field(default_factory=dict, examples=[{"column": "value", "min_value": 0}])
+    """Its arguments, as Great Expectations names them; {$PARAMETER: name} is a value of conf."""
 
 
 @dataclass(frozen=True)
 class SuiteFile(Setting):
     """A suite: what must be true of one kind of table."""
 
-    table: TablePattern = Field(
-        examples=["silver.readings", "gold.*_aggregates"], description="The table that is checked; `*` stands for every device group."
-    )
-    expectations: tuple[Annotated[ExpectationSettings, Field(examples=[NOT_NULL])], ...] = Field(
-        min_length=1, examples=[[NOT_NULL]], description="What must be true."
-    )
-    together_with: UniqueSome[TableName] = Field(
-        default=(),
-        examples=[["silver.late"]],
-        description="Tables whose rows are checked as one with those of `table`; a column that one of them lacks is null there.",
-    )
-    sample: Unique[ColumnName] = Field(
-        default=(), examples=[["device_id", "event_time"]], description="Columns that are shown of a row that fails."
-    )
+    table: TablePattern = Field(examples=["silver.readings", "gold.*_aggregates"])
+    """The table that is checked; `*` stands for every device group."""
+    expectations: tuple[Annotated[ExpectationSettings, Field(examples=[NOT_NULL])], ...] = Field(min_length=1, examples=[[NOT_NULL]])
+    """What must be true."""
+    together_with: UniqueSome[TableName] = Field(default=(), examples=[["silver.late"]])
+    """Tables whose rows are checked as one with those of `table`; a column that one of them lacks is null there."""
+    sample: Unique[ColumnName] = Field(default=(), examples=[["device_id", "event_time"]])
+    """Columns that are shown of a row that fails."""
     columns: dict[TableKey, Expression] = Field(
-        default_factory=dict,
-        examples=[{"temperature": "case when metric = 'temperature' then value end"}],
-        description="Columns computed before anything is expected, in this order, each an expression of Spark's SQL; null where an"
-        " expectation has nothing to check.",
+        default_factory=dict, examples=[{"temperature": "case when metric = 'temperature' then value end"}]
     )
+    """Columns computed before anything is expected, in this order, each an expression of Spark's SQL; null where an expectation has nothing
+    to check."""

@@ -14,33 +14,57 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    ValidationError,
     ValidationInfo,
     WrapValidator,
     field_validator,
+    model_validator,
 )
 from pydantic.dataclasses import dataclass
 from pydantic_core import CoreSchema, PydanticCustomError
 
 PARTIAL: Final = "partial"
-"""Context of a validation that keeps what is well formed of a file with mistakes."""
-ABSENT: Final = object()
-"""Stands in such a file for a setting that is wrong, or missing though required."""
+"""Context of a validation that keeps what is well formed of a file with mistakes, and reports none."""
 MAX_SECONDS = 2_147_483_647
-CONFIG = ConfigDict(extra="forbid", validate_by_name=True, validate_by_alias=True)
+CONFIG = ConfigDict(extra="forbid", validate_by_name=True, validate_by_alias=True, use_attribute_docstrings=True)
 T = TypeVar("T")
+
+
+def _or_none(value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
+    """In a partial validation a value that is wrong is None."""
+    try:
+        return handler(value)
+    except ValidationError:
+        if info.context != PARTIAL:
+            raise
+        return None
 
 
 @dataclass(frozen=True, config=CONFIG)
 class Setting:
     """A mapping of YAML with a fixed set of keys. In a partial one, settings that are wrong or missing though required are None."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_mapping(cls, written: Any, info: ValidationInfo) -> Any:
+        """With as many keys as its schema asks for; a partial one with those that are known and those that are required."""
+        known = {field.validation_alias or name: field.is_required() for name, field in cls.__pydantic_fields__.items()}  # type: ignore[attr-defined]
+        if info.context == PARTIAL:
+            written = written if isinstance(written, dict) else {}
+            return {key: written.get(key) for key, is_required in known.items() if key in written or is_required}
+        bounds = cls.__pydantic_config__.get("json_schema_extra", {})  # type: ignore[attr-defined]
+        if isinstance(written, dict) and written.keys() <= known.keys():  # an unknown key is a mistake of its own
+            if len(written) < bounds.get("minProperties", 0):
+                raise PydanticCustomError("too_short", "set one")
+            if len(written) > bounds.get("maxProperties", len(known)):
+                raise PydanticCustomError("too_long", "set only one")
+        return written
+
     @field_validator("*", mode="wrap")
     @classmethod
-    def _read(cls, value: Any, handler: Callable[[Any], Any]) -> Any:
+    def _read(cls, value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
         """2.0 is a whole number, as it is for editors."""
-        if value is ABSENT:
-            return None
-        return handler(int(value) if isinstance(value, float) and value.is_integer() else value)
+        return _or_none(int(value) if isinstance(value, float) and value.is_integer() else value, handler, info)
 
 
 class _NotNull:
@@ -95,6 +119,8 @@ Seconds = Annotated[int, Field(strict=True, le=MAX_SECONDS)]
 Number = Annotated[float, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 PlainText = Annotated[str, Field(strict=True)]
+OrNone = WrapValidator(_or_none)
+"""Behind the type of the values of a mapping with free keys."""
 Text = Annotated[str, of_pattern(_VISIBLE, PLAIN, 1000, 1)]
 Identifier = Annotated[str, of_pattern("^[a-z][a-z0-9_]*$", _LOWER_CASE, 64)]
 FieldPath = Annotated[str, of_pattern(_VISIBLE.replace("[^", "[^`"), "write the path of a field, without backticks", 1000, 1)]

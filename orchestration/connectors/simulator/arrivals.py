@@ -94,13 +94,13 @@ class Arrivals:
         event = (begin[:, None] + turn) // 1000 * 1000
         back = plan.start_us + (since + self._outages.ticks) * plan.interval_us + turn
         values = self._signals.values(self._rng, first, begin)
-        each = values.size // event.size // plan.width
+        lines = values.size // event.size // plan.width
         messages = np.zeros(values.size // plan.width, self._on_the_way.dtype)
         messages["value"] = values.reshape(-1, plan.width)
-        messages["event_us"] = np.repeat(event.ravel(), each)
-        messages["arrival_us"] = np.repeat(np.where(is_offline, back, event).ravel(), each)
-        messages["device"] = np.tile(np.repeat(devices, each), count)
-        messages["metric"] = np.tile(np.arange(each), event.size)
+        messages["event_us"] = np.repeat(event.ravel(), lines)
+        messages["arrival_us"] = np.repeat(np.where(is_offline, back, event).ravel(), lines)
+        messages["device"] = np.tile(np.repeat(devices, lines), count)
+        messages["metric"] = np.tile(np.arange(lines), event.size)
         is_sent: Bools = ~np.isnan(messages["value"]).all(axis=1)
         return messages[is_sent][: self._first - self._sent]
 

@@ -35,13 +35,12 @@ class Landing:
         """Makes the folders; ConfError where one is a file."""
         self.folder, self.truth, self._plan = folder.resolve(), truth_folder(folder.resolve()), plan
         try:
-            for each in (self.folder, self.truth):
-                each.mkdir(parents=True, exist_ok=True)
+            for made in (self.folder, self.truth):
+                made.mkdir(parents=True, exist_ok=True)
         except FileExistsError as error:
             raise ConfError(f"{error.filename} is a file, and events need a folder: give another one with --to") from error
-        self._number = max(
-            (int(found[1]) for each in (self.folder, self.truth) for found in map(NUMBERED.match, os.listdir(each)) if found), default=0
-        )
+        matches = map(NUMBERED.match, [*os.listdir(self.folder), *os.listdir(self.truth)])
+        self._number = max((int(match[1]) for match in matches if match), default=0)
         self._newest_ns = 0
 
     def open(self) -> "OpenFile":
@@ -61,7 +60,7 @@ class Landing:
 
 
 class OpenFile:
-    """A file that is being written under a hidden name."""
+    """A file that is being written under a hidden name; what is not published in the end is discarded."""
 
     def __init__(self, path: Path, truth_path: Path, plan: Plan) -> None:
         """Raises FileExistsError where the name is taken."""
@@ -90,8 +89,10 @@ class OpenFile:
         os.utime(_hidden(self._path), ns=(modified_ns, modified_ns))
         _hidden(self._path).rename(self._path)
 
-    def discard(self) -> None:
-        """Leave nothing behind."""
+    def __enter__(self) -> "OpenFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._stream.close()
         self._truth.close()
         _hidden(self._path).unlink(missing_ok=True)

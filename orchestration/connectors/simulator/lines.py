@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from orchestration.conf.model import Device
 from orchestration.connectors.simulator.arrivals import Defect, Kind, Messages
 from orchestration.connectors.simulator.plan import Plan
 
@@ -33,7 +32,8 @@ FIRST_TEXT = re.compile(rb'":"')
 
 def lines(messages: Messages, plan: Plan) -> pa.LargeBinaryArray:
     """One line a message, line ends included; malformed ones are broken in their own way."""
-    whole = _ended({"long": _long, "wide": _wide, "list": _list}[plan.shape](messages, plan))
+    pieces = {"long": _long, "wide": _wide, "list": _list}[plan.shape](messages, plan)
+    whole = pc.binary_join_element_wise(*pieces, _constant("\n"), _constant(""))
     is_malformed = messages["kind"] == Kind.MALFORMED
     if not is_malformed.any():
         return whole
@@ -45,10 +45,10 @@ def lines(messages: Messages, plan: Plan) -> pa.LargeBinaryArray:
 def truth(messages: Messages, plan: Plan, file: str, first_line: int) -> pa.Table:
     """What is known about the messages, which are lines `first_line` and on of the file."""
     is_malformed = messages["kind"] == Kind.MALFORMED
-    is_told = ~np.isnan(messages["value"])
-    is_told[is_malformed] = np.arange(plan.width) == 0
-    part = (np.cumsum(is_told, axis=1) - 1)[is_told]
-    row, column = np.nonzero(is_told)
+    is_measured = ~np.isnan(messages["value"])
+    is_measured[is_malformed] = np.arange(plan.width) == 0
+    part = (np.cumsum(is_measured, axis=1) - 1)[is_measured]
+    row, column = np.nonzero(is_measured)
     of_row, unreadable = messages[row], is_malformed[row]
     metric = pa.array(of_row["metric"] + column, mask=unreadable)
     columns = [
@@ -77,43 +77,25 @@ def _long(messages: Messages, plan: Plan) -> list[pa.Array]:
 
 def _wide(messages: Messages, plan: Plan) -> list[pa.Array]:
     """{"device":"oven-01","zone":"hall-1","ts":"2026-01-05T00:00:00.000Z","values":{"temperature":181.2,"power":1520.5}}"""
-    values = _told([f"{_text(metric.name)}:" for metric in plan.metrics], "", messages)
-    return [
-        _taken(_device_heads(plan.devices), pa.array(messages["device"])),
-        _instants(messages),
-        _constant('","values":{'),
-        values,
-        _constant("}}"),
-    ]
+    return _all_metrics(messages, plan, begin='"values":{', head="{}:", tail="", end="}}")
 
 
 def _list(messages: Messages, plan: Plan) -> list[pa.Array]:
     """{"device":"oven-01","zone":"hall-1","ts":"2026-01-05T00:00:00.000Z","readings":[{"name":"temperature","v":181.2}]}"""
-    values = _told([f'{{"name":{_text(metric.name)},"v":' for metric in plan.metrics], "}", messages)
-    return [
-        _taken(_device_heads(plan.devices), pa.array(messages["device"])),
-        _instants(messages),
-        _constant('","readings":['),
-        values,
-        _constant("]}"),
-    ]
+    return _all_metrics(messages, plan, begin='"readings":[', head='{{"name":{},"v":', tail="}", end="]}")
 
 
-def _told(heads: Sequence[str], tail: str, messages: Messages) -> pa.Array:
-    """The measurements of each message, with commas between them."""
+def _all_metrics(messages: Messages, plan: Plan, *, begin: str, head: str, tail: str, end: str) -> list[pa.Array]:
+    """All measurements of each message between `begin` and `end`: each between its head, which holds its metric, and `tail`."""
+    heads = [f'{{"device":{_text(device.device_id)}{_member("zone", device.zone)}' + ',"ts":"' for device in plan.devices]
     cells = [
-        pc.binary_join_element_wise(_constant(head), _numbers(messages["value"][:, n]), _constant(tail), _constant(""))
-        for n, head in enumerate(heads)
+        pc.binary_join_element_wise(
+            _constant(head.format(_text(metric.name))), _numbers(messages["value"][:, n]), _constant(tail), _constant("")
+        )
+        for n, metric in enumerate(plan.metrics)
     ]
-    return pc.binary_join_element_wise(*cells, _constant(","), null_handling="skip")
-
-
-def _device_heads(devices: Sequence[Device]) -> list[str]:
-    return [f'{{"device":{_text(device.device_id)}{_member("zone", device.zone)}' + ',"ts":"' for device in devices]
-
-
-def _ended(pieces: list[pa.Array]) -> pa.LargeBinaryArray:
-    return pc.binary_join_element_wise(*pieces, _constant("\n"), _constant(""))
+    values = pc.binary_join_element_wise(*cells, _constant(","), null_handling="skip")
+    return [_taken(heads, pa.array(messages["device"])), _instants(messages), _constant(f'",{begin}'), values, _constant(end)]
 
 
 def _numbers(values: np.ndarray) -> pa.Array:

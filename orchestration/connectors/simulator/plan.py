@@ -57,18 +57,14 @@ class Plan:
 
 
 def plan(
-    conf: Conf,
-    devices: Sequence[Device],
-    *,
-    events: int,
-    seed: int,
-    start: datetime,
-    interval_seconds: float,
-    shape: str,
-    odds: Odds,
+    conf: Conf, devices: Sequence[Device], *, events: int, seed: int, start: datetime, interval_seconds: float, shape: str, odds: Odds
 ) -> Plan:
     """A plan over all metrics of the conf; ConfError where there is nothing to simulate or the interval is too short."""
-    _refuse(conf, devices, interval_seconds)
+    if not devices:
+        raise ConfError(f"{conf.folder}/devices.yml declares no devices to simulate; declare some, or give --devices N")
+    if interval_seconds < SHORTEST_INTERVAL:
+        problem = f"a device would measure every {interval_seconds:g} s, and event times have milliseconds"
+        raise ConfError(f"{problem}: take a lower --rate or more --devices")
     lateness = max([conf.policy.lateness_seconds, *(group.lateness_seconds for group in conf.groups.values())])
     return Plan(
         devices=tuple(devices),
@@ -81,17 +77,6 @@ def plan(
         shape=shape,
         odds=odds,
     )
-
-
-def _refuse(conf: Conf, devices: Sequence[Device], interval_seconds: float) -> None:
-    if not devices:
-        raise ConfError(f"{conf.folder}/devices.yml declares no devices to simulate; declare some, or give --devices N")
-    if not conf.metrics:
-        raise ConfError(f"{conf.folder}/metrics.yml declares no metrics to simulate; declare at least one")
-    if interval_seconds < SHORTEST_INTERVAL:
-        raise ConfError(
-            f"a device would measure every {interval_seconds:g} s, and event times have milliseconds: take a lower --rate or more --devices"
-        )
 
 
 def made_up_devices(conf: Conf, count: int) -> list[Device]:

@@ -120,10 +120,7 @@ def correlated(noise: Floats, before: Floats) -> Floats:
 
 def _limits(metric: Metric) -> tuple[float, float]:
     """What the conf accepts."""
-    return (
-        -math.inf if metric.minimum is None else metric.minimum,
-        math.inf if metric.maximum is None else metric.maximum,
-    )
+    return -math.inf if metric.minimum is None else metric.minimum, math.inf if metric.maximum is None else metric.maximum
 
 
 def _range(device: Device, metric: Metric) -> tuple[float, float]:
@@ -133,12 +130,10 @@ def _range(device: Device, metric: Metric) -> tuple[float, float]:
     typical = TYPICAL_OF_DEVICE.get((device.device_id.split("-")[0], unit), TYPICAL_OF_UNIT.get(unit))
     if typical and low <= typical[0] < typical[1] <= high:
         return typical
-    if math.isinf(low) and math.isinf(high):
-        return 0.0, 100.0
-    if math.isinf(high):
-        return low, low + 100.0
     if math.isinf(low):
-        return high - 100.0, high
+        low = 0.0 if math.isinf(high) else high - 100.0
+    if math.isinf(high):
+        high = low + 100.0
     return (low, high) if low < high else (low, low + 1.0)
 
 

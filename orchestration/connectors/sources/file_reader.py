@@ -26,8 +26,8 @@ def rows(
     """Identified events of claims below the folder `intake`; `with_header`: the sources whose files begin with a header."""
     waiting: list[pa.Table] = []
     count, fullness = 0, 0.0
-    for found in _landed(files, intake, with_header):
-        piece = identified(found, ingested_at, bronze_batch, count)
+    for arrived in _landed(files, intake, with_header):
+        piece = identified(arrived, ingested_at, bronze_batch, count)
         weight = len(piece) / PIECE_ROWS + piece.nbytes / PIECE_BYTES
         # Events of small files together: each table that is handed over becomes a row group, and a file has 32,767 at most.
         if waiting and fullness + weight > 1:

@@ -55,7 +55,8 @@ def claim_settled(source: Source, lake: Location, now: float, former: Sequence[s
             continue
         place = Path(f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}") / _safe(str(file.relative_to(source.path)))
         claim = claims / place
-        if stat.st_size == 0 or os.path.lexists(claim) or any(_is(file, claims_folder(lake, name).local / place) for name in former):
+        earlier = (claims_folder(lake, name).local / place for name in former)
+        if stat.st_size == 0 or os.path.lexists(claim) or any(other.exists() and other.samefile(file) for other in earlier):
             continue
         if now - stat.st_mtime < source.settle_seconds:
             scan.still_growing.append(file)
@@ -69,7 +70,7 @@ def claim_settled(source: Source, lake: Location, now: float, former: Sequence[s
 
 def _safe(name: str) -> str:
     """Hadoop cannot list some names that file systems allow, a colon among them."""
-    return REFUSED_BY_HADOOP.sub(lambda found: quote(found[0], safe="", errors="surrogateescape"), name)
+    return REFUSED_BY_HADOOP.sub(lambda character: quote(character[0], safe="", errors="surrogateescape"), name)
 
 
 def _files(source: Source) -> Iterator[Path]:
@@ -79,10 +80,6 @@ def _files(source: Source) -> Iterator[Path]:
         for name in fnmatch.filter(names, source.files):
             if not name.startswith((".", "_")):
                 yield Path(folder) / name
-
-
-def _is(file: Path, claim: Path) -> bool:
-    return claim.exists() and claim.samefile(file)
 
 
 @lru_cache(maxsize=1000)

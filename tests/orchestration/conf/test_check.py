@@ -100,3 +100,17 @@ def test_every_mistake_of_a_feature_that_reads_two_ways_names_both(
     assert lines == [
         "conf/groups.yml:6: twice.vector.features names 'a.b.c', which can be read as b.c of a and as c of a.b; rename one of them"
     ]
+
+
+def test_a_wrong_entry_of_a_mapping_hides_no_mistake_of_another(mistakes_after: Callable[..., list[str]]) -> None:
+    lines = mistakes_after(
+        ("sources", "    metric: {field: metric}\n", "    metrics: {temperature: 5, powr: p}\n"),
+        ("sources", "    value: {field: value}\n", ""),
+        ("devices", "devices:\n", "devices:\n  broken: 5\n  lost: {groups: [kichen]}\n"),
+    )
+    assert [line.split("; ")[0] for line in lines] == [
+        "conf/devices.yml:6: broken is a number, but must be a mapping",
+        "conf/devices.yml:7: lost.groups names 'kichen', which groups.yml does not declare",
+        "conf/sources.yml:14: plant.metrics names 'powr', which metrics.yml does not declare",
+        "conf/sources.yml:14: plant.metrics.temperature is a number, but must be a text",
+    ]

@@ -93,7 +93,7 @@ def test_a_noun_without_entries_is_allowed(file: str, folder: Path) -> None:
 
 def test_the_schemas_and_the_reference_are_those_of_the_declared_settings() -> None:
     for path, text in generated().items():
-        assert (DEFAULT / path).read_text(encoding="utf-8") == text, f"conf/{path}: run `python -m orchestration.conf.schemas`"
+        assert (DEFAULT / path).read_text(encoding="utf-8") == text, f"conf/{path}: run `make conf`"
 
 
 def test_the_conf_of_the_reference_is_a_whole_one(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
-from orchestration.conf.proposal import proposal_of
-from orchestration.conf.proposal_text import findings_of
+from orchestration.conf.proposal import findings_of, proposal_of
 from orchestration.conf.starter import write_proposal
 from orchestration.errors import ConfError
 
