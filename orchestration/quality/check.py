@@ -18,8 +18,16 @@ from orchestration.quality.measures.account import ledger
 from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.kinds import evaluate_measure, is_measure
 from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult, run_id
-from orchestration.quality.store import PinnedTable, create_union_views, create_view, open_store, pin_table, row_count
-from orchestration.quality.suite_rows import create_empty_table, create_suite_view
+from orchestration.quality.store import (
+    PinnedTable,
+    create_empty_table,
+    create_suite_view,
+    create_union_views,
+    create_view,
+    open_store,
+    pin_table,
+    row_count,
+)
 from orchestration.quality.validation import outcomes, true_of_every_row
 from orchestration.storage.snapshot import Snapshot
 from silver.spec import Aggregation

@@ -6,8 +6,8 @@ from typing import Any
 
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
-from orchestration.quality.gx import great_expectations
 from orchestration.quality.measures.kinds import KINDS
+from orchestration.quality.validation import great_expectations
 
 BY_REGEX = "use expect_column_values_to_match_regex"
 BY_COLUMN = "compute in `columns` what must be true, and expect it to be in the set [true]"

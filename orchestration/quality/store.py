@@ -1,15 +1,21 @@
-"""Delta tables as views of a DuckDB store: at one version, or only the rows added after a version. Times are in UTC."""
+"""Delta tables as views of a DuckDB store: at one version, or only the rows added after a version. Times are in UTC.
+
+A suite has a view of its rows too. Suites use Spark's SQL, which is translated to DuckDB's.
+"""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
+import sqlglot
 
+from expectations.suite import Suite
 from orchestration.location import Location
+from orchestration.quality.translation import to_duckdb
 from orchestration.storage.delta import OpenTable, is_table, open_table
 from orchestration.storage.delta_log import added, log_of
 
@@ -90,6 +96,33 @@ def row_count(store: duckdb.DuckDBPyConnection, view: str) -> int:
     """Rows of a view."""
     (count,) = store.execute(f'select count(*) from "{view}"').fetchall()[0]
     return int(count)
+
+
+def create_suite_view(store: duckdb.DuckDBPyConnection, suite: Suite, views: Sequence[str]) -> str:
+    """A view of the rows of all `views` as one, with the columns that the suite computes; its name.
+
+    Raises ValueError for a column that cannot be translated, duckdb.Error for one that names an unknown column.
+    """
+    together = " union all by name ".join(f'from "{view}"' for view in views)
+    # Nested, so that a column may build on an earlier one.
+    rows = f"({together})"
+    for column, sql in suite.columns.items():
+        rows = f'(select *, {to_duckdb(sql)} as "{column}" from {rows})'
+    name = f"suite_{suite.name}_{views[0]}"
+    store.execute(f'create or replace view "{name}" as from {rows}')
+    return name
+
+
+def columns_of(store: duckdb.DuckDBPyConnection, view: str) -> tuple[tuple[str, str], ...]:
+    """Names and types of the columns of a view, in their order."""
+    return tuple((name, kind) for name, kind, *_ in store.execute(f'describe "{view}"').fetchall())
+
+
+def create_empty_table(store: duckdb.DuckDBPyConnection, view: str, ddl: str) -> None:
+    """Create an empty table with these columns; `ddl` is Spark's."""
+    columns = sqlglot.parse_one(f"create table rows ({ddl})", read="spark")
+    created = columns.sql(dialect="duckdb", unsupported_level=sqlglot.ErrorLevel.IGNORE)  # comments
+    store.execute(created.replace("CREATE TABLE rows", f'create or replace table "{view}"', 1))
 
 
 def _has_deletion_vectors(delta: OpenTable) -> bool:

@@ -18,8 +18,7 @@ from orchestration.conf.structure import Finding, check_structure, where
 from orchestration.quality.check import parameters
 from orchestration.quality.kinds import arguments_refused, kind_refused
 from orchestration.quality.measures.kinds import KINDS, is_measure
-from orchestration.quality.store import open_store
-from orchestration.quality.suite_rows import columns_of, create_empty_table, create_suite_view
+from orchestration.quality.store import columns_of, create_empty_table, create_suite_view, open_store
 from orchestration.quality.validation import not_computable
 from orchestration.storage.generations import Generation
 from orchestration.storage.tables import tables

@@ -4,8 +4,11 @@ There are two passes. The first evaluates expectations about single rows for yes
 whole suite. The second gets details of those that failed, and of those that report a value also when they pass: a count, a maximum.
 """
 
+import logging
+import os
 import re
 import threading
+import warnings
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,9 +17,9 @@ from typing import Any
 import duckdb
 
 from expectations.suite import Expectation, Suite
+from orchestration.errors import TidemarkError
 from orchestration.quality import dialect
 from orchestration.quality.formatting import KEYS, describe, error_of
-from orchestration.quality.gx import great_expectations
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import row_count
 
@@ -31,6 +34,24 @@ NOT_CHECKED = Outcome(None, "not checked: there are no rows")
 _store: list[duckdb.DuckDBPyConnection] = []
 _lock = threading.Lock()
 """One thread uses Great Expectations at a time: its batch knows the rows by a name, and caches metrics."""
+
+
+@cache
+def great_expectations() -> Any:
+    """The module, imported when it is first needed: that takes three seconds of CPU time (measured).
+
+    An environment variable turns its usage reports off before the import.
+    """
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    try:
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # raised in modules that it imports
+            import great_expectations
+    except SystemExit:
+        # It imports pyspark.sql.connect, which takes a program without a file for a doctest and, without grpcio, ends it with exit code 0.
+        raise TidemarkError("Great Expectations cannot be imported by `python -c`; put the program in a file, or install grpcio.") from None
+    # It logs every expectation that it cannot evaluate, with a trace; the outcome says so too.
+    logging.getLogger("great_expectations").setLevel(logging.CRITICAL)
+    return great_expectations
 
 
 def outcomes(

@@ -17,8 +17,7 @@ from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.quality import suites
-from orchestration.quality.store import open_store
-from orchestration.quality.suite_rows import create_empty_table
+from orchestration.quality.store import create_empty_table, open_store
 from orchestration.storage import quality_tables
 from orchestration.storage.gate_state import read_gate_state, releases
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA

@@ -20,8 +20,7 @@ from orchestration.quality.measures.drift import psi
 from orchestration.quality.measures.kinds import KINDS, evaluate_measure, is_measure
 from orchestration.quality.measures.naming import Moved, describe_change
 from orchestration.quality.outcome import Outcome
-from orchestration.quality.store import open_store
-from orchestration.quality.suite_rows import create_empty_table
+from orchestration.quality.store import create_empty_table, open_store
 from orchestration.quality.suites import packaged
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 from silver.spec import Aggregation, Conversion, Metric, Policy
