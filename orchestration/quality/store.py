@@ -20,6 +20,7 @@ from orchestration.storage.delta import OpenTable, is_table, open_table
 from orchestration.storage.delta_log import added, log_of
 
 MEMORY = "2GB"
+NULL_PART = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def create_view(store: duckdb.DuckDBPyConnection, table: PinnedTable) -> None:
     """Create the view of a table that exists."""
     delta = open_table(table.location, table.version)
     if _has_deletion_vectors(delta):
-        _copy(store, table.view, pa.RecordBatchReader.from_stream(delta.scan()))
+        copy_rows(store, table.view, pa.RecordBatchReader.from_stream(delta.scan()))
     else:
         _create_view_of_files(store, table.view, delta, _files(table, delta))
 
@@ -90,6 +91,13 @@ def create_union_views(store: duckdb.DuckDBPyConnection, name: str, tables: Iter
         _create_view_of_files(store, f"{name}_{n}", several[0][1], (file for table, delta in several for file in _files(table, delta)))
         views.append((f"{name}_{n}", [table for table, _ in several]))
     return views
+
+
+def copy_rows(store: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+    """Create a table with these rows: a registered one only this connection would see, cursors would not."""
+    store.register("arriving", rows)
+    store.execute(f'create or replace table "{name}" as from arriving')
+    store.unregister("arriving")
 
 
 def row_count(store: duckdb.DuckDBPyConnection, view: str) -> int:
@@ -131,19 +139,19 @@ def _has_deletion_vectors(delta: OpenTable) -> bool:
 
 
 def _create_view_of_files(store: duckdb.DuckDBPyConnection, view: str, delta: OpenTable, files: Iterable[str]) -> None:
-    _copy(store, f"{view}_without_rows", pa.schema(delta.schema().to_arrow()).empty_table())
+    copy_rows(store, f"{view}_without_rows", pa.schema(delta.schema().to_arrow()).empty_table())
     listed = ", ".join(files)
-    # A file lacks columns that were added later, and the partition column.
+    # A file lacks columns that were added later, and the partition columns. DuckDB's hive_partitioning would take every folder above the
+    # lake for one too (`/mnt/source=plant/lake`), and its value for that of the column in the file; and it guesses types.
+    kinds = {name: kind for name, kind, *_ in store.execute(f'describe "{view}_without_rows"').fetchall()}
+    parts = "".join(
+        f""", cast(nullif(regexp_extract(of_file, '/{part}=([^/]*)/[^/]*$', 1), '{NULL_PART}') as {kinds[part]}) as "{part}\""""
+        for part in delta.metadata().partition_columns
+    )
     # Parquet statistics leave NaN out. By default DuckDB trusts them, and a filter on NaN would find nothing.
-    how = "union_by_name = true, hive_partitioning = true, can_have_nan = true"
-    rows = f" union all by name from read_parquet([{listed}], {how})" if listed else ""
+    how = "union_by_name = true, hive_partitioning = false, can_have_nan = true, filename = 'of_file'"
+    rows = f" union all by name select * exclude (of_file){parts} from read_parquet([{listed}], {how})" if listed else ""
     store.execute(f'create or replace view "{view}" as from "{view}_without_rows"{rows}')
-
-
-def _copy(store: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
-    store.register("arriving", rows)  # only this connection sees it, cursors do not
-    store.execute(f'create or replace table "{name}" as from arriving')
-    store.unregister("arriving")
 
 
 def _files(table: PinnedTable, delta: OpenTable) -> Iterator[str]:

@@ -6,6 +6,7 @@ from orchestration.location import Location
 from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.findings import Row, not_checked, outcome_of
 from orchestration.quality.outcome import Outcome
+from orchestration.quality.store import copy_rows
 from orchestration.storage.delta import is_table, open_table
 
 COUNTED = {
@@ -16,10 +17,11 @@ COUNTED = {
     "duplicates": "silver.duplicates",
 }
 BALANCE = """
-  with said as (select bronze_batch, unnest([{names}]) as kind, unnest([{counts}]) as n from written),
-  found as ({found}),
-  expected as (select bronze_batch, kind, sum(n) as said from said group by all),
-  counted as (select bronze_batch, kind, sum(n) as found from found where bronze_batch <= $accounted group by all)
+  with expected as (
+    select bronze_batch, kind, sum(n) as said from (unpivot (select bronze_batch, {counts} from written) on {counts} into name kind value n)
+    group by all
+  ),
+  counted as (select bronze_batch, kind, sum(n) as found from ({counted}) where bronze_batch <= $accounted group by all)
   select bronze_batch, kind, coalesce(said, 0) as said, coalesce(found, 0) as found
   from expected full join counted using (bronze_batch, kind)
   where said is distinct from found and coalesce(said, 0) <> coalesce(found, 0) order by bronze_batch, kind
@@ -35,17 +37,13 @@ def balanced(context: Context, table: str) -> Outcome:
         return not_checked("a retry of quarantine is under way")
     if context.ledger is None:
         return not_checked("there is no account to compare with")
-    context.store.register("written", context.ledger)
-    try:
-        (passed,) = context.ask("select max(bronze_batch) as batch, count(distinct bronze_batch) as batches, sum(events) as n from written")
-        counts_of_tables = " union all ".join(
-            f"""select bronze_batch, '{kind}' as kind, count(*) as n from "{context.view_of(name)}" group by all"""
-            for kind, name in COUNTED.items()
-        )
-        names, counts = ", ".join(f"'{kind}'" for kind in COUNTED), ", ".join(COUNTED)
-        wrong = context.ask(BALANCE.format(names=names, counts=counts, found=counts_of_tables), accounted=passed["batch"])
-    finally:
-        context.store.unregister("written")
+    copy_rows(context.store, "written", context.ledger)
+    (passed,) = context.ask("select max(bronze_batch) as batch, count(distinct bronze_batch) as batches, sum(events) as n from written")
+    counts_of_tables = " union all ".join(
+        f"""select bronze_batch, '{kind}' as kind, count(*) as n from "{context.view_of(name)}" group by all"""
+        for kind, name in COUNTED.items()
+    )
+    wrong = context.ask(BALANCE.format(counts=", ".join(COUNTED), counted=counts_of_tables), accounted=passed["batch"])
     return outcome_of(wrong, _describe, f"{passed['n']:,} events of {passed['batches']:,} bronze batches are accounted for")
 
 

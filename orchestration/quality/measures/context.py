@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from orchestration.engine.lake import Lake
 from orchestration.quality.measures.findings import Row
+from orchestration.quality.store import copy_rows
 from orchestration.storage.registry import ALWAYS, current
 
 HORIZON_HOURS = 216
@@ -101,8 +102,8 @@ class Context:
         """Known devices with device_id, zone, groups and registered_at: of the registry, or of conf before the first registration."""
         registered: list[Row] = [device for device in current(self.lake.conf.lake) if device["is_known"]]
         return registered or [
-            {"device_id": each.device_id, "zone": each.zone, "groups": list(each.groups), "registered_at": ALWAYS}
-            for each in self.lake.conf.devices.values()
+            {"device_id": device.device_id, "zone": device.zone, "groups": list(device.groups), "registered_at": ALWAYS}
+            for device in self.lake.conf.devices.values()
         ]
 
     @cached_property
@@ -110,9 +111,7 @@ class Context:
         """A table; grain: a device in a group."""
         rows = [{"device_id": device["device_id"], "group_name": group} for device in self.devices for group in device["groups"]]
         schema = pa.schema([("device_id", pa.string()), ("group_name", pa.string())])
-        self.store.register("arriving", pa.Table.from_pylist(rows, schema))
-        self.store.execute("create or replace temp table members as from arriving")
-        self.store.unregister("arriving")
+        copy_rows(self.store, "members", pa.Table.from_pylist(rows, schema))
         return "members"
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from expectations.suite import Expectation
-from orchestration.quality.measures import account, counts, devices, drift, enrichment, freshness, sensors, shares, vectors
+from orchestration.quality.measures import account, counts, devices, drift, enrichment, sensors, shares
 from orchestration.quality.measures.context import Context
 from orchestration.quality.outcome import Outcome
 
@@ -35,12 +35,12 @@ class Kind:
     def kwargs(self) -> dict[str, Kwarg]:
         """By name, as the function declares them."""
         named = inspect.signature(self.evaluate).parameters.values()
-        return {each.name: Kwarg(each.annotation, each.default is each.empty) for each in named if each.kind is each.KEYWORD_ONLY}
+        return {kwarg.name: Kwarg(kwarg.annotation, kwarg.default is kwarg.empty) for kwarg in named if kwarg.kind is kwarg.KEYWORD_ONLY}
 
 
 KINDS: Mapping[str, Kind] = {
-    "tidemark_rows_to_be_fresh": Kind(freshness.fresh_rows, "*"),
-    "tidemark_groups_to_be_fresh": Kind(freshness.fresh_groups, "silver.readings"),
+    "tidemark_rows_to_be_fresh": Kind(devices.fresh_rows, "*"),
+    "tidemark_groups_to_be_fresh": Kind(devices.fresh_groups, "silver.readings"),
     "tidemark_row_count_to_be_as_a_week_before": Kind(counts.as_a_week_before, "silver.readings"),
     "tidemark_days_to_be_whole": Kind(counts.whole_days, "silver.readings"),
     "tidemark_rows_to_be_accounted_for": Kind(account.balanced, "bronze.events"),
@@ -51,7 +51,7 @@ KINDS: Mapping[str, Kind] = {
     "tidemark_sensors_to_vary": Kind(sensors.varying_sensors, "silver.readings"),
     "tidemark_clocks_to_be_steady": Kind(sensors.steady_clocks, "silver.readings"),
     "tidemark_readings_to_be_enriched_as_declared": Kind(enrichment.as_declared, "silver.readings"),
-    "tidemark_features_to_be_usual": Kind(vectors.usual_features, "gold.*_vectors"),
+    "tidemark_features_to_be_usual": Kind(shares.usual_features, "gold.*_vectors"),
     "tidemark_distribution_to_be_steady": Kind(drift.steady_distribution, "silver.readings"),
 }
 

@@ -16,9 +16,8 @@ from orchestration.conf.model import Conf, Device, Engine, Quality, Reference
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.quality.measures.context import Context
-from orchestration.quality.measures.drift import psi
+from orchestration.quality.measures.drift import Moved, describe_change, psi
 from orchestration.quality.measures.kinds import KINDS, evaluate_measure, is_measure
-from orchestration.quality.measures.naming import Moved, describe_change
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import create_empty_table, open_store
 from orchestration.quality.suites import packaged
