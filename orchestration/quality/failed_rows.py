@@ -104,7 +104,7 @@ def append_failed_rows(lake: Lake, run: Run) -> FailedRows:
 
 
 def _with_events(lake: Lake, failed: Sequence[tuple[TableResult, Result]]) -> dict[Identity, list[FailedRow]]:
-    keys = [key for _, result in failed for key, _ in zip_longest(result.outcome.keys, result.outcome.samples, fillvalue={})]
+    keys = [key for _, result in failed for key, _ in zip_longest(result.outcome.keys, result.outcome.samples, fillvalue=dict[str, Any]())]
     source = iter(_events(lake, keys))
     return {
         identity(table.table, result): [FailedRow(sample, next(source)) for sample in result.outcome.samples] for table, result in failed
@@ -148,10 +148,14 @@ def events(lake: Lake, keys: Sequence[Mapping[str, Any]]) -> list[Event | None]:
     """The event of each row, found by its keys; for a window that of its newest reading. None where the keys lead to no event."""
     with closing(open_store()) as store:
         newest = _newest(store, lake, keys)
-        own = [(row.get("bronze_batch"), row.get("bronze_row")) for row in keys]
-        identities = [newest.get(n) if None in identity else identity for n, identity in enumerate(own)]
+        identities = [_identity(row) or newest.get(n) for n, row in enumerate(keys)]
         payloads = _payloads(store, lake.tables["bronze.events"].location, {each for each in identities if each})
     return [None if each is None else payloads.get(each, Event(*each)) for each in identities]
+
+
+def _identity(row: Mapping[str, Any]) -> tuple[int, int] | None:
+    batch, place = row.get("bronze_batch"), row.get("bronze_row")
+    return None if batch is None or place is None else (batch, place)
 
 
 def _newest(store: duckdb.DuckDBPyConnection, lake: Lake, keys: Sequence[Mapping[str, Any]]) -> dict[int, tuple[int, int]]:

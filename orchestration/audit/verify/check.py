@@ -23,11 +23,12 @@ from orchestration.audit.verify.store import (
     QUARANTINE,
     READINGS,
     VECTORS,
+    batches,
+    chunks,
     evaluated_view,
     opened,
     record,
 )
-from orchestration.audit.verify.tables import batches, chunks
 from orchestration.conf.model import Conf
 
 EVENTS = ("payload", "header", "source", "position", "received_at", "ingested_at", "bronze_batch", "bronze_row")
