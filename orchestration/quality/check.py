@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import filterfalse
 from typing import Any
 
 import duckdb
@@ -14,8 +15,8 @@ from expectations.suite import Suite
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.quality.history import LastRun
-from orchestration.quality.measures.account import ledger
 from orchestration.quality.measures.context import Context
+from orchestration.quality.measures.counts import ledger
 from orchestration.quality.measures.kinds import evaluate_measure, is_measure
 from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult, run_id
 from orchestration.quality.store import (
@@ -88,7 +89,7 @@ def checkable_tables(lake: Lake) -> list[str]:
 
 
 def _without_measures(suite: Suite) -> Suite:
-    return replace(suite, expectations=tuple(each for each in suite.expectations if not is_measure(each)))
+    return replace(suite, expectations=tuple(filterfalse(is_measure, suite.expectations)))
 
 
 @dataclass
@@ -113,7 +114,7 @@ class _Checks:
         if len(names) < 2 or suite.together_with or not suite.expectations:
             return
         rows = [self._rows_of(suite, self._pinned(name)) for name in names]
-        changed = (each for each in rows if each.version is not None and not each.is_unchanged)
+        changed = (table for table in rows if table.version is not None and not table.is_unchanged)
         for view, tables in create_union_views(self.store, suite.name, changed):
             with suppress(duckdb.Error, ValueError):  # reported when each table has its turn
                 proven = true_of_every_row(self.store, create_suite_view(self.store, suite, [view]), suite, parameters(self.lake.conf))
@@ -179,4 +180,4 @@ def evaluate(
         of_suite = outcomes(store, create_suite_view(store, suite, views), suite, parameters(conf), proven)
     except (duckdb.Error, ValueError) as error:
         of_suite = [Outcome(False, f"could not be evaluated: {str(error).splitlines()[0]}")] * len(suite.expectations)
-    return [Result(suite.name, each, outcome, since) for each, outcome in zip(suite.expectations, of_suite, strict=True)]
+    return [Result(suite.name, expectation, outcome, since) for expectation, outcome in zip(suite.expectations, of_suite, strict=True)]

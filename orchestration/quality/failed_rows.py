@@ -149,8 +149,8 @@ def events(lake: Lake, keys: Sequence[Mapping[str, Any]]) -> list[Event | None]:
     with closing(open_store()) as store:
         newest = _newest(store, lake, keys)
         identities = [_identity(row) or newest.get(n) for n, row in enumerate(keys)]
-        payloads = _payloads(store, lake.tables["bronze.events"].location, {each for each in identities if each})
-    return [None if each is None else payloads.get(each, Event(*each)) for each in identities]
+        payloads = _payloads(store, lake.tables["bronze.events"].location, set(filter(None, identities)))
+    return [identity and payloads.get(identity, Event(*identity)) for identity in identities]
 
 
 def _identity(row: Mapping[str, Any]) -> tuple[int, int] | None:
@@ -176,7 +176,7 @@ def _payloads(store: duckdb.DuckDBPyConnection, bronze: Location, wanted: set[tu
     files = [*_files(bronze, {batch for batch, _ in wanted})] if wanted and is_table(bronze) else []
     if not files:
         return {}
-    store.register("asked", pa.Table.from_pylist([dict(zip(IDENTITIES.names, each, strict=True)) for each in wanted], IDENTITIES))
+    store.register("asked", pa.Table.from_pylist([{"bronze_batch": batch, "bronze_row": row} for batch, row in wanted], IDENTITIES))
     return {(event[0], event[1]): Event(*event) for event in store.execute(PAYLOADS, {"files": files, "most": MOST_BYTES}).fetchall()}
 
 

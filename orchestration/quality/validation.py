@@ -63,15 +63,15 @@ def outcomes(
     """
     count = row_count(store, view)
     rows = _Rows(store, view, suite.name, parameters)
-    asked = {n: each for n, each in enumerate(suite.expectations) if count or each.is_about_table}
-    strict = _of_every_row({n: each for n, each in asked.items() if n not in proven})
+    asked = {n: expectation for n, expectation in enumerate(suite.expectations) if count or expectation.is_about_table}
+    strict = _of_every_row({n: expectation for n, expectation in asked.items() if n not in proven})
     answers = dict.fromkeys(proven, TRUE) | rows.validated(strict, BOOLEAN_ONLY)
     settled = {n for n, answer in answers.items() if answer["success"] or error_of(answer)}
-    unsettled = {n: each for n, each in asked.items() if n not in settled}
+    unsettled = {n: expectation for n, expectation in asked.items() if n not in settled}
     answers |= rows.validated(unsettled, _details(store, view, suite))
     return [
-        describe(answers[n], count, _sample_columns(suite, each)) if n in asked else NOT_CHECKED
-        for n, each in enumerate(suite.expectations)
+        describe(answers[n], count, _sample_columns(suite, expectation)) if n in asked else NOT_CHECKED
+        for n, expectation in enumerate(suite.expectations)
     ]
 
 
@@ -107,9 +107,9 @@ def _of_every_row(asked: Mapping[int, Expectation]) -> dict[int, Expectation]:
     kinds = gx.expectation
     of_rows = (kinds.ColumnMapExpectation, kinds.ColumnPairMapExpectation, kinds.MulticolumnMapExpectation)
     return {
-        n: replace(each, kwargs={name: value for name, value in each.kwargs.items() if name != "mostly"})
-        for n, each in asked.items()
-        if issubclass(gx.registry.get_expectation_impl(each.type), of_rows)
+        n: replace(expectation, kwargs={name: value for name, value in expectation.kwargs.items() if name != "mostly"})
+        for n, expectation in asked.items()
+        if issubclass(gx.registry.get_expectation_impl(expectation.type), of_rows)
     }
 
 
@@ -122,7 +122,7 @@ class _Rows:
 
     def validated(self, asked: Mapping[int, Expectation], result_format: dict[str, Any]) -> dict[int, dict[str, Any]]:
         """Great Expectations' own results by the number of the expectation; it does not keep their order."""
-        together = {n: each for n, each in asked.items() if each.type not in EVALUATED_ALONE}
+        together = {n: expectation for n, expectation in asked.items() if expectation.type not in EVALUATED_ALONE}
         answers = self._answers(together, result_format)
         # One error fails every expectation of a shared query. Evaluated alone, only the wrong one fails.
         alone = [n for n in asked if n not in answers or (error_of(answers[n]) and len(together) > 1)]
@@ -132,7 +132,7 @@ class _Rows:
         if not asked:
             return {}
         entries = [
-            {"type": each.type, "kwargs": dict(each.kwargs), "severity": each.severity.value, "meta": {"n": n}} for n, each in asked.items()
+            {"type": asked[n].type, "kwargs": dict(asked[n].kwargs), "severity": asked[n].severity.value, "meta": {"n": n}} for n in asked
         ]
         suite = great_expectations().ExpectationSuite(name=self.name, expectations=entries)
         with _lock:
@@ -141,7 +141,7 @@ class _Rows:
             batch = _batch()
             batch.datasource.get_execution_engine()._metric_cache.clear()  # it is about the rows that had this name before
             result = batch.validate(suite, result_format=result_format, expectation_parameters=dict(self.parameters))
-        return {each.expectation_config.meta["n"]: {**each, "success": bool(each.success)} for each in result.results}
+        return {answer.expectation_config.meta["n"]: {**answer, "success": bool(answer.success)} for answer in result.results}
 
 
 @cache

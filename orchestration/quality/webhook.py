@@ -43,7 +43,7 @@ def post_changes(url: str, run: Run, changed: Sequence[Change], report: Path | N
         if is_final or pause is None:
             break
         time.sleep(pause)
-    log.warning("quality.webhook: %s was not told of run %s: %s", _host(url), run.run_id, trouble)
+    log.warning("quality.webhook: %s did not get run %s: %s", _host(url), run.run_id, trouble)
     return False
 
 

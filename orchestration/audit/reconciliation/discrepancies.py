@@ -64,9 +64,9 @@ def _row(batch: int | None, row: int | None, part: int | None, wrong: str, paylo
 def _of_file(path: Location, file: Mapping[str, Any]) -> str:
     """The rows that it held are known from the log."""
     length = _length(path)
-    found = "is gone" if length is None else f"has {length} bytes, its table's log says {file['size_bytes']}"
+    state = "is gone" if length is None else f"has {length} bytes, its table's log says {file['size_bytes']}"
     rows = f"{file['num_records']} rows of bronze batches {file.get('min.bronze_batch')} to {file.get('max.bronze_batch')} are missing"
-    return f"{path} {found}: {rows} until it is restored"
+    return f"{path} {state}: {rows} until it is restored"
 
 
 def _length(file: Location) -> int | None:
@@ -82,8 +82,8 @@ def _of_event(books: OpenTables, event: Mapping[str, Any], shape: PayloadFormat 
     for row in books.ask(MEASUREMENTS_OF_ONE, of=identity):
         parts[row["part"]].append(row)
     payload = next((row["payload"] for row in books.ask(PAYLOAD, of=identity)), None)
-    found = _without_event(parts) if not event["copies"] else _with_event(event, parts, shape)
-    return [_row(event["bronze_batch"], event["bronze_row"], part, wrong, payload) for part, wrong in found]
+    wrongs = _without_event(parts) if not event["copies"] else _with_event(event, parts, shape)
+    return [_row(event["bronze_batch"], event["bronze_row"], part, wrong, payload) for part, wrong in wrongs]
 
 
 def _without_event(parts: Parts) -> Iterator[tuple[int | None, str]]:

@@ -46,7 +46,7 @@ READINGS, LATE_ROWS = (OF_SILVER.replace("{table}", table) for table in ("readin
 WINDOWS = f"""
   with metrics(metric, slide, slides) as (values {{metrics}}),
   members(group_name, metric, step, closed_until, is_amended) as (values {{members}}),
-  found as (
+  counts as (
     select group_name, device_id, metric, ends, n as readings, 0 as late, 0 as set_aside, 0 as counted from ({READINGS})
     union all
     select group_name, device_id, metric, ends, 0, n, 0, 0 from ({LATE_ROWS})
@@ -58,7 +58,7 @@ WINDOWS = f"""
   by_window as (
     select group_name, device_id, metric, ends,
       sum(readings) as readings, sum(late) as late, sum(set_aside) as set_aside, sum(counted) as counted
-    from found group by group_name, device_id, metric, ends
+    from counts group by group_name, device_id, metric, ends
   ),
   placed as (
     select by_window.*, ends <= closed_until as is_closed,
@@ -118,9 +118,9 @@ def open_gold_tables(lake: Lake, snapshot: Snapshot, since: date | None = None) 
 
 def gold_account(lake: Lake, books: OpenGoldTables) -> Rows:
     """A row a group and metric, in the order of the conf; none for a metric that nobody has measured."""
-    found = {(row.pop("group_name"), row.pop("metric")): row for row in books.ask(ACCOUNT)}
+    counts = {(row.pop("group_name"), row.pop("metric")): row for row in books.ask(ACCOUNT)}
     keys = [(group.name, metric) for group in lake.conf.groups.values() for metric in group.metrics]
-    return [{"group": key[0], "metric": key[1]} | found[key] for key in keys if key in found]
+    return [{"group": key[0], "metric": key[1]} | counts[key] for key in keys if key in counts]
 
 
 def gold_discrepancies(books: OpenGoldTables) -> Rows:

@@ -12,8 +12,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from orchestration.quality.measures.context import Context
-from orchestration.quality.measures.findings import Row, hour, not_checked, outcome_of
+from orchestration.quality.measures.context import Context, Row, hour, not_checked, outcome_of
 from orchestration.quality.measures.reference import BINS, SERIES, reference
 from orchestration.quality.outcome import Outcome
 from silver.spec import Metric

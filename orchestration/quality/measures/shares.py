@@ -3,8 +3,7 @@
 Rows count by hour of arrival, because a row in quarantine may have no event time.
 """
 
-from orchestration.quality.measures.context import HORIZON_HOURS, Context
-from orchestration.quality.measures.findings import Row, not_checked, outcome_of, share
+from orchestration.quality.measures.context import HORIZON_HOURS, Context, Row, not_checked, outcome_of, share
 from orchestration.quality.outcome import Outcome
 
 ENOUGH = 1_000
@@ -14,7 +13,7 @@ NAMES = {"silver.quarantine": "in quarantine", "silver.late": "late", "silver.du
 # A row that breaks two rules counts for each. The profile holds readings and late rows. An unreadable device id is ''.
 ARRIVALS = """
   create or replace temp table arrivals as
-  with found as (
+  with rows as (
     select 'accepted' as kind, null as rule, device_id, arrived, sum(n) as n from profile group by all
     union all select 'late', null, device_id, epoch_us(ingested_at) // 3600000000, count(*) from "{late}" group by all
     union all select 'twice', null, device_id, epoch_us(ingested_at) // 3600000000, count(*) from "{duplicates}" group by all
@@ -22,8 +21,8 @@ ARRIVALS = """
     union all select 'in quarantine', rule, device_id, epoch_us(ingested_at) // 3600000000, count(*)
       from "{quarantine}", unnest(broken_rules) as broken(rule) group by all
   )
-  select kind, rule, coalesce(device_id, '') as device_id, arrived > (select max(arrived) from found) - $hours as is_recent, sum(n) as n
-  from found where arrived > (select max(arrived) from found) - $horizon group by all
+  select kind, rule, coalesce(device_id, '') as device_id, arrived > (select max(arrived) from rows) - $hours as is_recent, sum(n) as n
+  from rows where arrived > (select max(arrived) from rows) - $horizon group by all
 """
 # Of each device, and (device_id null) of all.
 SHARES = """

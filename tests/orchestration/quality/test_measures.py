@@ -260,9 +260,9 @@ def test_shipped_measures_give_every_kwarg_that_their_kind_requires_and_no_other
     for suite_ in packaged():
         for each in filter(is_measure, suite_.expectations):
             declared = KINDS[each.type].kwargs
-            assert {name for name, kwarg in declared.items() if kwarg.is_required} <= each.kwargs.keys() <= declared.keys()
+            assert {name for name, kwarg in declared.items() if kwarg.default is kwarg.empty} <= each.kwargs.keys() <= declared.keys()
             for given, value in each.kwargs.items():
-                assert isinstance(value, (int, float) if declared[given].type is float else declared[given].type)
+                assert isinstance(value, (int, float) if declared[given].annotation is float else declared[given].annotation)
     assert set(SHIPPED) == set(KINDS)
 
 

@@ -167,7 +167,7 @@ def test_what_may_pass_is_tried_again_and_what_will_not_is_left(
     with serving(*codes) as (server, url):
         assert webhook.post_changes(url, run(0, BAD), changed(BAD), Path("page.html")) is is_told
     assert (len(server.documents), len(set(server.paths))) == (tries, 1)
-    assert ("was not told of run r0" in caplog.text) is not is_told
+    assert ("did not get run r0" in caplog.text) is not is_told
     assert "s3cr3t" not in caplog.text
 
 
