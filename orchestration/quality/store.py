@@ -4,9 +4,8 @@ A suite has a view of its rows too. Suites use Spark's SQL, which is translated 
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import unquote
 
 import duckdb
@@ -155,26 +154,15 @@ def _create_view_of_files(store: duckdb.DuckDBPyConnection, view: str, delta: Op
 
 
 def _files(table: PinnedTable, delta: OpenTable) -> Iterator[str]:
-    paths = (unquote(uri.removeprefix("file://")) for uri in delta.file_uris()) if table.since is None else map(str, _new_files(table))
-    for path in paths:
+    all_files = (unquote(uri.removeprefix("file://")) for uri in delta.file_uris())
+    for path in all_files if table.since is None else map(str, _added(table.location, table.since, delta.version())):
         yield f"""'{path.replace("'", "''")}'"""
 
 
-def _new_files(table: PinnedTable) -> list[Location]:
-    assert table.since is not None
-    assert table.version is not None
-    return [*_added(table.location, table.since, table.version)]
-
-
 def _added(path: Location, since: int, version: int) -> Iterator[Location]:
-    """Files with rows that versions after `since` added; compaction adds none."""
-    for number in range(since + 1, version + 1):
-        yield from (path / add["path"] for add in added(path, number) if add["dataChange"] and _rows(add))
-
-
-def _rows(add: Mapping[str, Any]) -> int:
-    """As the log counts them; 1 where it has no count."""
-    return int(json.loads(add.get("stats") or "{}").get("numRecords", 1))
+    """Files with rows that versions after `since` added; compaction adds none. A file that the log does not count may have rows."""
+    adds = (add for number in range(since + 1, version + 1) for add in added(path, number) if add["dataChange"])
+    return (path / add["path"] for add in adds if json.loads(add.get("stats") or "{}").get("numRecords", 1))
 
 
 def _is_complete(path: Location, since: int, version: int) -> bool:

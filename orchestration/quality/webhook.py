@@ -36,13 +36,13 @@ def post_changes(url: str, run: Run, changed: Sequence[Change], report: Path | N
     The path of a webhook URL is mostly a secret. `report`: None for a gate, which writes no page.
     """
     body = json.dumps(_document(run, changed, report)).encode()
-    for pause in (*pauses, None):
+    for pause in (0, *pauses):
+        time.sleep(pause)
         trouble, is_final = _post(url, body)
         if not trouble:
             return True
-        if is_final or pause is None:
+        if is_final:
             break
-        time.sleep(pause)
     log.warning("quality.webhook: %s did not get run %s: %s", _host(url), run.run_id, trouble)
     return False
 
