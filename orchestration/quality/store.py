@@ -141,7 +141,7 @@ def _create_view_of_files(store: duckdb.DuckDBPyConnection, view: str, delta: Op
     copy_rows(store, f"{view}_without_rows", pa.schema(delta.schema().to_arrow()).empty_table())
     listed = ", ".join(files)
     # A file lacks columns that were added later, and the partition columns. DuckDB's hive_partitioning would take every folder above the
-    # lake for one too (`/mnt/source=plant/lake`), and its value for that of the column in the file; and it guesses types.
+    # lake for one too (`source=plant/lake`), and its value for that of the column in the file; and it guesses types.
     kinds = {name: kind for name, kind, *_ in store.execute(f'describe "{view}_without_rows"').fetchall()}
     parts = "".join(
         f""", cast(nullif(regexp_extract(of_file, '/{part}=([^/]*)/[^/]*$', 1), '{NULL_PART}') as {kinds[part]}) as "{part}\""""
