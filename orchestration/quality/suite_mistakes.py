@@ -108,7 +108,7 @@ class _Checking:
         """Expectations that do not fit the types of their columns, or hold a pattern that is none: DuckDB says so even without rows."""
         view = create_suite_view(self.store, read, [self._declared(name) for name in (table, *read.together_with)])
         of_rows = {n: expectation for n, expectation in enumerate(read.expectations) if not is_measure(expectation)}
-        for n, error in not_computable(self.store, view, read.name, of_rows, self.parameters).items():
+        for n, error in not_computable(self.store, view, of_rows, self.parameters).items():
             path: tuple[Step, ...] = ("expectations", n, "kwargs")
             yield Finding(path, f"{where(path)} cannot be computed: {error}; correct it")
 

@@ -62,7 +62,7 @@ def outcomes(
     `proven`: numbers of expectations that `true_of_every_row` has already found true for these rows.
     """
     count = row_count(store, view)
-    rows = _Rows(store, view, suite.name, parameters)
+    rows = _Rows(store, view, parameters)
     asked = {n: expectation for n, expectation in enumerate(suite.expectations) if count or expectation.is_about_table}
     strict = _of_every_row({n: expectation for n, expectation in asked.items() if n not in proven})
     answers = dict.fromkeys(proven, TRUE) | rows.validated(strict, BOOLEAN_ONLY)
@@ -70,7 +70,7 @@ def outcomes(
     unsettled = {n: expectation for n, expectation in asked.items() if n not in settled}
     answers |= rows.validated(unsettled, _details(store, view, suite))
     return [
-        describe(answers[n], count, _sample_columns(suite, expectation)) if n in asked else NOT_CHECKED
+        describe(answers[n], count, (*suite.sample, *expectation.columns) if suite.sample else ()) if n in asked else NOT_CHECKED
         for n, expectation in enumerate(suite.expectations)
     ]
 
@@ -78,20 +78,15 @@ def outcomes(
 def true_of_every_row(store: duckdb.DuckDBPyConnection, view: str, suite: Suite, parameters: Mapping[str, Any]) -> set[int]:
     """Numbers of the expectations that hold for every row, and so for any part of the rows."""
     strict = _of_every_row(dict(enumerate(suite.expectations)))
-    return {n for n, answer in _Rows(store, view, suite.name, parameters).validated(strict, BOOLEAN_ONLY).items() if answer["success"]}
+    return {n for n, answer in _Rows(store, view, parameters).validated(strict, BOOLEAN_ONLY).items() if answer["success"]}
 
 
 def not_computable(
-    store: duckdb.DuckDBPyConnection, view: str, name: str, asked: Mapping[int, Expectation], parameters: Mapping[str, Any]
+    store: duckdb.DuckDBPyConnection, view: str, asked: Mapping[int, Expectation], parameters: Mapping[str, Any]
 ) -> dict[int, str]:
-    """DuckDB's errors about expectations of the suite of this name, by their numbers; evaluated on a view without rows."""
-    answers = _Rows(store, view, name, parameters).validated(asked, BOOLEAN_ONLY)
-    errors = {n: error_of(answer) for n, answer in answers.items()}
+    """DuckDB's errors about expectations, by their numbers; evaluated on a view without rows."""
+    errors = {n: error_of(answer) for n, answer in _Rows(store, view, parameters).validated(asked, BOOLEAN_ONLY).items()}
     return {n: NAME_OF_ERROR.sub("", error) for n, error in errors.items() if "cannot be computed" in error or NAME_OF_ERROR.match(error)}
-
-
-def _sample_columns(suite: Suite, expectation: Expectation) -> tuple[str, ...]:
-    return (*suite.sample, *expectation.columns) if suite.sample else ()
 
 
 def _details(store: duckdb.DuckDBPyConnection, view: str, suite: Suite) -> dict[str, Any]:
@@ -117,7 +112,6 @@ def _of_every_row(asked: Mapping[int, Expectation]) -> dict[int, Expectation]:
 class _Rows:
     store: duckdb.DuckDBPyConnection
     view: str
-    name: str
     parameters: Mapping[str, Any]
 
     def validated(self, asked: Mapping[int, Expectation], result_format: dict[str, Any]) -> dict[int, dict[str, Any]]:
@@ -134,7 +128,7 @@ class _Rows:
         entries = [
             {"type": asked[n].type, "kwargs": dict(asked[n].kwargs), "severity": asked[n].severity.value, "meta": {"n": n}} for n in asked
         ]
-        suite = great_expectations().ExpectationSuite(name=self.name, expectations=entries)
+        suite = great_expectations().ExpectationSuite(name=VIEW, expectations=entries)
         with _lock:
             self.store.execute(f'create or replace view "{VIEW}" as from "{self.view}"')
             _store[:] = [self.store]
@@ -147,16 +141,11 @@ class _Rows:
 @cache
 def _batch() -> Any:
     """One batch for all suites: creating it takes as long as evaluating a suite."""
-    source = _context().data_sources.add_or_update_sql(
+    context = great_expectations().get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
+    source = context.data_sources.add_or_update_sql(
         "store", connection_string=f"{dialect.NAME}://", create_temp_table=False, kwargs={"creator": lambda: dialect.Connection(_store)}
     )
     source.get_execution_engine().dialect_module = dialect.MODULE
     # A table asset: for a query Great Expectations reads the whole result to learn its types.
     return source.add_table_asset(VIEW, table_name=VIEW).add_batch_definition_whole_table("all").get_batch()
-
-
-@cache
-def _context() -> Any:
-    context = great_expectations().get_context(mode="ephemeral")
-    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
-    return context
