@@ -1,7 +1,7 @@
 """One quality run: which suites apply to which tables, at which versions, with which values of conf. Without Spark."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -46,25 +46,19 @@ class Scope:
     snapshot: Snapshot | None = None
     last_runs: Mapping[tuple[str, str], LastRun] | None = None
 
-    def has(self, table: str) -> bool:
-        """Whether the run covers the table of this name."""
-        return self.layer in (None, table.split(".", 1)[0])
-
 
 def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, tell: Callable[[str], None], scope: Scope) -> Run:
     """Evaluate every declared table of the scope; `tell` gets the name of each table before its turn. `run_at`: UTC."""
     # The ledger is read before any table that it counts. No snapshot pins it, and a retry corrects it later.
     counted = None if scope.snapshot else ledger(lake.table_path("ops.ledger"))
-    checks, results = _Checks(open_store(), lake, scope, run_at, counted), []
-    names = [*filter(scope.has, checkable_tables(lake))]
-    try:
+    names = [name for name in checkable_tables(lake) if scope.layer in (None, name.split(".", 1)[0])]
+    with closing(open_store()) as store:
+        checks, results = _Checks(store, lake, scope, run_at, counted), []
         for suite in suites:
             checks.prove(suite, [name for name in names if suite.applies_to(name)])
         for name in names:
             tell(name)
             results.append(checks.at(name, [suite for suite in suites if suite.applies_to(name)]))
-    finally:
-        checks.store.close()
     return Run(run_id(run_at), run_at, lake.conf.pipeline, scope.cause, tuple(results))
 
 

@@ -164,18 +164,14 @@ def result_of(row: Mapping[str, Any]) -> Result:
 
 def _row(run: Run, table: TableResult, result: Result) -> dict[str, Any]:
     expectation, outcome = result.expectation, result.outcome
-    details = json.dumps(dict(_details(result)), ensure_ascii=False, default=str)
+    details: dict[str, Any] = {"description": expectation.description, "kwargs": dict(expectation.kwargs)}
+    if outcome.samples:
+        details["samples"] = [dict(sample) for sample in outcome.samples[:SAMPLES]]
     values = (
         *(run.run_id, run.run_at, run.cause.value, table.table, table.table_id, table.version),
         *(result.found_in or run.run_id, result.since, result.suite),
         *(expectation.type, list(expectation.columns), expectation.severity.value),
-        *(outcome.is_success, outcome.observed, outcome.unexpected_percent, details),
+        *(outcome.is_success, outcome.observed, outcome.unexpected_percent),
+        json.dumps(details, ensure_ascii=False, default=str),
     )
     return dict(zip(RESULT_SCHEMA.names, values, strict=True))
-
-
-def _details(result: Result) -> Iterator[tuple[str, Any]]:
-    yield "description", result.expectation.description
-    yield "kwargs", dict(result.expectation.kwargs)
-    if result.outcome.samples:
-        yield "samples", [dict(sample) for sample in result.outcome.samples[:SAMPLES]]
