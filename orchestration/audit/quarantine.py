@@ -1,6 +1,6 @@
-"""What is in silver.quarantine now, told for people: without Spark, and beside a running pipeline."""
+"""What is in silver.quarantine now: without Spark, and beside a running pipeline."""
 
-from orchestration.audit.reconciliation.account import SETTINGS, Rows
+from orchestration.audit.reconciliation.account import SETTINGS, Rows, literal
 from orchestration.engine.lake import Lake
 from orchestration.rendering import values
 from orchestration.storage.delta import ask, is_table, open_table
@@ -30,21 +30,13 @@ def counted(lake: Lake) -> Rows:
 
 def shown(lake: Lake, rule: str | None, source: str | None, limit: int) -> Rows:
     """The newest rows of that rule and source, SHOWN; None: of any."""
-    conditions = ["true"]
-    if rule is not None:
-        conditions.append(f"array_has(broken_rules, {_literal(rule)})")
-    if source is not None:
-        conditions.append(f"source = {_literal(source)}")
-    return _ask(lake, NEWEST.format(of=" and ".join(conditions), limit=limit))
+    of_rule = "true" if rule is None else f"array_has(broken_rules, {literal(rule)})"
+    of_source = "true" if source is None else f"source = {literal(source)}"
+    return _ask(lake, NEWEST.format(of=f"{of_rule} and {of_source}", limit=limit))
 
 
 def _ask(lake: Lake, sql: str) -> Rows:
     if not is_there(lake):
         return []
-    found = ask(sql, {"quarantine": open_table(lake.table_path(TABLE))}, SETTINGS).read_all()
-    cells = [values(column) for column in found.columns]
-    return [dict(zip(found.column_names, row, strict=True)) for row in zip(*cells, strict=True)]
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    rows = ask(sql, {"quarantine": open_table(lake.table_path(TABLE))}, SETTINGS).read_all()
+    return [dict(zip(rows.column_names, row, strict=True)) for row in zip(*map(values, rows.columns), strict=True)]

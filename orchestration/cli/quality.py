@@ -102,7 +102,7 @@ def _run(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) -> "R
     from orchestration.quality.check import Scope, check
     from orchestration.quality.history import last_runs
     from orchestration.quality.outcome import Cause
-    from orchestration.quality.publish import Places, publish, store_run
+    from orchestration.quality.publish import publish, store_run
     from orchestration.quality.suites import suites as of_conf
     from orchestration.storage import quality_tables
     from orchestration.storage.snapshots import find_snapshot
@@ -118,5 +118,5 @@ def _run(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) -> "R
         scope = Scope(cause, asked["layer"], pins, None if asked["full"] or pins else last_runs(lake.conf.lake))
         run = check(lake, suites, now, tell, scope)
         rows = store_run(lake, run)
-    publish(lake, run, rows, Places(asked["report"], asked["junit"], lake.conf.quality.webhook))
+    publish(lake, run, rows, asked["report"], asked["junit"])
     return run

@@ -1,10 +1,11 @@
 """One quality run: which suites apply to which tables, at which versions, with which values of conf. Without Spark."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import filterfalse
 from typing import Any
 
 import duckdb
@@ -14,12 +15,20 @@ from expectations.suite import Suite
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.quality.history import LastRun
-from orchestration.quality.measures.account import ledger
 from orchestration.quality.measures.context import Context
+from orchestration.quality.measures.counts import ledger
 from orchestration.quality.measures.kinds import evaluate_measure, is_measure
 from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult, run_id
-from orchestration.quality.store import PinnedTable, create_union_views, create_view, open_store, pin_table, row_count
-from orchestration.quality.suite_rows import create_empty_table, create_suite_view
+from orchestration.quality.store import (
+    PinnedTable,
+    create_empty_table,
+    create_suite_view,
+    create_union_views,
+    create_view,
+    open_store,
+    pin_table,
+    row_count,
+)
 from orchestration.quality.validation import outcomes, true_of_every_row
 from orchestration.storage.snapshot import Snapshot
 from silver.spec import Aggregation
@@ -37,25 +46,19 @@ class Scope:
     snapshot: Snapshot | None = None
     last_runs: Mapping[tuple[str, str], LastRun] | None = None
 
-    def has(self, table: str) -> bool:
-        """Whether the run covers the table of this name."""
-        return self.layer in (None, table.split(".", 1)[0])
-
 
 def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, tell: Callable[[str], None], scope: Scope) -> Run:
     """Evaluate every declared table of the scope; `tell` gets the name of each table before its turn. `run_at`: UTC."""
     # The ledger is read before any table that it counts. No snapshot pins it, and a retry corrects it later.
     counted = None if scope.snapshot else ledger(lake.table_path("ops.ledger"))
-    checks, results = _Checks(open_store(), lake, scope, run_at, counted), []
-    names = [*filter(scope.has, checkable_tables(lake))]
-    try:
+    names = [name for name in checkable_tables(lake) if scope.layer in (None, name.split(".", 1)[0])]
+    with closing(open_store()) as store:
+        checks, results = _Checks(store, lake, scope, run_at, counted), []
         for suite in suites:
             checks.prove(suite, [name for name in names if suite.applies_to(name)])
         for name in names:
             tell(name)
             results.append(checks.at(name, [suite for suite in suites if suite.applies_to(name)]))
-    finally:
-        checks.store.close()
     return Run(run_id(run_at), run_at, lake.conf.pipeline, scope.cause, tuple(results))
 
 
@@ -80,7 +83,7 @@ def checkable_tables(lake: Lake) -> list[str]:
 
 
 def _without_measures(suite: Suite) -> Suite:
-    return replace(suite, expectations=tuple(each for each in suite.expectations if not is_measure(each)))
+    return replace(suite, expectations=tuple(filterfalse(is_measure, suite.expectations)))
 
 
 @dataclass
@@ -105,7 +108,7 @@ class _Checks:
         if len(names) < 2 or suite.together_with or not suite.expectations:
             return
         rows = [self._rows_of(suite, self._pinned(name)) for name in names]
-        changed = (each for each in rows if each.version is not None and not each.is_unchanged)
+        changed = (table for table in rows if table.version is not None and not table.is_unchanged)
         for view, tables in create_union_views(self.store, suite.name, changed):
             with suppress(duckdb.Error, ValueError):  # reported when each table has its turn
                 proven = true_of_every_row(self.store, create_suite_view(self.store, suite, [view]), suite, parameters(self.lake.conf))
@@ -171,4 +174,4 @@ def evaluate(
         of_suite = outcomes(store, create_suite_view(store, suite, views), suite, parameters(conf), proven)
     except (duckdb.Error, ValueError) as error:
         of_suite = [Outcome(False, f"could not be evaluated: {str(error).splitlines()[0]}")] * len(suite.expectations)
-    return [Result(suite.name, each, outcome, since) for each, outcome in zip(suite.expectations, of_suite, strict=True)]
+    return [Result(suite.name, expectation, outcome, since) for expectation, outcome in zip(suite.expectations, of_suite, strict=True)]

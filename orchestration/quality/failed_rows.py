@@ -1,8 +1,13 @@
-"""quality.failed_rows: rows that fail, each with the event it came from. Append only; the writer holds `quality_tables.lock`."""
+"""quality.failed_rows: rows that fail, each with the event it came from. Append only; the writer holds `quality_tables.lock`.
+
+Payloads are read from the files of bronze that can hold them.
+"""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import duckdb
@@ -10,18 +15,18 @@ import pyarrow as pa
 
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
-from orchestration.quality.lineage import Event, events
 from orchestration.quality.outcome import Identity, Result, Run, TableResult, identity
+from orchestration.quality.store import create_view, open_store, pin_table
 from orchestration.rendering import visible
 from orchestration.storage import quality_tables
-from orchestration.storage.delta import is_table, path_of
+from orchestration.storage.delta import in_log, is_table, open_table, path_of
 
 FAILED_ROWS = "quality.failed_rows"
 FAILED_ROW_COLUMNS = (
-    ("run_id", pa.string(), "run that judged the row: found_in of quality.results"),
+    ("run_id", pa.string(), "run that checked the row: found_in of quality.results"),
     ("run_at", pa.timestamp("us", "UTC"), "when it began"),
-    ("table_name", pa.string(), "SQL name of the table that was judged"),
-    ("table_version", pa.int64(), "Delta version that was judged"),
+    ("table_name", pa.string(), "SQL name of the table that was checked"),
+    ("table_version", pa.int64(), "Delta version that was checked"),
     ("suite", pa.string(), "name of the suite, that of its file"),
     ("expectation", pa.string(), "type of the expectation in Great Expectations"),
     ("description", pa.string(), "what should be true, in one sentence"),
@@ -37,6 +42,42 @@ FAILED_ROW_SCHEMA = quality_tables.schema_of(FAILED_ROW_COLUMNS)
 
 STATISTICS = {"delta.dataSkippingStatsColumns": "run_id,run_at,table_name"}
 """Otherwise the log would hold the minimum and maximum of every column, payloads included."""
+
+MOST_BYTES = 32 * 2**20
+INSTANT = pa.timestamp("us", "UTC")
+NAMES = [("n", pa.int64()), ("device_id", pa.string()), ("metric", pa.string()), ("entity", pa.string())]
+WINDOWS = pa.schema([*NAMES, ("window_start", INSTANT), ("window_end", INSTANT)])
+IDENTITIES = pa.schema([("bronze_batch", pa.int64()), ("bronze_row", pa.int64())])
+# A device, or the group: its name stands in the groups of its devices.
+NEWEST = """
+  with readings as (
+    select device_id, metric, groups, event_time, bronze_batch, bronze_row from {readings}
+      where event_time >= (select min(window_start) from asked) and event_time < (select max(window_end) from asked)
+  ), named as (
+    select device_id as name, metric as of_metric, * from readings
+    union all select device_id, null, * from readings
+    union all select unnest(groups), null, * from readings
+  )
+  select n, max_by((r.bronze_batch, r.bronze_row), (r.event_time, r.bronze_batch, r.bronze_row))
+  from asked join named r on r.name = coalesce(entity, asked.device_id) and r.of_metric is not distinct from asked.metric
+  where event_time >= window_start and event_time < window_end group by n
+"""
+# Without a bound a few huge messages would fill the memory; the row still says where bronze has them.
+PAYLOADS = """
+  select bronze_batch, bronze_row, position,
+    case when sum(octet_length(payload)) over (order by bronze_batch, bronze_row) <= $most then payload end
+  from read_parquet($files, hive_partitioning = false) join asked using (bronze_batch, bronze_row)
+"""
+
+
+@dataclass(frozen=True)
+class Event:
+    """`payload`: the bytes as they arrived. It and `position` are None where bronze has no such event; `payload` also beyond MOST_BYTES."""
+
+    bronze_batch: int
+    bronze_row: int
+    position: str | None = None
+    payload: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -62,9 +103,7 @@ def append_failed_rows(lake: Lake, run: Run) -> FailedRows:
 
 
 def _with_events(lake: Lake, failed: Sequence[tuple[TableResult, Result]]) -> dict[Identity, list[FailedRow]]:
-    keys = [
-        result.outcome.keys[n] if n < len(result.outcome.keys) else {} for _, result in failed for n in range(len(result.outcome.samples))
-    ]
+    keys = [key for _, result in failed for key, _ in zip_longest(result.outcome.keys, result.outcome.samples, fillvalue=dict[str, Any]())]
     source = iter(_events(lake, keys))
     return {
         identity(table.table, result): [FailedRow(sample, next(source)) for sample in result.outcome.samples] for table, result in failed
@@ -102,3 +141,47 @@ def _row(run: Run, table: TableResult, result: Result, row: FailedRow) -> dict[s
         *(vars(row.event).values() if row.event else [None] * 4),
     )
     return dict(zip(FAILED_ROW_SCHEMA.names, values, strict=True))
+
+
+def events(lake: Lake, keys: Sequence[Mapping[str, Any]]) -> list[Event | None]:
+    """The event of each row, found by its keys; for a window that of its newest reading. None where the keys lead to no event."""
+    with closing(open_store()) as store:
+        newest = _newest(store, lake, keys)
+        identities = [_identity(row) or newest.get(n) for n, row in enumerate(keys)]
+        payloads = _payloads(store, lake.tables["bronze.events"].location, set(filter(None, identities)))
+    return [identity and payloads.get(identity, Event(*identity)) for identity in identities]
+
+
+def _identity(row: Mapping[str, Any]) -> tuple[int, int] | None:
+    batch, place = row.get("bronze_batch"), row.get("bronze_row")
+    return None if batch is None or place is None else (batch, place)
+
+
+def _newest(store: duckdb.DuckDBPyConnection, lake: Lake, keys: Sequence[Mapping[str, Any]]) -> dict[int, tuple[int, int]]:
+    asked = [{"n": n} | dict(row) for n, row in enumerate(keys) if None not in (row.get("window_start"), row.get("window_end"))]
+    tables = [pin_table(name, lake.tables[name].location) for name in ("silver.readings", "silver.late")]
+    existing = [table for table in tables if table.version is not None]
+    if not asked or not existing:
+        return {}
+    for table in existing:
+        create_view(store, table)
+    store.register("asked", pa.Table.from_pylist(asked, WINDOWS))
+    readings = " union all by name ".join(f'(from "{table.view}")' for table in existing)
+    rows = store.execute(NEWEST.format(readings=f"({readings})")).fetchall()
+    return {n: (batch, place) for n, (batch, place) in rows}
+
+
+def _payloads(store: duckdb.DuckDBPyConnection, bronze: Location, wanted: set[tuple[int, int]]) -> dict[tuple[int, int], Event]:
+    files = [*_files(bronze, {batch for batch, _ in wanted})] if wanted and is_table(bronze) else []
+    if not files:
+        return {}
+    store.register("asked", pa.Table.from_pylist([{"bronze_batch": batch, "bronze_row": row} for batch, row in wanted], IDENTITIES))
+    return {(event[0], event[1]): Event(*event) for event in store.execute(PAYLOADS, {"files": files, "most": MOST_BYTES}).fetchall()}
+
+
+def _files(bronze: Location, batches: Iterable[int]) -> Iterator[str]:
+    """Files whose statistics do not exclude all of the batches."""
+    for add in in_log(open_table(bronze), "path", "min.bronze_batch", "max.bronze_batch").to_pylist():
+        least, greatest = add.get("min.bronze_batch"), add.get("max.bronze_batch")
+        if least is None or greatest is None or any(least <= batch <= greatest for batch in batches):
+            yield str(bronze / add["path"])

@@ -36,7 +36,7 @@ def error_of(answer: Mapping[str, Any]) -> str:
     info = answer.get("exception_info") or {}
     # One that fails in common with others is keyed by the metric that failed.
     raised = [info] if "raised_exception" in info else list(info.values())
-    messages = [each["exception_message"] for each in raised if each.get("raised_exception")]
+    messages = [error["exception_message"] for error in raised if error.get("raised_exception")]
     return next((line for message in messages for line in str(message).splitlines() if line.strip()), "")
 
 

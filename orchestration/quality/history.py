@@ -1,17 +1,24 @@
-"""quality.results: what every run found. Append only; the writer holds `quality_tables.lock`. Times are in UTC."""
+"""quality.results: what every run found, and what that says of the last runs. Times are in UTC.
+
+Append only; the writer holds `quality_tables.lock`.
+"""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 import pyarrow as pa
 
 from expectations.suite import Expectation, Severity
 from orchestration.location import Location
-from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult
+from orchestration.quality.outcome import Cause, Identity, Outcome, Result, Run, TableResult, identity
+from orchestration.quality.store import create_view, open_store, pin_table
 from orchestration.storage import quality_tables
+from orchestration.storage.delta import path_of
 
 SAMPLES = 5
 RESULTS = "quality.results"
@@ -19,24 +26,33 @@ RESULT_COLUMNS = (
     ("run_id", pa.string(), "one call of tidemark quality; sorts by time"),
     ("run_at", pa.timestamp("us", "UTC"), "when it began"),
     ("cause", pa.string(), "asked, scheduled, gate or snapshot"),
-    ("table_name", pa.string(), "SQL name of the table that was judged"),
+    ("table_name", pa.string(), "SQL name of the table that was checked"),
     ("table_id", pa.string(), "Delta's id of the table; null where it does not exist"),
-    ("table_version", pa.int64(), "Delta version that was judged; null where the table does not exist"),
-    ("found_in", pa.string(), "run that judged these rows: an earlier one where nothing came since"),
-    ("since_version", pa.int64(), "only rows of later versions were judged; null for all"),
+    ("table_version", pa.int64(), "Delta version that was checked; null where the table does not exist"),
+    ("found_in", pa.string(), "run that checked these rows: an earlier one where nothing came since"),
+    ("since_version", pa.int64(), "only rows of later versions were checked; null for all"),
     ("suite", pa.string(), "name of the suite, that of its file"),
     ("expectation", pa.string(), "type of the expectation in Great Expectations"),
     ("columns", pa.list_(pa.string()), "columns it looks at; empty where it looks at the whole table"),
     ("severity", pa.string(), "critical, warning or info"),
-    ("is_success", pa.bool_(), "null where there were no rows to judge"),
+    ("is_success", pa.bool_(), "null where there were no rows to check"),
     ("observed", pa.string(), "what was found, in words"),
-    ("unexpected_percent", pa.float64(), "of rows in which the column is not null, 0 to 100; null where rows are not judged one by one"),
+    ("unexpected_percent", pa.float64(), "of rows in which the column is not null, 0 to 100; null where rows are not checked one by one"),
     ("details", pa.string(), "JSON: description, kwargs, samples of rows that fail; more are in quality.failed_rows"),
 )
 RESULT_SCHEMA = quality_tables.schema_of(RESULT_COLUMNS)
 """Grain: one expectation of one suite on one table in one run."""
 ALL_SUITES = [Cause.ASKED.value, Cause.SCHEDULED.value]
 """Causes of runs that later runs continue. A run on a snapshot is about the past, and a gate evaluates critical expectations only."""
+
+MOST_RUNS = 200
+# Without runs on snapshots. By suite and table: some run with every batch, others once a day.
+POINTS = """
+  with runs as (select distinct run_id, table_name, suite from {results} where cause <> 'snapshot'),
+  newest as (from runs qualify row_number() over (partition by table_name, suite order by run_id desc) <= {most})
+  select table_name, suite, expectation, details ->> '$.description', list((run_id, run_at, is_success, unexpected_percent) order by run_at)
+  from {results} semi join newest using (run_id, table_name, suite) group by all
+"""
 
 
 @dataclass(frozen=True)
@@ -46,6 +62,37 @@ class LastRun:
     table_id: str
     version: int
     results: tuple[Result, ...]
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one run found about one expectation; see Outcome."""
+
+    run_id: str
+    run_at: datetime
+    is_success: bool | None
+    unexpected_percent: float | None
+
+
+@dataclass(frozen=True)
+class Streak:
+    """Runs in a row, up to the newest, in which an expectation failed. `is_all`: it never passed in the runs that are kept."""
+
+    first: Point
+    runs: int
+    is_all: bool
+
+
+Trends = Mapping[Identity, Sequence[Point]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """An expectation that failed and holds now, or the other way round; `is_new`: it has no earlier result."""
+
+    table: TableResult
+    result: Result
+    is_new: bool
 
 
 def append_results(lake: Location, run: Run) -> None:
@@ -61,19 +108,43 @@ def last_checked(lake: Location) -> dict[str, datetime]:
 
 def last_runs(lake: Location) -> dict[tuple[str, str], LastRun]:
     """The last run of each suite on each table, by the names of table and suite; empty before the first run."""
-    last = {(row["table_name"], row["suite"], row["run_at_max"]) for row in _newest(lake, "table_name", "suite")}
-    if not last:
-        return {}
-    times = sorted({run_at for *_, run_at in last})
+    newest = {(row["table_name"], row["suite"]): row["run_at_max"] for row in _newest(lake, "table_name", "suite")}
+    where = [("run_at", "in", sorted(set(newest.values())))]
     grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in quality_tables.read(lake, RESULTS, RESULT_SCHEMA, where=[("run_at", "in", times)]).to_pylist():
-        if (row["table_name"], row["suite"], row["run_at"]) in last:
-            grouped.setdefault((row["table_name"], row["suite"]), []).append(row)
-    return {
-        key: LastRun(rows[0]["table_id"], rows[0]["table_version"], tuple(map(result_of, rows)))
-        for key, rows in grouped.items()
-        if rows[0].get("table_id") is not None
-    }
+    for row in quality_tables.read(lake, RESULTS, RESULT_SCHEMA, where=where).to_pylist() if newest else []:
+        key = row["table_name"], row["suite"]
+        if row["run_at"] == newest.get(key) and row.get("table_id") is not None:
+            grouped.setdefault(key, []).append(row)
+    return {key: LastRun(rows[0]["table_id"], rows[0]["table_version"], tuple(map(result_of, rows))) for key, rows in grouped.items()}
+
+
+def trends(lake: Location) -> Trends:
+    """Points of each expectation, oldest first; empty before the first run."""
+    results = pin_table(RESULTS, path_of(lake, RESULTS))
+    if results.version is None:
+        return {}
+    with closing(open_store()) as store:
+        create_view(store, results)
+        rows = store.execute(POINTS.format(results=results.view, most=MOST_RUNS)).fetchall()
+    return {tuple(key): [Point(*point) for point in points] for *key, points in rows}
+
+
+def streak(points: Sequence[Point]) -> Streak | None:
+    """None if the expectation passed in the newest run that could check it."""
+    decided = [point for point in points if point.is_success is not None]
+    failing = [*takewhile(lambda point: not point.is_success, reversed(decided))]
+    return Streak(failing[-1], len(failing), len(failing) == len(decided)) if failing else None
+
+
+def changes(run: Run, history: Trends) -> Iterator[Change]:
+    """Expectations whose state differs from their last checked run before. Of those without one, only failures."""
+    for table in run.tables:
+        for result in table.results:
+            points = history.get(identity(table.table, result), ())
+            before = [point.is_success for point in points if point.run_at < run.run_at and point.is_success is not None]
+            now = result.outcome.is_success
+            if now is not None and now != (before[-1] if before else True):
+                yield Change(table, result, not before)
 
 
 def _newest(lake: Location, *keys: str) -> list[dict[str, Any]]:
@@ -94,18 +165,14 @@ def result_of(row: Mapping[str, Any]) -> Result:
 
 def _row(run: Run, table: TableResult, result: Result) -> dict[str, Any]:
     expectation, outcome = result.expectation, result.outcome
-    details = json.dumps(dict(_details(result)), ensure_ascii=False, default=str)
+    details: dict[str, Any] = {"description": expectation.description, "kwargs": dict(expectation.kwargs)}
+    if outcome.samples:
+        details["samples"] = [dict(sample) for sample in outcome.samples[:SAMPLES]]
     values = (
         *(run.run_id, run.run_at, run.cause.value, table.table, table.table_id, table.version),
         *(result.found_in or run.run_id, result.since, result.suite),
         *(expectation.type, list(expectation.columns), expectation.severity.value),
-        *(outcome.is_success, outcome.observed, outcome.unexpected_percent, details),
+        *(outcome.is_success, outcome.observed, outcome.unexpected_percent),
+        json.dumps(details, ensure_ascii=False, default=str),
     )
     return dict(zip(RESULT_SCHEMA.names, values, strict=True))
-
-
-def _details(result: Result) -> Iterator[tuple[str, Any]]:
-    yield "description", result.expectation.description
-    yield "kwargs", dict(result.expectation.kwargs)
-    if result.outcome.samples:
-        yield "samples", [dict(sample) for sample in result.outcome.samples[:SAMPLES]]

@@ -1,6 +1,5 @@
 """A run as JUnit XML: a testsuite for each table and suite, a testcase for each expectation."""
 
-from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -22,10 +21,10 @@ def document(run: Run) -> ET.Element:
     """Every value is shortened, and characters that XML cannot hold become backslash escapes."""
     root = ET.Element("testsuites", {"name": xml_text(f"data quality of {run.pipeline}")})
     for table in run.tables:
-        for suite, results in groupby(table.results, key=lambda result: result.suite):
-            root.append(_testsuite(run, table, suite, list(results)))
+        of_suites = groupby(table.results, key=lambda result: result.suite)
+        root.extend(_testsuite(run, table, suite, list(results)) for suite, results in of_suites)
     for count in ("tests", "failures", "skipped"):
-        root.set(count, str(sum(int(each.get(count, 0)) for each in root)))
+        root.set(count, str(sum(int(suite.get(count, 0)) for suite in root)))
     return root
 
 
@@ -37,11 +36,14 @@ def xml_text(text: object) -> str:
 def _testsuite(run: Run, table: TableResult, suite: str, results: list[Result]) -> ET.Element:
     name = xml_text(f"{table.table} {suite}")
     element = ET.Element("testsuite", {"name": name, "timestamp": run.run_at.strftime("%Y-%m-%dT%H:%M:%S"), "id": run.run_id})
-    for result in results:
-        element.append(_testcase(name, result))
-    counts = (("tests", len(results)), ("failures", len(element.findall("*/failure"))), ("skipped", len(element.findall("*/skipped"))))
-    for count, n in (*counts, ("errors", 0)):
-        element.set(count, str(n))
+    element.extend(_testcase(name, result) for result in results)
+    counts = {
+        "tests": len(results),
+        "failures": len(element.findall("*/failure")),
+        "skipped": len(element.findall("*/skipped")),
+        "errors": 0,
+    }
+    element.attrib.update({count: str(n) for count, n in counts.items()})
     return element
 
 
@@ -52,11 +54,6 @@ def _testcase(classname: str, result: Result) -> ET.Element:
         ET.SubElement(case, "skipped", {"message": xml_text(outcome.observed)})
     elif not outcome.is_success:
         failure = ET.SubElement(case, "failure", {"type": expectation.severity.value, "message": xml_text(outcome.observed)})
-        failure.text = "\n".join(
-            [xml_text(f"{expectation.type}: {', '.join(expectation.columns)}"), *map(_line, outcome.samples[:SAMPLES])]
-        )
+        samples = (", ".join(f"{xml_text(name)}={xml_text(cell)}" for name, cell in row.items()) for row in outcome.samples[:SAMPLES])
+        failure.text = "\n".join([xml_text(f"{expectation.type}: {', '.join(expectation.columns)}"), *samples])
     return case
-
-
-def _line(sample: Mapping[str, str]) -> str:
-    return ", ".join(f"{xml_text(column)}={xml_text(value)}" for column, value in sample.items())

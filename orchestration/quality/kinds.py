@@ -6,8 +6,8 @@ from typing import Any
 
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
-from orchestration.quality.gx import great_expectations
 from orchestration.quality.measures.kinds import KINDS
+from orchestration.quality.validation import great_expectations
 
 BY_REGEX = "use expect_column_values_to_match_regex"
 BY_COLUMN = "compute in `columns` what must be true, and expect it to be in the set [true]"
@@ -37,7 +37,7 @@ OF_EVERY_KIND = frozenset(
 )
 """Arguments of Great Expectations that a suite sets elsewhere, or not at all."""
 WANTED = {str: "text", int: "whole number", float: "number"}
-NO_CONDITION = "rows are chosen in `columns`: case when .. then .. end is null where an expectation has nothing to judge"
+NO_CONDITION = "rows are chosen in `columns`: case when .. then .. end is null where an expectation has nothing to check"
 
 
 def kind_refused(kind: str) -> str | None:
@@ -79,21 +79,23 @@ def _of_measure(kind: str, kwargs: Mapping[str, Any]) -> Iterator[tuple[tuple[St
     for name, value in kwargs.items():
         if name not in takes:
             yield (name,), f"is no argument of {kind}; {hint(name, takes, 'known here: ' + (', '.join(takes) or 'none'))}"
-        elif isinstance(value, bool) or not isinstance(value, (int, float) if takes[name].type is float else takes[name].type):
-            yield (name,), f"is {quoted(value)}, which {kind} does not take; write a {WANTED[takes[name].type]}"
+            continue
+        wanted = takes[name].annotation
+        if isinstance(value, bool) or not isinstance(value, (int, float) if wanted is float else wanted):
+            yield (name,), f"is {quoted(value)}, which {kind} does not take; write a {WANTED[wanted]}"
     for name, kwarg in takes.items():
-        if kwarg.is_required and name not in kwargs:
+        if kwarg.default is kwarg.empty and name not in kwargs:
             yield (), f"lacks {name}, which {kind} needs; add it"
 
 
 def _describe(kind: str, kwargs: Mapping[str, Any], error: Any) -> Iterator[tuple[tuple[Step, ...], str]]:
     """One sentence an argument. For a union of types pydantic has an error for each type; the first type is the intended one."""
-    first = {each["loc"][:1]: each for each in reversed(error.errors())}
+    first = {mistake["loc"][:1]: mistake for mistake in reversed(error.errors())}
     about_all = first.pop(("__root__",), None)
-    for (name,), each in first.items():
+    for (name,), mistake in first.items():
         if name not in kwargs:
             yield (), f"lacks {name}, which {kind} needs; add it"
         else:
-            yield (name,), f"is {quoted(kwargs[name])}, which {kind} does not take ({each['msg']}); correct it"
+            yield (name,), f"is {quoted(kwargs[name])}, which {kind} does not take ({mistake['msg']}); correct it"
     if about_all and not first:
         yield (), f"cannot be used by {kind}: {about_all['msg']}; correct it"

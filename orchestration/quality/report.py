@@ -1,9 +1,8 @@
 """The report of one run: a single HTML file that loads nothing from other hosts and runs no script."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from expectations.suite import Severity
 from orchestration.quality.failed_rows import FailedRow, FailedRows
 from orchestration.quality.formatting import shorten
+from orchestration.quality.history import Point, Streak, Trends, changes, streak
 from orchestration.quality.outcome import COUNTED, Result, Run, TableResult, identity, summary, verdict
-from orchestration.quality.trend import Point, Streak, Trends, changes, streak
 from orchestration.rendering import visible
 
 LONGEST_PAYLOAD = 1000
 BARS = 30
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """The rows that fail, and the results of each expectation in earlier runs."""
-
-    rows: FailedRows = field(default_factory=dict)
-    trends: Trends = field(default_factory=dict)
+NO_ROWS: FailedRows = {}
+NO_TRENDS: Trends = {}
 
 
 @dataclass(frozen=True)
@@ -69,9 +64,9 @@ class Item:
         return max((point.unexpected_percent or 0 for point in self.points[-BARS:]), default=0.0)
 
 
-def write_report(run: Run, file: Path, evidence: Evidence | None = None) -> None:
+def write_report(run: Run, file: Path, rows: FailedRows = NO_ROWS, trends: Trends = NO_TRENDS) -> None:
     """Write the page; a reader sees the old page or the new one, never half of one."""
-    replace_by(file, rendered(run, evidence).encode())
+    replace_by(file, rendered(run, rows, trends).encode())
 
 
 def replace_by(file: Path, content: bytes) -> None:
@@ -82,43 +77,35 @@ def replace_by(file: Path, content: bytes) -> None:
     draft.replace(file)
 
 
-def rendered(run: Run, evidence: Evidence | None = None) -> str:
-    """The page as text. Every value is escaped, and shortened."""
-    evidence_of_run = evidence or Evidence()
-    items = {table.table: _items(n, table, evidence_of_run) for n, table in enumerate(run.tables, start=1)}
+def rendered(run: Run, rows: FailedRows = NO_ROWS, trends: Trends = NO_TRENDS) -> str:
+    """The page as text. Every value is escaped, and shortened. `rows` that fail, and `trends`: by expectation."""
+    items = [list(_items(f"t{n}", table, rows, trends)) for n, table in enumerate(run.tables, start=1)]
     order = list(Severity)
-    failed = (item for of_table in items.values() for item in of_table if item.result.outcome.is_success is False)
+    failed = (item for of_table in items for item in of_table if item.result.outcome.is_success is False)
     return _template().render(
         run=run,
-        tables=list(zip((f"t{n}" for n in count(1)), run.tables, summary(run), items.values(), strict=False)),
+        tables=[(f"t{n}", *about) for n, about in enumerate(zip(run.tables, summary(run), items, strict=True), start=1)],
         totals={word: sum(table.counts[word] for table in run.tables) for word in COUNTED},
         wrong=sorted(failed, key=lambda item: order.index(item.result.expectation.severity)),
-        mended=[change for change in changes(run, evidence_of_run.trends) if change.result.outcome.is_success],
+        mended=[change for change in changes(run, trends) if change.result.outcome.is_success],
     )
 
 
-def _items(n: int, table: TableResult, evidence: Evidence) -> list[Item]:
-    keys = [identity(table.table, result) for result in table.results]
-    return [
-        Item(f"t{n}e{m}", table.table, result, evidence.rows.get(key) or _without_events(result), evidence.trends.get(key, ()))
-        for m, (key, result) in enumerate(zip(keys, table.results, strict=True), start=1)
-    ]
-
-
-def _without_events(result: Result) -> list[FailedRow]:
-    return [FailedRow(sample, None) for sample in result.outcome.samples]
+def _items(place: str, table: TableResult, rows: FailedRows, trends: Trends) -> Iterator[Item]:
+    for n, result in enumerate(table.results, start=1):
+        key = identity(table.table, result)
+        failed = rows.get(key) or [FailedRow(sample, None) for sample in result.outcome.samples]
+        yield Item(f"{place}e{n}", table.table, result, failed, trends.get(key, ()))
 
 
 def _bar(point: Point, most: float) -> Bar:
     share = (point.unexpected_percent or 0) / most if most else 0.0
     rows = "" if point.unexpected_percent is None else f", {percent(point.unexpected_percent)} of rows"
-    match point.is_success:
-        case None:
-            word, height = "not checked", 10
-        case True:
-            word, height = "passed", 20 + round(60 * share)
-        case False:
-            word, height = "failed", 45 + round(55 * (share if point.unexpected_percent is not None else 1))
+    word, height = {
+        None: ("not checked", 10),
+        True: ("passed", 20 + round(60 * share)),
+        False: ("failed", 45 + round(55 * (share if rows else 1))),
+    }[point.is_success]
     return Bar(word.replace(" ", "_"), height, f"{point.run_at:%Y-%m-%d %H:%M} UTC: {word}{rows}")
 
 
@@ -156,6 +143,5 @@ def _template() -> Template:
     environment = Environment(
         loader=PackageLoader("orchestration.quality", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    filters: Mapping[str, Any] = {"printable": printable, "payload": payload, "percent": percent}
-    environment.filters.update(filters)
+    environment.filters.update(printable=printable, payload=payload, percent=percent)
     return environment.get_template("report.html")

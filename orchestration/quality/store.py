@@ -1,18 +1,24 @@
-"""Delta tables as views of a DuckDB store: at one version, or only the rows added after a version. Times are in UTC."""
+"""Delta tables as views of a DuckDB store: at one version, or only the rows added after a version. Times are in UTC.
+
+A suite has a view of its rows too. Suites use Spark's SQL, which is translated to DuckDB's.
+"""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
+import sqlglot
 
+from expectations.suite import Suite
 from orchestration.location import Location
+from orchestration.quality.translation import to_duckdb
 from orchestration.storage.delta import OpenTable, added, is_table, log_of, open_table
 
 MEMORY = "2GB"
+NULL_PART = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ def create_view(store: duckdb.DuckDBPyConnection, table: PinnedTable) -> None:
     """Create the view of a table that exists."""
     delta = open_table(table.location, table.version)
     if _has_deletion_vectors(delta):
-        _copy(store, table.view, pa.RecordBatchReader.from_stream(delta.scan()))
+        copy_rows(store, table.view, pa.RecordBatchReader.from_stream(delta.scan()))
     else:
         _create_view_of_files(store, table.view, delta, _files(table, delta))
 
@@ -85,10 +91,44 @@ def create_union_views(store: duckdb.DuckDBPyConnection, name: str, tables: Iter
     return views
 
 
+def copy_rows(store: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+    """Create a table with these rows: a registered one only this connection would see, cursors would not."""
+    store.register("arriving", rows)
+    store.execute(f'create or replace table "{name}" as from arriving')
+    store.unregister("arriving")
+
+
 def row_count(store: duckdb.DuckDBPyConnection, view: str) -> int:
     """Rows of a view."""
     (count,) = store.execute(f'select count(*) from "{view}"').fetchall()[0]
     return int(count)
+
+
+def create_suite_view(store: duckdb.DuckDBPyConnection, suite: Suite, views: Sequence[str]) -> str:
+    """A view of the rows of all `views` as one, with the columns that the suite computes; its name.
+
+    Raises ValueError for a column that cannot be translated, duckdb.Error for one that names an unknown column.
+    """
+    together = " union all by name ".join(f'from "{view}"' for view in views)
+    # Nested, so that a column may build on an earlier one.
+    rows = f"({together})"
+    for column, sql in suite.columns.items():
+        rows = f'(select *, {to_duckdb(sql)} as "{column}" from {rows})'
+    name = f"suite_{suite.name}_{views[0]}"
+    store.execute(f'create or replace view "{name}" as from {rows}')
+    return name
+
+
+def columns_of(store: duckdb.DuckDBPyConnection, view: str) -> tuple[tuple[str, str], ...]:
+    """Names and types of the columns of a view, in their order."""
+    return tuple((name, kind) for name, kind, *_ in store.execute(f'describe "{view}"').fetchall())
+
+
+def create_empty_table(store: duckdb.DuckDBPyConnection, view: str, ddl: str) -> None:
+    """Create an empty table with these columns; `ddl` is Spark's."""
+    columns = sqlglot.parse_one(f"create table rows ({ddl})", read="spark")
+    created = columns.sql(dialect="duckdb", unsupported_level=sqlglot.ErrorLevel.IGNORE)  # comments
+    store.execute(created.replace("CREATE TABLE rows", f'create or replace table "{view}"', 1))
 
 
 def _has_deletion_vectors(delta: OpenTable) -> bool:
@@ -97,42 +137,31 @@ def _has_deletion_vectors(delta: OpenTable) -> bool:
 
 
 def _create_view_of_files(store: duckdb.DuckDBPyConnection, view: str, delta: OpenTable, files: Iterable[str]) -> None:
-    _copy(store, f"{view}_without_rows", pa.schema(delta.schema().to_arrow()).empty_table())
+    copy_rows(store, f"{view}_without_rows", pa.schema(delta.schema().to_arrow()).empty_table())
     listed = ", ".join(files)
-    # A file lacks columns that were added later, and the partition column.
+    # A file lacks columns that were added later, and the partition columns. DuckDB's hive_partitioning would take every folder above the
+    # lake for one too (`source=plant/lake`), and its value for that of the column in the file; and it guesses types.
+    kinds = {name: kind for name, kind, *_ in store.execute(f'describe "{view}_without_rows"').fetchall()}
+    parts = "".join(
+        f""", cast(nullif(regexp_extract(of_file, '/{part}=([^/]*)/[^/]*$', 1), '{NULL_PART}') as {kinds[part]}) as "{part}\""""
+        for part in delta.metadata().partition_columns
+    )
     # Parquet statistics leave NaN out. By default DuckDB trusts them, and a filter on NaN would find nothing.
-    how = "union_by_name = true, hive_partitioning = true, can_have_nan = true"
-    rows = f" union all by name from read_parquet([{listed}], {how})" if listed else ""
+    how = "union_by_name = true, hive_partitioning = false, can_have_nan = true, filename = 'of_file'"
+    rows = f" union all by name select * exclude (of_file){parts} from read_parquet([{listed}], {how})" if listed else ""
     store.execute(f'create or replace view "{view}" as from "{view}_without_rows"{rows}')
 
 
-def _copy(store: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
-    store.register("arriving", rows)  # only this connection sees it, cursors do not
-    store.execute(f'create or replace table "{name}" as from arriving')
-    store.unregister("arriving")
-
-
 def _files(table: PinnedTable, delta: OpenTable) -> Iterator[str]:
-    paths = (unquote(uri.removeprefix("file://")) for uri in delta.file_uris()) if table.since is None else map(str, _new_files(table))
-    for path in paths:
+    all_files = (unquote(uri.removeprefix("file://")) for uri in delta.file_uris())
+    for path in all_files if table.since is None else map(str, _added(table.location, table.since, delta.version())):
         yield f"""'{path.replace("'", "''")}'"""
 
 
-def _new_files(table: PinnedTable) -> list[Location]:
-    assert table.since is not None
-    assert table.version is not None
-    return [*_added(table.location, table.since, table.version)]
-
-
 def _added(path: Location, since: int, version: int) -> Iterator[Location]:
-    """Files with rows that versions after `since` added; compaction adds none."""
-    for number in range(since + 1, version + 1):
-        yield from (path / add["path"] for add in added(path, number) if add["dataChange"] and _rows(add))
-
-
-def _rows(add: Mapping[str, Any]) -> int:
-    """As the log counts them; 1 where it has no count."""
-    return int(json.loads(add.get("stats") or "{}").get("numRecords", 1))
+    """Files with rows that versions after `since` added; compaction adds none. A file that the log does not count may have rows."""
+    adds = (add for number in range(since + 1, version + 1) for add in added(path, number) if add["dataChange"])
+    return (path / add["path"] for add in adds if json.loads(add.get("stats") or "{}").get("numRecords", 1))
 
 
 def _is_complete(path: Location, since: int, version: int) -> bool:

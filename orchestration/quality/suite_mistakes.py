@@ -18,8 +18,7 @@ from orchestration.conf.structure import Finding, check_structure, where
 from orchestration.quality.check import parameters
 from orchestration.quality.kinds import arguments_refused, kind_refused
 from orchestration.quality.measures.kinds import KINDS, is_measure
-from orchestration.quality.store import open_store
-from orchestration.quality.suite_rows import columns_of, create_empty_table, create_suite_view
+from orchestration.quality.store import columns_of, create_empty_table, create_suite_view, open_store
 from orchestration.quality.validation import not_computable
 from orchestration.storage.generations import Generation
 from orchestration.storage.tables import tables
@@ -29,16 +28,16 @@ UNKNOWN_COLUMN = re.compile(r'Referenced column "([^"]+)" (?:was )?not found', r
 
 def checked(files: Sequence[Path], conf: Conf) -> tuple[list[Suite], list[Diagnostic]]:
     """The suites that are well formed, and the mistakes of all."""
-    found: list[Suite] = []
+    sound: list[Suite] = []
     mistakes: list[Diagnostic] = []
     with closing(open_store()) as store:
         ddl = {name: table.ddl for name, table in tables(conf, Generation()).items()}
         checking = _Checking(store, ddl, parameters(conf))
         for file in files:
             read, wrong = _read(file, checking)
-            found += read
+            sound += read
             mistakes += wrong
-    return found, sorted(set(mistakes))
+    return sound, sorted(set(mistakes))
 
 
 def _read(file: Path, checking: "_Checking") -> tuple[list[Suite], list[Diagnostic]]:
@@ -65,15 +64,16 @@ class _Checking:
 
     def findings(self, read: Suite) -> list[Finding]:
         """What is wrong with a suite that is well formed."""
-        if found := list(self._unknown_tables(read)):
-            return found
-        of_kind = {self.ddl[name]: name for name in self.ddl if read.applies_to(name)}
-        for table in of_kind.values():
-            columns, wrong = self._computed(read, table)
-            found += [*wrong, *self._of_columns(read, table, columns)]
+        if wrong := list(self._unknown_tables(read)):
+            return wrong
+        names = [name for name in self.ddl if read.applies_to(name)]
+        of_kind = {self.ddl[name]: name for name in names}.values()
+        for table in of_kind:
+            columns, uncomputable = self._computed(read, table)
+            wrong += [*uncomputable, *self._of_columns(read, table, columns)]
         for n, expectation in enumerate(read.expectations):
-            found += self._of_expectation(("expectations", n), expectation, [name for name in self.ddl if read.applies_to(name)])
-        return found or [finding for table in of_kind.values() for finding in self._impossible(read, table)]
+            wrong += self._of_expectation(("expectations", n), expectation, names)
+        return wrong or [finding for table in of_kind for finding in self._impossible(read, table)]
 
     def _unknown_tables(self, read: Suite) -> Iterator[Finding]:
         known = [*self.ddl, *(f"gold.*_{kind}" for kind in ("aggregates", "vectors", "late"))]
@@ -86,7 +86,7 @@ class _Checking:
                 yield Finding(("together_with", n), text)
 
     def _computed(self, read: Suite, table: str) -> tuple[list[str], list[Finding]]:
-        """The names of all columns, wrong ones included so that none is told twice, and what is wrong with the computed ones."""
+        """The names of all columns, wrong ones included so that none is reported twice, and what is wrong with the computed ones."""
         views = [self._declared(name) for name in (table, *read.together_with)]
         own = [name for name, _ in columns_of(self.store, create_suite_view(self.store, replace(read, columns={}), views))]
         sound: dict[str, str] = {}
@@ -107,8 +107,8 @@ class _Checking:
     def _impossible(self, read: Suite, table: str) -> Iterator[Finding]:
         """Expectations that do not fit the types of their columns, or hold a pattern that is none: DuckDB says so even without rows."""
         view = create_suite_view(self.store, read, [self._declared(name) for name in (table, *read.together_with)])
-        of_rows = {n: each for n, each in enumerate(read.expectations) if not is_measure(each)}
-        for n, error in not_computable(self.store, view, read.name, of_rows, self.parameters).items():
+        of_rows = {n: expectation for n, expectation in enumerate(read.expectations) if not is_measure(expectation)}
+        for n, error in not_computable(self.store, view, of_rows, self.parameters).items():
             path: tuple[Step, ...] = ("expectations", n, "kwargs")
             yield Finding(path, f"{where(path)} cannot be computed: {error}; correct it")
 
@@ -118,12 +118,14 @@ class _Checking:
         return view
 
     def _of_columns(self, read: Suite, table: str, columns: Sequence[str]) -> Iterator[Finding]:
-        named: list[tuple[tuple[Step, ...], str]] = [(("sample", n), name) for n, name in enumerate(read.sample)]
-        for n, expectation in enumerate(read.expectations):
-            for argument in COLUMN_ARGUMENTS:
-                for name in _names(expectation.kwargs.get(argument)):
-                    named.append((("expectations", n, "kwargs", argument), name))
-        for path, name in named:
+        of_sample: list[tuple[tuple[Step, ...], str]] = [(("sample", n), name) for n, name in enumerate(read.sample)]
+        of_arguments = [
+            (("expectations", n, "kwargs", argument), name)
+            for n, expectation in enumerate(read.expectations)
+            for argument in COLUMN_ARGUMENTS
+            for name in _names(expectation.kwargs.get(argument))
+        ]
+        for path, name in (*of_sample, *of_arguments):
             if name not in columns:
                 yield Finding(path, f"{where(path)} names {quoted(name)}, which {table} does not have; {_hint(name, columns)}")
 
@@ -150,11 +152,10 @@ class _Checking:
             return None, [Finding(path, f"{where(path)} names {quoted(name)}, which is no $PARAMETER; {remedy}")]
         if not isinstance(value, dict | list):
             return value, []
-        inner = {
-            step: self._with_values((*path, step), each) for step, each in (value.items() if isinstance(value, dict) else enumerate(value))
-        }
-        wrong = [finding for _, found in inner.values() for finding in found]
-        values = {step: each for step, (each, _) in inner.items()}
+        steps = value.items() if isinstance(value, dict) else enumerate(value)
+        inner = {step: self._with_values((*path, step), part) for step, part in steps}
+        wrong = [finding for _, unknown in inner.values() for finding in unknown]
+        values = {step: part for step, (part, _) in inner.items()}
         return values if isinstance(value, dict) else list(values.values()), wrong
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from expectations.suite import Suite, suite
+from expectations.suite import Suite
+from expectations.suite import suite as suite_of
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError, TidemarkError
 
@@ -22,14 +23,14 @@ def suites(conf: Conf) -> list[Suite]:
     key = (conf.folder, *conf.groups)
     if key not in _read:
         _read[key] = own(conf, conf.folder)
-    return [*({each.name: each for each in packaged()} | {each.name: each for each in _read[key]}).values()]
+    return [*{suite.name: suite for suite in (*packaged(), *_read[key])}.values()]
 
 
 def packaged() -> list[Suite]:
     """Every suite in package expectations, by name, which is that of its file; TidemarkError for a malformed file."""
     texts = sorted((file.name, file.read_text(encoding="utf-8")) for file in files("expectations").iterdir() if file.name.endswith(".yml"))
     try:
-        return [suite(name.removesuffix(".yml"), yaml.load(text, yaml.CSafeLoader)) for name, text in texts]
+        return [suite_of(name.removesuffix(".yml"), yaml.load(text, yaml.CSafeLoader)) for name, text in texts]
     except ValueError as error:
         raise TidemarkError(f"expectations: {error}; or install Tidemark anew, if nobody has changed its files.") from None
 

@@ -4,8 +4,11 @@ There are two passes. The first evaluates expectations about single rows for yes
 whole suite. The second gets details of those that failed, and of those that report a value also when they pass: a count, a maximum.
 """
 
+import logging
+import os
 import re
 import threading
+import warnings
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,9 +17,9 @@ from typing import Any
 import duckdb
 
 from expectations.suite import Expectation, Suite
+from orchestration.errors import TidemarkError
 from orchestration.quality import dialect
 from orchestration.quality.formatting import KEYS, describe, error_of
-from orchestration.quality.gx import great_expectations
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import row_count
 
@@ -33,6 +36,24 @@ _lock = threading.Lock()
 """One thread uses Great Expectations at a time: its batch knows the rows by a name, and caches metrics."""
 
 
+@cache
+def great_expectations() -> Any:
+    """The module, imported when it is first needed: that takes three seconds of CPU time (measured).
+
+    An environment variable turns its usage reports off before the import.
+    """
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    try:
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # raised in modules that it imports
+            import great_expectations
+    except SystemExit:
+        # It imports pyspark.sql.connect, which takes a program without a file for a doctest and, without grpcio, ends it with exit code 0.
+        raise TidemarkError("Great Expectations cannot be imported by `python -c`; put the program in a file, or install grpcio.") from None
+    # It logs every expectation that it cannot evaluate, with a trace; the outcome says so too.
+    logging.getLogger("great_expectations").setLevel(logging.CRITICAL)
+    return great_expectations
+
+
 def outcomes(
     store: duckdb.DuckDBPyConnection, view: str, suite: Suite, parameters: Mapping[str, Any], proven: Set[int] = frozenset()
 ) -> list[Outcome]:
@@ -41,36 +62,31 @@ def outcomes(
     `proven`: numbers of expectations that `true_of_every_row` has already found true for these rows.
     """
     count = row_count(store, view)
-    rows = _Rows(store, view, suite.name, parameters)
-    asked = {n: each for n, each in enumerate(suite.expectations) if count or each.is_about_table}
-    strict = _of_every_row({n: each for n, each in asked.items() if n not in proven})
+    rows = _Rows(store, view, parameters)
+    asked = {n: expectation for n, expectation in enumerate(suite.expectations) if count or expectation.is_about_table}
+    strict = _of_every_row({n: expectation for n, expectation in asked.items() if n not in proven})
     answers = dict.fromkeys(proven, TRUE) | rows.validated(strict, BOOLEAN_ONLY)
     settled = {n for n, answer in answers.items() if answer["success"] or error_of(answer)}
-    unsettled = {n: each for n, each in asked.items() if n not in settled}
+    unsettled = {n: expectation for n, expectation in asked.items() if n not in settled}
     answers |= rows.validated(unsettled, _details(store, view, suite))
     return [
-        describe(answers[n], count, _sample_columns(suite, each)) if n in asked else NOT_CHECKED
-        for n, each in enumerate(suite.expectations)
+        describe(answers[n], count, (*suite.sample, *expectation.columns) if suite.sample else ()) if n in asked else NOT_CHECKED
+        for n, expectation in enumerate(suite.expectations)
     ]
 
 
 def true_of_every_row(store: duckdb.DuckDBPyConnection, view: str, suite: Suite, parameters: Mapping[str, Any]) -> set[int]:
     """Numbers of the expectations that hold for every row, and so for any part of the rows."""
     strict = _of_every_row(dict(enumerate(suite.expectations)))
-    return {n for n, answer in _Rows(store, view, suite.name, parameters).validated(strict, BOOLEAN_ONLY).items() if answer["success"]}
+    return {n for n, answer in _Rows(store, view, parameters).validated(strict, BOOLEAN_ONLY).items() if answer["success"]}
 
 
 def not_computable(
-    store: duckdb.DuckDBPyConnection, view: str, name: str, asked: Mapping[int, Expectation], parameters: Mapping[str, Any]
+    store: duckdb.DuckDBPyConnection, view: str, asked: Mapping[int, Expectation], parameters: Mapping[str, Any]
 ) -> dict[int, str]:
-    """DuckDB's errors about expectations of the suite of this name, by their numbers; evaluated on a view without rows."""
-    answers = _Rows(store, view, name, parameters).validated(asked, BOOLEAN_ONLY)
-    errors = {n: error_of(answer) for n, answer in answers.items()}
+    """DuckDB's errors about expectations, by their numbers; evaluated on a view without rows."""
+    errors = {n: error_of(answer) for n, answer in _Rows(store, view, parameters).validated(asked, BOOLEAN_ONLY).items()}
     return {n: NAME_OF_ERROR.sub("", error) for n, error in errors.items() if "cannot be computed" in error or NAME_OF_ERROR.match(error)}
-
-
-def _sample_columns(suite: Suite, expectation: Expectation) -> tuple[str, ...]:
-    return (*suite.sample, *expectation.columns) if suite.sample else ()
 
 
 def _details(store: duckdb.DuckDBPyConnection, view: str, suite: Suite) -> dict[str, Any]:
@@ -86,9 +102,9 @@ def _of_every_row(asked: Mapping[int, Expectation]) -> dict[int, Expectation]:
     kinds = gx.expectation
     of_rows = (kinds.ColumnMapExpectation, kinds.ColumnPairMapExpectation, kinds.MulticolumnMapExpectation)
     return {
-        n: replace(each, kwargs={name: value for name, value in each.kwargs.items() if name != "mostly"})
-        for n, each in asked.items()
-        if issubclass(gx.registry.get_expectation_impl(each.type), of_rows)
+        n: replace(expectation, kwargs={name: value for name, value in expectation.kwargs.items() if name != "mostly"})
+        for n, expectation in asked.items()
+        if issubclass(gx.registry.get_expectation_impl(expectation.type), of_rows)
     }
 
 
@@ -96,12 +112,11 @@ def _of_every_row(asked: Mapping[int, Expectation]) -> dict[int, Expectation]:
 class _Rows:
     store: duckdb.DuckDBPyConnection
     view: str
-    name: str
     parameters: Mapping[str, Any]
 
     def validated(self, asked: Mapping[int, Expectation], result_format: dict[str, Any]) -> dict[int, dict[str, Any]]:
         """Great Expectations' own results by the number of the expectation; it does not keep their order."""
-        together = {n: each for n, each in asked.items() if each.type not in EVALUATED_ALONE}
+        together = {n: expectation for n, expectation in asked.items() if expectation.type not in EVALUATED_ALONE}
         answers = self._answers(together, result_format)
         # One error fails every expectation of a shared query. Evaluated alone, only the wrong one fails.
         alone = [n for n in asked if n not in answers or (error_of(answers[n]) and len(together) > 1)]
@@ -111,31 +126,26 @@ class _Rows:
         if not asked:
             return {}
         entries = [
-            {"type": each.type, "kwargs": dict(each.kwargs), "severity": each.severity.value, "meta": {"n": n}} for n, each in asked.items()
+            {"type": asked[n].type, "kwargs": dict(asked[n].kwargs), "severity": asked[n].severity.value, "meta": {"n": n}} for n in asked
         ]
-        suite = great_expectations().ExpectationSuite(name=self.name, expectations=entries)
+        suite = great_expectations().ExpectationSuite(name=VIEW, expectations=entries)
         with _lock:
             self.store.execute(f'create or replace view "{VIEW}" as from "{self.view}"')
             _store[:] = [self.store]
             batch = _batch()
             batch.datasource.get_execution_engine()._metric_cache.clear()  # it is about the rows that had this name before
             result = batch.validate(suite, result_format=result_format, expectation_parameters=dict(self.parameters))
-        return {each.expectation_config.meta["n"]: {**each, "success": bool(each.success)} for each in result.results}
+        return {answer.expectation_config.meta["n"]: {**answer, "success": bool(answer.success)} for answer in result.results}
 
 
 @cache
 def _batch() -> Any:
     """One batch for all suites: creating it takes as long as evaluating a suite."""
-    source = _context().data_sources.add_or_update_sql(
+    context = great_expectations().get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
+    source = context.data_sources.add_or_update_sql(
         "store", connection_string=f"{dialect.NAME}://", create_temp_table=False, kwargs={"creator": lambda: dialect.Connection(_store)}
     )
     source.get_execution_engine().dialect_module = dialect.MODULE
     # A table asset: for a query Great Expectations reads the whole result to learn its types.
     return source.add_table_asset(VIEW, table_name=VIEW).add_batch_definition_whole_table("all").get_batch()
-
-
-@cache
-def _context() -> Any:
-    context = great_expectations().get_context(mode="ephemeral")
-    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
-    return context

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from orchestration.quality.formatting import shorten
+from orchestration.quality.history import Change
 from orchestration.quality.outcome import Run
-from orchestration.quality.trend import Change
 from orchestration.rendering import visible
 
 TIMEOUT_SECONDS = 5.0
@@ -36,14 +36,14 @@ def post_changes(url: str, run: Run, changed: Sequence[Change], report: Path | N
     The path of a webhook URL is mostly a secret. `report`: None for a gate, which writes no page.
     """
     body = json.dumps(_document(run, changed, report)).encode()
-    for pause in (*pauses, None):
+    for pause in (0, *pauses):
+        time.sleep(pause)
         trouble, is_final = _post(url, body)
         if not trouble:
             return True
-        if is_final or pause is None:
+        if is_final:
             break
-        time.sleep(pause)
-    log.warning("quality.webhook: %s was not told of run %s: %s", _host(url), run.run_id, trouble)
+    log.warning("quality.webhook: %s did not get run %s: %s", _host(url), run.run_id, trouble)
     return False
 
 
@@ -92,7 +92,7 @@ def _document(run: Run, changed: Sequence[Change], report: Path | None) -> dict[
 
 def _change(change: Change) -> dict[str, Any]:
     expectation, outcome = change.result.expectation, change.result.outcome
-    now = "ok" if outcome.is_success else "failed"
+    before, now = ("failed", "ok") if outcome.is_success else ("ok", "failed")
     return {
         "table": change.table.table,
         "table_version": change.table.version,
@@ -101,7 +101,7 @@ def _change(change: Change) -> dict[str, Any]:
         "columns": list(expectation.columns),
         "description": shorten(expectation.description),
         "severity": expectation.severity.value,
-        "before": None if change.is_new else ("failed" if outcome.is_success else "ok"),
+        "before": None if change.is_new else before,
         "now": now,
         "observed": shorten(outcome.observed),
     }

@@ -119,7 +119,7 @@ def _failure(after: int, run: Run) -> Failure:
 
 
 def _announce(url: str, run: Run, is_new: bool) -> None:
-    from orchestration.quality.trend import Change
+    from orchestration.quality.history import Change
     from orchestration.quality.webhook import post_changes
 
     (table,) = run.tables

@@ -49,7 +49,7 @@ def run_due(lake: Lake, suites: Sequence[Suite], now: datetime, tell: Callable[[
         return None
     from orchestration.quality.check import Scope, check
     from orchestration.quality.history import last_runs
-    from orchestration.quality.publish import Places, publish, store_run
+    from orchestration.quality.publish import publish, store_run
 
     try:
         with quality_tables.lock(lake.conf.lake):
@@ -58,5 +58,5 @@ def run_due(lake: Lake, suites: Sequence[Suite], now: datetime, tell: Callable[[
             rows = store_run(lake, run)
     except HeldError:
         return None
-    publish(lake, run, rows, Places(lake.conf.folder.parent / PAGE, webhook=lake.conf.quality.webhook))
+    publish(lake, run, rows, lake.conf.folder.parent / PAGE)
     return run

@@ -67,7 +67,7 @@ EVENTS = f"""
       coalesce(duplicated, 0) as parts_duplicated, {", ".join(f"coalesce({kind}, 0) as {kind}" for kind in KINDS)}
     from sent full join seen on sent.bronze_batch = seen.bronze_batch and sent.bronze_row = seen.bronze_row
   ),
-  judged as (
+  compared as (
     select *,
       case when copies > 0 and is_accounted then greatest(parts - parts_seen, 0) else 0 end as missing,
       parts_duplicated + greatest(copies - 1, 0) as duplicated,
@@ -83,7 +83,7 @@ BATCHES = f"""
   select bronze_batch, source, max(ingested_on) as ingested_on, min(ingested_at) as ingested_at, sum(copies) as events,
     sum(case when is_accounted then 0 else copies end) as waiting, {", ".join(f"sum({wrong}) as {wrong}" for wrong in WRONG)},
     {", ".join(f"sum(case when is_accounted then {kind} else 0 end) as {kind}" for kind in KINDS)}
-  from judged group by bronze_batch, source order by bronze_batch, source
+  from compared group by bronze_batch, source order by bronze_batch, source
 """
 WRITTEN = f"""
   select bronze_batch, source, {", ".join(f"sum({count}) as {count}" for count in COUNTED)} from written
@@ -165,6 +165,11 @@ def account(books: OpenTables, since: date | None = None) -> Account:
             any(row[count] != row["written"].get(count, 0) for count in COUNTED) and _is_passed(row, books.accounted)
         )
     return Account([batches[key] for key in sorted(batches)], suspects)
+
+
+def literal(value: str | int | None) -> str:
+    """As SQL writes it."""
+    return "null" if value is None else str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
 def by_day(batches: Iterable[Mapping[str, Any]]) -> Rows:

@@ -1,10 +1,10 @@
-"""What the account finds wrong, told for people: each identity with what is wrong with it, beside the payload of its event."""
+"""What the account finds wrong: each identity with what is wrong with it, beside the payload of its event."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestration.audit.reconciliation.account import COUNTED, EVENTS, KINDS, MEASUREMENTS, WRONG, Account, OpenTables, Rows
+from orchestration.audit.reconciliation.account import COUNTED, EVENTS, KINDS, MEASUREMENTS, WRONG, Account, OpenTables, Rows, literal
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.storage.delta import in_log
@@ -19,7 +19,7 @@ COLUMNS = ("bronze_batch", "bronze_row", "part", "wrong", "payload")
 TABLES = [f"silver.{table}" for table in KINDS.values()]
 
 SUSPECTS = f"""
-  with {EVENTS} select bronze_batch, bronze_row, source, copies, parts, parts_seen from judged
+  with {EVENTS} select bronze_batch, bronze_row, source, copies, parts, parts_seen from compared
   where {" or ".join(f"{wrong} > 0" for wrong in WRONG)} order by bronze_batch, bronze_row limit {MOST}
 """
 MEASUREMENTS_OF_ONE = (
@@ -33,18 +33,18 @@ Parts = Mapping[int | None, Rows]
 
 def discrepancies(books: OpenTables, account: Account, shapes: Mapping[str, PayloadFormat]) -> Rows:
     """The first identities that are not accounted for once, and the first counts that are not those that were written; ten of each."""
-    told: Rows = []
+    first: Rows = []
     for suspects in account.suspects:
         for event in books.ask(SUSPECTS, of=suspects):
-            if len(told) < MOST:
-                told += _of_event(books, event, shapes.get(event["source"]))
-    return told[:MOST] + list(_count_mismatches(account.batches))[:MOST]
+            if len(first) < MOST:
+                first += _of_event(books, event, shapes.get(event["source"]))
+    return first[:MOST] + list(_count_mismatches(account.batches))[:MOST]
 
 
 def damaged(books: OpenTables) -> Rows:
     """Files that are gone, or are not as long as their table's log says; while there are any, nobody can take an account."""
     return [
-        {"bronze_batch": file.get("min.bronze_batch"), "bronze_row": None, "part": None, "wrong": _of_file(path, file), "payload": None}
+        _row(file.get("min.bronze_batch"), None, None, _of_file(path, file))
         for word, table in books.tables.items()
         for file in in_log(table, *OF_FILE).to_pylist()
         if _length(path := books.paths[word] / file["path"]) != file["size_bytes"]
@@ -54,15 +54,19 @@ def damaged(books: OpenTables) -> Rows:
 def seal_violations(lake: Lake, look: Callable[[Location], Sequence[Damage]]) -> Rows:
     """Files that are not as they were written; `look` says at which of a table."""
     damages = [damage for path in sealed_tables(lake).values() for damage in look(path)]
-    return [{"bronze_batch": None, "bronze_row": None, "part": None, "wrong": str(damage), "payload": None} for damage in damages][:MOST]
+    return [_row(None, None, None, str(damage)) for damage in damages][:MOST]
+
+
+def _row(batch: int | None, row: int | None, part: int | None, wrong: str, payload: bytes | None = None) -> dict[str, Any]:
+    return dict(zip(COLUMNS, (batch, row, part, wrong, short(payload)), strict=True))
 
 
 def _of_file(path: Location, file: Mapping[str, Any]) -> str:
     """The rows that it held are known from the log."""
     length = _length(path)
-    found = "is gone" if length is None else f"has {length} bytes, its table's log says {file['size_bytes']}"
+    state = "is gone" if length is None else f"has {length} bytes, its table's log says {file['size_bytes']}"
     rows = f"{file['num_records']} rows of bronze batches {file.get('min.bronze_batch')} to {file.get('max.bronze_batch')} are missing"
-    return f"{path} {found}: {rows} until it is restored"
+    return f"{path} {state}: {rows} until it is restored"
 
 
 def _length(file: Location) -> int | None:
@@ -73,16 +77,13 @@ def _length(file: Location) -> int | None:
 
 
 def _of_event(books: OpenTables, event: Mapping[str, Any], shape: PayloadFormat | None) -> Rows:
-    identity = " and ".join(f"({name} is not distinct from {_literal(event[name])})" for name in ("bronze_batch", "bronze_row"))
+    identity = " and ".join(f"({name} is not distinct from {literal(event[name])})" for name in ("bronze_batch", "bronze_row"))
     parts: dict[int | None, Rows] = defaultdict(list)
     for row in books.ask(MEASUREMENTS_OF_ONE, of=identity):
         parts[row["part"]].append(row)
     payload = next((row["payload"] for row in books.ask(PAYLOAD, of=identity)), None)
-    found = _without_event(parts) if not event["copies"] else _with_event(event, parts, shape)
-    return [
-        {"bronze_batch": event["bronze_batch"], "bronze_row": event["bronze_row"], "part": part, "wrong": wrong, "payload": short(payload)}
-        for part, wrong in found
-    ]
+    wrongs = _without_event(parts) if not event["copies"] else _with_event(event, parts, shape)
+    return [_row(event["bronze_batch"], event["bronze_row"], part, wrong, payload) for part, wrong in wrongs]
 
 
 def _without_event(parts: Parts) -> Iterator[tuple[int | None, str]]:
@@ -121,16 +122,8 @@ def _count_mismatches(batches: Iterable[Mapping[str, Any]]) -> Iterator[dict[str
     for batch in batches:
         if batch["count_mismatch"]:
             written = {count: batch["written"].get(count, 0) for count in COUNTED}
-            wrong = "; ".join(
-                f"{count} {batch[count]}, was {was} when it was written" for count, was in written.items() if was != batch[count]
-            )
-            yield {
-                "bronze_batch": batch["bronze_batch"],
-                "bronze_row": None,
-                "part": None,
-                "wrong": f"{batch['source']}: {wrong}",
-                "payload": None,
-            }
+            wrong = (f"{count} {batch[count]}, was {was} when it was written" for count, was in written.items() if was != batch[count])
+            yield _row(batch["bronze_batch"], None, None, f"{batch['source']}: {'; '.join(wrong)}")
 
 
 def _tables(rows: Rows) -> str:
@@ -144,10 +137,6 @@ def _named(parts: Parts) -> str:
     return f"part{'s' if len(parts) > 1 else ''} {', '.join(str(part) for part in list(parts)[:MOST])}" + (
         ", ..." if len(parts) > MOST else ""
     )
-
-
-def _literal(number: int | None) -> str:
-    return "null" if number is None else str(number)
 
 
 def short(payload: bytes | None) -> str | None:

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from gold.spec import Group, Late
-from orchestration.audit.reconciliation.account import SETTINGS, Rows
+from orchestration.audit.reconciliation.account import SETTINGS, Rows, literal
 from orchestration.engine.lake import Lake
 from orchestration.storage.delta import OpenTable, ask, open_table
 from orchestration.storage.generations import numbered
@@ -46,7 +46,7 @@ READINGS, LATE_ROWS = (OF_SILVER.replace("{table}", table) for table in ("readin
 WINDOWS = f"""
   with metrics(metric, slide, slides) as (values {{metrics}}),
   members(group_name, metric, step, closed_until, is_amended) as (values {{members}}),
-  found as (
+  counts as (
     select group_name, device_id, metric, ends, n as readings, 0 as late, 0 as set_aside, 0 as counted from ({READINGS})
     union all
     select group_name, device_id, metric, ends, 0, n, 0, 0 from ({LATE_ROWS})
@@ -58,7 +58,7 @@ WINDOWS = f"""
   by_window as (
     select group_name, device_id, metric, ends,
       sum(readings) as readings, sum(late) as late, sum(set_aside) as set_aside, sum(counted) as counted
-    from found group by group_name, device_id, metric, ends
+    from counts group by group_name, device_id, metric, ends
   ),
   placed as (
     select by_window.*, ends <= closed_until as is_closed,
@@ -67,19 +67,19 @@ WINDOWS = f"""
     from by_window join members on members.group_name = by_window.group_name and members.metric = by_window.metric
     where ends - step >= {{since}}
   ),
-  judged as (
+  balanced as (
     select *, readings + late - counted - kept_aside - waiting as rest from placed
   ),
   windows as (
     select *, case when is_closed then 0 else greatest(rest, 0) end as open,
       case when is_closed then greatest(rest, 0) else 0 end as missing, greatest(-rest, 0) as duplicated
-    from judged
+    from balanced
   )
 """
 ACCOUNT = f"""
   {WINDOWS} select group_name, metric, {", ".join(f"sum({count}) as {count}" for count in COUNTS)} from windows group by group_name, metric
 """
-OFFENCES = f"""
+WRONG_WINDOWS = f"""
   {WINDOWS} select group_name, device_id, metric, ends, {", ".join(COUNTS)} from windows
   where {" or ".join(f"{wrong} > 0" for wrong in WRONG)} order by group_name, device_id, metric, ends limit {MOST}
 """
@@ -118,9 +118,9 @@ def open_gold_tables(lake: Lake, snapshot: Snapshot, since: date | None = None) 
 
 def gold_account(lake: Lake, books: OpenGoldTables) -> Rows:
     """A row a group and metric, in the order of the conf; none for a metric that nobody has measured."""
-    found = {(row.pop("group_name"), row.pop("metric")): row for row in books.ask(ACCOUNT)}
+    counts = {(row.pop("group_name"), row.pop("metric")): row for row in books.ask(ACCOUNT)}
     keys = [(group.name, metric) for group in lake.conf.groups.values() for metric in group.metrics]
-    return [{"group": key[0], "metric": key[1]} | found[key] for key in keys if key in found]
+    return [{"group": key[0], "metric": key[1]} | counts[key] for key in keys if key in counts]
 
 
 def gold_discrepancies(books: OpenGoldTables) -> Rows:
@@ -128,7 +128,7 @@ def gold_discrepancies(books: OpenGoldTables) -> Rows:
     return [
         {"group": row["group_name"], "device_id": row["device_id"], "metric": row["metric"]}
         | {"window_end": EPOCH + row["ends"] * MICROSECOND, "wrong": _wrong(row)}
-        for row in books.ask(OFFENCES)
+        for row in books.ask(WRONG_WINDOWS)
     ]
 
 
@@ -140,18 +140,19 @@ def _has(snapshot: Snapshot, group: Group) -> bool:
 def _words(lake: Lake, snapshot: Snapshot, groups: Sequence[Group], since: date | None) -> dict[str, str]:
     metrics = {name: lake.conf.metrics[name] for group in groups for name in group.metrics}
     slides = {name: metric.slide_seconds or metric.step_seconds for name, metric in metrics.items()}
-    aside = [OF_GOLD.format(group=_text(group.name), n=1, table=f"late_{at}") for at, group in enumerate(groups)]
+    aside = [OF_GOLD.format(group=literal(group.name), n=1, table=f"late_{at}") for at, group in enumerate(groups)]
     counted = [
-        OF_GOLD.format(group=_text(group.name), n="count", table=LATEST.format(table=f"aggregates_{at}")) for at, group in enumerate(groups)
+        OF_GOLD.format(group=literal(group.name), n="count", table=LATEST.format(table=f"aggregates_{at}"))
+        for at, group in enumerate(groups)
     ]
     return {
         "bronze_batch": str(snapshot.bronze_batch),
         "since": str(_micros(datetime(since.year, since.month, since.day, tzinfo=UTC)) if since else -(2**60)),
         "metrics": ", ".join(
-            f"({_text(name)}, {slides[name] * SECOND}, {metric.step_seconds // slides[name]})" for name, metric in metrics.items()
+            f"({literal(name)}, {slides[name] * SECOND}, {metric.step_seconds // slides[name]})" for name, metric in metrics.items()
         ),
         "members": ", ".join(
-            f"({_text(group.name)}, {_text(name)}, {metrics[name].step_seconds * SECOND}, "
+            f"({literal(group.name)}, {literal(name)}, {metrics[name].step_seconds * SECOND}, "
             f"{_micros(snapshot.closed_until[group.stream])}, {group.late is Late.AMEND})"
             for group in groups
             for name in group.metrics
@@ -169,7 +170,3 @@ def _wrong(row: Mapping[str, Any]) -> str:
 
 def _micros(at: datetime) -> int:
     return (at - EPOCH) // MICROSECOND
-
-
-def _text(name: str) -> str:
-    return "'" + name.replace("'", "''") + "'"

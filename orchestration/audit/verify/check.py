@@ -23,11 +23,12 @@ from orchestration.audit.verify.store import (
     QUARANTINE,
     READINGS,
     VECTORS,
+    batches,
+    chunks,
     evaluated_view,
     opened,
     record,
 )
-from orchestration.audit.verify.tables import batches, chunks
 from orchestration.conf.model import Conf
 
 EVENTS = ("payload", "header", "source", "position", "received_at", "ingested_at", "bronze_batch", "bronze_row")
@@ -49,12 +50,8 @@ class Report:
         return not any(outcome.differences for outcome in self.outcomes)
 
 
-def silent(what: str, done: int, total: int) -> None:
-    """Tells nobody."""
-
-
 def verify(
-    snapshot: LakeSnapshot, conf: Conf, groups: Sequence[str] | None = None, since: date | None = None, progress: Progress = silent
+    snapshot: LakeSnapshot, conf: Conf, groups: Sequence[str] | None = None, since: date | None = None, progress: Progress = lambda *_: None
 ) -> Report:
     """Compare every table of the snapshot with what bronze gives. `groups`: of gold only these.
 

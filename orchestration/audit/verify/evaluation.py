@@ -24,21 +24,17 @@ KINDS = ("accepted", "rejected")
 ReportDone = Callable[[int], None]
 
 
-class Worker:
-    """One of several processes; it makes its evaluator once."""
+_evaluator: list[SilverEvaluator] = []
+"""Of this process, where it is one of several."""
 
-    evaluator: SilverEvaluator
 
-    @classmethod
-    def begin(cls, conf: Conf, registry: pa.Table) -> None:
-        """As the process starts."""
-        gc.disable()  # nothing here is cyclic, and looking for cycles among millions of rows is a fifth of the time
-        cls.evaluator = SilverEvaluator.of(conf, registry)
+def _begin(conf: Conf, registry: pa.Table) -> None:
+    gc.disable()  # nothing here is cyclic, and looking for cycles among millions of rows is a fifth of the time
+    _evaluator[:] = [SilverEvaluator.of(conf, registry)]
 
-    @classmethod
-    def work(cls, chunk: pa.Table, folder: Path, number: int) -> int:
-        """One chunk; how many events it had."""
-        return write(cls.evaluator, chunk, folder, number)
+
+def _work(chunk: pa.Table, folder: Path, number: int) -> int:
+    return write(_evaluator[0], chunk, folder, number)
 
 
 def evaluate_into(folder: Path, chunks: Iterable[pa.Table], events: int, registry: pa.Table, conf: Conf, report: ReportDone) -> None:  # noqa: PLR0917
@@ -55,10 +51,10 @@ def evaluate_into(folder: Path, chunks: Iterable[pa.Table], events: int, registr
         return
     # Not forked: threads of DuckDB and of the Delta reader would be missing in the copy.
     spawned = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, spawned, Worker.begin, (conf, registry)) as pool:
+    with ProcessPoolExecutor(processes, spawned, _begin, (conf, registry)) as pool:
         waiting: deque[Future[int]] = deque()
         for number, chunk in enumerate(chunks):
-            waiting.append(pool.submit(Worker.work, chunk, folder, number))
+            waiting.append(pool.submit(_work, chunk, folder, number))
             if len(waiting) >= WAITING_PER_PROCESS * processes:
                 done += waiting.popleft().result()
                 report(done)

@@ -41,7 +41,7 @@ WINDOWS = """
 """
 CELLS = """
   create or replace temp table cells as
-  select {entity} as entity, f.place, window_end, value, size
+  select coalesce($entity, w.device_id) as entity, f.place, window_end, value, size
   from windows w join features f on f.metric = w.metric and (f.device_id is null or f.device_id = w.device_id)
 """
 VECTORS = """
@@ -96,8 +96,7 @@ def vectors(store: duckdb.DuckDBPyConnection, group: Group, vector: Vector, metr
     """
     features = _features(group, vector)
     store.register("features", features)
-    of_entity = "w.device_id" if vector.entity == "device" else _quoted(group.name)
-    store.execute(CELLS.format(entity=of_entity))
+    store.execute(CELLS, {"entity": None if vector.entity == "device" else group.name})
     base = min(metrics[name].slide_seconds or metrics[name].step_seconds for name in features["metric"].to_pylist())
     store.execute(VECTORS, {"max_fill": vector.max_fill_seconds, "base": base})
 
@@ -122,10 +121,6 @@ def _features(group: Group, vector: Vector) -> pa.Table:
             rows.append({"place": place, "feature": feature, "device_id": feature.removesuffix(f".{metric}"), "metric": metric})
     schema = pa.schema([("place", pa.int64()), ("feature", pa.string()), ("device_id", pa.string()), ("metric", pa.string())])
     return pa.Table.from_pylist(rows, schema)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _utc(instant: datetime) -> datetime:

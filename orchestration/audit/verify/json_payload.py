@@ -72,34 +72,33 @@ def as_text(value: Any) -> str | None:
 
 
 def _read(text: str) -> dict[str, Any]:
-    decoder = QUICK if len(text) <= MOST_DIGITS else CAREFUL
     try:
-        payload = _whole(decoder, text)
+        payload = _whole(text)
     except ValueError as error:
         if "INF" not in text and "+Inf" not in text:
             raise UnreadableError from error
-        payload = _with_signed_infinities(decoder, text)
+        payload = _with_signed_infinities(text)
     if not isinstance(payload, dict):
         raise UnreadableError
     return payload
 
 
-def _whole(decoder: json.JSONDecoder, text: str) -> Any:
+def _whole(text: str) -> Any:
     stripped = text.strip(BLANKS)
-    value, end = decoder.raw_decode(stripped)
+    value, end = DECODER.raw_decode(stripped)
     if end != len(stripped):
         raise UnreadableError
     return value
 
 
-def _with_signed_infinities(decoder: json.JSONDecoder, text: str) -> Any:
+def _with_signed_infinities(text: str) -> Any:
     """Some writers put +Infinity, +INF or -INF."""
 
     def plain(word: re.Match[str]) -> str:
         return word[0] if word[1] is None else ("-Infinity" if word[1].startswith("-") else "Infinity")
 
     try:
-        return _whole(decoder, SIGNED_INFINITY.sub(plain, text))
+        return _whole(SIGNED_INFINITY.sub(plain, text))
     except ValueError as error:
         raise UnreadableError from error
 
@@ -116,17 +115,13 @@ def _escaped(match: re.Match[str]) -> str:
 
 def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:
     by_name = dict(members)
+    if any(len(name) > LONGEST_NAME for name in by_name):
+        raise UnreadableError
     return by_name if len(by_name) == len(members) else Repeating(members)
 
 
-def _checked_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    if any(len(name) > LONGEST_NAME for name, _ in members):
-        raise UnreadableError
-    return _members(members)
-
-
 def _short(digits: str) -> str:
-    if sum(map(str.isdigit, digits)) > MOST_DIGITS:
+    if len(digits) > MOST_DIGITS and sum(map(str.isdigit, digits)) > MOST_DIGITS:
         raise UnreadableError
     return digits
 
@@ -136,9 +131,8 @@ def _constant(word: str) -> str:
     return f'"{word}"'
 
 
-QUICK = json.JSONDecoder(object_pairs_hook=_members, parse_constant=_constant)
-CAREFUL = json.JSONDecoder(
-    object_pairs_hook=_checked_members,
+DECODER = json.JSONDecoder(
+    object_pairs_hook=_members,
     parse_constant=_constant,
     parse_int=lambda digits: int(_short(digits)),
     parse_float=lambda digits: float(_short(digits)),

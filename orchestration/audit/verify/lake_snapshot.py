@@ -1,6 +1,5 @@
 """One consistent state of a lake: which version of each table, which prefix of bronze, and up to when windows are closed."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ import pyarrow as pa
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
+from orchestration.storage.checkpoints import last_batch, offsets, read_up_to
 from orchestration.storage.delta import is_table, open_table, version_of
 from orchestration.storage.generations import Generation, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
@@ -59,30 +59,17 @@ def _names(conf: Conf) -> list[str]:
 
 def _passed(checkpoint: Location, tables: Mapping[str, Location]) -> int:
     """The newest bronze batch in what silver has read; -1 for none."""
-    newest = _newest(checkpoint)
-    if newest is None:
+    batch = last_batch(checkpoint)
+    if batch.last_batch is None:
         return -1
     bronze = open_table(tables["bronze.events"])
-    lines = (newest[0] / "offsets" / newest[1]).local.read_text().splitlines()[2:]
-    # A line is `source:offset`.
-    newest_offset = next(
-        offset for line in lines if (offset := json.loads(line.partition(":")[2])).get("reservoirId") == str(bronze.metadata().id)
-    )
+    version, index = read_up_to(checkpoint, batch.last_batch, str(bronze.metadata().id))
     # A negative index: nothing of that version is read yet.
-    bronze.load_as_version(int(newest_offset["reservoirVersion"]) - (int(newest_offset["index"]) < 0))
+    bronze.load_as_version(version - (index < 0))
     files = pa.table(bronze.get_add_actions(flatten=True)).to_pydict()
     return max((batch for batch in files.get("max.bronze_batch", []) if batch is not None), default=-1)
 
 
 def _watermark(checkpoint: Location) -> datetime | None:
-    newest = _newest(checkpoint)
-    if newest is None:
-        return None
-    milliseconds = json.loads((newest[0] / "offsets" / newest[1]).local.read_text().splitlines()[1])["batchWatermarkMs"]
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
-def _newest(checkpoint: Location) -> tuple[Location, str] | None:
-    """The checkpoint and its newest committed micro-batch."""
-    committed = [int(file.name) for file in (checkpoint / "commits").glob("*") if file.name.isdecimal()]
-    return (checkpoint, str(max(committed))) if committed else None
+    batch = last_batch(checkpoint).last_batch
+    return None if batch is None else datetime.fromtimestamp(offsets(checkpoint, batch).watermark_ms / 1000, UTC)

@@ -5,15 +5,10 @@ import sqlglot
 from sqlglot import exp
 
 from expectations.rule import Rule
+from orchestration.audit.verify.store import READINGS
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError
 from silver.spec import Policy, Unknown
-
-COLUMNS = """
-  device_id VARCHAR, metric VARCHAR, event_time TIMESTAMP, value DOUBLE, unit VARCHAR, aggregation VARCHAR, step_seconds INTEGER,
-  zone VARCHAR, groups VARCHAR[], source VARCHAR, ingested_at TIMESTAMP, bronze_batch BIGINT, bronze_row BIGINT, part INTEGER, parts INTEGER
-"""
-"""What a rule of conf/rules.yml may name."""
 
 
 def broken_rules(conf: Conf) -> str:
@@ -29,7 +24,7 @@ def translated(rule: Rule) -> str:
         tree = sqlglot.parse_one(rule.holds, read="spark").transform(_as_spark_means_it)
         sql = tree.sql(dialect="duckdb")
         with duckdb.connect() as scratch:
-            scratch.execute(f"create table row ({COLUMNS})")
+            scratch.execute(f"create table row ({READINGS})")
             scratch.execute(f"select ({sql})::boolean from row")
     except (sqlglot.errors.SqlglotError, duckdb.Error) as error:
         reason = str(error).splitlines()[0]

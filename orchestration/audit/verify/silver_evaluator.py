@@ -9,19 +9,12 @@ import pyarrow.compute as pc
 
 from orchestration.audit.verify.measurements import MEASUREMENTS, measurements
 from orchestration.audit.verify.rules import broken_rules
-from orchestration.audit.verify.tables import INSTANT, plain
+from orchestration.audit.verify.store import INSTANT, QUARANTINE, READINGS, column_names, plain
 from orchestration.conf.model import Conf
 from orchestration.storage.retired_sources import payload_formats
 from silver.spec import UNASSIGNED_GROUP, PayloadFormat, Unknown
 
-READING_COLUMNS = (
-    *("device_id", "metric", "event_time", "value", "unit", "aggregation", "step_seconds", "zone", "groups"),
-    *("source", "ingested_at", "bronze_batch", "bronze_row", "part", "parts"),
-)
-QUARANTINE_COLUMNS = (
-    *("broken_rules", "payload", "header", "device_id", "metric", "event_time", "value"),
-    *("source", "position", "received_at", "ingested_at", "bronze_batch", "bronze_row", "part", "parts"),
-)
+READING_COLUMNS, QUARANTINE_COLUMNS = column_names(READINGS), column_names(QUARANTINE)
 OF_EVENT = ("source", "ingested_at", "bronze_batch", "bronze_row")
 OF_REJECTED_EVENT = ("payload", "header", "position", "received_at")
 
@@ -55,7 +48,8 @@ class SilverEvaluator:
     def evaluate(self, events: pa.Table) -> Evaluated:
         """Events of sources that the lake does not know are of neither side."""
         events = plain(events)
-        typed = pa.concat_tables([MEASUREMENTS.empty_table(), *(self._typed(events, *of_shape) for of_shape in self._shapes().items())])
+        shapes = payload_formats(self.conf).items()
+        typed = pa.concat_tables([MEASUREMENTS.empty_table(), *(self._typed(events, source, shape) for source, shape in shapes)])
         of_event = events.select(OF_EVENT).take(typed["event_at"])
         rows = typed.set_column(typed.schema.get_field_index("event_time"), "event_time", typed["event_time"].cast(INSTANT))
         for name in OF_EVENT:
@@ -68,9 +62,6 @@ class SilverEvaluator:
         for name in OF_REJECTED_EVENT:
             rejected = rejected.append_column(name, of_rejected[name])
         return Evaluated(evaluated.filter(is_accepted).select(READING_COLUMNS), rejected.select(QUARANTINE_COLUMNS))
-
-    def _shapes(self) -> dict[str, PayloadFormat]:
-        return payload_formats(self.conf)
 
     def _typed(self, events: pa.Table, source: str, shape: PayloadFormat) -> pa.Table:
         places = pc.indices_nonzero(pc.equal(events["source"], source))
@@ -110,18 +101,12 @@ def _sql(conf: Conf) -> str:
 
 def _catalogue(conf: Conf) -> pa.Table:
     types = [("metric", pa.string()), ("unit", pa.string()), ("aggregation", pa.string()), ("step_seconds", pa.int32())]
+    schema = pa.schema([*types, ("minimum", pa.float64()), ("maximum", pa.float64())])
     rows = [
-        {
-            "metric": metric.name,
-            "unit": metric.unit,
-            "aggregation": metric.aggregation.value,
-            "step_seconds": metric.step_seconds,
-            "minimum": metric.minimum,
-            "maximum": metric.maximum,
-        }
+        (metric.name, metric.unit, metric.aggregation.value, metric.step_seconds, metric.minimum, metric.maximum)
         for metric in conf.metrics.values()
     ]
-    return pa.Table.from_pylist(rows, pa.schema([*types, ("minimum", pa.float64()), ("maximum", pa.float64())]))
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
 
 def _conversions(conf: Conf) -> pa.Table:

@@ -1,12 +1,12 @@
-"""What measures query: the tables of one run, and intermediate tables that several of them need. Hours count from 1970, in UTC.
+"""What measures query: the tables of one run, and intermediate tables that several of them need; and how they make an outcome.
 
-Everything is computed from the tables, so a snapshot of last week gets the results of last week. Only the newest HORIZON_HOURS of event
-time are read.
+Hours count from 1970, in UTC. Everything is computed from the tables, so a snapshot of last week gets the results of last week. Only the
+newest HORIZON_HOURS of event time are read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -14,11 +14,20 @@ import duckdb
 import pyarrow as pa
 
 from orchestration.engine.lake import Lake
-from orchestration.quality.measures.findings import Row
+from orchestration.quality.formatting import shorten, text
+from orchestration.quality.outcome import Outcome
+from orchestration.quality.store import copy_rows
 from orchestration.storage.registry import ALWAYS, current
 
 HORIZON_HOURS = 216
 """A day, the week before it, and a day for late data."""
+NAMED = 5
+"""Offenders that are named; how many more there are is counted."""
+KEYS = ("device_id", "group_name", "metric", "rule", "entity", "feature", "bronze_batch")
+"""Columns of an offender that are shown beside its description."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Row = Mapping[str, Any]
 
 # Late rows count: a device whose clock is behind has no others.
 PROFILE = """
@@ -101,8 +110,8 @@ class Context:
         """Known devices with device_id, zone, groups and registered_at: of the registry, or of conf before the first registration."""
         registered: list[Row] = [device for device in current(self.lake.conf.lake) if device["is_known"]]
         return registered or [
-            {"device_id": each.device_id, "zone": each.zone, "groups": list(each.groups), "registered_at": ALWAYS}
-            for each in self.lake.conf.devices.values()
+            {"device_id": device.device_id, "zone": device.zone, "groups": list(device.groups), "registered_at": ALWAYS}
+            for device in self.lake.conf.devices.values()
         ]
 
     @cached_property
@@ -110,9 +119,7 @@ class Context:
         """A table; grain: a device in a group."""
         rows = [{"device_id": device["device_id"], "group_name": group} for device in self.devices for group in device["groups"]]
         schema = pa.schema([("device_id", pa.string()), ("group_name", pa.string())])
-        self.store.register("arriving", pa.Table.from_pylist(rows, schema))
-        self.store.execute("create or replace temp table members as from arriving")
-        self.store.unregister("arriving")
+        copy_rows(self.store, "members", pa.Table.from_pylist(rows, schema))
         return "members"
 
     @cached_property
@@ -121,3 +128,36 @@ class Context:
         self.needs("profile", "members")
         self.store.execute(ACTIVITY)
         return "activity"
+
+
+def outcome_of(offenders: Sequence[Row], describe: Callable[[Row], str], passed: str) -> Outcome:
+    """Failed with the first offenders described; without offenders passed, with the text `passed`."""
+    if not offenders:
+        return Outcome(True, passed)
+    more = f"; and {len(offenders) - NAMED:,} more" if len(offenders) > NAMED else ""
+    # The name of a device may be very long.
+    samples = tuple({"what": shorten(describe(row))} | {name: text(row[name]) for name in KEYS if name in row} for row in offenders[:NAMED])
+    return Outcome(False, "; ".join(sample["what"] for sample in samples) + more, samples=samples)
+
+
+def not_checked(reason: str) -> Outcome:
+    """No verdict, because data is missing."""
+    return Outcome(None, f"not checked: {reason}")
+
+
+def share(part: float) -> str:
+    """0 to 1, for people."""
+    return f"{100 * part:.3g} %"
+
+
+def hour(number: int) -> str:
+    """Hours since 1970, as a time in UTC."""
+    return f"{EPOCH + timedelta(hours=number):%Y-%m-%d %H:00Z}"
+
+
+def span(seconds: float) -> str:
+    """A duration in the largest unit that it fills."""
+    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if abs(seconds) >= 2 * size:
+            return f"{seconds / size:,.3g} {unit}"
+    return f"{seconds:,.3g} s"

@@ -1,11 +1,18 @@
-"""Counts of readings: against the same hour a week before, and hours of past days against other days."""
+"""Counts of readings: against the same hour a week before, and hours of past days against other days; and row counts against ops.ledger.
+
+`tidemark ledger` proves by identities what `balanced` compares by bronze batch.
+"""
 
 from collections.abc import Sequence
 from itertools import groupby
 
-from orchestration.quality.measures.context import Context
-from orchestration.quality.measures.findings import Row, hour, not_checked, outcome_of
+import pyarrow as pa
+
+from orchestration.location import Location
+from orchestration.quality.measures.context import Context, Row, hour, not_checked, outcome_of
 from orchestration.quality.outcome import Outcome
+from orchestration.quality.store import copy_rows
+from orchestration.storage.delta import is_table, open_table
 
 WEEK = 168
 TRICKLE = 0.1
@@ -38,6 +45,24 @@ LOST_HOURS = """
   select *, max(n) over (partition by name, day) as most, count(*) over () as slots from compared
   where day < $newest // 24 and days >= $min_days
   qualify share >= $min_share and n < $trickle * usual and most >= 0.5 * usual order by name, hour
+"""
+
+COUNTED = {
+    "events": "bronze.events",
+    "readings": "silver.readings",
+    "quarantined": "silver.quarantine",
+    "late": "silver.late",
+    "duplicates": "silver.duplicates",
+}
+BALANCE = """
+  with expected as (
+    select bronze_batch, kind, sum(n) as said from (unpivot (select bronze_batch, {counts} from written) on {counts} into name kind value n)
+    group by all
+  ),
+  counted as (select bronze_batch, kind, sum(n) as held from ({counted}) where bronze_batch <= $accounted group by all)
+  select bronze_batch, kind, coalesce(said, 0) as said, coalesce(held, 0) as held
+  from expected full join counted using (bronze_batch, kind)
+  where said is distinct from held and coalesce(said, 0) <> coalesce(held, 0) order by bronze_batch, kind
 """
 
 
@@ -94,8 +119,37 @@ def merged(rows: Sequence[Row]) -> list[Row]:
     of_all = {row["hour"] for row in rows if row["name"] == "all"}
     reported = [row for row in rows if row["name"] == "all" or row["hour"] not in of_all]
     stretches: list[Row] = []
-    for _, each in groupby(enumerate(reported), lambda numbered: (numbered[1]["name"], numbered[1]["hour"] - numbered[0])):
-        of_stretch = [row for _, row in each]
+    for _, consecutive in groupby(enumerate(reported), lambda numbered: (numbered[1]["name"], numbered[1]["hour"] - numbered[0])):
+        of_stretch = [row for _, row in consecutive]
         sums = {name: sum(row[name] for row in of_stretch) for name in ("n", "before") if name in of_stretch[0]}
         stretches.append({**of_stretch[0], **sums, "hours": len(of_stretch)})
     return stretches
+
+
+def balanced(context: Context, table: str) -> Outcome:
+    """In every bronze batch up to the ledger's newest, the tables hold as many rows as it counted."""
+    from orchestration.jobs.retry import pending
+
+    lake = context.lake
+    if pending(lake) is not None:
+        return not_checked("a retry of quarantine is under way")
+    if context.ledger is None:
+        return not_checked("there is no account to compare with")
+    copy_rows(context.store, "written", context.ledger)
+    (passed,) = context.ask("select max(bronze_batch) as batch, count(distinct bronze_batch) as batches, sum(events) as n from written")
+    counts_of_tables = " union all ".join(
+        f"""select bronze_batch, '{kind}' as kind, count(*) as n from "{context.view_of(name)}" group by all"""
+        for kind, name in COUNTED.items()
+    )
+    wrong = context.ask(BALANCE.format(counts=", ".join(COUNTED), counted=counts_of_tables), accounted=passed["batch"])
+    return outcome_of(wrong, _describe_batch, f"{passed['n']:,} events of {passed['batches']:,} bronze batches are accounted for")
+
+
+def _describe_batch(row: Row) -> str:
+    return f"bronze batch {row['bronze_batch']}: {COUNTED[row['kind']]} holds {row['held']:,} rows, ops.ledger counted {row['said']:,}"
+
+
+def ledger(path: Location) -> pa.Table | None:
+    """Rows of ops.ledger; None without any."""
+    rows = open_table(path).to_pyarrow_table() if is_table(path) else None
+    return rows if rows is not None and rows.num_rows else None

@@ -1,21 +1,21 @@
 """Drift of values against the reference: the population stability index (PSI) of each device and metric.
 
 References are by device, so a device that is added or removed shifts nothing. PSI alone gives false alarms for precise sensors, so mean and
-median must have moved as well.
+median must have moved as well. A change that looks like another unit, a power of ten or a swap with another metric is named so.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from orchestration.quality.measures.context import Context
-from orchestration.quality.measures.findings import Row, hour, not_checked, outcome_of
-from orchestration.quality.measures.naming import Moved, describe_change
+from orchestration.quality.measures.context import Context, Row, hour, not_checked, outcome_of
 from orchestration.quality.measures.reference import BINS, SERIES, reference
 from orchestration.quality.outcome import Outcome
+from silver.spec import Metric
 
 RECENT = """
   with series as ({series})
@@ -32,6 +32,24 @@ FARTHEST = 10.0
 """Standard deviations that one device may add to the mean of pooled devices."""
 SMOOTHING = 0.5
 """Added to each bin: an empty bin would make PSI infinite."""
+
+POWERS = (1000.0, 100.0, 10.0, 60.0, 3600.0)
+CLOSE = 0.1
+"""A median within a tenth of the change that a unit explains counts as explained."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Median and standard deviation of a series before, and its median now: a change that began within the last day shows in it whole."""
+
+    before: float
+    deviation: float
+    now: float
+
+    @property
+    def has_moved(self) -> bool:
+        """Far enough to be mistaken for nothing else."""
+        return abs(self.now - self.before) > 2 * self.deviation
 
 
 def steady_distribution(
@@ -106,11 +124,11 @@ def _how(context: Context, row: Row, moved: dict[tuple[str, str], Moved], means:
 
 def _largest_step(means: dict[int, float]) -> tuple[float, int]:
     """How far the means of some hours are from those of as many hours before, and since when; each mean against that of a day before."""
-    of_day = {each: mean - means[each - 24] for each, mean in means.items() if each - 24 in means}
+    of_day = {hour: mean - means[hour - 24] for hour, mean in means.items() if hour - 24 in means}
     steps = [(0.0, 0)]
     for at in of_day:
         before, after = (
-            [of_day[each] for each in range(at + first, at + first + STEP_HOURS) if each in of_day] for first in (-STEP_HOURS, 0)
+            [of_day[hour] for hour in range(at + first, at + first + STEP_HOURS) if hour in of_day] for first in (-STEP_HOURS, 0)
         )
         if len(before) == len(after) == STEP_HOURS:
             steps.append((abs(median(after) - median(before)), at))
@@ -140,3 +158,33 @@ def _fine(rows: Sequence[Row]) -> str:
     highest = max(rows, key=lambda row: row["psi"] if row["shift"] >= 1 else 0)
     most = f"{highest['metric']} of {highest['device_id']}, moved {highest['shift']:.2g} standard deviations"
     return f"{len(rows):,} series are as in the reference; the most different, {most}"
+
+
+def describe_change(device_id: str, metric: str, moved: Mapping[tuple[str, str], Moved], metrics: Mapping[str, Metric]) -> str:
+    """Another unit, a power of ten, or another metric of the same device, in words; empty if the change matches none of these."""
+    this = moved[device_id, metric]
+    for (other_device, other), that in moved.items():
+        if other_device == device_id and other != metric and _is_swapped(this, that):
+            return f"it looks swapped with {other}"
+    return next((text for text, expected in _units(metric, this, metrics) if _is_close(this, expected)), "")
+
+
+def _is_swapped(this: Moved, that: Moved) -> bool:
+    """Each is now what the other was, and neither what it was."""
+    there, back = abs(this.now - that.before), abs(that.now - this.before)
+    return this.has_moved and that.has_moved and there <= 2 * that.deviation and back <= 2 * this.deviation
+
+
+def _units(metric: str, this: Moved, metrics: Mapping[str, Metric]) -> Iterator[tuple[str, float]]:
+    declared = metrics.get(metric)
+    for unit, conversion in (declared.conversions if declared else {}).items():
+        yield f"its unit looks changed, to {unit} without being converted", (this.before - conversion.add) / conversion.multiply
+        yield f"its unit looks changed, converted from {unit} once too often", this.before * conversion.multiply + conversion.add
+    for power in POWERS:
+        yield f"its unit looks changed, values are {power:g} times as large", this.before * power
+        yield f"its unit looks changed, values are {power:g} times as small", this.before / power
+
+
+def _is_close(this: Moved, expected: float) -> bool:
+    """Nearer to what the unit explains than a tenth of the way."""
+    return abs(this.now - expected) <= CLOSE * abs(expected - this.before)

@@ -3,13 +3,11 @@
 Only recent rows are checked, as older rows stay as they are when conf changes.
 """
 
-from typing import Any
-
 import pyarrow as pa
 
-from orchestration.quality.measures.context import Context
-from orchestration.quality.measures.findings import Row, not_checked, outcome_of
+from orchestration.quality.measures.context import Context, Row, not_checked, outcome_of
 from orchestration.quality.outcome import Outcome
+from orchestration.quality.store import copy_rows, row_count
 
 METRIC_SCHEMA = pa.schema([("metric", pa.string()), ("unit", pa.string()), ("aggregation", pa.string()), ("step_seconds", pa.int32())])
 DEVICE_SCHEMA = pa.schema(
@@ -24,21 +22,21 @@ ENRICHED = """
   ),
   compared as (
     select recent.device_id, recent.metric, n, [
-      if(m.metric is not null and recent.unit is distinct from m.unit, {{name: 'unit', found: recent.unit, said: m.unit}}, null),
+      if(m.metric is not null and recent.unit is distinct from m.unit, {{name: 'unit', actual: recent.unit, declared: m.unit}}, null),
       if(m.metric is not null and recent.aggregation is distinct from m.aggregation,
-        {{name: 'aggregation', found: recent.aggregation, said: m.aggregation}}, null),
+        {{name: 'aggregation', actual: recent.aggregation, declared: m.aggregation}}, null),
       if(m.metric is not null and recent.step_seconds is distinct from m.step_seconds,
-        {{name: 'step_seconds', found: recent.step_seconds::varchar, said: m.step_seconds::varchar}}, null),
+        {{name: 'step_seconds', actual: recent.step_seconds::varchar, declared: m.step_seconds::varchar}}, null),
       if(m.metric is not null and d.device_id is not null and list_sort(recent.groups) is distinct from list_sort(d.groups),
-        {{name: 'groups', found: recent.groups::varchar, said: d.groups::varchar}}, null),
+        {{name: 'groups', actual: recent.groups::varchar, declared: d.groups::varchar}}, null),
       if(d.device_id is not null and d.zone is distinct from recent.zone and ($is_zone_registered or recent.zone is null),
-        {{name: 'zone', found: recent.zone, said: d.zone}}, null)
+        {{name: 'zone', actual: recent.zone, declared: d.zone}}, null)
     ] as wrong
-    from recent left join said_metrics m on m.metric = recent.metric
-      left join said_devices d on d.device_id = recent.device_id and first >= d.registered_at
+    from recent left join declared_metrics m on m.metric = recent.metric
+      left join declared_devices d on d.device_id = recent.device_id and first >= d.registered_at
   ),
-  named as (select device_id, metric, n, unnest(list_filter(wrong, lambda each: each is not null)) as wrong from compared)
-  select wrong.name as column_name, wrong.found as found, wrong.said as said, sum(n) as n,
+  named as (select device_id, metric, n, unnest(list_filter(wrong, lambda cell: cell is not null)) as wrong from compared)
+  select wrong.name as column_name, wrong.actual as actual, wrong.declared as declared, sum(n) as n,
     list_sort(list(distinct device_id)) as devices, list_sort(list(distinct metric)) as metrics
   from named group by all order by n desc, column_name
 """
@@ -46,29 +44,24 @@ ENRICHED = """
 
 def as_declared(context: Context, table: str, *, hours: int) -> Outcome:
     """Rows that arrived in the last hours are enriched as conf says now."""
-    store, view = context.store, context.view_of(table)
+    conf, view = context.lake.conf, context.view_of(table)
+    metrics = [
+        {"metric": metric.name, "unit": metric.unit, "aggregation": metric.aggregation.value, "step_seconds": metric.step_seconds}
+        for metric in conf.metrics.values()
+    ]
     devices = [{name: device[name] for name in DEVICE_SCHEMA.names} for device in context.devices]
-    store.register("said_metrics", pa.Table.from_pylist([_metric(each) for each in context.lake.conf.metrics.values()], METRIC_SCHEMA))
-    store.register("said_devices", pa.Table.from_pylist(devices, DEVICE_SCHEMA))
-    is_zone_registered = all(source.payload_format.zone is None for source in context.lake.conf.sources.values())
-    try:
-        wrong = context.ask(ENRICHED.format(view=view), hours=hours, is_zone_registered=is_zone_registered)
-        (total,) = context.ask(f'select count(*) as n from "{view}"')
-    finally:
-        store.unregister("said_metrics")
-        store.unregister("said_devices")
-    if not total["n"]:
+    copy_rows(context.store, "declared_metrics", pa.Table.from_pylist(metrics, METRIC_SCHEMA))
+    copy_rows(context.store, "declared_devices", pa.Table.from_pylist(devices, DEVICE_SCHEMA))
+    is_zone_registered = all(source.payload_format.zone is None for source in conf.sources.values())
+    wrong = context.ask(ENRICHED.format(view=view), hours=hours, is_zone_registered=is_zone_registered)
+    if not row_count(context.store, view):
         return not_checked("there are no rows")
     return outcome_of(wrong, _describe, "unit, aggregation, step, groups and zone are what conf says")
 
 
-def _metric(metric: Any) -> dict[str, Any]:
-    return {"metric": metric.name, "unit": metric.unit, "aggregation": metric.aggregation.value, "step_seconds": metric.step_seconds}
-
-
 def _describe(row: Row) -> str:
     of = " and ".join(_few(row[kind], word) for kind, word in (("metrics", "metric"), ("devices", "device")))
-    return f"wrong enrichment: {row['column_name']} of {of} is {row['found']}, conf says {row['said']} ({row['n']:,} rows)"
+    return f"wrong enrichment: {row['column_name']} of {of} is {row['actual']}, conf says {row['declared']} ({row['n']:,} rows)"
 
 
 def _few(names: list[str], word: str) -> str:

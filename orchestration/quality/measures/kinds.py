@@ -9,19 +9,11 @@ from typing import Any
 import duckdb
 
 from expectations.suite import Expectation
-from orchestration.quality.measures import account, counts, devices, drift, enrichment, freshness, sensors, shares, vectors
+from orchestration.quality.measures import counts, devices, drift, enrichment, shares
 from orchestration.quality.measures.context import Context
 from orchestration.quality.outcome import Outcome
 
 PREFIX = "tidemark_"
-
-
-@dataclass(frozen=True)
-class Kwarg:
-    """`type` is str, int or float (which takes an int too)."""
-
-    type: type
-    is_required: bool
 
 
 @dataclass(frozen=True)
@@ -32,26 +24,26 @@ class Kind:
     table: str
 
     @property
-    def kwargs(self) -> dict[str, Kwarg]:
-        """By name, as the function declares them."""
-        named = inspect.signature(self.evaluate).parameters.values()
-        return {each.name: Kwarg(each.annotation, each.default is each.empty) for each in named if each.kind is each.KEYWORD_ONLY}
+    def kwargs(self) -> dict[str, inspect.Parameter]:
+        """By name, as the function declares them: each str, int or float (which takes an int too)."""
+        named = inspect.signature(self.evaluate).parameters
+        return {name: kwarg for name, kwarg in named.items() if kwarg.kind is kwarg.KEYWORD_ONLY}
 
 
 KINDS: Mapping[str, Kind] = {
-    "tidemark_rows_to_be_fresh": Kind(freshness.fresh_rows, "*"),
-    "tidemark_groups_to_be_fresh": Kind(freshness.fresh_groups, "silver.readings"),
+    "tidemark_rows_to_be_fresh": Kind(devices.fresh_rows, "*"),
+    "tidemark_groups_to_be_fresh": Kind(devices.fresh_groups, "silver.readings"),
     "tidemark_row_count_to_be_as_a_week_before": Kind(counts.as_a_week_before, "silver.readings"),
     "tidemark_days_to_be_whole": Kind(counts.whole_days, "silver.readings"),
-    "tidemark_rows_to_be_accounted_for": Kind(account.balanced, "bronze.events"),
+    "tidemark_rows_to_be_accounted_for": Kind(counts.balanced, "bronze.events"),
     "tidemark_share_to_be_usual": Kind(shares.usual_share, "silver.*"),
     "tidemark_devices_to_be_heard": Kind(devices.heard_devices, "silver.readings"),
     "tidemark_registered_devices_to_be_heard": Kind(devices.heard_registry, "silver.readings"),
     "tidemark_windows_to_be_new": Kind(devices.new_windows, "gold.*_aggregates"),
-    "tidemark_sensors_to_vary": Kind(sensors.varying_sensors, "silver.readings"),
-    "tidemark_clocks_to_be_steady": Kind(sensors.steady_clocks, "silver.readings"),
+    "tidemark_sensors_to_vary": Kind(devices.varying_sensors, "silver.readings"),
+    "tidemark_clocks_to_be_steady": Kind(devices.steady_clocks, "silver.readings"),
     "tidemark_readings_to_be_enriched_as_declared": Kind(enrichment.as_declared, "silver.readings"),
-    "tidemark_features_to_be_usual": Kind(vectors.usual_features, "gold.*_vectors"),
+    "tidemark_features_to_be_usual": Kind(shares.usual_features, "gold.*_vectors"),
     "tidemark_distribution_to_be_steady": Kind(drift.steady_distribution, "silver.readings"),
 }
 

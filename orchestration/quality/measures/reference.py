@@ -6,6 +6,7 @@ Append only; the newest row of a key counts. The writer holds `quality_tables.lo
 import pyarrow as pa
 
 from orchestration.quality.measures.context import Context
+from orchestration.quality.store import copy_rows
 from orchestration.storage import quality_tables
 
 INSTANT = pa.timestamp("us", "UTC")
@@ -65,10 +66,9 @@ def reference(context: Context, first: int, end: int, min_rows: int) -> str:
     if declared is not None:
         first, end = (int(instant.timestamp() // 3600) for instant in (declared.from_at, declared.until_at))
         condition = f"where epoch_us(from_at) = {first} * 3600000000 and epoch_us(until_at) = {end} * 3600000000"
-    store.register("arriving", quality_tables.read(lake, REFERENCE, REFERENCE_SCHEMA))
+    copy_rows(store, "pinned", quality_tables.read(lake, REFERENCE, REFERENCE_SCHEMA))
     newest = "qualify pinned_at = max(pinned_at) over (partition by device_id, metric)"
-    store.execute(f"create or replace temp table reference as from arriving {condition} {newest}")
-    store.unregister("arriving")
+    store.execute(f"create or replace temp table reference as from pinned {condition} {newest}")
     context.needs("profile")
     (held,) = context.ask("select min(hour) as first from profile")
     if declared is not None or (held["first"] is not None and held["first"] <= first):
@@ -85,8 +85,7 @@ def _pin(context: Context, hours: dict[str, int], min_rows: int) -> None:
         return
     pinned = context.store.sql(PINNED.format(series=series, bins=BINS), params=hours | {"now": context.now})
     rows = pinned.to_arrow_table().cast(REFERENCE_SCHEMA)
-    context.store.register("arriving", rows)
-    context.store.execute("insert into reference by name from arriving")
-    context.store.unregister("arriving")
+    copy_rows(context.store, "pinned", rows)
+    context.store.execute("insert into reference by name from pinned")
     if context.is_kept:
         quality_tables.append(context.lake.conf.lake, REFERENCE, rows)

@@ -1,10 +1,9 @@
-"""Shares of arrived rows that are in quarantine, late or duplicates: against a bound and against the past, by device and by rule.
+"""Shares, against a bound and against the past: of arrived rows that are in quarantine, late or duplicates; of vectors that lack a feature.
 
-By hour of arrival, because a row in quarantine may have no event time.
+Rows count by hour of arrival, because a row in quarantine may have no event time.
 """
 
-from orchestration.quality.measures.context import HORIZON_HOURS, Context
-from orchestration.quality.measures.findings import Row, not_checked, outcome_of, share
+from orchestration.quality.measures.context import HORIZON_HOURS, Context, Row, not_checked, outcome_of, share
 from orchestration.quality.outcome import Outcome
 
 ENOUGH = 1_000
@@ -14,7 +13,7 @@ NAMES = {"silver.quarantine": "in quarantine", "silver.late": "late", "silver.du
 # A row that breaks two rules counts for each. The profile holds readings and late rows. An unreadable device id is ''.
 ARRIVALS = """
   create or replace temp table arrivals as
-  with found as (
+  with rows as (
     select 'accepted' as kind, null as rule, device_id, arrived, sum(n) as n from profile group by all
     union all select 'late', null, device_id, epoch_us(ingested_at) // 3600000000, count(*) from "{late}" group by all
     union all select 'twice', null, device_id, epoch_us(ingested_at) // 3600000000, count(*) from "{duplicates}" group by all
@@ -22,8 +21,8 @@ ARRIVALS = """
     union all select 'in quarantine', rule, device_id, epoch_us(ingested_at) // 3600000000, count(*)
       from "{quarantine}", unnest(broken_rules) as broken(rule) group by all
   )
-  select kind, rule, coalesce(device_id, '') as device_id, arrived > (select max(arrived) from found) - $hours as is_recent, sum(n) as n
-  from found where arrived > (select max(arrived) from found) - $horizon group by all
+  select kind, rule, coalesce(device_id, '') as device_id, arrived > (select max(arrived) from rows) - $hours as is_recent, sum(n) as n
+  from rows where arrived > (select max(arrived) from rows) - $horizon group by all
 """
 # Of each device, and (device_id null) of all.
 SHARES = """
@@ -41,6 +40,30 @@ SHARES = """
   from parts join total on parts.device_id is not distinct from total.device_id
   where recent > 0 and parts.device_id is distinct from '' order by parts.device_id is not null, share desc, parts.device_id, rule
 """
+
+# A feature of all entities (entity null), or of one.
+FEATURES = """
+  with recent as (
+    select entity, "{column}" as features, epoch_us(window_end) // 3600000000 as hour from "{view}"
+    where window_end > (select max(window_end) from "{view}") - to_hours({horizon})
+  ),
+  sides as (select *, hour > (select max(hour) from recent) - $hours as is_recent from recent),
+  sizes as (
+    select case when grouping(entity) = 0 then entity end as entity,
+      count(*) filter (is_recent) as recent, count(*) filter (not is_recent) as before
+    from sides group by grouping sets ((entity), ())
+  ),
+  lacking as (select entity, unnest(features) as feature, is_recent from sides),
+  counted as (
+    select case when grouping(entity) = 0 then entity end as entity, feature,
+      count(*) filter (is_recent) as n, count(*) filter (not is_recent) as n_before
+    from lacking group by grouping sets ((entity, feature), (feature))
+  )
+  select counted.entity, feature, n, recent, n / recent as share, n_before / before as share_before
+  from counted join sizes on counted.entity is not distinct from sizes.entity
+  where recent >= $min_rows and before >= $min_rows order by counted.entity is not null, share - share_before desc, counted.entity, feature
+"""
+WORDS = {"missing": "missing", "filled": "carried forward"}
 
 
 def usual_share(context: Context, table: str, *, hours: int, max_share: float, times: float, min_share: float, min_rows: int) -> Outcome:
@@ -80,3 +103,26 @@ def _describe(row: Row, where: str) -> str:
     by = f" by rule {row['rule']}" if row["rule"] else ""
     before = "" if row["share_before"] is None else f", {share(row['share_before'])} before"
     return f"{share(row['share'])} {of} {where}{by} ({row['n']:,} of {row['recent']:,}{before})"
+
+
+def usual_features(context: Context, table: str, *, column: str, hours: int, max_increase: float, min_rows: int) -> Outcome:
+    """In the last hours the share of vectors that name a feature in `column` (missing or filled) grew by at most `max_increase`."""
+    if column not in WORDS:
+        raise ValueError(f"column is {column!r}; use missing or filled")
+    view = context.view_of(table)
+    sql = "select count(*) as n, (max(epoch_us(window_end)) - min(epoch_us(window_end))) // 3600000000 as hours"
+    (total,) = context.ask(f'{sql} from "{view}"')
+    if not total["n"] or total["hours"] < 2 * hours:
+        return not_checked(f"there are {total['hours'] or 0:,} hours of vectors, {2 * hours} are needed")
+    shares = context.ask(FEATURES.format(column=column, view=view, horizon=HORIZON_HOURS), hours=hours, min_rows=min_rows)
+    grown = [row for row in shares if row["share"] - row["share_before"] > max_increase]
+    of_all = {row["feature"] for row in grown if row["entity"] is None}
+    offenders = [row for row in grown if row["entity"] is None or row["feature"] not in of_all]
+    word = WORDS[column]
+    return outcome_of(offenders, lambda row: _describe_feature(row, word), f"no feature is {word} more often than before")
+
+
+def _describe_feature(row: Row, word: str) -> str:
+    of = "all vectors" if row["entity"] is None else f"vectors of {row['entity']}"
+    before = f"{share(row['share_before'])} before"
+    return f"feature {row['feature']} is {word} in {share(row['share'])} of {of} ({row['n']:,} of {row['recent']:,}), {before}"

@@ -23,7 +23,7 @@ from orchestration.connectors.simulator.arrivals import Arrivals, Kind, Messages
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
-from orchestration.quality.suite_rows import create_empty_table
+from orchestration.quality.store import create_empty_table
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
 DEVICES = {"oven": 4, "fridge": 4, "press": 2, "pump": 2}

@@ -15,8 +15,7 @@ from orchestration.location import Location
 from orchestration.quality import check as checking
 from orchestration.quality.check import Scope, check
 from orchestration.quality.outcome import TableResult
-from orchestration.quality.store import open_store
-from orchestration.quality.suite_rows import create_empty_table
+from orchestration.quality.store import create_empty_table, open_store
 from orchestration.quality.suites import packaged
 from silver.spec import Policy
 from tests.rows import INGESTED_AT, at

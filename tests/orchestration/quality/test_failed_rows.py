@@ -21,15 +21,14 @@ from gold.spec import Group, Vector
 from orchestration.conf.model import Conf, Engine
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
-from orchestration.quality import lineage
+from orchestration.quality import failed_rows
 from orchestration.quality.check import Scope, check
 from orchestration.quality.failed_rows import FAILED_ROW_SCHEMA, FAILED_ROWS
 from orchestration.quality.history import RESULTS, last_runs
 from orchestration.quality.outcome import Cause, Run
-from orchestration.quality.publish import Places, publish, store_run
+from orchestration.quality.publish import publish, store_run
 from orchestration.quality.report import failures
-from orchestration.quality.store import open_store
-from orchestration.quality.suite_rows import create_empty_table
+from orchestration.quality.store import create_empty_table, open_store
 from orchestration.storage.delta import path_of
 from silver.schema import READINGS
 from silver.spec import Policy
@@ -105,7 +104,7 @@ def window(**more: Any) -> dict[str, Any]:
 
 def run_quality(lake: Lake, folder: Path, run_at: datetime = RUN_AT, suites: list[Suite] = SUITES) -> Run:
     run = check(lake, suites, run_at, lambda _: None, Scope(Cause.ASKED, last_runs=last_runs(lake.conf.lake)))
-    publish(lake, run, store_run(lake, run), Places(folder / "page.html", folder / "junit.xml"))
+    publish(lake, run, store_run(lake, run), folder / "page.html", folder / "junit.xml")
     return run
 
 
@@ -184,7 +183,7 @@ def test_messages_are_read_from_the_files_that_can_hold_them_and_damage_in_other
 
 
 def test_messages_beyond_what_fits_stay_in_bronze_and_their_rows_say_where(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lineage, "MOST_BYTES", 10)
+    monkeypatch.setattr(failed_rows, "MOST_BYTES", 10)
     add(lake, "bronze.events", EVENTS, event(0, 0, b"12345678"), event(0, 1, b"12345678"))
     add(lake, "silver.readings", READINGS, reading(0, 0, INFINITY), reading(0, 1, INFINITY))
     store_run(lake, check(lake, SUITES[1:2], RUN_AT, lambda _: None, Scope(Cause.ASKED, "silver")))

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from expectations.suite import suite
-from orchestration.quality.gx import great_expectations
 from orchestration.quality.kinds import REFUSED, accepted, kind_refused
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import open_store
-from orchestration.quality.validation import outcomes
+from orchestration.quality.validation import great_expectations, outcomes
 
 ROWS = """
   select n, n + 1 as next, if(n = 4, 99, n) as odd, if(n = 5, null, n * 1.5) as v, printf('x%03d', n) as s,
@@ -226,6 +225,6 @@ def test_two_stores_with_tables_of_one_name_are_told_apart() -> None:
 
 
 def test_without_grpcio_a_program_without_a_file_ends_with_an_error() -> None:
-    code = "import sys; sys.modules['grpc'] = None; from orchestration.quality.gx import great_expectations; great_expectations()"
+    code = "import sys; sys.modules['grpc'] = None; from orchestration.quality.validation import great_expectations; great_expectations()"
     ended = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)})
     assert (ended.returncode, "put the program in a file" in ended.stderr) == (1, True)

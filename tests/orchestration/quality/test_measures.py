@@ -16,12 +16,10 @@ from orchestration.conf.model import Conf, Device, Engine, Quality, Reference
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.quality.measures.context import Context
-from orchestration.quality.measures.drift import psi
+from orchestration.quality.measures.drift import Moved, describe_change, psi
 from orchestration.quality.measures.kinds import KINDS, evaluate_measure, is_measure
-from orchestration.quality.measures.naming import Moved, describe_change
 from orchestration.quality.outcome import Outcome
-from orchestration.quality.store import open_store
-from orchestration.quality.suite_rows import create_empty_table
+from orchestration.quality.store import create_empty_table, open_store
 from orchestration.quality.suites import packaged
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 from silver.spec import Aggregation, Conversion, Metric, Policy
@@ -262,9 +260,9 @@ def test_shipped_measures_give_every_kwarg_that_their_kind_requires_and_no_other
     for suite_ in packaged():
         for each in filter(is_measure, suite_.expectations):
             declared = KINDS[each.type].kwargs
-            assert {name for name, kwarg in declared.items() if kwarg.is_required} <= each.kwargs.keys() <= declared.keys()
+            assert {name for name, kwarg in declared.items() if kwarg.default is kwarg.empty} <= each.kwargs.keys() <= declared.keys()
             for given, value in each.kwargs.items():
-                assert isinstance(value, (int, float) if declared[given].type is float else declared[given].type)
+                assert isinstance(value, (int, float) if declared[given].annotation is float else declared[given].annotation)
     assert set(SHIPPED) == set(KINDS)
 
 

@@ -13,8 +13,7 @@ from expectations.suite import suite
 from orchestration.engine.lake import Lake
 from orchestration.quality.check import Scope, check
 from orchestration.quality.history import append_results, last_runs
-from orchestration.quality.store import open_store
-from orchestration.quality.suite_rows import create_empty_table
+from orchestration.quality.store import create_empty_table, open_store
 from orchestration.quality.suites import packaged
 from orchestration.storage.snapshot import Snapshot
 from silver.schema import READINGS

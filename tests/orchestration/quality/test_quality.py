@@ -18,8 +18,7 @@ from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.quality import suites
 from orchestration.quality.history import RESULT_SCHEMA, RESULTS
-from orchestration.quality.store import open_store
-from orchestration.quality.suite_rows import create_empty_table
+from orchestration.quality.store import create_empty_table, open_store
 from orchestration.storage import quality_tables
 from orchestration.storage.delta import path_of
 from silver.schema import READINGS

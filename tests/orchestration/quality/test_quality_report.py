@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from expectations.suite import Expectation, Severity
-from orchestration.quality.failed_rows import FailedRow
-from orchestration.quality.lineage import Event
+from orchestration.quality.failed_rows import Event, FailedRow
+from orchestration.quality.history import Point, Trends
 from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult, identity
-from orchestration.quality.report import Evidence, failures, percent, rendered, write_report
-from orchestration.quality.trend import Point, Trends
+from orchestration.quality.report import failures, percent, rendered, write_report
 
 RUN_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
 HOSTILE = '"><script src=https://evil.example/x.js></script><img src=//evil.example onerror=alert(1)> {{ 7*7 }} \u202e\x1b[31m'
@@ -114,7 +113,7 @@ def trends_of(run: Run, *points: tuple[bool | None, float | None]) -> Trends:
 
 def test_the_summary_says_what_is_wrong_where_and_since_when() -> None:
     run = run_of(Outcome(False, "3 of 10 rows", 30.0))
-    page = rendered(run, Evidence(trends=trends_of(run, (True, 0.0), (False, 10.0), (None, None), (False, 30.0))))
+    page = rendered(run, trends=trends_of(run, (True, 0.0), (False, 10.0), (None, None), (False, 30.0)))
     summary = page[page.index('<ol class="wrong"') : page.index("</ol>")]
     for words in ("silver.readings", "Every value is finite.", "3 of 10 rows (30\xa0%)", "since 05 Jan 2026, 10:00 UTC, 2 runs"):
         assert words in summary
@@ -130,19 +129,19 @@ def test_the_summary_says_what_is_wrong_where_and_since_when() -> None:
 )
 def test_a_failure_says_whether_it_is_new(points: tuple[tuple[bool, float], ...], words: str) -> None:
     run = run_of(Outcome(False, "3 of 10 rows", 30.0))
-    assert words in rendered(run, Evidence(trends=trends_of(run, *points)))
+    assert words in rendered(run, trends=trends_of(run, *points))
 
 
 def test_what_holds_again_is_told() -> None:
     run = run_of(Outcome(True, "none of 10 rows", 0.0))
     told = "Holds again:</b> silver.readings: Every value is finite."
-    assert told in rendered(run, Evidence(trends=trends_of(run, (False, 30.0), (True, 0.0))))
-    assert told not in rendered(run, Evidence(trends=trends_of(run, (True, 0.0), (True, 0.0))))
+    assert told in rendered(run, trends=trends_of(run, (False, 30.0), (True, 0.0)))
+    assert told not in rendered(run, trends=trends_of(run, (True, 0.0), (True, 0.0)))
 
 
 def test_the_last_thirty_runs_are_drawn_and_a_greater_share_is_a_taller_bar() -> None:
     run = run_of(Outcome(False, "3 of 10 rows", 30.0))
-    page = rendered(run, Evidence(trends=trends_of(run, *[(True, 0.0)] * 28, (False, 90.0), (True, 1.0), (False, 30.0), (None, None))))
+    page = rendered(run, trends=trends_of(run, *[(True, 0.0)] * 28, (False, 90.0), (True, 1.0), (False, 30.0), (None, None)))
     bars = re.findall(r'<i class="(\w+)" style="height:(\d+)%" title="([^"]+)"', page)
     assert len(bars) == 30
     assert [(word, title) for word, _, title in bars[-4:]] == [
@@ -160,7 +159,7 @@ def test_a_message_is_shown_beside_its_row_as_far_as_it_fits() -> None:
     run = run_of(Outcome(False, "2 of 10 rows", 20.0))
     key = identity("silver.readings", run.tables[0].results[0])
     long, empty = Event(3, 17, "a.jsonl", b"\xff" + HOSTILE.encode() + b"x" * 50_000_000), Event(3, 18, "b.jsonl", b"")
-    page = rendered(run, Evidence({key: [FailedRow({"value": "inf"}, event) for event in (long, empty, Event(3, 19), None)]}))
+    page = rendered(run, {key: [FailedRow({"value": "inf"}, event) for event in (long, empty, Event(3, 19), None)]})
     assert r"\xff&#34;&gt;&lt;script" in page
     assert f"({len(long.payload or b''):,} bytes)" in page
     for words in ("a.jsonl · batch 3, row 17", "an empty message", "its payload is not shown", "1 more row"):

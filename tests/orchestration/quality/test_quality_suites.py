@@ -12,8 +12,7 @@ from bronze.schema import EVENTS
 from expectations.suite import Suite
 from gold.schema import AGGREGATES, VECTORS
 from orchestration.quality.outcome import Outcome
-from orchestration.quality.store import open_store
-from orchestration.quality.suite_rows import create_empty_table, create_suite_view
+from orchestration.quality.store import create_empty_table, create_suite_view, open_store
 from orchestration.quality.suites import packaged
 from orchestration.quality.validation import outcomes
 from silver.schema import QUARANTINE, READINGS

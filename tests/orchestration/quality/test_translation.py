@@ -9,8 +9,7 @@ import pytest
 import sqlglot
 from pyspark.sql import SparkSession
 
-from orchestration.quality.store import open_store
-from orchestration.quality.suite_rows import create_empty_table
+from orchestration.quality.store import create_empty_table, open_store
 from orchestration.quality.suites import packaged
 from orchestration.quality.translation import SAME, to_duckdb
 from tests.rows import at

@@ -17,8 +17,7 @@ from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.quality import suites
-from orchestration.quality.store import open_store
-from orchestration.quality.suite_rows import create_empty_table
+from orchestration.quality.store import create_empty_table, open_store
 from orchestration.storage import quality_tables
 from orchestration.storage.delta import path_of, rows_of
 from orchestration.storage.gate_state import RELEASES, read_gate_state
