@@ -44,7 +44,7 @@ OPTIONS = (
     click.option(
         "--seconds", type=click.IntRange(0), default=300, show_default=True, help="The longest that a query may run; 0: no limit."
     ),
-    click.option("--without-a-fence", is_flag=True, help="Run without the sandbox: clients can do whatever you can on this machine."),
+    click.option("--without-sandbox", is_flag=True, help="Run without the sandbox: clients can do whatever you can on this machine."),
 )
 
 
@@ -96,7 +96,7 @@ def _config(conf: "Conf", service: str, options: dict[str, Any], file: Path) -> 
         options["memory"] or conf.engine.driver_memory,
         options["scratch"] * MEGABYTE,
         options["seconds"],
-        is_sandboxed=not options["without_a_fence"],
+        is_sandboxed=not options["without_sandbox"],
     )
 
 

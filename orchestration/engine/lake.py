@@ -56,7 +56,7 @@ class Lake(LakeStore):
         return self.spark.read.format("delta").load(str(self.table_path(name)))
 
     def sql(self, query: str, snapshot: int | None = None, at: datetime | None = None) -> DataFrame:
-        """Rows of a query over one snapshot, of that id or the newest at that instant; by default the newest (see marts.cut_for).
+        """Rows of a query over one snapshot, of that id or the newest at that instant; by default the newest (see marts.snapshot_for).
 
         Tables that no snapshot pins (ops, quality, the registry) are read in their latest version, and so is everything in a lake
         without snapshots.

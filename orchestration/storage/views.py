@@ -46,7 +46,7 @@ class View:
 def views(conf: Conf, snapshot: Snapshot | None) -> dict[str, View]:
     """By SQL name. Tables that no snapshot pins (ops, quality, the registry) in their latest version, and all where there is no snapshot.
 
-    Marts are there in a snapshot that knows them (see marts.cut_for).
+    Marts are there in a snapshot that knows them (see marts.snapshot_for).
     """
     every = {view.name: view for path in _tables(conf.lake, snapshot) for view in _views_of(conf, path, snapshot)}
     return {name: view for name, view in every.items() if not (name.startswith("marts.") and view.version is None)}

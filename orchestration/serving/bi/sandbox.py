@@ -31,7 +31,7 @@ ETC = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 HINT = (
-    "install bubblewrap (Debian and Ubuntu: `apt-get install bubblewrap`); or start it with --without-a-fence, where this machine is "
+    "install bubblewrap (Debian and Ubuntu: `apt-get install bubblewrap`); or start it with --without-sandbox, where this machine is "
     "such a sandbox itself, a container with nothing in it but a read-only lake"
 )
 
@@ -64,7 +64,7 @@ class Sandbox:
         if answer.returncode:
             reason = (answer.stderr.strip() or f"exit code {answer.returncode}").splitlines()[-1]
             raise TidemarkError(
-                f"bubblewrap cannot start a sandbox here ({reason}): allow it to create namespaces, or start with --without-a-fence."
+                f"bubblewrap cannot start a sandbox here ({reason}): allow it to create namespaces, or start with --without-sandbox."
             )
 
     def _options(self, etc: Mapping[str, int]) -> Iterator[str]:

@@ -212,11 +212,11 @@ def test_the_sandbox_dies_with_the_process_that_started_it(host: Host) -> None:
 
 def test_a_missing_or_broken_bubblewrap_is_reported_in_one_sentence_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(TidemarkError, match=r"apt-get install bubblewrap.*--without-a-fence") as missing:
+    with pytest.raises(TidemarkError, match=r"apt-get install bubblewrap.*--without-sandbox") as missing:
         Sandbox([], {}, SCRATCH_BYTES).check()
     (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
     (tmp_path / "bwrap").chmod(0o755)
-    with pytest.raises(TidemarkError, match=r"setting up uid map: Permission denied.*--without-a-fence") as broken:
+    with pytest.raises(TidemarkError, match=r"setting up uid map: Permission denied.*--without-sandbox") as broken:
         Sandbox([], {}, SCRATCH_BYTES).check()
     assert "\n" not in f"{missing.value}{broken.value}"
 
