@@ -29,7 +29,7 @@ from orchestration.storage.views import View
 Notify = Callable[[str], None]
 FULL_REFRESH = "DBT_FULL_REFRESH"
 MAX_SMALL_READINGS = 2_000_000
-"""A build is many small statements. Up to so many readings, compiling them would take most of its time; above, it saves more than it costs."""
+"""A build is many small statements: up to so many readings, compiling them would take most of its time."""
 SMALL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Only the quick compiler. Its default code cache of 48 MB is filled by a build, and then Spark breaks (measured)."""
 SMALL_SETTINGS = {**INTERPRETED, "spark.sql.adaptive.enabled": "false"}
