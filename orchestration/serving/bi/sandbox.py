@@ -48,11 +48,11 @@ class Sandbox:
     def wrap(self, command: Sequence[str]) -> Iterator[tuple[list[str], list[int]]]:
         """The command to start instead, with an empty environment, and the file descriptors that it must inherit."""
         with ExitStack() as files:
-            etc = {f"/etc/{name}": files.enter_context(_in_memory(text.encode())) for name, text in ETC.items()}
-            calls = files.enter_context(_in_memory(system_call_filter()))
+            etc = {f"/etc/{name}": _in_memory(files, text.encode()) for name, text in ETC.items()}
+            calls = _in_memory(files, system_call_filter())
             options = [*self._options(etc), "--seccomp", str(calls)]
             # Not on the command line: the process could read it there and learn what exists on the host.
-            arguments = files.enter_context(_in_memory("\0".join(options).encode()))
+            arguments = _in_memory(files, "\0".join(options).encode())
             yield [_bubblewrap(), "--args", str(arguments), "--", *command], [arguments, calls, *etc.values()]
 
     def check(self) -> None:
@@ -118,13 +118,9 @@ def _own_folders(scratch_bytes: int) -> Iterator[str]:
     yield from ("--perms", "1777", "--size", str(scratch_bytes), "--tmpfs", SCRATCH)
 
 
-@contextmanager
-def _in_memory(content: bytes) -> Iterator[int]:
-    """The descriptor of an unnamed file in memory, positioned at its start."""
-    file = os.memfd_create("tidemark")
-    try:
-        os.write(file, content)
-        os.lseek(file, 0, os.SEEK_SET)
-        yield file
-    finally:
-        os.close(file)
+def _in_memory(files: ExitStack, content: bytes) -> int:
+    """The descriptor of an unnamed file in memory, positioned at its start; closed with `files`."""
+    file = files.enter_context(os.fdopen(os.memfd_create("tidemark"), "wb", buffering=0))
+    file.write(content)
+    file.seek(0)
+    return file.fileno()

@@ -1,6 +1,7 @@
 """Writes an answer as a table, CSV, JSON or Parquet, to stdout or to a file that appears as a whole or not at all."""
 
 import contextlib
+import io
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -81,8 +82,6 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _write_text(answer: Answer, format: str, file: IO[bytes]) -> None:
-    import io
-
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     with contextlib.redirect_stdout(text):
         display(answer, format)

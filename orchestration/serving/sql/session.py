@@ -6,6 +6,7 @@
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -103,26 +104,20 @@ class Session:
 
 def interruptible(ask: Callable[[], Answer], cancel: Callable[[], object]) -> Answer:
     """The result of `ask`. Ctrl-C calls `cancel`, waits until the engine has ended the query, and raises KeyboardInterrupt."""
-    answers: list[Answer] = []
-    errors: list[BaseException] = []
-    ended = threading.Event()  # after an interrupt, Thread.join takes a running thread for ended (CPython 3.11, measured)
+    answer: Future[Answer] = Future()
 
     def work() -> None:
         try:
-            answers.append(ask())
+            answer.set_result(ask())
         except BaseException as error:
-            errors.append(error)
-        finally:
-            ended.set()
+            answer.set_exception(error)
 
     try:
         threading.Thread(target=work, daemon=True).start()
-        while not ended.wait(0.1):
+        while not wait([answer], 0.1).done:
             pass
     except KeyboardInterrupt:
         cancel()
-        ended.wait(GRACE_SECONDS)
+        wait([answer], GRACE_SECONDS)
         raise
-    if errors:
-        raise errors[0]
-    return answers[0]
+    return answer.result()

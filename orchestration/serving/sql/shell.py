@@ -10,8 +10,8 @@ import click
 
 from orchestration.rendering import show_error
 from orchestration.serving.sql.session import Session
-from orchestration.serving.sql.shell_commands import QuitError, run_command
-from orchestration.serving.sql.shell_statements import split, statements
+from orchestration.serving.sql.shell_commands import QuitError, is_command, run_command
+from orchestration.serving.sql.shell_words import split, statements
 
 INTERRUPTED = 130
 
@@ -26,7 +26,11 @@ def shell(session: Session) -> int:
     click.echo("\\? lists the commands, \\d the tables; a statement ends with a semicolon, the shell with \\q or Ctrl-D.", err=True)
     for text in prompts(session):
         try:
-            _run(session, text)
+            if is_command(text):
+                run_command(session, text)
+            else:
+                for statement in statements(text):
+                    session.answer(statement)
         except QuitError:
             break
         except KeyboardInterrupt:
@@ -42,7 +46,7 @@ def script(session: Session, lines: Iterable[str]) -> int:
     try:
         for line in lines:
             if not rest.strip() and line.startswith("\\"):
-                run_command(session, line.strip())
+                run_command(session, line)
                 continue
             complete, rest = split(rest + line)
             for statement in complete:
@@ -58,11 +62,3 @@ def script(session: Session, lines: Iterable[str]) -> int:
     except Exception as error:
         return show_error(error)
     return 0
-
-
-def _run(session: Session, text: str) -> None:
-    if text.lstrip().startswith("\\") or text.strip().rstrip(";") in {"exit", "quit"}:
-        run_command(session, text.strip())
-        return
-    for statement in statements(text):
-        session.answer(statement)

@@ -1,6 +1,6 @@
 """Commands of the shell, which begin with a backslash."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,16 +15,22 @@ from orchestration.serving.sql.shell_screen import page
 
 NEWEST = "newest"
 SCREEN_FORMATS = ("table", "csv", "json")
+ALIASES = {"exit": "\\q", "quit": "\\q", "\\h": "\\?"}
 
 
 class QuitError(Exception):
     """Ends the shell; raised by \\q."""
 
 
+def is_command(text: str) -> bool:
+    """Whether a text is a command, not SQL."""
+    return text.lstrip().startswith("\\") or text.strip().rstrip(";") in ALIASES
+
+
 def run_command(session: Session, line: str) -> None:
     """Run one command; ConfError if there is none of that name."""
-    name, _, argument = line.rstrip(";").strip().partition(" ")
-    name = {"exit": "\\q", "quit": "\\q", "\\h": "\\?"}.get(name, name)
+    name, _, argument = line.strip().rstrip(";").strip().partition(" ")
+    name = ALIASES.get(name, name)
     if name not in COMMANDS:
         raise ConfError(f"there is no command {name}; " + _hint(name, COMMANDS, "\\? lists them"))
     COMMANDS[name][0](session, argument.strip())
@@ -36,27 +42,20 @@ def _hint(name: str, names: Iterable[str], otherwise: str) -> str:
 
 
 def _list_tables(session: Session, argument: str) -> None:
-    if argument:
-        _list_columns(session, argument)
+    tables = session.tables()
+    if not argument:
+        rows = [(name, *tables.version_and_rows(name)) for name in sorted(tables.views)]
+        _show(session, ("table", "version", "rows in files"), rows)
         return
-    tables = session.tables()
-    rows = []
-    for name in sorted(tables.views):
-        version, count = tables.version_and_rows(name)
-        rows.append({"table": name, "version": version, "rows in files": count})
-    _show(session, rows, ["table", "version", "rows in files"])
-
-
-def _list_columns(session: Session, argument: str) -> None:
-    tables = session.tables()
     name = tables.table(argument)
     if name is None:
         raise ConfError(f"there is no table {argument}; " + _hint(argument, tables.views, "\\d lists them"))
-    _show(session, [{"column": column, "type": kind} for column, kind in tables.columns(name)], ["column", "type"])
+    _show(session, ("column", "type"), tables.columns(name))
 
 
-def _show(session: Session, rows: list[dict[str, Any]], columns: list[str]) -> None:
-    page(lambda: show(rows, session.format, columns), is_wide=session.format == "table")
+def _show(session: Session, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    cells = [dict(zip(columns, row, strict=True)) for row in rows]
+    page(lambda: show(cells, session.format, columns), is_wide=session.format == "table")
 
 
 def _snapshot(session: Session, argument: str) -> None:

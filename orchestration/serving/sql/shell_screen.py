@@ -51,10 +51,8 @@ def _run_pager(pager: list[str], text: str) -> None:
         sys.stdout.write(text)
         return
     assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError):  # the user quit it before the end
+    with contextlib.suppress(BrokenPipeError), process.stdin:  # the user may quit it before the end
         process.stdin.write(text)
-    with contextlib.suppress(BrokenPipeError):
-        process.stdin.close()
     while process.poll() is None:
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C belongs to the pager
             process.wait()

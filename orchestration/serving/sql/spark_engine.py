@@ -33,6 +33,10 @@ from orchestration.storage.views import views
 
 MAX_CATALOGS = 8
 """Snapshots with a catalog; the least recently queried one is dropped."""
+WARM_UP_QUERIES = (
+    "select bronze_row, count(*) as n {rows} group by bronze_row order by n",
+    "select * {rows} order by bronze_row limit 5",
+)
 
 
 class SparkEngine:
@@ -58,10 +62,6 @@ class SparkEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Stop the JVM, if this engine started it."""
         if self._is_own:
             self.spark.stop()
         self._scratch.cleanup()
@@ -84,15 +84,10 @@ class SparkEngine:
     def warm_up(self) -> bool:
         """Run queries of the usual forms that match no row, to warm up the JVM. False if a user's query is running: it goes first."""
         names = [name for name, view in self._catalog(snapshot_for(self._conf.lake, "")).views.items() if view.bronze_batch is not None]
-        for name in names:
-            no_rows = f"from {name} where bronze_batch < 0"
-            for query in (
-                f"select bronze_row, count(*) as n {no_rows} group by bronze_row order by n",
-                f"select * {no_rows} order by bronze_row limit 5",
-            ):
-                if self._deadlines:
-                    return False
-                self.ask(Question(query))
+        for name, query in itertools.product(names, WARM_UP_QUERIES):
+            if self._deadlines:
+                return False
+            self.ask(Question(query.format(rows=f"from {name} where bronze_batch < 0")))
         return bool(names)
 
     def is_stuck(self) -> bool:
@@ -138,24 +133,18 @@ class SparkEngine:
         """Spark jobs in this context belong to the query, and are cancelled at its time limit."""
         context = self.spark.sparkContext
         context.setJobGroup(name, "", interruptOnCancel=True)
+        deadline = time.monotonic() + self._limits.seconds
         with self._lock:
-            self._deadlines[name] = time.monotonic() + self._limits.seconds
-            pool = next(pool for pool in itertools.count() if pool not in self._pools.values())
-            self._pools[name] = pool
+            self._deadlines[name] = deadline
+            self._pools[name] = next(pool for pool in itertools.count() if pool not in self._pools.values())
         # Queries share the slots evenly. Spark never drops a pool, so pool numbers are reused.
-        context.setLocalProperty("spark.scheduler.pool", str(pool))
-        is_over = threading.Event()
-
-        def end() -> None:
-            is_over.set()
-            self.cancel(name)
-
-        timer = threading.Timer(self._limits.seconds, end)
+        context.setLocalProperty("spark.scheduler.pool", str(self._pools[name]))
+        timer = threading.Timer(self._limits.seconds, self.cancel, [name])
         timer.start()
         try:
             yield
         except TidemarkError as error:
-            if is_over.is_set():
+            if time.monotonic() >= deadline:
                 raise RefusedError(f"the query took longer than {self._limits.seconds:g} s and was cancelled.") from error
             raise
         finally:
@@ -179,18 +168,13 @@ def _start_spark(conf: Conf, scratch: Path, limits: Limits, slots: int) -> Spark
         "spark.executor.killOnFatalError.depth": "0",
     }
     require_java()
-    sessions: list[SparkSession] = []
     jars = fetched()
 
-    def start() -> None:
+    def start() -> SparkSession:
         before, tempfile.tempdir = tempfile.tempdir, str(scratch)  # the JVM writes its port for PySpark there
         try:
-            sessions.append(spark_session(conf.engine, jars, scratch / "spark.log", changes))
+            return spark_session(conf.engine, jars, scratch / "spark.log", changes)
         finally:
             tempfile.tempdir = before
 
-    if landlock.is_supported():
-        landlock.without_write_access(start, [scratch])
-    else:
-        start()
-    return sessions[0]
+    return landlock.without_write_access(start, [scratch]) if landlock.is_supported() else start()
