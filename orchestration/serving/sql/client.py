@@ -72,5 +72,4 @@ def _snapshot(header: str | None) -> Snapshot | None:
     if header is None:
         return None
     fields = json.loads(header)
-    at = datetime.fromisoformat(fields["at"])
-    return Snapshot(fields["snapshot_id"], at, fields["generation"], fields["bronze_batch"], {}, {})
+    return Snapshot(**fields | {"at": datetime.fromisoformat(fields["at"])}, versions={}, closed_until={})

@@ -28,7 +28,7 @@ from orchestration.serving.sql.address import Address, address_file
 from orchestration.serving.sql.answer import Limits
 from orchestration.serving.sql.fair_queue import FairQueue
 from orchestration.serving.sql.spark_engine import SparkEngine
-from orchestration.serving.sql.web import QueryApi, application
+from orchestration.serving.sql.web import QueryApi
 
 LIMITS = Limits(seconds=60.0, rows=100_000, result_bytes=64 * 1024 * 1024)
 MAX_ACTIVE, MAX_WAITING = 8, 200
@@ -113,7 +113,7 @@ def work() -> None:
         engine.prepare_newest()
         for task in (_warm_up, _watch):
             threading.Thread(target=task, args=(engine,), daemon=True).start()
-        api = application(QueryApi(engine, users, FairQueue(MAX_ACTIVE, MAX_WAITING)))
+        api = QueryApi(engine, users, FairQueue(MAX_ACTIVE, MAX_WAITING)).application()
         server = uvicorn.Server(uvicorn.Config(api, log_level="warning", access_log=False, timeout_graceful_shutdown=5))
         print(READY, flush=True)
         asyncio.run(server.serve(sockets=[socket.socket(fileno=descriptor)]))

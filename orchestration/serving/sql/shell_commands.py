@@ -59,13 +59,12 @@ def _show(session: Session, columns: Sequence[str], rows: Iterable[Sequence[Any]
 
 
 def _snapshot(session: Session, argument: str) -> None:
-    if argument == NEWEST:
-        session.snapshot_id = session.at = None
-    elif argument:
-        if not argument.isdecimal():
-            raise ConfError("\\snapshot takes the id of a snapshot, such as \\snapshot 12, or newest; ops.snapshots lists the ids")
-        _select(session, int(argument), None)
-    _show_current(session)
+    if argument not in ("", NEWEST) and not argument.isdecimal():
+        raise ConfError("\\snapshot takes the id of a snapshot, such as \\snapshot 12, or newest; ops.snapshots lists the ids")
+    if argument:
+        _select(session, None if argument == NEWEST else int(argument), None)
+    else:
+        _select(session, session.snapshot_id, session.at)
 
 
 def _at(session: Session, argument: str) -> None:
@@ -74,23 +73,18 @@ def _at(session: Session, argument: str) -> None:
     except ValueError:
         raise ConfError("\\at takes an instant in UTC, such as \\at 2026-01-05T12:00:00Z; \\snapshot newest undoes it") from None
     _select(session, None, (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC))
-    _show_current(session)
 
 
 def _select(session: Session, snapshot_id: int | None, at: datetime | None) -> None:
-    """Switch to another snapshot; if it does not exist, keep the current one and raise."""
+    """Switch to a snapshot and show it; if it does not exist, keep the current one and raise."""
     before = session.snapshot_id, session.at
     session.snapshot_id, session.at = snapshot_id, at
     try:
-        session.snapshot()
+        snapshot = session.snapshot()
     except Exception:
         session.snapshot_id, session.at = before
         raise
-
-
-def _show_current(session: Session) -> None:
-    snapshot = session.snapshot()
-    suffix = ", the newest" if (session.snapshot_id, session.at) == (None, None) else ""
+    suffix = ", the newest" if (snapshot_id, at) == (None, None) else ""
     click.echo("there is no snapshot yet: tables are read as they are" if snapshot is None else f"{snapshot}{suffix}", err=True)
     session.shown_snapshot = None if snapshot is None else snapshot.snapshot_id
 

@@ -3,11 +3,11 @@
 import contextlib
 import io
 import os
-import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
+
+import click
 
 
 class Terminal(io.StringIO):
@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 
 
 def page(write: Callable[[], None], is_wide: bool) -> None:
-    """Show what `write` prints, through a pager if it is longer than the screen. `is_wide`: a table, whose lines the pager may cut."""
+    """Show what `write` prints, through $PAGER or less if it is longer than the screen. `is_wide`: a table, whose lines less cuts."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         write()
         return
@@ -29,30 +29,10 @@ def page(write: Callable[[], None], is_wide: bool) -> None:
     lines = text.getvalue().split("\n")
     size = shutil.get_terminal_size()
     is_long = len(lines) >= size.lines or (is_wide and max(map(len, lines)) > size.columns)
-    pager = pager_command() if is_long else None
-    if pager is None:
-        write() if is_wide else sys.stdout.write(text.getvalue())
+    if is_long and os.environ.get("PAGER") != "":
+        os.environ.setdefault("LESS", "-S")
+        click.echo_via_pager(text.getvalue())
+    elif is_wide:
+        write()
     else:
-        _run_pager(pager, text.getvalue())
-
-
-def pager_command() -> list[str] | None:
-    """The command in $PAGER, or less if it is installed; None: print without a pager."""
-    wanted = os.environ.get("PAGER")
-    if wanted is not None:
-        return shlex.split(wanted) or None
-    return ["less", "-S"] if shutil.which("less") else None
-
-
-def _run_pager(pager: list[str], text: str) -> None:
-    try:
-        process = subprocess.Popen(pager, stdin=subprocess.PIPE, text=True, encoding="utf-8", errors="backslashreplace")
-    except OSError:
-        sys.stdout.write(text)
-        return
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError), process.stdin:  # the user may quit it before the end
-        process.stdin.write(text)
-    while process.poll() is None:
-        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C belongs to the pager
-            process.wait()
+        sys.stdout.write(text.getvalue())
