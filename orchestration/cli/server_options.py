@@ -58,7 +58,7 @@ def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def run_server(obj: dict[str, Any], service: str, options: dict[str, Any], connection: str) -> None:
     """Serve until Ctrl-C or SIGTERM. `connection`: how a client connects, with the placeholders {port} and {file}."""
     from orchestration.conf.load import load
-    from orchestration.serving.bi.secret import default_token_file
+    from orchestration.serving.bi.password import default_token_file
     from orchestration.serving.bi.server import serve
 
     if options["snapshot"] is not None and options["newest"]:
@@ -83,7 +83,7 @@ def _warnings(config: "ServerConfig") -> Iterator[str]:
 
 def _config(conf: "Conf", service: str, options: dict[str, Any], file: Path) -> "ServerConfig":
     from orchestration.serving.bi.messages import Service
-    from orchestration.serving.bi.secret import load_token
+    from orchestration.serving.bi.password import load_token
     from orchestration.serving.bi.server import ServerConfig
     from orchestration.serving.bi.snapshots import SnapshotChoice
 

@@ -5,7 +5,7 @@ log of its table.
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from gold.literal import quoted
 from orchestration.serving.sql.plan_cache import PlanCache, new_session, plan_name
 from orchestration.serving.sql.refusal import RefusedError
+from orchestration.serving.sql.sql_guard import items
 from orchestration.storage.delta import PLAIN, OpenTable, open_table
 from orchestration.storage.views import View
 
@@ -41,7 +42,7 @@ class Catalog:
         context: Any = spark.sparkContext
         self._java = context._jvm
         self._session = SparkSession(context, new_session(self._java, context._jsc.sc()))
-        self._roots = {self._java.org.apache.hadoop.fs.Path(f"file:{view.location}").toString() for view in views.values()}
+        self._roots = tuple(self._java.org.apache.hadoop.fs.Path(f"file:{view.location}").toString() + "/" for view in views.values())
         self._plan_cache = PlanCache(self._java, self._session._jsparkSession)
         self._session.sql(f"create database {TABLE_DATABASE}")
         self._created: set[str] = set()
@@ -70,11 +71,17 @@ class Catalog:
         return DataFrame(rows, session)
 
     def _check_resolved(self, plan: JavaObject) -> None:
-        """The second check, on the resolved plan: it reads nothing but files of the tables of these views."""
-        for leaf in _leaves(plan):
-            kind = leaf.getClass().getSimpleName()
-            if kind not in FILELESS_PLANS and not (kind == "LogicalRelation" and all(_is_in(path, self._roots) for path in _paths(leaf))):
-                raise RefusedError("the query reads something that is no table of the lake.")
+        """The second check, on the resolved plan and its subqueries: it reads nothing but files of the tables of these views."""
+        for tree in (plan, *items(plan.subqueriesAll().iterator())):
+            for leaf in items(tree.collectLeaves().iterator()):
+                kind = leaf.getClass().getSimpleName()
+                if kind not in FILELESS_PLANS and not (kind == "LogicalRelation" and self._reads_tables(leaf)):
+                    raise RefusedError("the query reads something that is no table of the lake.")
+
+    def _reads_tables(self, relation: JavaObject) -> bool:
+        """Whether it reads folders of tables, or files in them, only; Py4JError if it reads no files."""
+        paths: str = relation.relation().location().rootPaths().mkString("\n")
+        return all(f"{path}/".startswith(self._roots) for path in paths.split("\n"))
 
     def create_views(self, names: Iterable[str]) -> None:
         """Create the views of these tables that do not exist yet."""
@@ -120,26 +127,3 @@ def plain_files(table: OpenTable) -> list[str]:
     """
     files: list[str] = pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist()
     return files if table.protocol().min_reader_version == PLAIN and len(files) <= MAX_FILES else []
-
-
-def _leaves(plan: JavaObject) -> Iterator[JavaObject]:
-    """The leaves of a plan and of all its subqueries."""
-    subqueries = plan.subqueriesAll().iterator()
-    plans = [plan]
-    while subqueries.hasNext():
-        plans.append(subqueries.next())
-    for tree in plans:
-        leaves = tree.collectLeaves().iterator()
-        while leaves.hasNext():
-            yield leaves.next()
-
-
-def _paths(relation: JavaObject) -> list[str]:
-    """The folders or files that a relation reads; Py4JError if it reads something else."""
-    paths: str = relation.relation().location().rootPaths().mkString("\n")
-    return paths.split("\n")
-
-
-def _is_in(path: str, roots: Iterable[str]) -> bool:
-    """Whether the path is one of the roots, or a file below one."""
-    return any(path == root or path.startswith(f"{root}/") for root in roots)

@@ -1,10 +1,12 @@
-"""Writes an answer as a table, CSV, JSON or Parquet, to stdout or to a file that appears as a whole or not at all."""
+"""Shows an answer as a table, CSV, JSON or Parquet, on stdout, in a pager, or in a file that appears as a whole or not at all."""
 
 import contextlib
 import io
 import os
+import shutil
 import stat
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -97,3 +99,31 @@ def _write_parquet(answer: Answer, file: IO[bytes]) -> None:
         pq.write_table(rows, file, compression="zstd")
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         raise TidemarkError(f"parquet cannot hold this answer ({str(error).splitlines()[0]}); cast the column to string.") from None
+
+
+class Terminal(io.StringIO):
+    """A buffer that says it is a terminal, so that writers escape control characters."""
+
+    def isatty(self) -> bool:
+        """Always true."""
+        return True
+
+
+def page(write: Callable[[], None], is_wide: bool) -> None:
+    """Show what `write` prints, through $PAGER or less if it is longer than the screen. `is_wide`: a table, whose lines less cuts."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        write()
+        return
+    text = io.StringIO() if is_wide else Terminal()
+    with contextlib.redirect_stdout(text):
+        write()
+    lines = text.getvalue().split("\n")
+    size = shutil.get_terminal_size()
+    is_long = len(lines) >= size.lines or (is_wide and max(map(len, lines)) > size.columns)
+    if is_long and os.environ.get("PAGER") != "":
+        os.environ.setdefault("LESS", "-S")
+        click.echo_via_pager(text.getvalue())
+    elif is_wide:
+        write()
+    else:
+        sys.stdout.write(text.getvalue())

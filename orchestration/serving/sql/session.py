@@ -18,8 +18,7 @@ import click
 from orchestration.errors import TidemarkError
 from orchestration.rendering import visible
 from orchestration.serving.sql.answer import Answer, Engine, Question
-from orchestration.serving.sql.output import FORMATS, require_place, write
-from orchestration.serving.sql.shell_screen import page
+from orchestration.serving.sql.output import FORMATS, page, require_place, write
 
 if TYPE_CHECKING:
     from orchestration.conf.model import Conf

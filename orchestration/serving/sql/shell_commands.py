@@ -10,8 +10,8 @@ import click
 
 from orchestration.errors import ConfError
 from orchestration.rendering import show, visible
+from orchestration.serving.sql.output import page
 from orchestration.serving.sql.session import Session
-from orchestration.serving.sql.shell_screen import page
 
 NEWEST = "newest"
 SCREEN_FORMATS = ("table", "csv", "json")

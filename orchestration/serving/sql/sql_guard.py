@@ -45,13 +45,14 @@ class SqlGuard:
         kind = name.removeprefix(CATALYST)
         if kind in VALUE_CLASSES or name.startswith("org.apache.spark.sql.types."):
             return
+        children: Iterable[Any]
         if name.startswith(COLLECTIONS):
-            children = _items(item.productIterator()) if name.startswith("scala.Tuple") else _items(item.iterator())
+            children = items(item.productIterator()) if name.startswith("scala.Tuple") else items(item.iterator())
         elif kind not in NODES:
             raise self._refusal(f"{_sql_words(kind)} cannot be used here", item)
         else:
             self._count(1, item, depth)
-            children = SPECIAL[kind](self, item, scope, depth) if kind in SPECIAL else _items(item.productIterator())
+            children = SPECIAL[kind](self, item, scope, depth) if kind in SPECIAL else items(item.productIterator())
         for child in children:
             self._visit(child, scope, depth + 1)
 
@@ -63,7 +64,7 @@ class SqlGuard:
     # What follows checks one node, and returns the arguments of it that remain to be visited.
 
     def _relation(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
-        parts = list(_items(item.multipartIdentifier().iterator()))
+        parts = list(items(item.multipartIdentifier().iterator()))
         name = ".".join(parts)
         if len(parts) == 1 and name.lower() in scope:
             self._count(scope[name.lower()], item, depth)
@@ -78,7 +79,7 @@ class SqlGuard:
 
     def _with(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
         inner = dict(scope)
-        for definition in _items(item.cteRelations().iterator()):
+        for definition in items(item.cteRelations().iterator()):
             name, query = definition._1().lower(), definition._2()
             before = self.nodes
             # In a recursive CTE the name means itself, in others it means an outer CTE of that name.
@@ -88,27 +89,27 @@ class SqlGuard:
         return ()
 
     def _function(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
-        self._check_function(".".join(_items(item.nameParts().iterator())), FUNCTIONS, item)
-        return _items(item.productIterator())
+        self._check_function(".".join(items(item.nameParts().iterator())), FUNCTIONS, item)
+        return items(item.productIterator())
 
     def _generator(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
         self._check_function(item.name().unquotedString(), GENERATORS, item)
-        return _items(item.children().iterator())
+        return items(item.children().iterator())
 
     def _table_function(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
-        name = ".".join(_items(item.name().iterator()))
+        name = ".".join(items(item.name().iterator()))
         self._check_function(name, TABLE_FUNCTIONS, item)
         if name.lower() == "range" and item.functionArgs().size() > 3:
             raise self._refusal("range takes start, end and step here", item)
-        return _items(item.functionArgs().iterator())
+        return items(item.functionArgs().iterator())
 
     def _hint(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
         if item.name().lower() not in HINTS:
             raise self._refusal(f"the hint {item.name()} cannot be used here", item)
-        return _items(item.productIterator())
+        return items(item.productIterator())
 
     def _attribute(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
-        if any(part.lower() == "_metadata" for part in _items(item.nameParts().iterator())):
+        if any(part.lower() == "_metadata" for part in items(item.nameParts().iterator())):
             raise self._refusal("_metadata cannot be read: it would show file names", item)
         return ()
 
@@ -139,7 +140,7 @@ def _hint(name: str, names: Collection[str]) -> str:
     return f"; did you mean {nearest[0]}?" if nearest else ""
 
 
-def _items(iterator: JavaObject) -> Iterator[Any]:
+def items(iterator: JavaObject) -> Iterator[Any]:
     """Items of an iterator of Scala."""
     while iterator.hasNext():
         yield iterator.next()
