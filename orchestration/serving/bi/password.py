@@ -15,7 +15,7 @@ from pathlib import Path
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.serving.bi.relay import Handshake, Streams
-from orchestration.serving.sql.address import address_file
+from orchestration.serving.sql.client import address_file
 
 START, OK, BAD, COMPLETE = 1, 2, 3, 5
 MAX_FRAME_BYTES = 4096

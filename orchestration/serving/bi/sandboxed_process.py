@@ -17,8 +17,7 @@ from orchestration.engine.jars import cache
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.serving.bi.messages import ServerSpec, SnapshotViews, ViewsReady
-from orchestration.serving.bi.mounts import java_home, mounts
-from orchestration.serving.bi.sandbox import Sandbox
+from orchestration.serving.bi.sandbox import Sandbox, java_home, mounts
 
 COMMAND = (sys.executable, "-m", "orchestration.serving.bi.inside")
 MAX_LINE_BYTES = 1 << 20

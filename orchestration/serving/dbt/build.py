@@ -10,13 +10,14 @@ from pathlib import Path
 
 from dbt.cli.main import dbtRunnerResult
 from dbt.contracts.graph.manifest import Manifest
+from dbt.contracts.graph.nodes import ManifestNode
 
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import INTERPRETED
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.serving.dbt import build_state, invocation, project, sources, targets
-from orchestration.serving.dbt.invocation import CommandLine, ProjectTable
+from orchestration.serving.dbt.invocation import CommandLine
 from orchestration.storage import marts
 from orchestration.storage.delta import open_table
 from orchestration.storage.lease import Lease, sole_writer
@@ -140,10 +141,10 @@ def _parse_and_start_spark(dbt: DbtRun, lease: Lease, *, is_small: bool) -> dbtR
     return parsed
 
 
-def _begin_build(dbt: DbtRun, models: Mapping[str, ProjectTable]) -> Build | None:
+def _begin_build(dbt: DbtRun, models: Mapping[str, ManifestNode]) -> Build | None:
     """Save that a build begins. Returns the build that it continues; None if it rebuilds everything."""
     digest, on_disk = dbt.digest(leaves_out_rows=dbt.command_line.leaves_out_rows), targets.versions(dbt.root)
-    incremental = {model.name for model in models.values() if model.is_incremental}
+    incremental = {_sql_name(model) for model in models.values() if model.config.materialized == "incremental"}
     base = build_state.incremental_base(dbt.root, digest, dbt.snapshot, on_disk, incremental)
     build_state.begin(dbt.root, digest, dbt.snapshot, on_disk)
     if base is None and incremental & on_disk.keys():
@@ -160,12 +161,12 @@ def _invoke(command_line: CommandLine) -> dbtRunnerResult:
     return invocation.invoke(command_line.arguments)
 
 
-def _record_build(dbt: DbtRun, models: Mapping[str, ProjectTable], built: set[str]) -> None:
+def _record_build(dbt: DbtRun, models: Mapping[str, ManifestNode], built: set[str]) -> None:
     """Record the build if it is complete: every model was built, of this snapshot."""
     versions, recorded, now = targets.versions(dbt.root), marts.builds(dbt.root), datetime.now(UTC)
-    names = {model.name for model in models.values()}
-    missing = {model.name for key, model in models.items() if model.kind == "model" and key not in built} | (names - versions.keys())
-    if missing or dbt.command_line.leaves_out_rows or not built:
+    names = set(map(_sql_name, models.values()))
+    is_complete = names <= versions.keys() and built.issuperset(key for key, model in models.items() if str(model.resource_type) == "model")
+    if not is_complete or dbt.command_line.leaves_out_rows or not built:
         seen = f"those of build {recorded[-1].build}, of snapshot {recorded[-1].snapshot_id}" if recorded else "none"
         dbt.notify(
             f"tidemark: readers still see the earlier marts, {seen}, until `tidemark dbt build` builds every model without an error."
@@ -184,3 +185,7 @@ def _record_build(dbt: DbtRun, models: Mapping[str, ProjectTable], built: set[st
     build_state.end(dbt.root)
     targets.clean(dbt.root, now - timedelta(seconds=dbt.lake.conf.maintenance.retain_seconds), now)
     dbt.notify(f"tidemark: build {build.build}: {len(build.versions)} marts of snapshot {build.snapshot_id}.")
+
+
+def _sql_name(model: ManifestNode) -> str:
+    return f"{model.schema}.{model.alias}"

@@ -9,6 +9,7 @@ import click
 from dbt.cli.exceptions import DbtUsageException
 from dbt.cli.main import cli, dbtRunner, dbtRunnerResult
 from dbt.contracts.graph.manifest import Manifest
+from dbt.contracts.graph.nodes import ManifestNode
 from dbt.exceptions import InvalidSelectorError, ParsingError
 from dbt_common.exceptions import CompilationError, DbtConfigError, DbtValidationError
 
@@ -25,15 +26,6 @@ PARSING = frozenset({"--vars", "--target", "-t"})
 HELP, VERSION = frozenset({"--help", "-h"}), frozenset({"--version", "-v", "-V"})
 NOT_STORED = frozenset({"view", "ephemeral"})
 DONE, FAILED, USAGE, BROKE = 0, 1, 2, 4
-
-
-@dataclass(frozen=True)
-class ProjectTable:
-    """A table that the project makes. `name`: its SQL name, such as marts.hourly."""
-
-    name: str
-    kind: str
-    is_incremental: bool
 
 
 @dataclass(frozen=True)
@@ -139,8 +131,8 @@ def schemas(manifest: Manifest) -> set[str]:
     return {node.schema for node in manifest.nodes.values() if node.schema}
 
 
-def project_tables(manifest: Manifest) -> dict[str, ProjectTable]:
-    """Tables of the project by dbt's id; ConfError if one would not be a Delta table in the lake."""
+def project_tables(manifest: Manifest) -> dict[str, ManifestNode]:
+    """The models, snapshots and seeds that are tables, by dbt's id; ConfError if one would not be a Delta table in the lake."""
     nodes = {
         key: node
         for key, node in manifest.nodes.items()
@@ -149,10 +141,7 @@ def project_tables(manifest: Manifest) -> dict[str, ProjectTable]:
     mistakes = [f"{node.original_file_path}: {node.name} {mistake}" for node in nodes.values() for mistake in _mistakes(node)]
     if mistakes:
         raise ConfError("\n".join(mistakes))
-    return {
-        key: ProjectTable(f"{node.schema}.{node.alias}", str(node.resource_type), node.config.materialized == "incremental")
-        for key, node in nodes.items()
-    }
+    return nodes
 
 
 def built_ids(result: dbtRunnerResult) -> set[str]:

@@ -24,8 +24,8 @@ import uvicorn
 from orchestration.conf.load import load
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.serving.sql.address import Address, address_file
 from orchestration.serving.sql.answer import Limits
+from orchestration.serving.sql.client import Address, address_file
 from orchestration.serving.sql.fair_queue import FairQueue
 from orchestration.serving.sql.spark_engine import SparkEngine
 from orchestration.serving.sql.web import QueryApi

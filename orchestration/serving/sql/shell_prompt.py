@@ -16,7 +16,7 @@ from prompt_toolkit.lexers import PygmentsLexer
 
 from orchestration.rendering import visible
 from orchestration.serving.sql.session import Session
-from orchestration.serving.sql.shell_commands import COMMANDS, SCREEN_FORMATS, is_command
+from orchestration.serving.sql.shell import COMMANDS, SCREEN_FORMATS, is_command
 from orchestration.serving.sql.shell_names import SnapshotTables
 from orchestration.serving.sql.shell_words import split, words
 

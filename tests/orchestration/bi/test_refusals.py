@@ -11,7 +11,7 @@ import pytest
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.starter import write_starter
-from orchestration.serving.bi.mounts import java_home
+from orchestration.serving.bi.sandbox import java_home
 
 COMMANDS = ["thrift-server", "connect-server"]
 

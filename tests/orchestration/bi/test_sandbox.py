@@ -19,8 +19,7 @@ import pytest
 import orchestration
 from orchestration.errors import TidemarkError
 from orchestration.serving.bi.messages import ServerSpec
-from orchestration.serving.bi.mounts import mounts
-from orchestration.serving.bi.sandbox import USER, Sandbox, is_root
+from orchestration.serving.bi.sandbox import USER, Sandbox, is_root, mounts
 from orchestration.serving.bi.system_calls import MACHINES, REFUSED, system_call_filter
 
 PROBE = Path(__file__).with_name("probe.py").read_text()
