@@ -4,7 +4,6 @@ import contextlib
 import io
 import os
 import shutil
-import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -63,24 +62,22 @@ def unique_names(names: Sequence[str]) -> list[str]:
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A draft next to the file, which replaces it at the end. What is no regular file, such as a pipe, is written directly."""
     path = path.resolve()
+    is_special = path.exists() and not path.is_file()
+    draft = path if is_special else path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
-        if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-            with path.open("wb") as file:
-                yield file
-            return
-        draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-        try:
-            with draft.open("wb") as file:
-                yield file
+        with draft.open("wb") as file:
+            yield file
+            if not is_special:
                 file.flush()
                 os.fsync(file.fileno())
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        draft.replace(path)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise TidemarkError(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        if not is_special:
+            draft.unlink(missing_ok=True)
 
 
 def _write_text(answer: Answer, format: str, file: IO[bytes]) -> None:

@@ -79,16 +79,14 @@ class Session:
         began = time.monotonic()
         answer = interruptible(lambda: self.engine.ask(Question(query, self.snapshot_id, self.at)), self.engine.cancel)
         seconds = time.monotonic() - began
-        self._show_snapshot(answer.snapshot)
+        snapshot = answer.snapshot
+        if snapshot is not None and snapshot.snapshot_id != self.shown_snapshot:
+            click.echo(str(snapshot), err=True)
+            self.shown_snapshot = snapshot.snapshot_id
         self._show(answer)
         if self.is_terminal and self.is_timing:
             rows = answer.rows.num_rows
             click.echo(f"{rows:,} row{'' if rows == 1 else 's'} in {seconds:.2f} s", err=True)
-
-    def _show_snapshot(self, snapshot: "Snapshot | None") -> None:
-        if snapshot is not None and snapshot.snapshot_id != self.shown_snapshot:
-            click.echo(str(snapshot), err=True)
-            self.shown_snapshot = snapshot.snapshot_id
 
     def _show(self, answer: Answer) -> None:
         if self.output is None:
