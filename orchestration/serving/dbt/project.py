@@ -68,7 +68,7 @@ def _link_project(project: Path, folder: Path) -> Path:
     """
     settings = _settings(project)
     own = project / PACKAGES
-    packages = {package.name: package for package in (own.iterdir() if own.is_dir() else ())} | {OURS: shipped()}
+    packages = {OURS: shipped()} | {package.name: package for package in (own.iterdir() if own.is_dir() else ())}
     links = {folder / PACKAGES / name: package for name, package in packages.items()}
     for entry in project.iterdir():
         if entry.name not in {FILE, PACKAGES, "target", "logs"} and not entry.name.startswith("."):
