@@ -101,8 +101,8 @@ fuzz: install ## bring HOSTILE=1000000 hostile payloads through a lake and accou
 	$(call step,"seed $(SEED)")
 	$(PY) -m pytest -v -m fuzz --hostile $(HOSTILE) --seed $(SEED) tests/orchestration/audit/reconciliation/test_hostile_payloads.py
 
-.PHONY: snapshots
-snapshots: install ## read snapshots while a run writes, compacts and removes: none is torn
+.PHONY: cuts
+cuts: install ## read snapshots while a run writes, compacts and removes: none is torn
 	$(PY) -m pytest -v -m snapshots tests/orchestration/storage
 
 .PHONY: planted

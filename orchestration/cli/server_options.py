@@ -43,7 +43,7 @@ OPTIONS = (
     click.option(
         "--seconds", type=click.IntRange(0), default=300, show_default=True, help="The longest that a query may run; 0: no limit."
     ),
-    click.option("--without-a-fence", is_flag=True, help="Run without the sandbox: clients can do whatever you can on this machine."),
+    click.option("--without-sandbox", is_flag=True, help="Run without the sandbox: clients can do whatever you can on this machine."),
 )
 
 
@@ -57,7 +57,7 @@ def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def run_server(obj: dict[str, Any], service: str, options: dict[str, Any], connection: str) -> None:
     """Serve until Ctrl-C or SIGTERM. `connection`: how a client connects, with the placeholders {port} and {file}."""
     from orchestration.conf.load import load
-    from orchestration.serving.bi.secret import default_token_file
+    from orchestration.serving.bi.password import default_token_file
     from orchestration.serving.bi.server import serve
 
     if options["snapshot"] is not None and options["newest"]:
@@ -82,7 +82,7 @@ def _warnings(config: "ServerConfig") -> Iterator[str]:
 
 def _config(conf: "Conf", service: str, options: dict[str, Any], file: Path) -> "ServerConfig":
     from orchestration.serving.bi.messages import Service
-    from orchestration.serving.bi.secret import load_token
+    from orchestration.serving.bi.password import load_token
     from orchestration.serving.bi.server import ServerConfig
     from orchestration.serving.bi.snapshots import SnapshotChoice
 
@@ -95,7 +95,7 @@ def _config(conf: "Conf", service: str, options: dict[str, Any], file: Path) -> 
         options["memory"] or conf.engine.driver_memory,
         options["scratch"] * MEGABYTE,
         options["seconds"],
-        is_sandboxed=not options["without_a_fence"],
+        is_sandboxed=not options["without_sandbox"],
     )
 
 

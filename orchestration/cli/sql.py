@@ -95,8 +95,7 @@ def _session(folder: Path, engine: str, options: dict[str, Any]) -> "Iterator[Se
 def _server(folder: Path, engine: str) -> "Engine | None":
     """None if no server runs and Spark may answer instead."""
     from orchestration.conf.place import lake_of
-    from orchestration.serving.sql.address import address_of
-    from orchestration.serving.sql.client import ServerEngine
+    from orchestration.serving.sql.client import ServerEngine, address_of
 
     lake = lake_of(folder)
     if lake is not None and (address := address_of(lake)) is not None:

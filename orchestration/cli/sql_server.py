@@ -29,7 +29,7 @@ def command(obj: dict[str, Any], port: int, users: Path | None) -> None:
     Queries only read. Each is over one snapshot, by default the newest, also while a pipeline runs. Users take turns.
     """
     from orchestration.conf.load import load
-    from orchestration.serving.sql.supervisor import serve
+    from orchestration.serving.sql.server import serve
 
     conf = load(obj["conf"])
     by_token = {secrets.token_urlsafe(32): getpass.getuser()} | (_users(users) if users else {})

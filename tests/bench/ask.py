@@ -18,10 +18,9 @@ from rich.console import Console
 
 from orchestration.conf.load import load
 from orchestration.location import Location
-from orchestration.serving.sql.address import address_of
 from orchestration.serving.sql.answer import Question
-from orchestration.serving.sql.client import ServerEngine
-from orchestration.serving.sql.worker import WARM_UP_SECONDS
+from orchestration.serving.sql.client import ServerEngine, address_of
+from orchestration.serving.sql.server import WARM_UP_SECONDS
 from tests.bench.processes import timed
 from tests.bench.script import REPOSITORY, of, progress, script, write_report
 

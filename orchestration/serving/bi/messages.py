@@ -6,7 +6,7 @@ The host sends a ServerSpec and then SnapshotViews; each SnapshotViews is answer
 import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Self
+from typing import Self
 
 
 class Service(StrEnum):
@@ -26,8 +26,7 @@ class Message:
     @classmethod
     def of_line(cls, line: str) -> Self:
         """Parse; TypeError or ValueError if the line is no message of this class."""
-        fields: dict[str, Any] = json.loads(line)
-        return cls(**fields)
+        return cls(**json.loads(line))
 
 
 @dataclass(frozen=True)
@@ -55,13 +54,11 @@ class ServerSpec(Message):
 class SnapshotViews(Message):
     """The views of one snapshot: queries by SQL name, such as gold.kitchen_vectors. Empty: the same views as before, for new clients."""
 
-    number: int
     views: dict[str, str]
 
 
 @dataclass(frozen=True)
 class ViewsReady(Message):
-    """New sessions see the views of this number. `left_out`: tables that cannot be read, and why."""
+    """New sessions see the views. `left_out`: tables that cannot be read, and why."""
 
-    number: int
     left_out: dict[str, str]

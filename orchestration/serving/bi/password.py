@@ -1,20 +1,55 @@
-"""Password check for JDBC and ODBC clients. The host does it, before a byte of the client reaches the server.
+"""The token that clients must know, in a file that only its owner can read, and its check as a password of JDBC and ODBC clients.
 
-Hive's SASL PLAIN handshake: frames of a status byte, a length of four bytes and a payload. The first frame names the mechanism; the second
-holds authorization, user and password, separated by zero bytes. The sandboxed server accepts anybody; it gets the user, never the password.
+The host checks it, before a byte of the client reaches the server. Hive's SASL PLAIN handshake: frames of a status byte, a length of four
+bytes and a payload. The first frame names the mechanism; the second holds authorization, user and password, separated by zero bytes. The
+sandboxed server accepts anybody; it gets the user, never the password.
 """
 
 import asyncio
 import hmac
+import os
+import secrets
 import struct
+from pathlib import Path
 
+from orchestration.errors import TidemarkError
+from orchestration.location import Location
 from orchestration.serving.bi.relay import Handshake, Streams
+from orchestration.serving.sql.client import address_file
 
 START, OK, BAD, COMPLETE = 1, 2, 3, 5
 MAX_FRAME_BYTES = 4096
 TIMEOUT_SECONDS = 10.0
 PLACEHOLDER_PASSWORD = b"-"
 """Hive's server requires a password, whatever it is."""
+
+
+def default_token_file(lake: Location) -> Path:
+    """One for each lake and user, outside of the lake. It survives restarts, so clients keep their token."""
+    return address_file(lake).with_suffix(".token")
+
+
+def load_token(file: Path) -> str:
+    """The token in the file; a new one if the file does not exist. TidemarkError if others can read the file."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _read_token(file)
+    token = secrets.token_urlsafe(24)
+    with os.fdopen(descriptor, "w") as text:
+        text.write(token + "\n")
+    return token
+
+
+def _read_token(file: Path) -> str:
+    status = file.stat()
+    if status.st_mode & 0o077 or status.st_uid != os.geteuid():
+        raise TidemarkError(f"other users can read {file}: restrict it with `chmod 600 {file}`, or delete it to get a new token.")
+    token = file.read_text().strip()
+    if not token.isprintable() or not token.isascii() or " " in token or not token:
+        raise TidemarkError(f"{file} holds no valid token (printable ASCII without spaces): delete it to get a new one.")
+    return token
 
 
 def password_handshake(password: str) -> Handshake:

@@ -9,14 +9,21 @@ no further one.
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
+from orchestration.engine.java import archive, java_command
 from orchestration.errors import TidemarkError
 from orchestration.serving.bi.system_calls import system_call_filter
 
+SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib64", "/bin", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache")
+"""Shells, libraries and time zones of the operating system, and the list of the libraries; the sandbox recreates links among them."""
+PACKAGES = ("bronze", "silver", "gold", "expectations", "orchestration")
+"""Without conf: in a clone that folder may hold the conf of the plant."""
 USER = 2_000_000_001
 """A user id that nobody has: it owns no file and no process outside, not even those of another service that runs as nobody."""
 SCRATCH = "/tmp"
@@ -31,7 +38,7 @@ ETC = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 HINT = (
-    "install bubblewrap (Debian and Ubuntu: `apt-get install bubblewrap`); or start it with --without-a-fence, where this machine is "
+    "install bubblewrap (Debian and Ubuntu: `apt-get install bubblewrap`); or start it with --without-sandbox, where this machine is "
     "such a sandbox itself, a container with nothing in it but a read-only lake"
 )
 
@@ -48,11 +55,11 @@ class Sandbox:
     def wrap(self, command: Sequence[str]) -> Iterator[tuple[list[str], list[int]]]:
         """The command to start instead, with an empty environment, and the file descriptors that it must inherit."""
         with ExitStack() as files:
-            etc = {f"/etc/{name}": files.enter_context(_in_memory(text.encode())) for name, text in ETC.items()}
-            calls = files.enter_context(_in_memory(system_call_filter()))
+            etc = {f"/etc/{name}": _in_memory(files, text.encode()) for name, text in ETC.items()}
+            calls = _in_memory(files, system_call_filter())
             options = [*self._options(etc), "--seccomp", str(calls)]
             # Not on the command line: the process could read it there and learn what exists on the host.
-            arguments = files.enter_context(_in_memory("\0".join(options).encode()))
+            arguments = _in_memory(files, "\0".join(options).encode())
             yield [_bubblewrap(), "--args", str(arguments), "--", *command], [arguments, calls, *etc.values()]
 
     def check(self) -> None:
@@ -64,7 +71,7 @@ class Sandbox:
         if answer.returncode:
             reason = (answer.stderr.strip() or f"exit code {answer.returncode}").splitlines()[-1]
             raise TidemarkError(
-                f"bubblewrap cannot start a sandbox here ({reason}): allow it to create namespaces, or start with --without-a-fence."
+                f"bubblewrap cannot start a sandbox here ({reason}): allow it to create namespaces, or start with --without-sandbox."
             )
 
     def _options(self, etc: Mapping[str, int]) -> Iterator[str]:
@@ -118,13 +125,44 @@ def _own_folders(scratch_bytes: int) -> Iterator[str]:
     yield from ("--perms", "1777", "--size", str(scratch_bytes), "--tmpfs", SCRATCH)
 
 
-@contextmanager
-def _in_memory(content: bytes) -> Iterator[int]:
-    """The descriptor of an unnamed file in memory, positioned at its start."""
-    file = os.memfd_create("tidemark")
-    try:
-        os.write(file, content)
-        os.lseek(file, 0, os.SEEK_SET)
-        yield file
-    finally:
-        os.close(file)
+def _in_memory(files: ExitStack, content: bytes) -> int:
+    """The descriptor of an unnamed file in memory, positioned at its start; closed with `files`."""
+    file = files.enter_context(os.fdopen(os.memfd_create("tidemark"), "wb", buffering=0))
+    file.write(content)
+    file.seek(0)
+    return file.fileno()
+
+
+def mounts(jars: Iterable[Path]) -> list[Path]:
+    """The files that Spark and Python need to run, each at its own path; none lies in another."""
+    system = [path for path in map(Path, SYSTEM) if not path.is_symlink()]
+    folders = [*system, *_python(), java_home(), *_packages()]
+    paths = [path for path in dict.fromkeys([*folders, *jars, archive()]) if path.exists()]
+    paths += _link_targets_outside(java_home(), paths)
+    return [path for path in paths if not any(path != other and path.is_relative_to(other) for other in paths)]
+
+
+def java_home() -> Path:
+    """The folder of the Java that Spark will use, with all links resolved."""
+    return Path(java_command()).resolve().parents[1]
+
+
+def _python() -> Iterator[Path]:
+    """The environment of this process and the Python that it was made from: not all of its folder, which may be /usr."""
+    yield from (Path(sys.prefix) / name for name in ("bin", "lib", "lib64", "pyvenv.cfg"))
+    yield from (Path(sys.base_prefix) / name for name in ("bin", "lib"))
+
+
+def _packages() -> Iterator[Path]:
+    """Tidemark's packages, in a clone or in the environment, and the folder that pyspark is installed in."""
+    origins = {name: find_spec(name) for name in (*PACKAGES, "pyspark")}
+    folders = {name: Path(spec.origin).parent for name, spec in origins.items() if spec and spec.origin}
+    yield from (folders[name] for name in PACKAGES)
+    yield folders["pyspark"].parent
+
+
+def _link_targets_outside(folder: Path, mounted: list[Path]) -> list[Path]:
+    """Targets of links in a folder that are not mounted yet: Debian keeps the settings of its Java in /etc."""
+    targets = {Path(os.readlink(link)) for link in folder.rglob("*") if link.is_symlink()}
+    existing = [target for target in targets if target.is_absolute() and target.exists()]
+    return sorted(target for target in existing if not any(target.is_relative_to(path) for path in mounted))

@@ -8,7 +8,7 @@ import socket
 import sys
 import tempfile
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +17,7 @@ from orchestration.engine.java import cache
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.serving.bi.messages import ServerSpec, SnapshotViews, ViewsReady
-from orchestration.serving.bi.mounts import java_home, mounts
-from orchestration.serving.bi.sandbox import Sandbox
+from orchestration.serving.bi.sandbox import Sandbox, java_home, mounts
 
 COMMAND = (sys.executable, "-m", "orchestration.serving.bi.inside")
 MAX_LINE_BYTES = 1 << 20
@@ -99,20 +98,24 @@ async def start_process(
 
     `control_socket`: the end that belongs to the process; it is closed here.
     """
-    with contextlib.ExitStack() as folders, control_socket:
-        if not spec.is_sandboxed:
-            spec = replace(spec, scratch=folders.enter_context(tempfile.TemporaryDirectory(prefix="tidemark-")))
-        with _command(lake, spec, scratch_bytes) as (command, inherited, environment):
-            child = await asyncio.create_subprocess_exec(
-                *command,
-                env=environment,
-                pass_fds=[control_socket.fileno(), *inherited],
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                limit=MAX_LINE_BYTES,
-                start_new_session=True,  # Ctrl-C reaches this process only, which then ends the other
-            )
+    command, inherited = list(COMMAND), list[int]()
+    with contextlib.ExitStack() as context, control_socket:
+        if spec.is_sandboxed:
+            sandbox = Sandbox([*mounts(map(Path, spec.jars)), lake.local], _environment(spec), scratch_bytes)
+            sandbox.check()
+            command, inherited = context.enter_context(sandbox.wrap(COMMAND))
+        else:
+            spec = replace(spec, scratch=context.enter_context(tempfile.TemporaryDirectory(prefix="tidemark-")))
+        child = await asyncio.create_subprocess_exec(
+            *command,
+            env={} if spec.is_sandboxed else os.environ | _environment(spec),
+            pass_fds=[control_socket.fileno(), *inherited],
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=MAX_LINE_BYTES,
+            start_new_session=True,  # Ctrl-C reaches this process only, which then ends the other
+        )
         control_socket.close()
         process = SandboxedProcess(child, on_log)
         try:
@@ -120,18 +123,6 @@ async def start_process(
             yield process
         finally:
             await process.kill()
-
-
-@contextlib.contextmanager
-def _command(lake: Location, spec: ServerSpec, scratch_bytes: int) -> Iterator[tuple[Sequence[str], Sequence[int], Mapping[str, str]]]:
-    """Command line, inherited file descriptors and environment."""
-    if not spec.is_sandboxed:
-        yield COMMAND, [], os.environ | _environment(spec)
-        return
-    sandbox = Sandbox([*mounts(map(Path, spec.jars)), lake.local], _environment(spec), scratch_bytes)
-    sandbox.check()
-    with sandbox.wrap(COMMAND) as (command, inherited):
-        yield command, inherited, {}
 
 
 def _environment(spec: ServerSpec) -> dict[str, str]:

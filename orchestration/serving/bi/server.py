@@ -16,8 +16,7 @@ from orchestration.serving.bi.password import password_handshake
 from orchestration.serving.bi.relay import Handshake, HostRelay, Streams
 from orchestration.serving.bi.sandbox import SCRATCH, USER, is_root
 from orchestration.serving.bi.sandboxed_process import start_process
-from orchestration.serving.bi.snapshot_follower import SnapshotFollower
-from orchestration.serving.bi.snapshots import SnapshotChoice
+from orchestration.serving.bi.snapshots import SnapshotChoice, SnapshotFollower
 
 Notify = Callable[[str], None]
 
@@ -118,5 +117,4 @@ def _bind(host: str, port: int) -> Iterator[socket.socket]:
 def _free_port() -> int:
     """Without a sandbox the server shares the loopback interface of this machine, so its own port must be a free one."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+        return int(server.getsockname()[1])

@@ -66,7 +66,7 @@ def system_call_filter(machine: str = platform.machine()) -> bytes:
 
 def _instructions(machine: Machine) -> Iterator[bytes]:
     yield _instruction(LOAD, AUDIT)
-    yield from _unless(EQUAL, machine.audit, KILL)
+    yield from (_instruction(EQUAL, machine.audit, 1, 0), _instruction(RETURN, KILL))
     yield _instruction(LOAD, NUMBER)
     yield from _if(AT_LEAST, machine.foreign, ERROR | errno.ENOSYS)
     for number in (call.split()[machine.column] for call in REFUSED.split(",")):
@@ -89,10 +89,6 @@ def _of_call(number: int, instructions: list[bytes]) -> list[bytes]:
 
 def _if(test: int, value: int, verdict: int) -> list[bytes]:
     return [_instruction(test, value, 0, 1), _instruction(RETURN, verdict)]
-
-
-def _unless(test: int, value: int, verdict: int) -> list[bytes]:
-    return [_instruction(test, value, 1, 0), _instruction(RETURN, verdict)]
 
 
 def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

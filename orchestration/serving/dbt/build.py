@@ -7,25 +7,36 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from dbt.cli.main import dbtRunnerResult
+from dbt.contracts.graph.manifest import Manifest
+from dbt.contracts.graph.nodes import ManifestNode
 
 from orchestration.engine.lake import Lake
+from orchestration.engine.session import INTERPRETED
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.serving.dbt import build_state, maintenance, project, sources, spark_tuning, targets
+from orchestration.serving.dbt import build_state, invocation, project, sources, targets
+from orchestration.serving.dbt.invocation import CommandLine
 from orchestration.storage import marts
+from orchestration.storage.delta import in_log, open_table
 from orchestration.storage.lease import Lease, sole_writer
 from orchestration.storage.marts import Build
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
-
-if TYPE_CHECKING:
-    from dbt.cli.main import dbtRunnerResult
-
-    from orchestration.serving.dbt.invocation import CommandLine, ProjectTable
+from orchestration.storage.views import View
 
 Notify = Callable[[str], None]
 FULL_REFRESH = "DBT_FULL_REFRESH"
+MAX_SMALL_READINGS = 2_000_000
+"""A build is many small statements: up to so many readings, compiling them would take most of its time."""
+SMALL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""Only the quick compiler. Its default code cache of 48 MB is filled by a build, and then Spark breaks (measured)."""
+SMALL_SETTINGS = {**INTERPRETED, "spark.sql.adaptive.enabled": "false"}
+SETTINGS = {
+    # For new tables: Delta would remove versions by their age alone, and a build may be queried for longer.
+    "spark.databricks.delta.properties.defaults.enableExpiredLogCleanup": "false",
+}
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,7 @@ class DbtRun:
     """One command line of dbt over one snapshot."""
 
     lake: Lake
-    command_line: "CommandLine"
+    command_line: CommandLine
     snapshot: Snapshot
     notify: Notify
 
@@ -49,33 +60,32 @@ class DbtRun:
 
 def run(lake: Lake, arguments: Sequence[str], dropped: Sequence[str], notify: Notify) -> int:
     """The exit code of a command line of dbt. `dropped`: marts to delete first. HeldError while another `tidemark dbt` runs."""
-    os.environ["DO_NOT_TRACK"] = "1"  # before dbt is imported
-    from orchestration.serving.dbt import invocation
-
-    command_line = invocation.CommandLine.parse(arguments)
+    os.environ["DO_NOT_TRACK"] = "1"
+    command_line = CommandLine.parse(arguments)
     if command_line.is_version:
         print(invocation.versions())
         return invocation.DONE
-    if command_line.is_help or command_line.command is None:
+    if command_line.is_help:
         return invocation.exit_code(invocation.invoke(arguments))
-    with sole_writer(targets.folder(lake.conf.lake), notify) as lease:
+    root = lake.conf.lake
+    with sole_writer(targets.folder(root), notify) as lease:
         os.environ.update(project.environment(lake.conf, project.prepare(lake.conf)))
         time.tzset()
         command_line.check()
         for name in dropped:
-            targets.drop(lake.conf.lake, name)
+            targets.drop(root, name)
         if command_line.is_offline:
             return invocation.exit_code(invocation.invoke(arguments))
-        return _run_on_snapshot(DbtRun(lake, command_line, _snapshot(lake.conf.lake, command_line), notify), lease)
+        return _run_on_snapshot(DbtRun(lake, command_line, _snapshot(root, command_line), notify), lease)
 
 
-def _snapshot(lake: Location, command_line: "CommandLine") -> Snapshot:
+def _snapshot(lake: Location, command_line: CommandLine) -> Snapshot:
     """The newest snapshot for commands that write; else the one of the marts on the disk, so that tests compare tables of one snapshot."""
     newest = find_snapshot(lake)
     if newest is None:
         raise TidemarkError("there is no snapshot yet that marts could be built of; make one with `tidemark run --once`.")
     pending, recorded = build_state.pending_build(lake), marts.builds(lake)
-    if command_line.uses_newest or not (pending or recorded):
+    if command_line.command in invocation.USES_NEWEST or not (pending or recorded):
         return newest
     try:
         return find_snapshot(lake, pending.snapshot_id if pending else recorded[-1].snapshot_id) or newest
@@ -84,25 +94,25 @@ def _snapshot(lake: Location, command_line: "CommandLine") -> Snapshot:
 
 
 def _run_on_snapshot(dbt: DbtRun, lease: Lease) -> int:
-    from orchestration.serving.dbt import invocation
-
-    if dbt.command_line.writes:
+    writes = dbt.command_line.writes
+    if writes:
         _guard(dbt.root)
     tables = sources.pinned(dbt.lake.conf, dbt.snapshot)
-    is_small = spark_tuning.is_small(tables["silver.readings"])
+    is_small = _is_small(tables["silver.readings"])
     parsed = _parse_and_start_spark(dbt, lease, is_small=is_small)
-    if (manifest := invocation.manifest_of(parsed)) is None:
+    if not isinstance(parsed.result, Manifest):
         return invocation.exit_code(parsed)
-    models = invocation.project_tables(manifest)
-    base = _begin_build(dbt, models) if dbt.command_line.writes else None
+    models = invocation.project_tables(parsed.result)
+    base = _begin_build(dbt, models) if writes else None
     spark = dbt.lake.spark
-    spark_tuning.tune_session(spark, is_small=is_small)
-    targets.register(spark, dbt.root, invocation.schemas(manifest))
+    for key, value in (SETTINGS | (SMALL_SETTINGS if is_small else {})).items():  # none changes a result
+        spark.conf.set(key, value)
+    targets.register(spark, dbt.root, invocation.schemas(parsed.result))
     sources.create_views(dbt.lake, tables, dbt.snapshot, base, project.text(Path(os.environ["DBT_PROJECT_DIR"])))
-    if is_small:
-        sources.cache_windows(spark)
+    if is_small:  # a dozen models read it, and planning it is expensive
+        spark.sql(f"cache lazy table {sources.SCHEMA}.windows")
     result = _invoke(dbt.command_line)
-    if dbt.command_line.writes:
+    if writes:
         _record_build(dbt, models, invocation.built_ids(result) if result.success else set())
     return invocation.exit_code(result)
 
@@ -113,12 +123,16 @@ def _guard(lake: Location) -> None:
     targets.refuse_lost(lake)
 
 
-def _parse_and_start_spark(dbt: DbtRun, lease: Lease, *, is_small: bool) -> "dbtRunnerResult":
-    """The parsed project; dbt parses it while Java starts."""
-    from orchestration.serving.dbt import invocation
+def _is_small(readings: View) -> bool:
+    """Whether the lake is small, by the log of silver.readings alone."""
+    files = in_log(open_table(readings.location, readings.version), "num_records").to_pydict()
+    return bool(sum(files["num_records"]) < MAX_SMALL_READINGS)
 
+
+def _parse_and_start_spark(dbt: DbtRun, lease: Lease, *, is_small: bool) -> dbtRunnerResult:
+    """The parsed project; dbt parses it while Java starts. Without a manifest if dbt could not parse it, and has printed why."""
     if is_small:
-        spark_tuning.tune_java()
+        os.environ["JDK_JAVA_OPTIONS"] = f"{os.environ.get('JDK_JAVA_OPTIONS', '')} {SMALL_JVM_OPTIONS}".strip()
     with ThreadPoolExecutor(1) as executor:
         starting = executor.submit(lambda: dbt.lake.spark)
         parsed = invocation.invoke(["parse", "--quiet", *dbt.command_line.parsing_options])
@@ -126,10 +140,10 @@ def _parse_and_start_spark(dbt: DbtRun, lease: Lease, *, is_small: bool) -> "dbt
     return parsed
 
 
-def _begin_build(dbt: DbtRun, models: Mapping[str, "ProjectTable"]) -> Build | None:
+def _begin_build(dbt: DbtRun, models: Mapping[str, ManifestNode]) -> Build | None:
     """Save that a build begins. Returns the build that it continues; None if it rebuilds everything."""
     digest, on_disk = dbt.digest(leaves_out_rows=dbt.command_line.leaves_out_rows), targets.versions(dbt.root)
-    incremental = {model.name for model in models.values() if model.is_incremental}
+    incremental = {_sql_name(model) for model in models.values() if model.config.materialized == "incremental"}
     base = build_state.incremental_base(dbt.root, digest, dbt.snapshot, on_disk, incremental)
     build_state.begin(dbt.root, digest, dbt.snapshot, on_disk)
     if base is None and incremental & on_disk.keys():
@@ -138,9 +152,7 @@ def _begin_build(dbt: DbtRun, models: Mapping[str, "ProjectTable"]) -> Build | N
     return base
 
 
-def _invoke(command_line: "CommandLine") -> "dbtRunnerResult":
-    from orchestration.serving.dbt import invocation
-
+def _invoke(command_line: CommandLine) -> dbtRunnerResult:
     if not command_line.builds_views:
         # Views of other processes are gone with them. Without JSON, or `dbt retry` would retry this invocation.
         views = ["--select", "config.materialized:view"]
@@ -148,12 +160,12 @@ def _invoke(command_line: "CommandLine") -> "dbtRunnerResult":
     return invocation.invoke(command_line.arguments)
 
 
-def _record_build(dbt: DbtRun, models: Mapping[str, "ProjectTable"], built: set[str]) -> None:
+def _record_build(dbt: DbtRun, models: Mapping[str, ManifestNode], built: set[str]) -> None:
     """Record the build if it is complete: every model was built, of this snapshot."""
     versions, recorded, now = targets.versions(dbt.root), marts.builds(dbt.root), datetime.now(UTC)
-    names = {model.name for model in models.values()}
-    missing = {model.name for key, model in models.items() if model.kind == "model" and key not in built} | (names - versions.keys())
-    if missing or dbt.command_line.leaves_out_rows or not built:
+    names = set(map(_sql_name, models.values()))
+    is_complete = names <= versions.keys() and built.issuperset(key for key, model in models.items() if str(model.resource_type) == "model")
+    if not is_complete or dbt.command_line.leaves_out_rows or not built:
         seen = f"those of build {recorded[-1].build}, of snapshot {recorded[-1].snapshot_id}" if recorded else "none"
         dbt.notify(
             f"tidemark: readers still see the earlier marts, {seen}, until `tidemark dbt build` builds every model without an error."
@@ -170,5 +182,9 @@ def _record_build(dbt: DbtRun, models: Mapping[str, "ProjectTable"], built: set[
     )
     marts.record(dbt.root, build)
     build_state.end(dbt.root)
-    maintenance.clean(dbt.root, now - timedelta(seconds=dbt.lake.conf.maintenance.retain_seconds), now)
+    targets.clean(dbt.root, now - timedelta(seconds=dbt.lake.conf.maintenance.retain_seconds), now)
     dbt.notify(f"tidemark: build {build.build}: {len(build.versions)} marts of snapshot {build.snapshot_id}.")
+
+
+def _sql_name(model: ManifestNode) -> str:
+    return f"{model.schema}.{model.alias}"

@@ -7,7 +7,7 @@ another generation or project, nothing on the disk is reused.
 
 import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from orchestration.conf.model import Conf
@@ -17,7 +17,7 @@ from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.marts import Build, builds
 from orchestration.storage.snapshot import Snapshot
 
-FILE = "begun.json"
+FILE = "pending_build.json"
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class PendingBuild:
     `marts_at_first`, `marts_at_newest`: the marts on the disk when the first, and when the newest of them began.
     """
 
-    digests: tuple[str, ...]
-    marts_at_first: tuple[str, ...]
-    marts_at_newest: tuple[str, ...]
+    digests: Collection[str]
+    marts_at_first: Collection[str]
+    marts_at_newest: Collection[str]
     snapshot_id: int
 
 
@@ -48,21 +48,15 @@ def pending_build(lake: Location) -> PendingBuild | None:
     file = folder(lake) / FILE
     if not file.exists():
         return None
-    content = read_atomic(file, "Remove it, and build with `tidemark dbt build --full-refresh`.")
-    digests, marts_at_first, marts_at_newest = (tuple(content[key]) for key in ("bases", "found_first", "found"))
-    return PendingBuild(digests, marts_at_first, marts_at_newest, content["snapshot_id"])
+    return PendingBuild(**read_atomic(file, "Remove it, and build with `tidemark dbt build --full-refresh`."))
 
 
 def begin(lake: Location, digest: str, snapshot: Snapshot, on_disk: Collection[str]) -> None:
     """Save that a build begins. `on_disk`: marts on the disk."""
     before, marts = pending_build(lake), sorted(on_disk)
-    content = {
-        "bases": sorted({digest, *(before.digests if before else ())}),
-        "found_first": before.marts_at_first if before else marts,
-        "found": marts,
-        "snapshot_id": snapshot.snapshot_id,
-    }
-    write_atomic(folder(lake) / FILE, content)
+    digests = sorted({digest, *(before.digests if before else ())})
+    pending = PendingBuild(digests, before.marts_at_first if before else marts, marts, snapshot.snapshot_id)
+    write_atomic(folder(lake) / FILE, asdict(pending))
 
 
 def end(lake: Location) -> None:

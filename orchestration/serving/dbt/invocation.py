@@ -3,19 +3,18 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import click
 from dbt.cli.exceptions import DbtUsageException
 from dbt.cli.main import cli, dbtRunner, dbtRunnerResult
+from dbt.contracts.graph.manifest import Manifest
+from dbt.contracts.graph.nodes import ManifestNode
 from dbt.exceptions import InvalidSelectorError, ParsingError
 from dbt_common.exceptions import CompilationError, DbtConfigError, DbtValidationError
 
 from orchestration.errors import ConfError
 from orchestration.serving.dbt.targets import SCHEMA
-
-if TYPE_CHECKING:
-    from dbt.contracts.graph.manifest import Manifest
 
 WRITES = frozenset({"build", "run", "snapshot", "seed", "retry", "clone", "run-operation"})
 READS = frozenset({"test", "show", "compile", "docs", "source", "debug"})
@@ -27,15 +26,6 @@ PARSING = frozenset({"--vars", "--target", "-t"})
 HELP, VERSION = frozenset({"--help", "-h"}), frozenset({"--version", "-v", "-V"})
 NOT_STORED = frozenset({"view", "ephemeral"})
 DONE, FAILED, USAGE, BROKE = 0, 1, 2, 4
-
-
-@dataclass(frozen=True)
-class ProjectTable:
-    """A table that the project makes. `name`: its SQL name, such as marts.hourly."""
-
-    name: str
-    kind: str
-    is_incremental: bool
 
 
 @dataclass(frozen=True)
@@ -62,8 +52,8 @@ class CommandLine:
 
     @property
     def is_help(self) -> bool:
-        """Whether it only asks for a help text."""
-        return bool(HELP & set(self.arguments))
+        """Whether dbt answers it with a help text or a hint."""
+        return self.command is None or bool(HELP & set(self.arguments))
 
     @property
     def is_version(self) -> bool:
@@ -79,11 +69,6 @@ class CommandLine:
     def writes(self) -> bool:
         """Whether it may change marts."""
         return self.command in WRITES
-
-    @property
-    def uses_newest(self) -> bool:
-        """Whether it reads the newest snapshot."""
-        return self.command in USES_NEWEST
 
     @property
     def leaves_out_rows(self) -> bool:
@@ -106,11 +91,10 @@ class CommandLine:
 
     def check(self) -> None:
         """ConfError if the command does not have one of the options."""
-        if self.command is not None:
-            try:
-                cli.commands[self.command].make_context(self.command, list(self.options))
-            except click.UsageError as error:
-                raise ConfError(f"dbt: {error.format_message()}") from None
+        try:
+            cli.commands[str(self.command)].make_context(self.command, list(self.options))
+        except click.UsageError as error:
+            raise ConfError(f"dbt: {error.format_message()}") from None
 
     def _has(self, options: frozenset[str]) -> bool:
         return any(word.split("=")[0] in options for word in self.arguments)
@@ -142,26 +126,22 @@ def exit_code(result: dbtRunnerResult) -> int:
             return BROKE
 
 
-def manifest_of(parsed: dbtRunnerResult) -> "Manifest | None":
-    """The parsed project; None if dbt could not parse it, and has printed why."""
-    return cast("Manifest", parsed.result) if parsed.success else None
-
-
-def schemas(manifest: "Manifest") -> set[str]:
+def schemas(manifest: Manifest) -> set[str]:
     """Schemas of everything that the project makes, including the stored failures of tests."""
     return {node.schema for node in manifest.nodes.values() if node.schema}
 
 
-def project_tables(manifest: "Manifest") -> dict[str, ProjectTable]:
-    """Tables of the project by dbt's id; ConfError if one would not be a Delta table in the lake."""
-    tables, mistakes = {}, []
-    for key, node in manifest.nodes.items():
-        if node.resource_type in {"model", "snapshot", "seed"} and node.config.materialized not in NOT_STORED:
-            tables[key] = ProjectTable(f"{node.schema}.{node.alias}", str(node.resource_type), node.config.materialized == "incremental")
-            mistakes += [f"{node.original_file_path}: {node.name} {mistake}" for mistake in _mistakes(node.schema, node.config)]
+def project_tables(manifest: Manifest) -> dict[str, ManifestNode]:
+    """The models, snapshots and seeds that are tables, by dbt's id; ConfError if one would not be a Delta table in the lake."""
+    nodes = {
+        key: node
+        for key, node in manifest.nodes.items()
+        if node.resource_type in {"model", "snapshot", "seed"} and node.config.materialized not in NOT_STORED
+    }
+    mistakes = [f"{node.original_file_path}: {node.name} {mistake}" for node in nodes.values() for mistake in _mistakes(node)]
     if mistakes:
         raise ConfError("\n".join(mistakes))
-    return tables
+    return nodes
 
 
 def built_ids(result: dbtRunnerResult) -> set[str]:
@@ -169,10 +149,10 @@ def built_ids(result: dbtRunnerResult) -> set[str]:
     return {node_result.node.unique_id for node_result in getattr(result.result, "results", ()) if node_result.status == "success"}
 
 
-def _mistakes(schema: str, config: Any) -> Iterator[str]:
-    if schema != SCHEMA:
-        yield f"is a table in schema {schema}, but tables of the lake are in {SCHEMA}; remove `schema`, or make it a view"
-    if config.get("file_format") != "delta":
-        yield f"has file_format {config.get('file_format')}, but marts are Delta tables; write `file_format: delta`, or leave it out"
-    if config.get("location_root"):
+def _mistakes(node: Any) -> Iterator[str]:
+    if node.schema != SCHEMA:
+        yield f"is a table in schema {node.schema}, but tables of the lake are in {SCHEMA}; remove `schema`, or make it a view"
+    if node.config.get("file_format") != "delta":
+        yield f"has file_format {node.config.get('file_format')}, but marts are Delta tables; write `file_format: delta`, or leave it out"
+    if node.config.get("location_root"):
         yield "has a location_root, but marts lie in the lake; remove it"

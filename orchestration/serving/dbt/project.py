@@ -39,17 +39,17 @@ def prepare(conf: Conf) -> Path:
 
 
 def environment(conf: Conf, project: Path) -> dict[str, str]:
-    """Environment variables for dbt: its folders, no telemetry, and UTC as in Spark."""
+    """Environment variables for dbt: its folders, no telemetry, and UTC as in Spark. Writes the profile."""
     folder = work_folder(conf.lake)
     folder.mkdir(parents=True, exist_ok=True)
-    _write_profile(folder, conf.engine.cores)
+    output = {"type": "spark", "method": "session", "host": "localhost", "schema": "marts", "threads": conf.engine.cores}
+    (folder / "profiles.yml").write_text(yaml.safe_dump({OURS: {"target": "lake", "outputs": {"lake": output}}}))
     return {
         "DBT_PROJECT_DIR": str(project),
         "DBT_PROFILES_DIR": str(folder),
         "DBT_TARGET_PATH": str(folder / "target"),
         "DBT_LOG_PATH": str(folder / "logs"),
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
-        "DO_NOT_TRACK": "1",
         "TZ": "UTC",
     }
 
@@ -61,31 +61,25 @@ def text(project: Path) -> str:
     return "\n".join(file.read_text(errors="replace") for file in sources)
 
 
-def _write_profile(folder: Path, threads: int) -> None:
-    output = {"type": "spark", "method": "session", "host": "localhost", "schema": "marts", "threads": threads}
-    (folder / "profiles.yml").write_text(yaml.safe_dump({OURS: {"target": "lake", "outputs": {"lake": output}}}))
-
-
 def _link_project(project: Path, folder: Path) -> Path:
     """A user's project as dbt sees it: links to its entries, Tidemark's project as its package `tidemark`, and Delta as the file format.
 
     Packages that `dbt deps` fetched into the project are linked too; what it fetches now stays in `folder`.
     """
     settings = _settings(project)
-    (folder / PACKAGES).mkdir(parents=True, exist_ok=True)
-    for entry in folder.iterdir():
-        if entry.is_symlink():
-            entry.unlink()
+    own = project / PACKAGES
+    packages = {OURS: shipped()} | {package.name: package for package in (own.iterdir() if own.is_dir() else ())}
+    links = {folder / PACKAGES / name: package for name, package in packages.items()}
     for entry in project.iterdir():
         if entry.name not in {FILE, PACKAGES, "target", "logs"} and not entry.name.startswith("."):
-            (folder / entry.name).symlink_to(entry)
-    own = project / PACKAGES
-    for package in [shipped(), *(own.iterdir() if own.is_dir() else ())]:
-        link = folder / PACKAGES / (OURS if package == shipped() else package.name)
+            links[folder / entry.name] = entry
+    (folder / PACKAGES).mkdir(parents=True, exist_ok=True)
+    for link in {*folder.iterdir(), *links}:
         if link.is_symlink():
             link.unlink()
+    for link, target in links.items():
         if not link.exists():
-            link.symlink_to(package)
+            link.symlink_to(target)
     (folder / FILE).write_text(yaml.safe_dump(_complete_settings(settings)))
     return folder
 
@@ -102,15 +96,13 @@ def _declare_gold(folder: Path, groups: Iterable[str]) -> None:
 
 def _complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Add what the project needs to run here; its own settings take precedence."""
-    completed = dict(settings) | {"profile": OURS}
-    for kind in FOLDERS:
-        completed[kind] = DELTA | (settings.get(kind) or {})
     orders = {entry["macro_namespace"]: entry for entry in settings.get("dispatch") or []}
     order = orders.get("dbt", {"search_order": [settings["name"], "dbt"]})["search_order"]
     if OURS not in order:
         order = [*(package for package in order if package != "dbt"), OURS, "dbt"]
-    completed["dispatch"] = [*(entry for name, entry in orders.items() if name != "dbt"), {"macro_namespace": "dbt", "search_order": order}]
-    return completed
+    orders["dbt"] = {"macro_namespace": "dbt", "search_order": order}
+    formats = {kind: DELTA | (settings.get(kind) or {}) for kind in FOLDERS}
+    return {**settings, "profile": OURS, **formats, "dispatch": list(orders.values())}
 
 
 def _settings(project: Path) -> dict[str, Any]:

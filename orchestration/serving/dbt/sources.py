@@ -1,17 +1,16 @@
-"""The sources of dbt: every table of the lake at one snapshot, and schema `cut`, which has the same tables in every lake.
+"""The sources of dbt: every table of the lake at one snapshot, and schema `at_snapshot`, which has the same tables in every lake.
 
-    cut.windows    gold.<group>_aggregates of all groups, with `device_group` and `is_new`
-    cut.readings   silver.readings and silver.late, with `is_late`, `is_retried` and `is_new`
-    cut.metrics, cut.groups   metrics.yml and groups.yml
+    at_snapshot.windows    gold.<group>_aggregates of all groups, with `device_group` and `is_new`
+    at_snapshot.readings   silver.readings and silver.late, with `is_late`, `is_retried` and `is_new`
+    at_snapshot.metrics, at_snapshot.groups   metrics.yml and groups.yml
 
 `is_new`: the row may have come after the build that this one continues; it is true for every row that did.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-
-from pyspark.sql import SparkSession
 
 from gold.literal import quoted
 from gold.schema import AGGREGATES
@@ -24,9 +23,14 @@ from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import View, views
 from silver.schema import READINGS
 
-SCHEMA = "cut"
+SCHEMA = "at_snapshot"
 BRONZE, RETRY = "bronze", "retry"
 NOTHING = -1
+COLUMN = re.compile(r"^\s*(\w+) ([\w<>]+) COMMENT", re.MULTILINE)
+"""Name and type of each column in the DDL of a table."""
+WINDOWS = {"device_group": "string", "is_new": "boolean"}
+METRICS = {"metric": "string", "label": "string", "unit": "string", "aggregation": "string", "step_seconds": "int", "slide_seconds": "int"}
+GROUPS = {"device_group": "string", "label": "string", "metric": "string", "lateness_seconds": "int", "late": "string"}
 
 
 def pinned(conf: Conf, snapshot: Snapshot) -> dict[str, View]:
@@ -42,42 +46,33 @@ def groups_of(conf: Conf, snapshot: Snapshot) -> list[str]:
 
 def positions(conf: Conf, snapshot: Snapshot) -> dict[str, int]:
     """How far the tables are, by their logs; the next build reads what came after. For each group its newest micro-batch."""
-    declared = Lake(conf, generation=numbered(conf.lake, snapshot.generation)).tables
-    retry = max_in_log(declared["silver.late"].location, "retry", snapshot.versions["silver.late"])
-    reached = {BRONZE: snapshot.bronze_batch, RETRY: NOTHING if retry is None else int(retry)}
-    for group in groups_of(conf, snapshot):
-        batch = max_in_log(declared[f"gold.{group}_aggregates"].location, "gold_batch", snapshot.versions[f"gold.{group}_aggregates"])
-        reached[group] = NOTHING if batch is None else int(batch)
-    return reached
+    tables = Lake(conf, generation=numbered(conf.lake, snapshot.generation)).tables
+
+    def newest(name: str, column: str) -> int:
+        value = max_in_log(tables[name].location, column, snapshot.versions[name])
+        return NOTHING if value is None else int(value)
+
+    groups = {group: newest(f"gold.{group}_aggregates", "gold_batch") for group in groups_of(conf, snapshot)}
+    return {BRONZE: snapshot.bronze_batch, RETRY: newest("silver.late", "retry"), **groups}
 
 
 def create_views(lake: Lake, tables: Mapping[str, View], snapshot: Snapshot, base: Build | None, text: str) -> None:
-    """Create views of the tables that `text` can mean, and those of schema `cut`. `base` None: every row is new."""
+    """Create views of the tables that `text` can mean, and those of schema `at_snapshot`. `base` None: every row is new."""
     lake.show(view for view in tables.values() if view.is_meant(text))
     lake.spark.sql(f"create database if not exists {SCHEMA}")
-    for name, query in cut_queries(lake.conf, tables, snapshot, base).items():
+    for name, query in queries(lake.conf, tables, snapshot, base).items():
         lake.spark.sql(f"create or replace view {SCHEMA}.{name} as {query}")
 
 
-def cache_windows(spark: SparkSession) -> None:
-    """Cache cut.windows at its first use: a dozen models read it, and planning it is expensive."""
-    spark.sql(f"cache lazy table {SCHEMA}.windows")
-
-
-def cut_queries(conf: Conf, tables: Mapping[str, View], snapshot: Snapshot, base: Build | None) -> dict[str, str]:
-    """Queries of schema `cut`, by the name of the view."""
-    metrics, groups = conf.metrics.values(), conf.groups.values()
+def queries(conf: Conf, tables: Mapping[str, View], snapshot: Snapshot, base: Build | None) -> dict[str, str]:
+    """Queries of schema `at_snapshot`, by the name of the view."""
+    windows = [_windows(group, tables, base) for group in groups_of(conf, snapshot)]
+    groups = [vars(group) | {"device_group": group.name, "metric": metric} for group in conf.groups.values() for metric in group.metrics]
     return {
-        "windows": _union([_windows(group, tables, base) for group in groups_of(conf, snapshot)]),
+        "windows": " union all ".join(windows) or _constants(dict(COLUMN.findall(AGGREGATES)) | WINDOWS, []),
         "readings": _readings(tables, base),
-        "metrics": _constants(
-            "metric string, label string, unit string, aggregation string, step_seconds int, slide_seconds int",
-            [(metric.name, metric.label, metric.unit, metric.aggregation, metric.step_seconds, metric.slide_seconds) for metric in metrics],
-        ),
-        "groups": _constants(
-            "device_group string, label string, metric string, lateness_seconds int, late string",
-            [(group.name, group.label, metric, group.lateness_seconds, group.late) for group in groups for metric in group.metrics],
-        ),
+        "metrics": _constants(METRICS, [vars(metric) | {"metric": metric.name} for metric in conf.metrics.values()]),
+        "groups": _constants(GROUPS, groups),
     }
 
 
@@ -101,29 +96,11 @@ def _readings(tables: Mapping[str, View], base: Build | None) -> str:
 
 
 def _names(ddl: str) -> str:
-    return ", ".join(f"`{name}`" for name, _ in _columns(ddl))
+    return ", ".join(f"`{name}`" for name, _ in COLUMN.findall(ddl))
 
 
-def _columns(ddl: str) -> list[tuple[str, str]]:
-    return re.findall(r"^\s*(\w+) ([\w<>]+) COMMENT", ddl, re.MULTILINE)
-
-
-def _union(queries: list[str]) -> str:
-    """In a lake without a group: no row, with the same columns."""
-    return " union all ".join(queries) or _no_row([*_columns(AGGREGATES), ("device_group", "string"), ("is_new", "boolean")])
-
-
-def _constants(ddl: str, rows: Iterable[tuple[object, ...]]) -> str:
-    columns = [(name, kind) for name, kind in (column.split() for column in ddl.split(", "))]
-    cells = ([f"cast({_literal(cell)} as {kind}) as `{name}`" for cell, (name, kind) in zip(row, columns, strict=True)] for row in rows)
-    return " union all ".join(f"select {', '.join(row)}" for row in cells) or _no_row(columns)
-
-
-def _no_row(columns: Iterable[tuple[str, str]]) -> str:
-    return f"select {', '.join(f'cast(null as {kind}) as `{name}`' for name, kind in columns)} where false"
-
-
-def _literal(cell: object) -> str:
-    if cell is None:
-        return "null"
-    return quoted(cell) if isinstance(cell, str) else repr(cell)
+def _constants(types: Mapping[str, str], rows: Iterable[Mapping[str, object]]) -> str:
+    """A query of these columns of constant rows; it may have none."""
+    cells = json.dumps([{name: row[name] for name in types} for row in rows])
+    schema = ", ".join(f"`{name}`: {kind}" for name, kind in types.items())
+    return f"select inline(from_json({quoted(cells)}, {quoted(f'array<struct<{schema}>>')}))"

@@ -5,7 +5,8 @@ So every mart is registered before dbt begins, and no build begins while a known
 
 import re
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
+from datetime import datetime
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -15,7 +16,9 @@ from gold.literal import quoted
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.location import Location
 from orchestration.storage.delta import LOG, UnreadableTableError, open_table, version_of
-from orchestration.storage.marts import builds, forget
+from orchestration.storage.marts import builds, forget, forget_builds, needed_snapshots
+from orchestration.storage.retention import RetentionNeeds, removable_files, removable_log, remove
+from orchestration.storage.snapshots import all_snapshots
 
 SCHEMA = "marts"
 TEMPORARY_SCHEMAS = "dbt/schemas"
@@ -52,12 +55,15 @@ def remove_leftovers(lake: Location, existing: Collection[str]) -> None:
 
 def refuse_lost(lake: Location) -> None:
     """TidemarkError if a mart that a build recorded, or that has files, cannot be registered."""
-    lost = [
-        f"{problem}.\n  Restore {path} from a backup, or give it up with `tidemark dbt --drop {path.name} build`."
-        for path, problem in _lost(lake)
-    ]
-    if lost:
-        raise TidemarkError("\n".join(lost))
+    problems = {path: f"{SCHEMA}.{path.name} {damage}" for path in _folders(lake) if (damage := _damage(path)) is not None}
+    recorded = builds(lake)
+    for name in recorded[-1].versions if recorded else ():
+        path = folder(lake) / name.removeprefix(f"{SCHEMA}.")
+        if not _holds_files(path):
+            problems[path] = f"{name} was built before, and is gone from the disk"
+    if problems:
+        hint = "Restore {path} from a backup, or give it up with `tidemark dbt --drop {path.name} build`."
+        raise TidemarkError("\n".join(f"{problem}.\n  {hint.format(path=path)}" for path, problem in problems.items()))
 
 
 def drop(lake: Location, name: str) -> None:
@@ -71,15 +77,19 @@ def drop(lake: Location, name: str) -> None:
     shutil.rmtree(path.local, ignore_errors=not path.exists())
 
 
-def _lost(lake: Location) -> Iterator[tuple[Location, str]]:
-    for path in _folders(lake):
-        if (damage := _damage(path)) is not None:
-            yield path, f"{SCHEMA}.{path.name} {damage}"
-    recorded = builds(lake)
-    for name in recorded[-1].versions if recorded else ():
+def clean(lake: Location, before: datetime, now: datetime) -> None:
+    """Remove files and log entries of marts that no build needs; called by the process that holds the lease of the marts.
+
+    Forgets builds of expired snapshots first. What was superseded after `before` stays in any case.
+    """
+    needed = {snapshot.snapshot_id for snapshot in all_snapshots(lake)} | needed_snapshots(lake)
+    forget_builds(lake, {build.snapshot_id for build in builds(lake)} - needed)
+    kept = builds(lake)
+    for name in versions(lake):
         path = folder(lake) / name.removeprefix(f"{SCHEMA}.")
-        if not _holds_files(path):
-            yield path, f"{name} was built before, and is gone from the disk"
+        needs = RetentionNeeds(sorted({build.versions[name] for build in kept if name in build.versions}), None, before)
+        for file in (*removable_files(path, needs, now), *removable_log(path, needs)):
+            remove(file)
 
 
 def _folders(lake: Location) -> list[Location]:

@@ -64,18 +64,14 @@ def draw(batches: Rows) -> Figure:
 
 def bars_of(batches: Sequence[Mapping[str, Any]]) -> Rows:
     """Batches, all sources together, as at most MAX_BARS runs of equally many batches; `first` and `last` are the batches of a run."""
-    numbers = sorted({batch["bronze_batch"] for batch in batches if batch["bronze_batch"] is not None})
-    batches_per_bar = -(-len(numbers) // MAX_BARS)
-    bars: Rows = [
-        {"first": run[0], "last": run[-1]} | dict.fromkeys(FATES, 0)
-        for run in (numbers[start : start + batches_per_bar] for start in range(0, len(numbers), batches_per_bar or 1))
-    ]
-    bar_of = {number: index // batches_per_bar for index, number in enumerate(numbers)}
-    for batch in batches:
-        # A row without a batch belongs to no bar; the table of the account shows it.
-        if batch["bronze_batch"] is not None:
-            for fate in FATES:
-                bars[bar_of[batch["bronze_batch"]]][fate] += batch[fate]
+    listed = [batch for batch in batches if batch["bronze_batch"] is not None]  # the table of the account shows the others
+    numbers = sorted({batch["bronze_batch"] for batch in listed})
+    size = max(-(-len(numbers) // MAX_BARS), 1)
+    bars: Rows = []
+    for start in range(0, len(numbers), size):
+        run = numbers[start : start + size]
+        inside = [batch for batch in listed if run[0] <= batch["bronze_batch"] <= run[-1]]
+        bars.append({"first": run[0], "last": run[-1]} | {fate: sum(batch[fate] for batch in inside) for fate in FATES})
     return bars
 
 

@@ -60,7 +60,8 @@ def plot(conf: Conf, group: Group, entities: Sequence[str], output: Path) -> Pat
     if not existing:
         raise TidemarkError(f"gold.{group.name}_vectors holds no vectors yet: bring it up to date with `tidemark run --once`.")
     if unknown := sorted(set(entities) - set(existing)):
-        raise TidemarkError(f"gold.{group.name}_vectors has no entity {unknown[0]!r}: it has {shortened(existing)}.")
+        names = ", ".join(existing[:8]) + (f" and {len(existing) - 8} more" if len(existing) > 8 else "")
+        raise TidemarkError(f"gold.{group.name}_vectors has no entity {unknown[0]!r}: it has {names}.")
     drawn = (sorted(set(entities)) or existing)[:MAX_ENTITIES]
     series = series_of(table, drawn, group.vector.features)
     wanted = len(set(entities)) or len(existing)
@@ -72,10 +73,7 @@ def plot(conf: Conf, group: Group, entities: Sequence[str], output: Path) -> Pat
 
 def entities_of(table: Location) -> list[str]:
     """The names in a table of vectors, sorted; empty if there is no table."""
-    if not is_table(table):
-        return []
-    names: list[str] = query(table, "select distinct entity from vectors order by entity")["entity"].to_pylist()
-    return names
+    return list(query(table, "select distinct entity from vectors order by entity")["entity"].to_pylist()) if is_table(table) else []
 
 
 def series_of(table: Location, entities: Sequence[str], features: Sequence[str]) -> dict[str, Series]:
@@ -119,13 +117,13 @@ def draw(group: Group, metrics: Mapping[str, Metric], series: Mapping[str, Serie
     with mpl.rc_context(STYLE):
         figure = Figure((width, height))
         panels = figure.subplots(lines, columns, sharex=True, squeeze=False).T.flatten()
-        for number, feature in enumerate(features):
-            title(panels[number], feature, metrics)
+        for number, (panel, feature) in enumerate(zip(panels, features, strict=False)):
+            title(panel, feature, metrics)
             for entity, vectors in series.items():
-                draw_line(panels[number], vectors.at, vectors.values[:, number], vectors.filled[:, number], looks[entity])
+                draw_line(panel, vectors.at, vectors.values[:, number], vectors.filled[:, number], looks[entity])
             if all(np.isnan(vectors.values[:, number]).all() for vectors in series.values()):
-                panels[number].text(0.5, 0.5, "no values", transform=panels[number].transAxes, ha="center", va="center", color=PALE)
-                panels[number].tick_params(labelleft=False)
+                panel.text(0.5, 0.5, "no values", transform=panel.transAxes, ha="center", va="center", color=PALE)
+                panel.tick_params(labelleft=False)
         finish(figure, list(panels), len(features), list(series.values()))
         draw_heading(figure, group.label or group.name, remark)
         legend(figure, looks, any(vectors.filled.any() for vectors in series.values()))
@@ -191,20 +189,14 @@ def legend(figure: Figure, looks: Mapping[str, dict[str, Any]], has_filled: bool
 
 def looks_of(count: int) -> list[dict[str, Any]]:
     """Colour and line style of each entity."""
-    return [
-        {"color": COLOURS[number % len(COLOURS)], "linestyle": "-" if number < len(COLOURS) else (0, (4, 1.5))} for number in range(count)
-    ]
+    styles = ("-", (0, (4, 1.5)))
+    return [{"color": colour, "linestyle": style} for style in styles for colour in COLOURS][:count]
 
 
 def note(drawn: int, wanted: int) -> str:
     """What the picture shows, and what it leaves out."""
     left_out = f"{drawn} of {wanted} entities, {wanted - drawn} left out (choose with --entity)" if drawn < wanted else f"entities: {drawn}"
     return f"vectors at the end of their windows, UTC  ·  {left_out}"
-
-
-def shortened(names: Sequence[str]) -> str:
-    """The first eight names, and how many more there are."""
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 def shorter(name: str) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Question:
-    """A query over one snapshot: the one with this id, or the newest at the instant (UTC), or without both see marts.cut_for."""
+    """A query over one snapshot: the one with this id, or the newest at the instant (UTC), or without both see marts.snapshot_for."""
 
     query: str
     snapshot_id: int | None = None

@@ -5,20 +5,25 @@ log of its table.
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
+import pyarrow as pa
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 
 from gold.literal import quoted
-from orchestration.serving.sql.direct_scan import direct_scan
 from orchestration.serving.sql.plan_cache import PlanCache, new_session, plan_name
 from orchestration.serving.sql.refusal import RefusedError
+from orchestration.serving.sql.sql_guard import items
+from orchestration.storage.delta import PLAIN, OpenTable, open_table
 from orchestration.storage.views import View
 
 TABLE_DATABASE = "tables_of_views"
 """Holds the tables below the views; no query may name it."""
+MAX_FILES = 64
+"""With more files, Delta's statistics skip most of them, which saves more than the job on the log costs."""
 QUERY_SETTINGS = {
     # A table name is never a file name. Spark would refuse views on files too, so views are over tables of the catalog.
     "spark.sql.runSQLOnFiles": "false",
@@ -37,7 +42,7 @@ class Catalog:
         context: Any = spark.sparkContext
         self._java = context._jvm
         self._session = SparkSession(context, new_session(self._java, context._jsc.sc()))
-        self._roots = {self._java.org.apache.hadoop.fs.Path(f"file:{view.location}").toString() for view in views.values()}
+        self._roots = tuple(self._java.org.apache.hadoop.fs.Path(f"file:{view.location}").toString() + "/" for view in views.values())
         self._plan_cache = PlanCache(self._java, self._session._jsparkSession)
         self._session.sql(f"create database {TABLE_DATABASE}")
         self._created: set[str] = set()
@@ -66,11 +71,17 @@ class Catalog:
         return DataFrame(rows, session)
 
     def _check_resolved(self, plan: JavaObject) -> None:
-        """The second check, on the resolved plan: it reads nothing but files of the tables of these views."""
-        for leaf in _leaves(plan):
-            kind = leaf.getClass().getSimpleName()
-            if kind not in FILELESS_PLANS and not (kind == "LogicalRelation" and all(_is_in(path, self._roots) for path in _paths(leaf))):
-                raise RefusedError("the query reads something that is no table of the lake.")
+        """The second check, on the resolved plan and its subqueries: it reads nothing but files of the tables of these views."""
+        for tree in (plan, *items(plan.subqueriesAll().iterator())):
+            for leaf in items(tree.collectLeaves().iterator()):
+                kind = leaf.getClass().getSimpleName()
+                if kind not in FILELESS_PLANS and not (kind == "LogicalRelation" and self._reads_tables(leaf)):
+                    raise RefusedError("the query reads something that is no table of the lake.")
+
+    def _reads_tables(self, relation: JavaObject) -> bool:
+        """Whether it reads folders of tables, or files in them, only; Py4JError if it reads no files."""
+        paths: str = relation.relation().location().rootPaths().mkString("\n")
+        return all(f"{path}/".startswith(self._roots) for path in paths.split("\n"))
 
     def create_views(self, names: Iterable[str]) -> None:
         """Create the views of these tables that do not exist yet."""
@@ -92,33 +103,27 @@ class Catalog:
         self._session.sql(f"create view `{database}`.`{table}` as {view.select(below)}")
 
     def _pinned_rows(self, view: View) -> str:
-        """The relation in SQL that holds the rows of a table at its version."""
-        scan = direct_scan(view)
-        if scan is None:
+        """The relation in SQL that holds the rows of a table at its version; of few files without Delta."""
+        table = open_table(view.location, view.version)
+        files = plain_files(table)
+        if not files:
             return view.rows()
+        schema = table.schema()
+        reader = self._session._jsparkSession.read().schema(self._java.org.apache.spark.sql.types.DataType.fromJson(schema.to_json()))
+        # Without __globPaths__ false, Spark would read brackets in a folder name as a pattern.
+        reader = reader.option("basePath", str(view.location)).option("__globPaths__", "false")
+        paths = [str(view.location / unquote(file)) for file in files]
         name = plan_name(f"files.{view.name}")
-        scan.rows(self._java, self._session._jsparkSession).createOrReplaceTempView(f"`{name}`")
-        return f"(select {', '.join(f'`{column}`' for column in scan.columns)} from `{name}`)"
+        reader.parquet(self._java.scala.jdk.javaapi.CollectionConverters.asScala(paths).toSeq()).createOrReplaceTempView(f"`{name}`")
+        columns = ", ".join(f"`{field.name}`" for field in schema.fields)  # the reader has partition columns last
+        return f"(select {columns} from `{name}`)"
 
 
-def _leaves(plan: JavaObject) -> Iterator[JavaObject]:
-    """The leaves of a plan and of all its subqueries."""
-    subqueries = plan.subqueriesAll().iterator()
-    plans = [plan]
-    while subqueries.hasNext():
-        plans.append(subqueries.next())
-    for tree in plans:
-        leaves = tree.collectLeaves().iterator()
-        while leaves.hasNext():
-            yield leaves.next()
+def plain_files(table: OpenTable) -> list[str]:
+    """The files of a table, if they are few and hold its rows and no more (no deletion vectors, no column mapping); else none.
 
-
-def _paths(relation: JavaObject) -> list[str]:
-    """The folders or files that a relation reads; Py4JError if it reads something else."""
-    paths: str = relation.relation().location().rootPaths().mkString("\n")
-    return paths.split("\n")
-
-
-def _is_in(path: str, roots: Iterable[str]) -> bool:
-    """Whether the path is one of the roots, or a file below one."""
-    return any(path == root or path.startswith(f"{root}/") for root in roots)
+    Delta runs a Spark job on its log for each query; plain Parquet files need none. Measured in the warm server on a busy machine, three
+    queries of the demo: 0.21 to 0.23 s instead of 0.40 to 0.68 s.
+    """
+    files: list[str] = pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist()
+    return files if table.protocol().min_reader_version == PLAIN and len(files) <= MAX_FILES else []

@@ -1,22 +1,51 @@
-"""The sql-server as an engine: sends queries over HTTP and reads the Arrow stream.
+"""The sql-server as an engine: its address, for commands of the user who started it; queries over HTTP, answers as an Arrow stream.
 
 Slow imports happen after the request is sent, while the server works on the answer.
 """
 
+import hashlib
 import http.client
 import json
+import os
 import uuid
+from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
+from pathlib import Path
 
 from orchestration.errors import TidemarkError
-from orchestration.serving.sql.address import Address
+from orchestration.location import Location
 from orchestration.serving.sql.answer import Answer, Question
 from orchestration.serving.sql.refusal import RefusedError
 from orchestration.storage.snapshot import Snapshot
 
 ANSWER_MODULES = ("pyarrow", "rich.console", "rich.table")
 ARROW = "application/vnd.apache.arrow.stream"
+
+
+@dataclass(frozen=True)
+class Address:
+    """A port of 127.0.0.1. `process`: the process id of the supervisor."""
+
+    port: int
+    token: str
+    process: int
+
+
+def address_file(lake: Location) -> Path:
+    """The file below XDG_STATE_HOME that holds the address; one for each lake."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return state / "tidemark" / "servers" / f"{hashlib.sha256(str(lake.local.resolve()).encode()).hexdigest()[:16]}.json"
+
+
+def address_of(lake: Location) -> Address | None:
+    """None if no server of this user runs on the lake."""
+    try:
+        address = Address(**json.loads(address_file(lake).read_text(encoding="utf-8")))
+        os.kill(address.process, 0)
+    except (FileNotFoundError, ProcessLookupError, ValueError):
+        return None
+    return address
 
 
 class ServerEngine:
@@ -72,5 +101,4 @@ def _snapshot(header: str | None) -> Snapshot | None:
     if header is None:
         return None
     fields = json.loads(header)
-    at = datetime.fromisoformat(fields["at"])
-    return Snapshot(fields["snapshot_id"], at, fields["generation"], fields["bronze_batch"], {}, {})
+    return Snapshot(**fields | {"at": datetime.fromisoformat(fields["at"])}, versions={}, closed_until={})

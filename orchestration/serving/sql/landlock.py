@@ -5,9 +5,12 @@ https://docs.kernel.org/userspace-api/landlock.html; in kernels from 5.13 on, fo
 
 import ctypes
 import os
-import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # numbers of these system calls, the same on every architecture
 PR_SET_NO_NEW_PRIVS = 38
@@ -35,25 +38,18 @@ def is_supported() -> bool:
     return bool(libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(VERSION)) > 0)
 
 
-def without_write_access(action: Callable[[], object], writable: Iterable[Path]) -> None:
-    """Run an action in a thread that may write in these folders only; the same holds for every process that it starts.
+def without_write_access(action: Callable[[], Result], writable: Iterable[Path]) -> Result:
+    """The result of an action in a thread that may write in these folders only; the same holds for every process that it starts.
 
     Errors of the action are raised here. Threads that exist already are not restricted.
     """
-    errors: list[BaseException] = []
 
-    def run() -> None:
-        try:
-            _restrict([*writable, Path(os.devnull)])
-            action()
-        except BaseException as error:
-            errors.append(error)
+    def run() -> Result:
+        _restrict([*writable, Path(os.devnull)])
+        return action()
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(run).result()
 
 
 def _restrict(writable: Iterable[Path]) -> None:

@@ -1,9 +1,11 @@
-"""Writes an answer as a table, CSV, JSON or Parquet, to stdout or to a file that appears as a whole or not at all."""
+"""Shows an answer as a table, CSV, JSON or Parquet, on stdout, in a pager, or in a file that appears as a whole or not at all."""
 
 import contextlib
+import io
 import os
-import stat
-from collections.abc import Iterator, Sequence
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -60,29 +62,25 @@ def unique_names(names: Sequence[str]) -> list[str]:
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A draft next to the file, which replaces it at the end. What is no regular file, such as a pipe, is written directly."""
     path = path.resolve()
+    is_special = path.exists() and not path.is_file()
+    draft = path if is_special else path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
-        if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-            with path.open("wb") as file:
-                yield file
-            return
-        draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-        try:
-            with draft.open("wb") as file:
-                yield file
+        with draft.open("wb") as file:
+            yield file
+            if not is_special:
                 file.flush()
                 os.fsync(file.fileno())
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        draft.replace(path)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise TidemarkError(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        if not is_special:
+            draft.unlink(missing_ok=True)
 
 
 def _write_text(answer: Answer, format: str, file: IO[bytes]) -> None:
-    import io
-
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     with contextlib.redirect_stdout(text):
         display(answer, format)
@@ -98,3 +96,31 @@ def _write_parquet(answer: Answer, file: IO[bytes]) -> None:
         pq.write_table(rows, file, compression="zstd")
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         raise TidemarkError(f"parquet cannot hold this answer ({str(error).splitlines()[0]}); cast the column to string.") from None
+
+
+class Terminal(io.StringIO):
+    """A buffer that says it is a terminal, so that writers escape control characters."""
+
+    def isatty(self) -> bool:
+        """Always true."""
+        return True
+
+
+def page(write: Callable[[], None], is_wide: bool) -> None:
+    """Show what `write` prints, through $PAGER or less if it is longer than the screen. `is_wide`: a table, whose lines less cuts."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        write()
+        return
+    text = io.StringIO() if is_wide else Terminal()
+    with contextlib.redirect_stdout(text):
+        write()
+    lines = text.getvalue().split("\n")
+    size = shutil.get_terminal_size()
+    is_long = len(lines) >= size.lines or (is_wide and max(map(len, lines)) > size.columns)
+    if is_long and os.environ.get("PAGER") != "":
+        os.environ.setdefault("LESS", "-S")
+        click.echo_via_pager(text.getvalue())
+    elif is_wide:
+        write()
+    else:
+        sys.stdout.write(text.getvalue())

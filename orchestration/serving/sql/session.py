@@ -6,6 +6,7 @@
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -17,8 +18,7 @@ import click
 from orchestration.errors import TidemarkError
 from orchestration.rendering import visible
 from orchestration.serving.sql.answer import Answer, Engine, Question
-from orchestration.serving.sql.output import FORMATS, require_place, write
-from orchestration.serving.sql.shell_screen import page
+from orchestration.serving.sql.output import FORMATS, page, require_place, write
 
 if TYPE_CHECKING:
     from orchestration.conf.model import Conf
@@ -79,16 +79,14 @@ class Session:
         began = time.monotonic()
         answer = interruptible(lambda: self.engine.ask(Question(query, self.snapshot_id, self.at)), self.engine.cancel)
         seconds = time.monotonic() - began
-        self._show_snapshot(answer.snapshot)
+        snapshot = answer.snapshot
+        if snapshot is not None and snapshot.snapshot_id != self.shown_snapshot:
+            click.echo(str(snapshot), err=True)
+            self.shown_snapshot = snapshot.snapshot_id
         self._show(answer)
         if self.is_terminal and self.is_timing:
             rows = answer.rows.num_rows
             click.echo(f"{rows:,} row{'' if rows == 1 else 's'} in {seconds:.2f} s", err=True)
-
-    def _show_snapshot(self, snapshot: "Snapshot | None") -> None:
-        if snapshot is not None and snapshot.snapshot_id != self.shown_snapshot:
-            click.echo(str(snapshot), err=True)
-            self.shown_snapshot = snapshot.snapshot_id
 
     def _show(self, answer: Answer) -> None:
         if self.output is None:
@@ -103,26 +101,20 @@ class Session:
 
 def interruptible(ask: Callable[[], Answer], cancel: Callable[[], object]) -> Answer:
     """The result of `ask`. Ctrl-C calls `cancel`, waits until the engine has ended the query, and raises KeyboardInterrupt."""
-    answers: list[Answer] = []
-    errors: list[BaseException] = []
-    ended = threading.Event()  # after an interrupt, Thread.join takes a running thread for ended (CPython 3.11, measured)
+    answer: Future[Answer] = Future()
 
     def work() -> None:
         try:
-            answers.append(ask())
+            answer.set_result(ask())
         except BaseException as error:
-            errors.append(error)
-        finally:
-            ended.set()
+            answer.set_exception(error)
 
     try:
         threading.Thread(target=work, daemon=True).start()
-        while not ended.wait(0.1):
+        while not wait([answer], 0.1).done:
             pass
     except KeyboardInterrupt:
         cancel()
-        ended.wait(GRACE_SECONDS)
+        wait([answer], GRACE_SECONDS)
         raise
-    if errors:
-        raise errors[0]
-    return answers[0]
+    return answer.result()

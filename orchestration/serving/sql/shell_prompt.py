@@ -1,33 +1,52 @@
-"""The prompt of the shell: multi-line editing, colours, history, completion."""
+"""The prompt of the shell: multi-line editing, colours, history; Tab completes commands, tables, columns of the tables in the text, SQL."""
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
+from orchestration.rendering import visible
 from orchestration.serving.sql.session import Session
-from orchestration.serving.sql.shell_completion import SqlCompleter
-from orchestration.serving.sql.shell_statements import split
+from orchestration.serving.sql.shell import COMMANDS, SCREEN_FORMATS, is_command
+from orchestration.serving.sql.shell_names import SnapshotTables
+from orchestration.serving.sql.shell_words import split, words
 
 PROMPT = "tidemark> "
 CONTINUATION = "       -> "
+WORD = re.compile(r"[\\\w.`?]+$")
+PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+BEFORE_TABLE = re.compile(r"(?:\b(?:from|join|table)|,)\s+[\w.`]*$|^\s*\\d\s+\S*$", re.IGNORECASE)
+KEYWORDS = """
+select distinct from where group by having order by limit offset with as join left join right join full join cross join on using union all
+union intersect except lateral view explode case when then else end and or not in between like is null is not null asc desc nulls first
+nulls last over partition by count(*) sum( avg( min( max( round( date_trunc( coalesce( cast( interval timestamp date
+""".split()  # noqa: SIM905  a list of sixty lines says no more
 
 
 def prompts(session: Session) -> Iterator[str]:
     """Each entry, a command or statements that end in a semicolon, until Ctrl-D. Ctrl-C discards the entry."""
+    keys = KeyBindings()
+
+    @keys.add("enter", filter=Condition(lambda: is_complete(get_app().current_buffer.text)))
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
     prompt: PromptSession[str] = PromptSession(
         history=FileHistory(str(history_file())),
         lexer=PygmentsLexer.from_filename("query.sql"),
         completer=SqlCompleter(session),
         complete_while_typing=False,
         multiline=True,
-        key_bindings=_keys(),
+        key_bindings=keys,
         prompt_continuation=CONTINUATION,
     )
     while True:
@@ -54,17 +73,64 @@ def history_file() -> Path:
 
 def is_complete(text: str) -> bool:
     """Whether Enter runs the entry: it is empty, a command, or its last statement ends in a semicolon."""
-    if not text.strip() or text.lstrip().startswith("\\") or text.strip() in {"exit", "quit"}:
+    if not text.strip() or is_command(text):
         return True
     complete, rest = split(text)
     return bool(complete) and not rest.strip()
 
 
-def _keys() -> KeyBindings:
-    keys = KeyBindings()
+class SqlCompleter(Completer):
+    """Completes the word before the cursor."""
 
-    @keys.add("enter", filter=Condition(lambda: is_complete(get_app().current_buffer.text)))
-    def _(event: KeyPressEvent) -> None:
-        event.current_buffer.validate_and_handle()
+    def __init__(self, session: Session) -> None:
+        """Reads the tables at the first completion."""
+        self._session = session
 
-    return keys
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """The likeliest first."""
+        before = document.text_before_cursor
+        match = WORD.search(before)
+        word = match[0] if match else ""
+        for text in dict.fromkeys(self._candidates(document.text, before, word)):
+            if text.lower().startswith((word.lower(), word.lower().replace("`", ""))):
+                yield Completion(text, start_position=-len(word), display=visible(text))
+
+    def _candidates(self, text: str, before: str, word: str) -> Iterable[str]:
+        line = before.lstrip()
+        if line.startswith("\\") and " " not in line:
+            return COMMANDS
+        if line.startswith("\\format"):
+            return SCREEN_FORMATS
+        try:
+            tables = self._session.tables()
+            names = [".".join(map(quote_name, name.split(".", 1))) for name in sorted(tables.views)]
+            if BEFORE_TABLE.search(before):
+                return names
+            return [*columns(tables, text, word), *names, *dict.fromkeys(KEYWORDS)]
+        except Exception:  # a query over a lake that cannot be read reports why
+            return dict.fromkeys(KEYWORDS)
+
+
+def columns(tables: SnapshotTables, text: str, word: str) -> Iterator[str]:
+    """Columns of the tables in the text; with their alias or table name in front if the word has one."""
+    qualifier = word.rpartition(".")[0]
+    for alias, table in tables_in(tables, text):
+        if qualifier and qualifier.lower() not in {alias.lower(), table.lower(), table.split(".", 1)[1].lower()}:
+            continue
+        for column, _ in tables.columns(table):
+            yield f"{qualifier}.{quote_name(column)}" if qualifier else quote_name(column)
+
+
+def tables_in(tables: SnapshotTables, text: str) -> Iterator[tuple[str, str]]:
+    """Alias, or an empty text, and SQL name of each table in the text."""
+    listed = [word for word in words(text) if word.kind not in {"space", "comment"}]
+    for place, word in enumerate(listed[:-2]):
+        table = tables.table(f"{word.name}.{listed[place + 2].name}") if word.name and listed[place + 1].text == "." else None
+        if table is not None:
+            following = [word.name for word in listed[place + 3 : place + 5] if word.text.lower() != "as"]
+            yield (following[0] if following else ""), table
+
+
+def quote_name(name: str) -> str:
+    """The name as SQL needs it, in backticks if it is no plain word."""
+    return name if PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"

@@ -1,4 +1,4 @@
-"""Words of a text that may be a query, or half of one: where strings, names and comments begin and end, whatever else it says.
+"""Words and statements of a text that may be half of a query: where strings, names and comments begin and end, whatever else it says.
 
 Not sqlglot's tokenizer: it ends with an error at a quote that is still open, and a shell reads what is being typed.
 """
@@ -57,3 +57,25 @@ def _comment(text: str, at: int) -> tuple[str, int]:
         if depth == 0:
             return ("other" if text.startswith("/*+", at) else "comment"), bracket.end()
     return "unclosed", len(text)
+
+
+def statements(text: str) -> list[str]:
+    """Each statement, stripped and without its semicolon; comments alone are no statement."""
+    complete, rest = split(text)
+    return [*complete, *([rest.strip()] if _has_content(rest) else [])]
+
+
+def split(text: str) -> tuple[list[str], str]:
+    """Statements that end in a semicolon, and the text after the last one, which may be the beginning of another."""
+    complete, start = [], 0
+    for word in words(text):
+        if word.kind == "other" and word.text == ";":
+            statement = text[start : word.at]
+            if _has_content(statement):
+                complete.append(statement.strip())
+            start = word.at + 1
+    return complete, text[start:]
+
+
+def _has_content(text: str) -> bool:
+    return any(word.kind not in {"space", "comment"} for word in words(text))

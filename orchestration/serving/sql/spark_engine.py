@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import re
 import tempfile
 import threading
 import time
@@ -24,8 +25,7 @@ from orchestration.errors import TidemarkError
 from orchestration.serving.sql import landlock
 from orchestration.serving.sql.answer import Answer, Limits, Question
 from orchestration.serving.sql.catalog import Catalog
-from orchestration.serving.sql.refusal import RefusedError
-from orchestration.serving.sql.spark_errors import translate
+from orchestration.serving.sql.refusal import RefusedError, pointed
 from orchestration.serving.sql.sql_guard import SqlGuard
 from orchestration.storage.marts import snapshot_for
 from orchestration.storage.snapshot import Snapshot
@@ -33,6 +33,16 @@ from orchestration.storage.views import views
 
 MAX_CATALOGS = 8
 """Snapshots with a catalog; the least recently queried one is dropped."""
+WARM_UP_QUERIES = (
+    "select bronze_row, count(*) as n {rows} group by bronze_row order by n",
+    "select * {rows} order by bronze_row limit 5",
+)
+
+PLACE = re.compile(r"line (\d+),? pos(ition)? (\d+)")
+"""Spark counts a `pos` from 0 and a `position` from 1."""
+CONDITION = re.compile(r"\[([A-Z0-9_.]+)\] ")
+INTERNAL_ADVICE = re.compile(r"\s*(?:If necessary,? set .*? to bypass this error\.|SQLSTATE: \w+.*)", re.DOTALL)
+"""Advice on Spark's settings, which users of the server cannot change."""
 
 
 class SparkEngine:
@@ -58,10 +68,6 @@ class SparkEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Stop the JVM, if this engine started it."""
         if self._is_own:
             self.spark.stop()
         self._scratch.cleanup()
@@ -84,15 +90,10 @@ class SparkEngine:
     def warm_up(self) -> bool:
         """Run queries of the usual forms that match no row, to warm up the JVM. False if a user's query is running: it goes first."""
         names = [name for name, view in self._catalog(snapshot_for(self._conf.lake, "")).views.items() if view.bronze_batch is not None]
-        for name in names:
-            no_rows = f"from {name} where bronze_batch < 0"
-            for query in (
-                f"select bronze_row, count(*) as n {no_rows} group by bronze_row order by n",
-                f"select * {no_rows} order by bronze_row limit 5",
-            ):
-                if self._deadlines:
-                    return False
-                self.ask(Question(query))
+        for name, query in itertools.product(names, WARM_UP_QUERIES):
+            if self._deadlines:
+                return False
+            self.ask(Question(query.format(rows=f"from {name} where bronze_batch < 0")))
         return bool(names)
 
     def is_stuck(self) -> bool:
@@ -138,24 +139,18 @@ class SparkEngine:
         """Spark jobs in this context belong to the query, and are cancelled at its time limit."""
         context = self.spark.sparkContext
         context.setJobGroup(name, "", interruptOnCancel=True)
+        deadline = time.monotonic() + self._limits.seconds
         with self._lock:
-            self._deadlines[name] = time.monotonic() + self._limits.seconds
-            pool = next(pool for pool in itertools.count() if pool not in self._pools.values())
-            self._pools[name] = pool
+            self._deadlines[name] = deadline
+            self._pools[name] = next(pool for pool in itertools.count() if pool not in self._pools.values())
         # Queries share the slots evenly. Spark never drops a pool, so pool numbers are reused.
-        context.setLocalProperty("spark.scheduler.pool", str(pool))
-        is_over = threading.Event()
-
-        def end() -> None:
-            is_over.set()
-            self.cancel(name)
-
-        timer = threading.Timer(self._limits.seconds, end)
+        context.setLocalProperty("spark.scheduler.pool", str(self._pools[name]))
+        timer = threading.Timer(self._limits.seconds, self.cancel, [name])
         timer.start()
         try:
             yield
         except TidemarkError as error:
-            if is_over.is_set():
+            if time.monotonic() >= deadline:
                 raise RefusedError(f"the query took longer than {self._limits.seconds:g} s and was cancelled.") from error
             raise
         finally:
@@ -179,18 +174,48 @@ def _start_spark(conf: Conf, scratch: Path, limits: Limits, slots: int) -> Spark
         "spark.executor.killOnFatalError.depth": "0",
     }
     require_java()
-    sessions: list[SparkSession] = []
     jars = fetched()
 
-    def start() -> None:
+    def start() -> SparkSession:
         before, tempfile.tempdir = tempfile.tempdir, str(scratch)  # the JVM writes its port for PySpark there
         try:
-            sessions.append(spark_session(conf.engine, jars, scratch / "spark.log", changes))
+            return spark_session(conf.engine, jars, scratch / "spark.log", changes)
         finally:
             tempfile.tempdir = before
 
-    if landlock.is_supported():
-        landlock.without_write_access(start, [scratch])
-    else:
-        start()
-    return sessions[0]
+    return landlock.without_write_access(start, [scratch]) if landlock.is_supported() else start()
+
+
+def translate(error: Exception, query: str) -> TidemarkError:
+    """Spark's error as a sentence without a trace: a RefusedError if the query is wrong, a TidemarkError if the engine failed."""
+    text = str(error).strip()
+    condition = CONDITION.search(text)
+    if "spark.driver.maxResultSize" in text:
+        return RefusedError("the answer is too large: select fewer rows or columns, or aggregate.")
+    if "OutOfMemoryError" in text or "SparkOutOfMemoryError" in text:
+        return RefusedError("the query needs more memory than a query may use: read less at once.")
+    if "StackOverflowError" in text:
+        return RefusedError("the query is too large: split it.")
+    if condition is None:
+        return TidemarkError(_cause(text))
+    # An error in a task comes inside the trace of the task; the message begins at the condition.
+    message = INTERNAL_ADVICE.sub("", text[condition.end() :].split("\n\n")[0].split("\n==")[0].split("\n\tat ")[0]).strip()
+    place = PLACE.search(text)
+    start = None if place is None else _start(query, int(place[1]), int(place[3]) - (place[2] is not None))
+    return RefusedError(message if start is None else f"{message}\n{pointed(query, start)}")
+
+
+def _cause(text: str) -> str:
+    """The innermost cause of an error without a condition, without its trace."""
+    causes = [line.strip() for line in text.splitlines() if line.strip().startswith("Caused by: ")]
+    lines = [*reversed(causes), *(line.strip().removeprefix(": ") for line in text.splitlines())]
+    first = next((line for line in lines if line and not line.startswith("An error occurred")), "Spark gave no reason")
+    return first.removeprefix("Caused by: ")
+
+
+def _start(query: str, line: int, column: int) -> int | None:
+    """The index in the query; None if the place is not in the query, as for an error inside a view."""
+    lines = query.split("\n")
+    if not (1 <= line <= len(lines) and 0 <= column <= len(lines[line - 1])):
+        return None
+    return sum(len(before) + 1 for before in lines[: line - 1]) + column

@@ -5,7 +5,7 @@ resolved, through every argument of every node, because subqueries, CTEs and tim
 """
 
 import difflib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,81 +40,78 @@ class SqlGuard:
 
     def _visit(self, item: Any, scope: Scope, depth: int) -> None:
         if not isinstance(item, JavaObject):
-            return None  # a text, a number, a flag
+            return  # a text, a number, a flag
         name = item.getClass().getName()
-        if name.startswith(COLLECTIONS):
-            return self._each(_elements(item, name), scope, depth)
         kind = name.removeprefix(CATALYST)
         if kind in VALUE_CLASSES or name.startswith("org.apache.spark.sql.types."):
-            return None
-        if kind not in NODES:
+            return
+        children: Iterable[Any]
+        if name.startswith(COLLECTIONS):
+            children = items(item.productIterator()) if name.startswith("scala.Tuple") else items(item.iterator())
+        elif kind not in NODES:
             raise self._refusal(f"{_sql_words(kind)} cannot be used here", item)
-        self._count(1, item, depth)
-        special = SPECIAL.get(kind)
-        if special is not None:
-            special(self, item, scope, depth)
         else:
-            self._each(_elements(item, "product"), scope, depth)
-        return None
-
-    def _each(self, items: Iterator[Any], scope: Scope, depth: int) -> None:
-        for item in items:
-            self._visit(item, scope, depth + 1)
+            self._count(1, item, depth)
+            children = SPECIAL[kind](self, item, scope, depth) if kind in SPECIAL else items(item.productIterator())
+        for child in children:
+            self._visit(child, scope, depth + 1)
 
     def _count(self, nodes: int, item: JavaObject, depth: int) -> None:
         self.nodes += nodes
         if self.nodes > self.limits.plan_nodes or depth > MAX_DEPTH:
             raise self._refusal("the query is too large: split it", item)
 
-    def _relation(self, item: JavaObject, scope: Scope, depth: int) -> None:
-        parts = list(_elements(item.multipartIdentifier(), "scala.collection.Seq"))
+    # What follows checks one node, and returns the arguments of it that remain to be visited.
+
+    def _relation(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
+        parts = list(items(item.multipartIdentifier().iterator()))
         name = ".".join(parts)
         if len(parts) == 1 and name.lower() in scope:
-            return self._count(scope[name.lower()], item, depth)
+            self._count(scope[name.lower()], item, depth)
+            return ()
         if item.isStreaming() or not item.options().isEmpty():
             raise self._refusal("a table takes no options here", item)
         if name.lower().split(".") != [part.lower() for part in parts] or name.lower() not in self.tables:
             without_database = {table.split(".", 1)[1] for table in self.tables}
             raise self._refusal(f"there is no table {name}" + (_hint(name, self.tables) or _hint(name, without_database)), item)
         self.tables_read.add(name.lower())
-        return None
+        return ()
 
-    def _with(self, item: JavaObject, scope: Scope, depth: int) -> None:
+    def _with(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
         inner = dict(scope)
-        for definition in _elements(item.cteRelations(), "scala.collection.Seq"):
+        for definition in items(item.cteRelations().iterator()):
             name, query = definition._1().lower(), definition._2()
             before = self.nodes
             # In a recursive CTE the name means itself, in others it means an outer CTE of that name.
             self._visit(query, {**inner, name: 0} if item.allowRecursion() else inner, depth + 1)
             inner[name] = self.nodes - before
         self._visit(item.child(), inner, depth + 1)
+        return ()
 
-    def _function(self, item: JavaObject, scope: Scope, depth: int) -> None:
-        self._check_function(".".join(_elements(item.nameParts(), "scala.collection.Seq")), FUNCTIONS, item)
-        self._each(_elements(item, "product"), scope, depth)
+    def _function(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
+        self._check_function(".".join(items(item.nameParts().iterator())), FUNCTIONS, item)
+        return items(item.productIterator())
 
-    def _generator(self, item: JavaObject, scope: Scope, depth: int) -> None:
+    def _generator(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
         self._check_function(item.name().unquotedString(), GENERATORS, item)
-        self._each(_elements(item.children(), "scala.collection.Seq"), scope, depth)
+        return items(item.children().iterator())
 
-    def _table_function(self, item: JavaObject, scope: Scope, depth: int) -> None:
-        name = ".".join(_elements(item.name(), "scala.collection.Seq"))
+    def _table_function(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
+        name = ".".join(items(item.name().iterator()))
         self._check_function(name, TABLE_FUNCTIONS, item)
         if name.lower() == "range" and item.functionArgs().size() > 3:
             raise self._refusal("range takes start, end and step here", item)
-        self._each(_elements(item.functionArgs(), "scala.collection.Seq"), scope, depth)
+        return items(item.functionArgs().iterator())
 
-    def _hint(self, item: JavaObject, scope: Scope, depth: int) -> None:
+    def _hint(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
         if item.name().lower() not in HINTS:
             raise self._refusal(f"the hint {item.name()} cannot be used here", item)
-        self._each(_elements(item, "product"), scope, depth)
+        return items(item.productIterator())
 
-    def _attribute(self, item: JavaObject, scope: Scope, depth: int) -> None:
-        if any(part.lower() == "_metadata" for part in _elements(item.nameParts(), "scala.collection.Seq")):
+    def _attribute(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
+        if any(part.lower() == "_metadata" for part in items(item.nameParts().iterator())):
             raise self._refusal("_metadata cannot be read: it would show file names", item)
-
-    def _literal(self, item: JavaObject, scope: Scope, depth: int) -> None:
-        pass
+        return ()
 
     def _check_function(self, name: str, allowed: frozenset[str], item: JavaObject) -> None:
         if name.lower() not in allowed:
@@ -126,7 +123,7 @@ class SqlGuard:
         return RefusedError(sentence if start is None else f"{sentence}\n{pointed(self.query, start)}")
 
 
-SPECIAL: Mapping[str, Callable[[SqlGuard, JavaObject, Scope, int], None]] = {
+SPECIAL: Mapping[str, Callable[[SqlGuard, JavaObject, Scope, int], Iterable[Any]]] = {
     "analysis.UnresolvedRelation": SqlGuard._relation,
     "plans.logical.UnresolvedWith": SqlGuard._with,
     "analysis.UnresolvedFunction": SqlGuard._function,
@@ -134,7 +131,7 @@ SPECIAL: Mapping[str, Callable[[SqlGuard, JavaObject, Scope, int], None]] = {
     "analysis.UnresolvedTableValuedFunction": SqlGuard._table_function,
     "plans.logical.UnresolvedHint": SqlGuard._hint,
     "analysis.UnresolvedAttribute": SqlGuard._attribute,
-    "expressions.Literal": SqlGuard._literal,
+    "expressions.Literal": lambda *_: (),
 }
 
 
@@ -143,9 +140,8 @@ def _hint(name: str, names: Collection[str]) -> str:
     return f"; did you mean {nearest[0]}?" if nearest else ""
 
 
-def _elements(item: JavaObject, name: str) -> Iterator[Any]:
-    """Elements of a Scala collection, an Option or a product."""
-    iterator = item.iterator() if name.startswith(("scala.collection", "scala.Some", "scala.None")) else item.productIterator()
+def items(iterator: JavaObject) -> Iterator[Any]:
+    """Items of an iterator of Scala."""
     while iterator.hasNext():
         yield iterator.next()
 

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -44,6 +43,11 @@ class QueryApi:
     queue: FairQueue
     active: dict[str, str] = field(default_factory=dict)
     """User of each running query, by its name."""
+
+    def application(self) -> Starlette:
+        """The ASGI application."""
+        routes = (("/sql", self.sql, "POST"), ("/sql/{name}", self.cancel, "DELETE"), ("/health", self.health, "GET"))
+        return Starlette(routes=[Route(path, endpoint, methods=[method]) for path, endpoint, method in routes])
 
     async def sql(self, request: Request) -> Response:
         """POST /sql."""
@@ -78,7 +82,7 @@ class QueryApi:
 
     async def _answer(self, request: Request, question: Question, name: str) -> Answer:
         """The answer; the query is cancelled if its client disconnects."""
-        answer = asyncio.ensure_future(asyncio.to_thread(partial(self.engine.ask, question, name=name)))
+        answer = asyncio.ensure_future(asyncio.to_thread(self.engine.ask, question, name))
         while not answer.done():
             await asyncio.wait([answer], timeout=POLL_SECONDS)
             if not answer.done() and await request.is_disconnected():
@@ -90,16 +94,6 @@ class QueryApi:
         # Every token is compared, each in constant time, so that the response time reveals nothing.
         users = [user for token, user in self.users.items() if secrets.compare_digest(token.encode(), given.encode())]
         return users[0] if users else None
-
-
-def application(api: QueryApi) -> Starlette:
-    """The ASGI application."""
-    routes = [
-        Route("/sql", api.sql, methods=["POST"]),
-        Route("/sql/{name}", api.cancel, methods=["DELETE"]),
-        Route("/health", api.health),
-    ]
-    return Starlette(routes=routes)
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -139,20 +133,18 @@ def _response(answer: Answer, accept: str, name: str) -> Response:
     headers = {"Tidemark-Question": name, "Tidemark-Is-Cut-Off": str(answer.is_cut_off).lower()}
     if answer.snapshot:
         headers["Tidemark-Snapshot"] = json.dumps(_snapshot(answer))
+    sink = io.BytesIO()
     if ARROW in accept:
-        sink = io.BytesIO()
         with pa.ipc.new_stream(sink, answer.rows.schema) as stream:
             stream.write_table(answer.rows)
         return Response(sink.getvalue(), headers=headers, media_type=ARROW)
     if CSV in accept:
-        sink = io.BytesIO()
         csv.write_csv(_flat(answer.rows), sink)
         return Response(sink.getvalue(), headers=headers, media_type=CSV)
     columns = [{"name": field.name, "type": str(field.type)} for field in answer.rows.schema]
-    rows = [list(map(plain, row)) for row in zip(*(values(column) for column in answer.rows.columns), strict=True)]
-    return JSONResponse(
-        {"snapshot": _snapshot(answer), "columns": columns, "rows": rows, "is_cut_off": answer.is_cut_off, "name": name}, headers=headers
-    )
+    rows = [plain(row) for row in zip(*map(values, answer.rows.columns), strict=True)]
+    body = {"snapshot": _snapshot(answer), "columns": columns, "rows": rows, "is_cut_off": answer.is_cut_off, "name": name}
+    return JSONResponse(body, headers=headers)
 
 
 def _flat(rows: pa.Table) -> pa.Table:
@@ -164,16 +156,9 @@ def _flat(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _snapshot(answer: Answer) -> dict[str, Any] | None:
-    snapshot = answer.snapshot
-    if snapshot is None:
-        return None
-    return {
-        "snapshot_id": snapshot.snapshot_id,
-        "at": plain(snapshot.at),
-        "generation": snapshot.generation,
-        "bronze_batch": snapshot.bronze_batch,
-    }
+def _snapshot(answer: Answer) -> Any:
+    fields = ("snapshot_id", "at", "generation", "bronze_batch")
+    return answer.snapshot and plain({name: getattr(answer.snapshot, name) for name in fields})
 
 
 def _error(status: int, message: str) -> Response:

@@ -26,8 +26,8 @@ of_heard as (
   from gaps
   group by device_id
 ),
-of_misfits as (
-  select device_id, sum(quarantined) as quarantined, sum(duplicates) as duplicates from {{ ref('stg_misfits') }} group by device_id
+of_rejected as (
+  select device_id, sum(quarantined) as quarantined, sum(duplicates) as duplicates from {{ ref('stg_rejected') }} group by device_id
 ),
 of_uptime as (
   select device_id, sum(hours_expected) as hours_expected, sum(hours_present) as hours_present from {{ ref('uptime') }} group by device_id
@@ -38,17 +38,17 @@ shares as (
     coalesce(devices.is_known, false) as is_registered,
     coalesce(of_heard.measurements, 0) as measurements,
     coalesce(of_heard.late, 0) as late,
-    coalesce(of_misfits.quarantined, 0) as quarantined,
-    coalesce(of_misfits.duplicates, 0) as duplicates,
+    coalesce(of_rejected.quarantined, 0) as quarantined,
+    coalesce(of_rejected.duplicates, 0) as duplicates,
     of_heard.longest_gap_hours,
     coalesce(of_heard.late / of_heard.measurements, 0) as late_share,
     coalesce(
-      of_misfits.quarantined / (of_misfits.quarantined + of_misfits.duplicates + coalesce(of_heard.measurements, 0)), 0
+      of_rejected.quarantined / (of_rejected.quarantined + of_rejected.duplicates + coalesce(of_heard.measurements, 0)), 0
     ) as quarantine_share,
     coalesce(1 - of_uptime.hours_present / of_uptime.hours_expected, 1) as gap_share
   from {{ ref('stg_devices') }} as devices
   full join of_heard using (device_id)
-  left join of_misfits using (device_id)
+  left join of_rejected using (device_id)
   left join of_uptime using (device_id)
   -- One that was never heard and is not awaited either is no device of the plant.
   where devices.is_known or of_heard.device_id is not null
@@ -65,5 +65,5 @@ select
   quarantine_share,
   gap_share,
   longest_gap_hours,
-  late_share + quarantine_share + gap_share as badness
+  late_share + quarantine_share + gap_share as defect_score
 from shares

@@ -8,4 +8,4 @@ select
   is_retried,
   unix_millis(ingested_at) - unix_millis(event_time) as delay_ms,
   is_new
-from {{ source('cut', 'readings') }}
+from {{ source('at_snapshot', 'readings') }}

@@ -16,6 +16,6 @@ select
   cast(1 as bigint) as windows,
   cast(if(windows.revision > 0, 1, 0) as bigint) as amended,
   windows.is_new
-from {{ source('cut', 'windows') }} as windows
-left join {{ source('cut', 'metrics') }} as metrics on windows.metric = metrics.metric
+from {{ source('at_snapshot', 'windows') }} as windows
+left join {{ source('at_snapshot', 'metrics') }} as metrics on windows.metric = metrics.metric
 where pmod(unix_seconds(windows.window_start), unix_seconds(windows.window_end) - unix_seconds(windows.window_start)) = 0

@@ -75,7 +75,7 @@ def test_a_server_that_a_client_ends_says_so(plant: Plant) -> None:
 
 def test_without_the_sandbox_it_serves_too_and_ends_with_all_its_processes(spark: SparkSession, plant: Plant) -> None:
     """It does not need bubblewrap for that. Then clients can read whatever its user can."""
-    with Server(plant, "connect-server", "--without-a-fence") as server:
+    with Server(plant, "connect-server", "--without-sandbox") as server:
         family = server.family()
         with Notebook(server) as client:
             assert client.rows(f"select * from text.`{plant.folder}/secret`") == [[SECRET]]

@@ -11,7 +11,7 @@ import pytest
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.starter import write_starter
-from orchestration.serving.bi.mounts import java_home
+from orchestration.serving.bi.sandbox import java_home
 
 COMMANDS = ["thrift-server", "connect-server"]
 
@@ -87,7 +87,7 @@ def test_what_makes_no_sense_is_wrong_usage(flags: list[str], conf: str, capsys:
 
 @pytest.mark.spark
 def test_a_server_without_a_sandbox_warns_in_capitals(conf: str, port: str, capsys: pytest.CaptureFixture[str]) -> None:
-    exit_code(["--conf", conf, "thrift-server", "--port", port, "--without-a-fence", "--host", "0.0.0.0"])
+    exit_code(["--conf", conf, "thrift-server", "--port", port, "--without-sandbox", "--host", "0.0.0.0"])
     output = capsys.readouterr().err
     assert "WITHOUT A SANDBOX: every client can run any command as you" in output
     assert "AND WITHOUT A PASSWORD for other users of this machine" in output

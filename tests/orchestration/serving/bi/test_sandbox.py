@@ -19,8 +19,7 @@ import pytest
 import orchestration
 from orchestration.errors import TidemarkError
 from orchestration.serving.bi.messages import ServerSpec
-from orchestration.serving.bi.mounts import mounts
-from orchestration.serving.bi.sandbox import USER, Sandbox, is_root
+from orchestration.serving.bi.sandbox import USER, Sandbox, is_root, mounts
 from orchestration.serving.bi.system_calls import MACHINES, REFUSED, system_call_filter
 
 PROBE = Path(__file__).with_name("probe.py").read_text()
@@ -212,11 +211,11 @@ def test_the_sandbox_dies_with_the_process_that_started_it(host: Host) -> None:
 
 def test_a_missing_or_broken_bubblewrap_is_reported_in_one_sentence_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(TidemarkError, match=r"apt-get install bubblewrap.*--without-a-fence") as missing:
+    with pytest.raises(TidemarkError, match=r"apt-get install bubblewrap.*--without-sandbox") as missing:
         Sandbox([], {}, SCRATCH_BYTES).check()
     (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
     (tmp_path / "bwrap").chmod(0o755)
-    with pytest.raises(TidemarkError, match=r"setting up uid map: Permission denied.*--without-a-fence") as broken:
+    with pytest.raises(TidemarkError, match=r"setting up uid map: Permission denied.*--without-sandbox") as broken:
         Sandbox([], {}, SCRATCH_BYTES).check()
     assert "\n" not in f"{missing.value}{broken.value}"
 

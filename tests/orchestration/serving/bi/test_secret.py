@@ -6,7 +6,7 @@ import pytest
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.serving.bi.secret import default_token_file, load_token
+from orchestration.serving.bi.password import default_token_file, load_token
 
 
 def test_the_word_stays_the_same_and_only_its_owner_can_read_it(tmp_path: Path) -> None:

@@ -18,9 +18,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from orchestration.conf.load import load
 from orchestration.location import Location
-from orchestration.serving.sql.address import address_of
 from orchestration.serving.sql.answer import Engine, Limits, Question
-from orchestration.serving.sql.client import ServerEngine
+from orchestration.serving.sql.client import ServerEngine, address_of
 from orchestration.serving.sql.fast.engine import FastEngine
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import TABLE as SNAPSHOTS

@@ -172,8 +172,8 @@ def worst_devices(conf: Conf, snapshot: Snapshot, devices: Mapping[str, Any]) ->
             "gap_share": 1 - of_device["hours_present"].sum() / of_device["hours_expected"].sum() if heard else 1.0,
             "longest_gap_hours": max((end - start) / HOUR - 1 for start, end in zip(heard, ends, strict=True)) if heard else np.nan,
         }
-        made.append(row | {"badness": row["late_share"] + row["quarantine_share"] + row["gap_share"]})
-    ranked = pd.DataFrame(made).sort_values(["badness", "device_id"], ascending=[False, True])
+        made.append(row | {"defect_score": row["late_share"] + row["quarantine_share"] + row["gap_share"]})
+    ranked = pd.DataFrame(made).sort_values(["defect_score", "device_id"], ascending=[False, True])
     return ranked.assign(rank=range(1, len(ranked) + 1))
 
 

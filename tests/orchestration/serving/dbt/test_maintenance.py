@@ -14,7 +14,7 @@ from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.jobs import maintenance
 from orchestration.location import Location
-from orchestration.serving.dbt import maintenance as marts_maintenance
+from orchestration.serving.dbt import targets
 from orchestration.storage import generations, snapshots
 from orchestration.storage.generations import Generation
 from orchestration.storage.marts import Build, builds, needed_snapshots, record, snapshot_for
@@ -77,14 +77,14 @@ def test_maintenance_leaves_the_snapshot_of_the_newest_build_and_every_file_of_m
 def test_files_of_marts_go_once_no_build_that_can_be_asked_has_them(made: Conf) -> None:
     for number in (0, 2):
         build(made.lake.local, number, number, number)
-    marts_maintenance.clean(made.lake, NOW - LONG_AGO, NOW)  # all of it was superseded within the retention
+    targets.clean(made.lake, NOW - LONG_AGO, NOW)  # all of it was superseded within the retention
     assert [row(made.lake.local, version) for version in range(4)] == [[0], [1], [2], [3]]
-    marts_maintenance.clean(made.lake, NOW + LONG_AGO, NOW + LONG_AGO)
+    targets.clean(made.lake, NOW + LONG_AGO, NOW + LONG_AGO)
     assert [row(made.lake.local, version) for version in (0, 2, 3)] == [[0], [2], [3]]  # of two builds, and the newest
     with pytest.raises(FileNotFoundError):
         row(made.lake.local, 1)
     DeltaTable(made.lake.local / "ops" / "snapshots").delete("snapshot_id = 0")
-    marts_maintenance.clean(made.lake, NOW + LONG_AGO, NOW + LONG_AGO)
+    targets.clean(made.lake, NOW + LONG_AGO, NOW + LONG_AGO)
     assert [recorded.build for recorded in builds(made.lake)] == [2]
     assert [row(made.lake.local, version) for version in (2, 3)] == [[2], [3]]
     assert len([file for file in os.listdir(made.lake.local / "marts" / "hourly") if file.endswith(".parquet")]) == 2

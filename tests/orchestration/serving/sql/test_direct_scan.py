@@ -9,8 +9,9 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from orchestration.location import Location
-from orchestration.serving.sql import direct_scan
-from orchestration.serving.sql.catalog import Catalog
+from orchestration.serving.sql import catalog as sql_catalog
+from orchestration.serving.sql.catalog import Catalog, plain_files
+from orchestration.storage.delta import open_table
 from orchestration.storage.views import View
 
 ODD = "a plant's 50% lake"
@@ -40,7 +41,7 @@ def by_delta(spark: SparkSession, table: Path, version: int) -> pa.Table:
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_rows_columns_and_types_are_those_of_delta_at_the_version(table: Path, version: int, spark: SparkSession) -> None:
     view = View("silver.readings", Location(table), version)
-    assert direct_scan.direct_scan(view) is not None
+    assert plain_files(open_table(view.location, view.version))
     assert asked(spark, view, "select * from silver.readings order by n") == by_delta(spark, table, version)
 
 
@@ -49,14 +50,14 @@ def test_a_table_with_deletion_vectors_is_read_with_delta(table: Path, spark: Sp
     spark.sql(f"alter table {name} set tblproperties ('delta.enableDeletionVectors' = true)")
     spark.sql(f"delete from {name} where n = 1")  # which shares its file with 4
     view = View("silver.readings", Location(table), DeltaTable(table).version())
-    assert direct_scan.direct_scan(view) is None
+    assert not plain_files(open_table(view.location, view.version))
     assert asked(spark, view, "select n from silver.readings order by n")["n"].to_pylist() == [2, 3, 4]
 
 
 def test_tables_of_many_files_or_none_are_read_with_delta(table: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct_scan, "MAX_FILES", 2)
+    monkeypatch.setattr(sql_catalog, "MAX_FILES", 2)
     view = View("silver.readings", Location(table), 1)
-    assert direct_scan.direct_scan(view) is None
+    assert not plain_files(open_table(view.location, view.version))
     assert asked(spark, view, "select * from silver.readings order by n") == by_delta(spark, table, 1)
     DeltaTable(table).delete()
     assert (

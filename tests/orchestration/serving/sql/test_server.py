@@ -22,9 +22,8 @@ from pyspark.sql import SparkSession
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
-from orchestration.serving.sql.address import address_of
 from orchestration.serving.sql.answer import Question
-from orchestration.serving.sql.client import ServerEngine
+from orchestration.serving.sql.client import ServerEngine, address_of
 from tests.bench.factory import TIDEMARK
 from tests.lakes import run
 from tests.orchestration.serving.sql.attacks import ATTACKS

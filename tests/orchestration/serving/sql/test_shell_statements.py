@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestration.serving.sql.shell_statements import split, statements
-from orchestration.serving.sql.shell_words import words
+from orchestration.serving.sql.shell_words import split, statements, words
 
 HOLDING = [
     "'a;b'",
