@@ -56,7 +56,9 @@ def test_windows_of_each_kind_are_there(in_one_piece: Conf) -> None:
     assert all(rows[name] for name in rows if name != "counted_vectors")
 
 
-@pytest.mark.parametrize("limits", [Limits(rows=8), Limits(bytes=1000)], ids=["windows", "bytes"])
+@pytest.mark.parametrize(
+    "limits", [pytest.param(Limits(rows=8), id="windows"), pytest.param(Limits(bytes=1000), id="bytes", marks=pytest.mark.slow)]
+)
 def test_pieces_hold_the_same_rows_as_the_whole(
     limits: Limits, in_one_piece: Conf, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,7 +109,7 @@ def assert_as_undisturbed(made: Conf, undisturbed: Conf) -> None:
     assert [difference for outcome in verify(latest_snapshot(made), made).outcomes for difference in outcome.first] == []
 
 
-@pytest.mark.parametrize("kill", [HALF_WRITTEN, WRITTEN])
+@pytest.mark.parametrize("kill", [HALF_WRITTEN, pytest.param(WRITTEN, marks=pytest.mark.slow)])
 def test_a_snapshot_holds_nothing_of_a_batch_that_is_half_done(kill: Kill, undisturbed: Conf, spark: SparkSession, tmp_path: Path) -> None:
     made = brought_in(tmp_path, spark, UNHARMED, UNHARMED, kill)
     reached = gold_position(Lake(made), "kitchen")
@@ -122,7 +122,7 @@ def test_a_snapshot_holds_nothing_of_a_batch_that_is_half_done(kill: Kill, undis
     assert_as_undisturbed(made, undisturbed)
 
 
-@pytest.mark.parametrize("before", [HALF_AMENDED, UNHARMED])
+@pytest.mark.parametrize("before", [HALF_AMENDED, pytest.param(UNHARMED, marks=pytest.mark.slow)])
 def test_an_amendment_writes_no_vector_that_a_batch_has_yet_to_write(
     before: Kill, undisturbed: Conf, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -143,6 +143,7 @@ def test_a_replay_of_a_group_or_since_a_day_holds_the_same_rows_and_goes_on_alik
     assert all_of(made, spark) == after != before
 
 
+@pytest.mark.slow
 def test_a_replay_builds_on_to_what_came_meanwhile(spark: SparkSession, tmp_path: Path) -> None:
     made = conf(tmp_path)
 
