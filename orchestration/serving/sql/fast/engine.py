@@ -135,7 +135,7 @@ class FastEngine:
 def translated(query: str, tables: Tables, limits: Limits) -> Relation:
     """In DuckDB's SQL, with one row more than the limit at most. RefusedError, with the place and the way out, where it has none."""
     if len(query.encode("utf-8", "replace")) > limits.query_bytes:
-        raise refusal(f"the query is longer than {limits.query_bytes} bytes; ask it in parts", query)
+        raise refusal(f"the query is longer than {limits.query_bytes} bytes; split it", query)
     try:
         tree = parsed(query)
         limit = tree.args.get("limit")
@@ -145,9 +145,9 @@ def translated(query: str, tables: Tables, limits: Limits) -> Relation:
     except SqlError as error:
         raise refusal(str(error), query, error.at) from None
     except RecursionError:
-        raise refusal("the query is nested too deeply; ask it in parts", query) from None
+        raise refusal("the query is nested too deeply; split it", query) from None
     if len(relation.sql) > LARGEST:
-        raise refusal("the query is too large; ask it in parts", query)
+        raise refusal("the query is too large; split it", query)
     return relation
 
 

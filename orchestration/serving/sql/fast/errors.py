@@ -41,4 +41,5 @@ def unknown(kind: str, name: str, names: Iterable[str], node: exp.Expr | None) -
 
 def refusal(sentence: str, query: str, at: int | None = None) -> RefusedError:
     """Of a whole query, or with the line, the column (from 1) and a caret below the place."""
-    return RefusedError(f"{sentence}." if at is None else f"{sentence}.\n{pointed(query, at)}")
+    ended = sentence if sentence.endswith("?") else f"{sentence}."
+    return RefusedError(ended if at is None else f"{ended}\n{pointed(query, at)}")

@@ -37,7 +37,7 @@ class Names:
         """Another one."""
         self.count += 1
         if self.count > self.most:
-            raise SqlError("the query is too large; ask it in parts")
+            raise SqlError("the query is too large; split it")
         return f"c{self.count}"
 
 

@@ -77,7 +77,7 @@ def meaning(node: exp.Expr, scope: Scope) -> Value:
     """SqlError for what has none, or may have another in Spark."""
     value = replace(meaning_of(node, scope), node=node)
     if len(value.sql) > LARGEST:
-        raise SqlError("the query is too large; ask it in parts")
+        raise SqlError("the query is too large; split it")
     return value
 
 

@@ -209,7 +209,7 @@ def test_attacks_on_spark_get_nothing_from_the_fast_engine_either(engine: FastEn
         ("select valu from ops.edges", "there is no column valu.\n  line 1, column 8:\n  select valu from ops.edges\n         ^"),
         (
             "select i\nfrom ops.edgs",
-            "there is no table ops.edgs; did you mean 'ops.edges'?.\n  line 2, column 6:\n  from ops.edgs\n       ^",
+            "there is no table ops.edgs; did you mean 'ops.edges'?\n  line 2, column 6:\n  from ops.edgs\n       ^",
         ),
         ("select i from edges", "there is no table edges; did you mean 'ops.edges'?"),
         ("select lenght(s) from ops.edges", "the fast engine knows no function lenght; did you mean 'length'?"),
