@@ -28,8 +28,8 @@ LARGEST = 1024 * 1024
 SIGNS: dict[type[exp.Expr], str] = {
     getattr(exp, kind): sign
     for pair in """
-        Add +; Sub -; Mul *; Div /; IntDiv div; Mod %; DPipe ||; And and; Or or; Not not; Neg unary-; EQ =; NEQ <>; LT <; GT >; LTE <=; GTE >=
-        NullSafeEQ <=>; NullSafeNEQ distinct; Between between; In in; Bracket []; Like like; ILike ilike; RegexpLike rlike
+        Add +; Sub -; Mul *; Div /; IntDiv div; Mod %; DPipe ||; And and; Or or; Not not; Neg unary-; EQ =; NEQ <>; LT <; GT >; LTE <=
+        GTE >=; NullSafeEQ <=>; NullSafeNEQ distinct; Between between; In in; Bracket []; Like like; ILike ilike; RegexpLike rlike
         """.strip()
     .replace("\n", ";")
     .split(";")

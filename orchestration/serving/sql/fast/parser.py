@@ -114,7 +114,7 @@ def _tokens(dialect: Spark, query: str) -> list[Token]:
         kind, before = token.token_type, made[-1].token_type if made else None
         if kind is TokenType.PIPE_GT or (kind is TokenType.FROM and before in {None, TokenType.L_PAREN}):
             raise unsupported("a query that begins with FROM", None, at=token.start)
-        kinds = ((kind, token.text),)
+        kinds: tuple[tuple[TokenType, str], ...] = ((kind, token.text),)
         start = token.start
         if kind is TokenType.TABLE and (before is None or before in BEGINNINGS):
             kinds = ((TokenType.SELECT, "select"), (TokenType.STAR, "*"), (TokenType.FROM, "from"))

@@ -46,10 +46,13 @@ class Maker:
     def query(self, node: exp.Expr) -> Relation:
         """With its CTEs, in its order."""
         ctes, with_ = dict(self.ctes), node.args.get("with_")
+        names: list[str] = []
         for cte in with_.expressions if with_ else ():
-            if [each.alias.lower() for each in with_.expressions].count(cte.alias.lower()) > 1:
-                raise SqlError(f"WITH has two queries of the name {cte.alias.lower()}", cte)
-            ctes[cte.alias.lower()] = (cte, dict(ctes))
+            name = cte.alias.lower()
+            if name in names:
+                raise SqlError(f"WITH has two queries of the name {name}", cte)
+            names.append(name)
+            ctes[name] = (cte, dict(ctes))
         maker = replace(self, ctes=ctes)
         match node:
             case exp.Select():
