@@ -71,7 +71,7 @@ def rows_of(path: Location, columns: list[str] | None = None, filters: Filters |
     """
     if not is_table(path):
         return []
-    where = " and ".join(f"\"{column}\" {operator} {_literal(value)}" for column, operator, value in filters or ())
+    where = " and ".join(f'"{column}" {operator} {_literal(value)}' for column, operator, value in filters or ())
     table = pa.RecordBatchReader.from_stream(DeltaTable(str(path)).scan(columns=columns, predicate=where or None)).read_all()
     # An instant that pyarrow makes a Python one loads pandas first, which takes longer than everything else here.
     numbers = table.cast(pa.schema([field.with_type(_without_instants(field.type)) for field in table.schema]))

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from sqlglot import exp
 
 from orchestration.serving.sql.fast.errors import ASK_SPARK, TOO_LARGE, SqlError, unsupported
-from orchestration.serving.sql.fast.functions import Value, become, called, is_key, text, written_time
-from orchestration.serving.sql.fast.literals import MICROS, instant, length, number, string
+from orchestration.serving.sql.fast.functions import Value, become, called, is_key, literal, of_decimals, written_out, written_time
+from orchestration.serving.sql.fast.literals import MICROS, instant, length
 from orchestration.serving.sql.fast.scope import Scope
 from orchestration.serving.sql.fast.signatures import (
     AGGREGATES,
@@ -21,7 +21,7 @@ from orchestration.serving.sql.fast.signatures import (
     UNFRAMED,
     signatures,
 )
-from orchestration.serving.sql.fast.types import INTEGERS, cast, common, digits, from_sqlglot, has
+from orchestration.serving.sql.fast.types import cast, common, digits, from_sqlglot, has
 
 LARGEST = 1024 * 1024
 """Characters of SQL that are made of an expression: what is used twice is written twice."""
@@ -60,9 +60,9 @@ def _meaning(node: exp.Expr, scope: Scope) -> Value:  # noqa: PLR0911, PLR0912
         case exp.Null() | exp.Boolean():
             is_null, said = isinstance(node, exp.Null), str(inside).lower()
             return Value("null", "void", "NULL") if is_null else Value(said, "boolean", said, node, inside)
-        case _ if number_of := _plain(node, scope.source):
+        case _ if number_of := written_out(node, scope.source):
             return literal(number_of, scope.source)
-        case exp.Neg() if (number_of := _plain(inside, scope.source)) and not number_of.is_string:
+        case exp.Neg() if (number_of := written_out(inside, scope.source)) and not number_of.is_string:
             return literal(number_of, scope.source, "-")
         case exp.Subquery():
             return scope.scalar(node, scope.columns)
@@ -78,6 +78,12 @@ def _meaning(node: exp.Expr, scope: Scope) -> Value:  # noqa: PLR0911, PLR0912
             return _windowed(node, scope)
         case exp.Anonymous() | exp.Filter():
             return _call(node, scope)
+    return _operation(node, scope)
+
+
+def _operation(node: exp.Expr, scope: Scope) -> Value:
+    inside = node.this
+    match node:
         case exp.Is():
             test = "null" if isinstance(node.expression, exp.Null) else str(node.expression.this).lower()
             return called(OPERATORS, f"is{test}", [meaning(inside, scope)], node)
@@ -100,53 +106,11 @@ def _operator(sign: str, values: Sequence[Value], node: exp.Expr) -> Value:
     kinds = [value.type for value in values]
     is_decimal = any(map(digits, kinds)) and "double" not in kinds
     if is_decimal and sign in {"+", "-", "*", "/", "%", "div"}:
-        return _of_decimals(sign, values, node)
+        return of_decimals(sign, values, node)
     value = called(OPERATORS + FUNCTIONS, sign, values, node)
     if node.args.get("negate"):
         return called(OPERATORS, "not", [value], node)
     return replace(value, name=None) if is_decimal and sign in {"=", "<>", "<=>", "<", ">", "<=", ">="} else value
-
-
-def _of_decimals(sign: str, values: Sequence[Value], node: exp.Expr) -> Value:
-    """Spark's rules for digits, as far as all of them have a place. A whole number that is written out has as many digits as it has."""
-    sizes = [
-        digits(value.type) or (len(str(abs(value.constant))) if isinstance(value.constant, int) else INTEGERS.get(value.type, 99), 0)
-        for value in values
-    ]
-    (precision, scale), (other_precision, other_scale) = sizes
-    point, total = scale + other_scale, precision + other_precision + 1
-    if sign != "*":
-        point = max(scale, other_scale)
-        total = max(precision - scale, other_precision - other_scale) + point + 1
-    if sign not in {"+", "-", "*"} or total > 38:
-        raise unsupported("this arithmetic with decimals", node, "write 100e0 for 100.0, or cast one side to double")
-    one, other = (cast(value.sql, f"decimal({p},{s})") for value, (p, s) in zip(values, sizes, strict=True))
-    kind = f"decimal({total},{point})"
-    name = None if None in {value.name for value in values} else f"({values[0].name} {sign} {values[1].name})"
-    return Value(cast(f"({one} {sign} {other})", kind), kind, name, node)
-
-
-def _source(node: exp.Expr, source: str) -> str:
-    """A literal as it was written; sqlglot knows no place of .5."""
-    return source[node.meta["start"] : node.meta["end"] + 1] if "start" in node.meta else str(node.this)
-
-
-def _plain(node: exp.Expr, source: str) -> exp.Literal | None:
-    """A literal; 1L is 1::bigint for sqlglot."""
-    if isinstance(node, exp.TryCast) and isinstance(node.this, exp.Literal) and not node.this.is_string:
-        return node.this if _source(node.this, source)[-1:] in set("LlDd") else None
-    return node if isinstance(node, exp.Literal) else None
-
-
-def literal(node: exp.Literal, source: str, sign: str = "") -> Value:
-    """A value that is written out."""
-    written = _source(node, source)
-    if node.is_string:
-        said = string(written, node)
-        return Value(text(said), "string", said, node, said)
-    kind, value = number(sign + written, node)
-    is_plain = kind != "double" or value == 0 or 1e-3 <= abs(value) < 1e7
-    return Value(cast(text(str(value)) if kind not in INTEGERS else str(value), kind), kind, str(value) if is_plain else None, node, value)
 
 
 def condition(value: Value, place: str) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 from sqlglot import exp
 
 from orchestration.serving.sql.fast.errors import unsupported
-from orchestration.serving.sql.fast.literals import day, instant, like_pattern, regular_expression, time_format
+from orchestration.serving.sql.fast.literals import day, instant, like_pattern, number, regular_expression, string, time_format
 from orchestration.serving.sql.fast.signatures import CASTS, CHOICES, RANGES, Signature, signatures
-from orchestration.serving.sql.fast.types import INTEGERS, cast, common, has, inner, is_number
+from orchestration.serving.sql.fast.types import INTEGERS, cast, common, digits, has, inner, is_number
 
 WHOLE, REAL = re.compile(r"-?[0-9]{1,17}"), re.compile(r"-?[0-9]{1,8}(\.[0-9]{1,8})?")
 SPECIAL_NUMBERS = {"nan": "NaN", "infinity": "inf", "inf": "inf", "-infinity": "-inf", "-inf": "-inf"}
@@ -180,3 +180,45 @@ def _written(value: Value, kind: str) -> str | None:  # noqa: PLR0911
     if kind in readings:
         return text(readings[kind](constant, node))
     return text(constant) if constant or kind == "text" else None
+
+
+def of_decimals(sign: str, values: Sequence[Value], node: exp.Expr) -> Value:
+    """Spark's rules for digits, as far as all of them have a place. A whole number that is written out has as many digits as it has."""
+    sizes = [
+        digits(value.type) or (len(str(abs(value.constant))) if isinstance(value.constant, int) else INTEGERS.get(value.type, 99), 0)
+        for value in values
+    ]
+    (precision, scale), (other_precision, other_scale) = sizes
+    point, total = scale + other_scale, precision + other_precision + 1
+    if sign != "*":
+        point = max(scale, other_scale)
+        total = max(precision - scale, other_precision - other_scale) + point + 1
+    if sign not in {"+", "-", "*"} or total > 38:
+        raise unsupported("this arithmetic with decimals", node, "write 100e0 for 100.0, or cast one side to double")
+    one, other = (cast(value.sql, f"decimal({p},{s})") for value, (p, s) in zip(values, sizes, strict=True))
+    kind = f"decimal({total},{point})"
+    name = None if None in {value.name for value in values} else f"({values[0].name} {sign} {values[1].name})"
+    return Value(cast(f"({one} {sign} {other})", kind), kind, name, node)
+
+
+def _source(node: exp.Expr, source: str) -> str:
+    """A literal as it was written; sqlglot knows no place of .5."""
+    return source[node.meta["start"] : node.meta["end"] + 1] if "start" in node.meta else str(node.this)
+
+
+def written_out(node: exp.Expr, source: str) -> exp.Literal | None:
+    """A literal; 1L is 1::bigint for sqlglot."""
+    if isinstance(node, exp.TryCast) and isinstance(node.this, exp.Literal) and not node.this.is_string:
+        return node.this if _source(node.this, source)[-1:] in set("LlDd") else None
+    return node if isinstance(node, exp.Literal) else None
+
+
+def literal(node: exp.Literal, source: str, sign: str = "") -> Value:
+    """A value that is written out."""
+    written = _source(node, source)
+    if node.is_string:
+        said = string(written, node)
+        return Value(text(said), "string", said, node, said)
+    kind, value = number(sign + written, node)
+    is_plain = kind != "double" or value == 0 or 1e-3 <= abs(value) < 1e7
+    return Value(cast(text(str(value)) if kind not in INTEGERS else str(value), kind), kind, str(value) if is_plain else None, node, value)
