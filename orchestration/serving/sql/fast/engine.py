@@ -129,7 +129,7 @@ class FastEngine:
         text = str(error)
         if match := UNGROUPED.search(text):
             node = used.get(match[1])
-            name = ".".join(part.name for part in node.parts) if isinstance(node, exp.Column) else "a column"
+            name = ".".join(part.name or "*" for part in node.parts) if isinstance(node, exp.Column) else "*"
             ungrouped = SqlError(f"{name} is neither in GROUP BY nor in an aggregate", node)
             return refusal(str(ungrouped), query, ungrouped.at)
         if self._ended_by:

@@ -12,7 +12,7 @@ from orchestration.serving.sql.fast.literals import day, instant, like_pattern, 
 from orchestration.serving.sql.fast.signatures import CASTS, CHOICES, RANGES, Signature, signatures
 from orchestration.serving.sql.fast.types import INTEGERS, cast, common, digits, has, inner, is_number
 
-WHOLE, REAL = re.compile(r"-?[0-9]{1,17}"), re.compile(r"-?[0-9]{1,8}(\.[0-9]{1,8})?")
+WHOLE, REAL = re.compile(r"-?[0-9]{1,17}"), re.compile(r"(?=.{1,18}$)-?[0-9]+(\.[0-9]+)?")
 SPECIAL_NUMBERS = {"nan": "NaN", "infinity": "inf", "inf": "inf", "-infinity": "-inf", "-inf": "-inf"}
 
 

@@ -240,6 +240,7 @@ class Maker:
                 for column in every(item, star, scope):
                     if "?" in column.type:
                         raise unsupported(f"the type of column {column.name}", item)
+                    self.names.used.setdefault(column.sql, item)
                 named += [Value(column.sql, column.type, column.name, item) for column in every(item, star, scope)]
             else:
                 value = meaning(item.unalias(), replace(scope, aliases=list(named)))

@@ -4,7 +4,7 @@ r"""What may be called, and means the same in both engines. A test compares each
 A line is `names (types) -> type: SQL | name`. `a|b` is either type; `number` any number, as a double; `T` any type, all T of a line in the
 one that Spark mixes them in; `K` the same for what is compared by `=`, `O` for what has an order: written strings become instants there.
 `E` is the element of the array before it. What begins with # is written out: `#text` a string, `#0` a whole number from 0 on, others see
-WRITTEN. `..` repeats the last type. `$1` is the first argument, `$*` all of them, `$+` all but the first, `$$` all with || between;
+functions._written. `..` repeats the last type. `$1` is the first argument, `$*` all of them, `$+` all but the first, `$$` all with || between;
 `$d` is where DISTINCT stands, `$t` where FILTER or OVER stand, NAME the name as written.
 The last part is how Spark names a column without alias, `NAME($*)` if nothing is said.
 """
