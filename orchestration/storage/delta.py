@@ -231,7 +231,7 @@ def in_log(table: OpenTable, *columns: str) -> pa.Table:
 
     Only what is asked for becomes Python's: statistics of event times may hold an instant that it has none for, and looking would fail.
     """
-    log = pa.table(table.get_add_actions(flatten=True))
+    log = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()  # pa.table would load pandas
     return log.select([name for name in columns or log.column_names if name in log.column_names])
 
 
