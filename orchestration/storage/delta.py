@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -71,9 +71,30 @@ def rows_of(path: Location, columns: list[str] | None = None, filters: Filters |
     """
     if not is_table(path):
         return []
-    table = pa.table(DeltaTable(str(path)).to_pyarrow_table(columns=columns, filters=None if filters is None else list(filters)))
-    rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
-    return rows
+    where = " and ".join(f'"{column}" {operator} {_literal(value)}' for column, operator, value in filters or ())
+    table = pa.RecordBatchReader.from_stream(DeltaTable(str(path)).scan(columns=columns, predicate=where or None)).read_all()
+    # An instant that pyarrow makes a Python one loads pandas first, which takes longer than everything else here.
+    numbers = table.cast(pa.schema([field.with_type(_without_instants(field.type)) for field in table.schema]))
+    rows = numbers.to_pylist(maps_as_pydicts="strict")
+    return [{field.name: _with_instants(row[field.name], field.type) for field in table.schema} for row in rows]
+
+
+def _literal(value: Any) -> str:
+    return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
+
+
+def _without_instants(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, _without_instants(kind.item_type))
+    return pa.int64() if pa.types.is_timestamp(kind) else kind
+
+
+def _with_instants(value: Any, kind: pa.DataType) -> Any:
+    if value is not None and pa.types.is_timestamp(kind):
+        return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=value)
+    if value is not None and pa.types.is_map(kind):
+        return {key: _with_instants(each, kind.item_type) for key, each in value.items()}
+    return value
 
 
 def ask(sql: str, tables: Mapping[str, OpenTable], settings: Mapping[str, str] | None = None) -> pa.RecordBatchReader:
@@ -210,7 +231,7 @@ def in_log(table: OpenTable, *columns: str) -> pa.Table:
 
     Only what is asked for becomes Python's: statistics of event times may hold an instant that it has none for, and looking would fail.
     """
-    log = pa.table(table.get_add_actions(flatten=True))
+    log = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()  # pa.table would load pandas
     return log.select([name for name in columns or log.column_names if name in log.column_names])
 
 

@@ -8,7 +8,7 @@ with an error where a number overflows, takes all NaN for one that is greater th
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import duckdb
@@ -18,11 +18,12 @@ from sqlglot import exp
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql.answer import Answer, Limits, Question
-from orchestration.serving.sql.fast.errors import ASK_SPARK, SqlError, refusal
+from orchestration.serving.sql.fast.errors import ASK_SPARK, TOO_LARGE, SqlError, refusal
+from orchestration.serving.sql.fast.expressions import LARGEST
+from orchestration.serving.sql.fast.functions import Value
 from orchestration.serving.sql.fast.parser import parsed
-from orchestration.serving.sql.fast.queries import Maker, Names
-from orchestration.serving.sql.fast.scope import LARGEST, Column
-from orchestration.serving.sql.fast.sources import Relation
+from orchestration.serving.sql.fast.queries import Maker
+from orchestration.serving.sql.fast.relations import Names, Relation
 from orchestration.serving.sql.fast.tables import Tables
 from orchestration.serving.sql.fast.types import arrow
 from orchestration.serving.sql.refusal import RefusedError
@@ -37,7 +38,9 @@ INSTANTS = "create macro naive(t) as make_timestamp(epoch_us(t)); create macro a
 """To an instant without its zone, which is UTC, and back."""
 NEWER = re.compile("[\u019b\u0264\ua7d3\ua7d5]")
 """Letters that have a capital one since Unicode 16, which Java knows and Python does not yet."""
+UNGROUPED = re.compile(r'column "?(c[0-9]+)"? must appear in the GROUP BY')
 WHY = (
+    (r"cannot contain aggregates|cannot be nested|cannot contain window", "a count, sum or window stands where rows are not yet grouped"),
     (r"Division by zero", "it divides by zero"),
     (r"(no index -?\d+ in an array of \d+)", r"there is \1"),
     (r"quantile of infinite values", "a quantile lies between infinite values"),
@@ -64,7 +67,7 @@ class FastEngine:
         self._ended_by = ""
         snapshot = snapshot_for(self._conf.lake, question.query, question.snapshot_id, question.at)
         tables = Tables(views(self._conf, snapshot))
-        relation = translated(question.query, tables, self._limits)
+        relation, used = translated(question.query, tables, self._limits)
         with self._opened(tables, relation.sql) as connection:
             self._connection = connection
             timer = threading.Timer(self._limits.seconds, self._end, [f"did not end within {self._limits.seconds:g} s"])
@@ -74,7 +77,7 @@ class FastEngine:
                     raise duckdb.InterruptException
                 rows, is_cut_off = self._cut(self._batches(connection, relation.sql), relation.columns)
             except duckdb.Error as error:
-                raise self._worded(error) from error
+                raise self._worded(error, question.query, used) from error
             finally:
                 timer.cancel()
                 self._connection = None
@@ -111,7 +114,7 @@ class FastEngine:
                 break
         return batches
 
-    def _cut(self, batches: Sequence[pa.RecordBatch], columns: Sequence[Column]) -> tuple[pa.Table, bool]:
+    def _cut(self, batches: Sequence[pa.RecordBatch], columns: Sequence[Value]) -> tuple[pa.Table, bool]:
         """As Spark would give it, with at most as many rows and bytes as there may be."""
         schema = pa.schema([pa.field(str(place), arrow(column.type)) for place, column in enumerate(columns)])
         found = pa.Table.from_batches(batches) if batches else None
@@ -120,10 +123,15 @@ class FastEngine:
         kept = rows.slice(0, self._limits.rows)
         if kept.nbytes > self._limits.result_bytes:
             kept = kept.slice(0, int(kept.num_rows * self._limits.result_bytes / kept.nbytes))
-        return kept.rename_columns([column.name for column in columns]), kept.num_rows < rows.num_rows
+        return kept.rename_columns([str(column.name) for column in columns]), kept.num_rows < rows.num_rows
 
-    def _worded(self, error: duckdb.Error) -> TidemarkError:
+    def _worded(self, error: duckdb.Error, query: str, used: Mapping[str, exp.Expr]) -> TidemarkError:
         text = str(error)
+        if match := UNGROUPED.search(text):
+            node = used.get(match[1])
+            name = ".".join(part.name or "*" for part in node.parts) if isinstance(node, exp.Column) else "*"
+            ungrouped = SqlError(f"{name} is neither in GROUP BY nor in an aggregate", node)
+            return refusal(str(ungrouped), query, ungrouped.at)
         if self._ended_by:
             return TidemarkError(f"the query {self._ended_by}.")
         for pattern, meaning in WHY:
@@ -132,23 +140,27 @@ class FastEngine:
         return TidemarkError(f"the fast engine cannot answer this query ({text.splitlines()[0][:200]}); {ASK_SPARK}.")
 
 
-def translated(query: str, tables: Tables, limits: Limits) -> Relation:
-    """In DuckDB's SQL, with one row more than the limit at most. RefusedError, with the place and the way out, where it has none."""
+def translated(query: str, tables: Tables, limits: Limits) -> tuple[Relation, Mapping[str, exp.Expr]]:
+    """In DuckDB's SQL, with one row more than the limit at most; and where in the query its columns are meant.
+
+    RefusedError, with the place and the hint, where it has no such meaning.
+    """
     if len(query.encode("utf-8", "replace")) > limits.query_bytes:
-        raise refusal(f"the query is longer than {limits.query_bytes} bytes; ask it in parts", query)
+        raise refusal(f"the query is longer than {limits.query_bytes:,} bytes: split it", query)
+    names = Names(limits.plan_nodes)
     try:
         tree = parsed(query)
         limit = tree.args.get("limit")
         if limit is None or not limit.expression.is_int or int(limit.expression.name) > limits.rows:
             tree.set("limit", exp.Limit(expression=exp.Literal.number(limits.rows + 1)))
-        relation = Maker(query, tables.columns, Names(limits.plan_nodes)).query(tree)
+        relation = Maker(query, tables.columns, names).query(tree)
+        if len(relation.sql) > LARGEST:
+            raise SqlError(TOO_LARGE)
     except SqlError as error:
         raise refusal(str(error), query, error.at) from None
     except RecursionError:
-        raise refusal("the query is nested too deeply; ask it in parts", query) from None
-    if len(relation.sql) > LARGEST:
-        raise refusal("the query is too large; ask it in parts", query)
-    return relation
+        raise refusal("the query is nested too deeply: split it", query) from None
+    return relation, names.used
 
 
 def _as(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

@@ -1,4 +1,4 @@
-"""What is wrong with a query: a sentence, its place, and the way out."""
+"""What is wrong with a query: a sentence, its place, and the hint."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -8,27 +8,23 @@ from sqlglot import exp
 from orchestration.serving.sql.refusal import RefusedError, pointed
 
 ASK_SPARK = "ask Spark: leave out --engine fast"
+TOO_LARGE = "the query is too large: split it"
 
 
 class SqlError(Exception):
     """Something at a place of the query, in characters; `refusal` words it for people."""
 
-    def __init__(self, sentence: str, node: exp.Expr | None = None) -> None:
-        """The sentence begins in lower case and has no full stop."""
+    def __init__(self, sentence: str, node: exp.Expr | None = None, at: int | None = None) -> None:
+        """The sentence begins in lower case and has no full stop. sqlglot knows places of names, literals and functions."""
         super().__init__(sentence)
-        self.at = place(node)
+        starts = [part.meta["start"] for part in node.walk() if "start" in part.meta] if node is not None else []
+        self.at = min(starts, default=at)
 
 
-def place(node: exp.Expr | None) -> int | None:
-    """Where a part of the query begins: sqlglot knows it of names, literals and functions."""
-    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta] if node is not None else []
-    return min(starts, default=None)
-
-
-def unsupported(what: str, node: exp.Expr | None, instead: str = "") -> SqlError:
+def unsupported(what: str, node: exp.Expr | None, instead: str = "", at: int | None = None) -> SqlError:
     """Right in Spark's SQL perhaps, but not known to mean the same here."""
     remedy = f"{instead}, or {ASK_SPARK}" if instead else ASK_SPARK
-    return SqlError(f"the fast engine does not answer {what} as Spark would; {remedy}", node)
+    return SqlError(f"the fast engine does not answer {what} as Spark would; {remedy}", node, at)
 
 
 def unknown(kind: str, name: str, names: Iterable[str], node: exp.Expr | None) -> SqlError:
@@ -41,4 +37,5 @@ def unknown(kind: str, name: str, names: Iterable[str], node: exp.Expr | None) -
 
 def refusal(sentence: str, query: str, at: int | None = None) -> RefusedError:
     """Of a whole query, or with the line, the column (from 1) and a caret below the place."""
-    return RefusedError(f"{sentence}." if at is None else f"{sentence}.\n{pointed(query, at)}")
+    ended = sentence if sentence.endswith("?") else f"{sentence}."
+    return RefusedError(ended if at is None else f"{ended}\n{pointed(query, at)}")

@@ -1,207 +1,142 @@
-"""What literals, operators, casts and CASE mean, in DuckDB's SQL."""
+"""What parts of the tree mean at a place of a query, in DuckDB's SQL: names, literals, operators, CASE, calls."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 
 from sqlglot import exp
 
-from orchestration.serving.sql.fast.errors import SqlError, unsupported
-from orchestration.serving.sql.fast.functions import Value, become, called, text, written_time
-from orchestration.serving.sql.fast.literals import MICROS, length, number, string
-from orchestration.serving.sql.fast.scope import Scope, meaning, meaning_of
-from orchestration.serving.sql.fast.signatures import FUNCTIONS, OPERATORS
-from orchestration.serving.sql.fast.types import INTEGERS, SCALARS, cast, common, digits, from_sqlglot
+from orchestration.serving.sql.fast.errors import ASK_SPARK, TOO_LARGE, SqlError, unsupported
+from orchestration.serving.sql.fast.functions import Value, become, called, is_key, literal, of_decimals, written_out, written_time
+from orchestration.serving.sql.fast.literals import MICROS, instant, length
+from orchestration.serving.sql.fast.scope import Scope
+from orchestration.serving.sql.fast.signatures import (
+    AGGREGATES,
+    CASTS,
+    FUNCTIONS,
+    IN_WINDOWS,
+    INSTEAD,
+    OF_WINDOWS,
+    OPERATORS,
+    UNFRAMED,
+    signatures,
+)
+from orchestration.serving.sql.fast.types import cast, common, digits, from_sqlglot, has
 
+LARGEST = 1024 * 1024
+"""Characters of SQL that are made of an expression: what is used twice is written twice."""
 SIGNS: dict[type[exp.Expr], str] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.IntDiv: "div",
-    exp.Mod: "%",
-    exp.DPipe: "||",
-    exp.And: "and",
-    exp.Or: "or",
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.GT: ">",
-    exp.LTE: "<=",
-    exp.GTE: ">=",
-    exp.NullSafeEQ: "<=>",
-    exp.Like: "like",
-    exp.ILike: "ilike",
-    exp.RegexpLike: "rlike",
+    getattr(exp, kind): sign
+    for pair in """
+        Add +; Sub -; Mul *; Div /; IntDiv div; Mod %; DPipe ||; And and; Or or; Not not; Neg unary-; EQ =; NEQ <>; LT <; GT >; LTE <=
+        GTE >=; NullSafeEQ <=>; NullSafeNEQ distinct; Between between; In in; Bracket []; Like like; ILike ilike; RegexpLike rlike
+        """.strip()
+    .replace("\n", ";")
+    .split(";")
+    for kind, sign in [pair.split()]
 }
-SAME_CASTS = {
-    *(("bigint", "int"), ("double", "int"), ("double", "bigint"), ("boolean", "int"), ("boolean", "bigint"), ("int", "string")),
-    *(("bigint", "string"), ("boolean", "string"), ("date", "string"), ("date", "timestamp")),
-}
-"""From, to."""
-CASTS = {
-    ("double", "int"): "trunc({})",  # DuckDB rounds
-    ("double", "bigint"): "trunc({})",
-    ("binary", "string"): "decode({})",  # what is no UTF-8 is an error here as it is in Spark's answer
-    ("string", "binary"): "encode({})",
-    ("timestamp", "date"): "naive({})",
-    ("timestamp", "string"): r"regexp_replace(strftime(naive({}), '%Y-%m-%d %H:%M:%S.%f'), '\.?0+$', '')",
-}
-SPECIAL_NUMBERS = {"nan": "NaN", "infinity": "inf", "inf": "inf", "-infinity": "-inf", "-inf": "-inf"}
+"""Operators of the tables by their kinds of nodes."""
+ROWS = (exp.Where, exp.Group, exp.Join, exp.Lateral)
+"""Clauses that hold conditions and keys of single rows."""
 
 
-@meaning_of.register
-def _literal(node: exp.Literal | exp.Null | exp.Boolean, scope: Scope) -> Value:
-    return literal(node, scope.source)
+def meaning(node: exp.Expr, scope: Scope) -> Value:
+    """SqlError for what has none, or may have another in Spark."""
+    value = replace(_meaning(node, scope), node=node)
+    if len(value.sql) > LARGEST:
+        raise SqlError(TOO_LARGE)
+    return value
 
 
-@meaning_of.register
-def _column(node: exp.Column | exp.Star, scope: Scope) -> Value:
-    if isinstance(node, exp.Star) or isinstance(node.this, exp.Star):
-        raise SqlError("* can stand alone in SELECT and in count(*) only", node)
-    return scope.column(node)
-
-
-@meaning_of.register
-def _parentheses(node: exp.Paren, scope: Scope) -> Value:
-    return meaning(node.this, scope)
-
-
-@meaning_of.register
-def _cast(node: exp.TryCast, scope: Scope) -> Value:
-    return converted(meaning(node.this, scope), from_sqlglot(node.to), node)
-
-
-@meaning_of.register
-def _subquery(node: exp.Subquery, scope: Scope) -> Value:
-    return scope.scalar(node, scope.columns)
-
-
-@meaning_of.register
-def _extract(node: exp.Extract, scope: Scope) -> Value:
-    unit = Value("", "string", node.this.name, node, node.this.name)
-    return called(FUNCTIONS, "extract", [unit, meaning(node.expression, scope)], node)
-
-
-@meaning_of.register
-def _interval(node: exp.Interval, scope: Scope) -> Value:
-    raise unsupported("an interval by itself", node, "add it to an instant, or use timestampdiff")
-
-
-@meaning_of.register
-def _sign(node: exp.Neg | exp.Not | exp.NullSafeNEQ | exp.Is, scope: Scope) -> Value:
+def _meaning(node: exp.Expr, scope: Scope) -> Value:  # noqa: PLR0911, PLR0912
     inside = node.this
     match node:
-        case exp.Neg() if isinstance(inside, exp.Literal) and not inside.is_string:
-            return literal(inside, scope.source, "-")
-        case exp.Neg():
-            return _operator("unary-", [inside], node, scope)
-        case exp.NullSafeNEQ():
-            return _operator("not", [exp.NullSafeEQ(this=inside, expression=node.expression)], node, scope)
+        case exp.Paren():
+            return meaning(inside, scope)
+        case exp.Column() if not isinstance(inside, exp.Star):
+            return scope.column(node)
+        case exp.Column() | exp.Star():
+            raise SqlError("* can stand alone in SELECT and in count(*) only", node)
+        case exp.Null() | exp.Boolean():
+            is_null, said = isinstance(node, exp.Null), str(inside).lower()
+            return Value("null", "void", "NULL") if is_null else Value(said, "boolean", said, node, inside)
+        case _ if number_of := written_out(node, scope.source):
+            return literal(number_of, scope.source)
+        case exp.Neg() if (number_of := written_out(inside, scope.source)) and not number_of.is_string:
+            return literal(number_of, scope.source, "-")
+        case exp.Subquery():
+            return scope.scalar(node, scope.columns)
+        case exp.TryCast():
+            return called(CASTS, from_sqlglot(node.to), [meaning(inside, scope)], node)
+        case exp.Case():
+            return _case(node, scope)
+        case exp.Extract():
+            return called(FUNCTIONS, "extract", [_unit(inside), meaning(node.expression, scope)], node)
+        case exp.Interval():
+            raise unsupported("an interval by itself", node, "add it to an instant, or use timestampdiff")
+        case exp.Window():
+            return _windowed(node, scope)
+        case exp.Anonymous() | exp.Filter():
+            return _call(node, scope)
+    return _operation(node, scope)
+
+
+def _operation(node: exp.Expr, scope: Scope) -> Value:
+    inside = node.this
+    match node:
         case exp.Is():
             test = "null" if isinstance(node.expression, exp.Null) else str(node.expression.this).lower()
-            return _operator(f"is{test}", [inside], node, scope)
-    if isinstance(inside, exp.Is) and isinstance(inside.expression, exp.Null):
-        return _operator("isnotnull", [inside.this], node, scope)
-    return _operator("not", [inside], node, scope)
-
-
-@meaning_of.register
-def _several(node: exp.Between | exp.In | exp.Bracket, scope: Scope) -> Value:
-    match node:
-        case exp.Between():
-            return _operator("between", [node.this, node.args["low"], node.args["high"]], node, scope)
+            return called(OPERATORS, f"is{test}", [meaning(inside, scope)], node)
+        case exp.Not() if isinstance(inside, exp.Is) and isinstance(inside.expression, exp.Null):
+            return called(OPERATORS, "isnotnull", [meaning(inside.this, scope)], node)
+        case exp.Add() | exp.Sub() if isinstance(node.expression, exp.Interval):
+            return _moved(node, scope)
         case exp.In() if node.args.get("query"):
             raise unsupported("IN (SELECT ..) anywhere but in WHERE, alone or between ANDs,", node, "use a join")
-    return _operator("in" if isinstance(node, exp.In) else "[]", [node.this, *node.expressions], node, scope)
-
-
-@meaning_of.register
-def _binary(node: exp.Binary, scope: Scope) -> Value:
-    right = node.expression
-    if isinstance(node, exp.Add | exp.Sub) and isinstance(right.this if isinstance(right, exp.Add) else right, exp.Interval):
-        return _moved(node, scope)
     if type(node) not in SIGNS:
         raise unsupported(f"this {node.key}", node)
-    value = _operator(SIGNS[type(node)], [node.this, node.expression], node, scope)
-    return called(OPERATORS, "not", [value], node) if node.args.get("negate") else value
+    return _operator(SIGNS[type(node)], [meaning(operand, scope) for operand in node.iter_expressions()], node)
 
 
-def _operator(sign: str, operands: Sequence[exp.Expr], node: exp.Expr, scope: Scope) -> Value:
-    values = [meaning(operand, scope) for operand in operands]
+def _unit(node: exp.Expr) -> Value:
+    return Value("", "string", node.name, node, node.name)
+
+
+def _operator(sign: str, values: Sequence[Value], node: exp.Expr) -> Value:
     kinds = [value.type for value in values]
-    is_decimal = any(map(digits, kinds))
-    if sign in {"+", "-", "*", "/", "%", "div"}:
-        if "void" in kinds:
-            raise unsupported("arithmetic with NULL", node)
-        if is_decimal and "double" not in kinds:
-            return _of_decimals(sign, values, node)
-    value = called(OPERATORS, sign, values, node)
-    return replace(value, name=None) if is_decimal and "double" not in kinds and sign in {"=", "<>", "<=>", "<", ">", "<=", ">="} else value
+    is_decimal = any(map(digits, kinds)) and "double" not in kinds
+    if is_decimal and sign in {"+", "-", "*", "/", "%", "div"}:
+        return of_decimals(sign, values, node)
+    value = called(OPERATORS + FUNCTIONS, sign, values, node)
+    if node.args.get("negate"):
+        return called(OPERATORS, "not", [value], node)
+    return replace(value, name=None) if is_decimal and sign in {"=", "<>", "<=>", "<", ">", "<=", ">="} else value
 
 
-def _of_decimals(sign: str, values: Sequence[Value], node: exp.Expr) -> Value:
-    """Spark's rules for digits, as far as all of them have a place."""
-    sizes = [_size(value) for value in values]
-    (precision, scale), (other_precision, other_scale) = sizes
-    if sign == "*":
-        total, point = precision + other_precision + 1, scale + other_scale
-    else:
-        point = max(scale, other_scale)
-        total = max(precision - scale, other_precision - other_scale) + point + 1
-    if sign not in {"+", "-", "*"} or total > 38:
-        raise unsupported("this arithmetic with decimals", node, "write 100e0 for 100.0, or cast one side to double")
-    one, other = (cast(value.sql, f"decimal({p},{s})") for value, (p, s) in zip(values, sizes, strict=True))
-    name = None if None in {value.name for value in values} else f"({values[0].name} {sign} {values[1].name})"
-    return Value(cast(f"({one} {sign} {other})", f"decimal({total},{point})"), f"decimal({total},{point})", name, node)
+def condition(value: Value, place: str) -> str:
+    """Its SQL, if it is one."""
+    if value.type != "boolean":
+        raise unsupported(f"{value.type} in {place}", value.node, "write a condition")
+    return value.sql
 
 
-def _size(value: Value) -> tuple[int, int]:
-    """A whole number that is written out has as many digits as it has; nothing else than numbers fits."""
-    written = len(str(abs(value.constant))) if isinstance(value.constant, int) else None
-    return digits(value.type) or (written or INTEGERS.get(value.type, 99), 0)
-
-
-def literal(node: exp.Expr, source: str, sign: str = "") -> Value:
-    """A value that is written out."""
-    if isinstance(node, exp.Null):
-        return Value("null", "void", "NULL", node)
-    if isinstance(node, exp.Boolean):
-        return Value(str(node.this).lower(), "boolean", str(node.this).lower(), node, node.this)
-    written = source[node.meta["start"] : node.meta["end"] + 1]
-    if node.is_string:
-        said = string(written, node)
-        return Value(text(said), "string", said, node, said)
-    kind, value = number(sign + written, node)
-    is_plain = kind != "double" or value == 0 or 1e-3 <= abs(value) < 1e7
-    return Value(cast(text(str(value)) if kind not in INTEGERS else str(value), kind), kind, str(value) if is_plain else None, node, value)
-
-
-@meaning_of.register
 def _case(node: exp.Case, scope: Scope) -> Value:
-    operand = node.this and meaning(node.this, scope)
-    otherwise = meaning(node.args["default"], scope) if node.args.get("default") else None
-    whens, names, results = [], ["CASE"], []
-    for branch in node.args["ifs"]:
-        condition, result = meaning(branch.this, scope), meaning(branch.args["true"], scope)
-        if operand:
-            condition = called(OPERATORS, "=", [operand, condition], node)
-        if condition.type != "boolean":
-            raise unsupported(f"{condition.type} in a condition", branch.this)
-        whens.append(condition.sql)
-        results.append(result)
-        names += ["WHEN", condition.name or "?", "THEN", result.name or "?"]
-    results += [otherwise] if otherwise else []
+    operand, last = node.this and meaning(node.this, scope), node.args.get("default")
+    whens = [meaning(branch.this, scope) for branch in node.args["ifs"]]
+    whens = [called(OPERATORS, "=", [operand, when], node) for when in whens] if operand else whens
+    results = [meaning(branch.args["true"], scope) for branch in node.args["ifs"]] + ([meaning(last, scope)] if last else [])
     kind = common(value.type for value in results) or "?"
-    sql = [become(value, kind) for value in results]
-    if None in sql:
+    alike = [each.sql for each in (become(value, kind) for value in results) if each]
+    if len(alike) < len(results):
         raise unsupported(f"a CASE of {' and '.join(dict.fromkeys(value.type for value in results))}", node, "cast them")
-    written = " ".join(f"when {when} then {then.sql}" for when, then in zip(whens, sql, strict=False) if then)
-    names += ["ELSE", otherwise.name or "?"] if otherwise else []
-    last = sql[-1].sql if otherwise and sql[-1] else "null"
-    return Value(f"(case {written} else {last} end)", kind, None if "?" in names else " ".join([*names, "END"]), node)
+    written = " ".join(f"when {condition(when, 'a condition')} then {then}" for when, then in zip(whens, alike, strict=False))
+    pairs = [f"WHEN {when.name} THEN {result.name}" for when, result in zip(whens, results, strict=False)]
+    name = " ".join(["CASE", *pairs, *([f"ELSE {results[-1].name}"] if last else []), "END"])
+    is_named = None not in {value.name for value in (*whens, *results)}
+    return Value(f"(case {written} else {alike[-1] if last else 'null'} end)", kind, name if is_named else None, node)
 
 
-def _moved(node: exp.Binary, scope: Scope) -> Value:
+def _moved(node: exp.Expr, scope: Scope) -> Value:
     value, (months, micros) = meaning(node.this, scope), length(node.expression)
     if value.type == "date" and micros % MICROS["day"]:
         value = become(value, "timestamp") or value
@@ -212,29 +147,125 @@ def _moved(node: exp.Binary, scope: Scope) -> Value:
     return Value(cast(sql, value.type), value.type, None, node)
 
 
-def converted(value: Value, kind: str, node: exp.Expr) -> Value:
-    """A cast, where both engines make the same of a value, or end with an error."""
-    name = None if value.name is None else f"CAST({value.name} AS {kind.upper()})"
-    if kind not in SCALARS and not digits(kind):
-        raise unsupported("a cast to this type", node)
-    if kind == value.type:
-        return replace(value, name=name, constant=None)
-    if value.type == "string" and isinstance(value.constant, str) and kind != "binary":
-        return Value(_of_text(value.constant, kind, node), kind, name, node)
-    pair = (value.type, kind)
-    is_wider = common(pair) == kind and (kind in INTEGERS or kind == "double")
-    if not (value.type == "void" or pair in SAME_CASTS or pair in CASTS or is_wider):
-        raise unsupported(f"a cast of {value.type} to {kind}", node)
-    return Value(cast(CASTS.get(pair, "{}").format(value.sql), kind), kind, name, node)
+def function_of(node: exp.Expr) -> str:
+    """The name of what is called, in lower case; nothing for other expressions."""
+    call = node.this if isinstance(node, exp.Filter | exp.Window) else node
+    call = call.this if isinstance(call, exp.Filter) else call
+    return str(call.this).lower() if isinstance(call, exp.Anonymous) and isinstance(call.this, str) else ""
 
 
-def _of_text(written: str, kind: str, node: exp.Expr) -> str:
-    if kind in {"date", "timestamp"}:
-        return written_time(written, kind, node)
-    is_whole, is_plain = written.lstrip("-").isdigit(), written.lstrip("-").replace(".", "", 1).isdigit()
-    if written.isascii() and len(written) <= 18 and "--" not in written:
-        if (kind in INTEGERS and is_whole) or (kind == "double" and is_plain and written[-1] != "." and written.lstrip("-")[0] != "."):
-            return cast(text(written), kind)
-        if kind == "double" and written.lower() in SPECIAL_NUMBERS:
-            return cast(text(SPECIAL_NUMBERS[written.lower()]), kind)
-    raise unsupported(f"a cast of {written!r} to {kind}", node)
+def has_aggregate(node: exp.Expr) -> bool:
+    """Whether an aggregate that is not over a window is in it, but for subqueries."""
+    parts = node.walk(prune=lambda part: isinstance(part, exp.Query))
+    return any(_is_aggregate(part) and not (isinstance(part.parent, exp.Window) and part.arg_key == "this") for part in parts)
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    return not isinstance(node, exp.Window) and function_of(node) in {**signatures(AGGREGATES), **INSTEAD}
+
+
+def _call(node: exp.Expr, scope: Scope) -> Value:
+    function, arguments = function_of(node), list(node.expressions)
+    if _is_aggregate(node):
+        return _aggregated(function, node, scope)
+    if function in signatures(OF_WINDOWS):
+        raise SqlError(f"{function} needs OVER (..)", node)
+    if isinstance(node, exp.Filter) or any(isinstance(each, exp.Distinct) for each in arguments):
+        raise SqlError(f"{function} is no aggregate: DISTINCT and FILTER have no meaning for it", node)
+    if function.endswith(" text"):
+        kind, written = function.removesuffix(" text"), literal(arguments[0], scope.source).constant
+        said = str(instant(written, node).replace(tzinfo=None)) if kind == "timestamp" else written.strip()
+        said = said.rstrip("0").rstrip(".") if "." in said else said
+        return Value(written_time(written, kind, node), kind, f"{kind.upper()} '{said}'", node)
+    if function not in {*signatures(FUNCTIONS), *signatures(CASTS)}:
+        nearest = get_close_matches(function, signatures(FUNCTIONS) | signatures(AGGREGATES), n=1, cutoff=0.75)
+        hint = f"did you mean '{nearest[0]}'? If not, " if nearest else ""
+        raise SqlError(f"the fast engine knows no function {function}; {hint}{ASK_SPARK}", node)
+    has_unit = function in {"timestampdiff", "datediff"} and len(arguments) == 3 and isinstance(arguments[0], exp.Column)
+    values = [_unit(arg) if has_unit and not place else meaning(arg, scope) for place, arg in enumerate(arguments)]
+    if function in signatures(CASTS):
+        return replace(called(CASTS, function, values, node), name=None)
+    return called(FUNCTIONS, function, values, node)
+
+
+def _aggregated(function: str, node: exp.Expr, scope: Scope) -> Value:
+    if function in INSTEAD:
+        raise unsupported(function, node, INSTEAD[function])
+    if isinstance(node.find_ancestor(exp.Select, *ROWS), ROWS):
+        raise SqlError(f"{function} answers many rows and cannot be asked of one; group them in a subquery first", node)
+    call = node.this if isinstance(node, exp.Filter) else node
+    for argument in call.expressions if scope.is_alias_first else ():
+        # Spark takes it for the alias in ORDER BY, and ends with an error.
+        if isinstance(argument, exp.Column) and scope.alias(argument):
+            raise unsupported(f"{function} of what is the name of a column and of an alias", argument, "rename the alias")
+    rows = replace(scope, aliases=())
+    if call is node:
+        return _many(AGGREGATES, function, call, rows, "")
+    where = meaning(node.expression.this, rows)
+    value = _many(AGGREGATES, function, call, rows, f" filter (where {condition(where, 'FILTER')})")
+    return replace(value, name=f"{value.name} FILTER (WHERE {where.name})" if value.name and where.name else None)
+
+
+def _many(lines: str, function: str, call: exp.Expr, scope: Scope, tail: str) -> Value:
+    arguments = call.expressions
+    is_distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
+    arguments = arguments[0].expressions if is_distinct else arguments
+    if function == "count" and not is_distinct and arguments == [exp.Star()]:
+        values = [Value("1", "int", "1", arguments[0], 1)]
+    else:
+        values = [meaning(argument, scope) for argument in arguments]
+    if is_distinct and not all(is_key(value.type) for value in values):
+        raise unsupported(f"{function}(distinct {values[0].type})", call)
+    return called(lines, function, values, call, distinct=is_distinct, tail=tail)
+
+
+def _windowed(node: exp.Window, scope: Scope) -> Value:
+    call, function, of_windows = node.this, function_of(node), signatures(OF_WINDOWS)
+    if isinstance(node.find_ancestor(exp.Select, exp.Having, exp.Window, *ROWS), (exp.Having, exp.Window, *ROWS)):
+        raise SqlError("a function with OVER can only stand in SELECT and ORDER BY; ask its result in a subquery", node)
+    if not isinstance(call, exp.Anonymous) or any(isinstance(each, exp.Distinct) for each in call.expressions):
+        raise unsupported("DISTINCT or FILTER over a window", node)
+    if function not in IN_WINDOWS and function not in of_windows:
+        raise unsupported(f"{function} over a window", node)
+    order, spec, parts = node.args.get("order"), node.args.get("spec"), node.args.get("partition_by") or []
+    if function in UNFRAMED and not order:
+        raise SqlError(f"{function} needs a window with ORDER BY", node)
+    keys = ", ".join(key(meaning(part, scope)).sql for part in parts)
+    terms = ", ".join(ordered(part, meaning(part.this, scope)) for part in order.expressions) if order else ""
+    over = [f"partition by {keys}"] * bool(keys) + [f"order by {terms}"] * bool(terms) + ([_frame(spec)] if spec else [])
+    value = _many(OF_WINDOWS if function in of_windows else AGGREGATES, function, call, scope, f" over ({' '.join(over)})")
+    kinds = [meaning(each, scope).type for each in call.expressions if not isinstance(each, exp.Star)]
+    is_moving = spec and spec.args.get("start") != "UNBOUNDED" and any(has(kind, "double") or digits(kind) for kind in kinds)
+    if spec and (function in of_windows or is_moving):
+        raise unsupported(f"{function} over a window whose first row moves", node, "let it begin with UNBOUNDED PRECEDING")
+    return replace(value, name=None)
+
+
+def key(value: Value) -> Value:
+    """The value itself; refused is what the two engines may tell apart differently."""
+    if not is_key(value.type):
+        raise unsupported(f"a comparison of values of type {value.type}", value.node)
+    return value
+
+
+def ordered(term: exp.Ordered, value: Value, sql: str = "") -> str:
+    """A term of ORDER BY. Nulls come first where nothing else is said, and last where the order is descending."""
+    if has(value.type, "map", "array", "?"):
+        raise unsupported(f"an order of values of type {value.type}", term)
+    direction = "desc" if term.args.get("desc") else "asc"
+    return f"{sql or value.sql} {direction} nulls {'first' if term.args.get('nulls_first') else 'last'}"
+
+
+def _frame(spec: exp.WindowSpec) -> str:
+    if str(spec.args.get("kind")).upper() != "ROWS":
+        raise unsupported("a window frame of RANGE", spec, "count it in ROWS")
+    return f"rows between {_bound(spec, 'start')} and {_bound(spec, 'end') if spec.args.get('end') else 'current row'}"
+
+
+def _bound(spec: exp.WindowSpec, end: str) -> str:
+    bound, side = spec.args[end], str(spec.args.get(f"{end}_side") or "").lower()
+    if side not in {"preceding", "following", ""} or not (
+        isinstance(bound, str) or (isinstance(bound, exp.Literal) and bound.name.isdigit())
+    ):
+        raise unsupported("this window frame", spec)
+    return f"{bound.lower() if isinstance(bound, str) else int(bound.name)} {side}".strip()

@@ -2,17 +2,19 @@
 
 import re
 from datetime import UTC, date, datetime
-from itertools import pairwise
+from decimal import Decimal
+from functools import partial
+from itertools import pairwise, zip_longest
 from typing import Any
 
 from sqlglot import exp
 
 from orchestration.serving.sql.fast.errors import SqlError, unsupported
 
-ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})|\\([0-3][0-7]{2})|\\(.)", re.DOTALL)
+ESCAPE = r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})|\\([0-3][0-7]{2})|\\(.)"
 QUOTED = re.compile(r"""[rR](?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*["]""", re.DOTALL)
 SHORT = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
-NUMBER = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?(BD|[LD])?", re.IGNORECASE)
+NUMBER = re.compile(r"(-?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(E[+-]?[0-9]+)?([LD]?)")
 LARGEST = {"int": 2**31, "bigint": 2**63}
 MICROS = {
     "week": 604_800_000_000,
@@ -39,8 +41,9 @@ PARTS = re.compile(
     | (?P<begin>\^)
     | (?P<end>\$)
     | (?P<repeat>(?:[*+?]|\{[0-9]{1,3}(?:,(?:[0-9]{1,3})?)?\})\??(?![*+?{]))
+    | (?P<other>.)
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.DOTALL,
 )
 KINDS = {"d": "0-9", "w": "0-9A-Za-z_", "s": r" \t\n\x0B\f\r"}
 """In Java these are of ASCII only."""
@@ -52,10 +55,9 @@ def string(written: str, node: exp.Expr) -> str:
         raise unsupported("a comment between strings", node)
     said = ""
     for piece in QUOTED.findall(written):
-        is_raw, quote = piece[0] in "rR", piece[-1]
-        # Doubled quotes are taken first, so that a backslash before one keeps its meaning.
-        parts = re.findall(rf"(?:[^{quote}\\]|\\.)+|{quote}{quote}", piece[1:-1], re.DOTALL)
-        said += piece[2:-1] if is_raw else "".join(quote if part == quote * 2 else ESCAPE.sub(_unescaped, part) for part in parts)
+        # Of a doubled quote the first goes, but where a backslash stands before it.
+        unescaped = partial(re.sub, rf"{ESCAPE}|{piece[-1]}({piece[-1]})", _unescaped, flags=re.DOTALL)
+        said += piece[2:-1] if piece[0] in "rR" else unescaped(piece[1:-1])
     try:
         return said.encode("utf-16", "surrogatepass").decode("utf-16")  # two halves of a character become one
     except ValueError:
@@ -66,34 +68,25 @@ def _unescaped(escape: re.Match[str]) -> str:
     code = escape[1] or escape[2]
     if code:
         return chr(int(code, 16)) if int(code, 16) < 0x110000 else "\ud800"
-    return chr(int(escape[3], 8)) if escape[3] else SHORT.get(escape[4], escape[4])
+    return chr(int(escape[3], 8)) if escape[3] else escape[5] or SHORT.get(escape[4], escape[4])
 
 
 def number(written: str, node: exp.Expr) -> tuple[str, Any]:
     """Type and value: whole ones are int, or bigint where they are too large; those with a point are decimal, with an exponent double."""
-    match = NUMBER.fullmatch(written.removeprefix("-"))
-    if match is None:
-        raise unsupported(f"the number {written}", node)
-    sign, (digits, exponent, suffix) = "-" * written.startswith("-"), match.groups()
-    suffix = (suffix or "").upper()
-    if suffix == "BD" or (not suffix and "." in digits and not exponent):
-        return _decimal(sign, digits, exponent, node)
-    if suffix == "D" or (not suffix and exponent):
-        return "double", float(f"{sign}{digits}{exponent or ''}")
-    value = int(sign + digits) if digits.isdigit() and not exponent else 2**63
-    for kind in ("bigint",) if suffix else LARGEST:
-        if -LARGEST[kind] <= value < LARGEST[kind]:
-            return kind, value
+    match = NUMBER.fullmatch(written.upper())
+    digits, exponent, suffix = match.groups("") if match else ("", "", "")
+    if suffix == "D" or (exponent and not suffix):
+        return "double", float(digits + exponent)
+    if "." in digits and not suffix:
+        value = Decimal(digits)
+        scale = -int(value.as_tuple().exponent)
+        if (precision := max(len(value.as_tuple().digits), scale)) <= 38:
+            return f"decimal({precision},{scale})", format(value, "f")
+    elif digits and "." not in digits and not exponent:
+        for kind in ("bigint",) if suffix else LARGEST:
+            if -LARGEST[kind] <= int(digits) < LARGEST[kind]:
+                return kind, int(digits)
     raise unsupported(f"the number {written}", node)
-
-
-def _decimal(sign: str, digits: str, exponent: str | None, node: exp.Expr) -> tuple[str, str]:
-    whole, _, fraction = digits.partition(".")
-    whole = whole.lstrip("0")
-    precision = max(len(whole) + len(fraction), 1)
-    if exponent or precision > 38:
-        raise unsupported(f"the number {digits}", node, "write it without an exponent")
-    return f"decimal({precision},{len(fraction)})", f"{sign}{whole or '0'}{'.' * bool(fraction)}{fraction}"
 
 
 def instant(text: str, node: exp.Expr | None) -> datetime:
@@ -120,18 +113,13 @@ def day(text: str, node: exp.Expr | None) -> date:
 
 def length(node: exp.Expr) -> tuple[int, int]:
     """Months and microseconds of an interval, of which one is 0."""
-    if isinstance(node, exp.Add):
-        parts = [length(node.this), length(node.expression)]
-        months, micros = sum(part[0] for part in parts), sum(part[1] for part in parts)
-    else:
-        text = node.this.this if isinstance(node.this, exp.Literal) else f"-{node.this.this.this}" if isinstance(node.this, exp.Neg) else ""
-        pairs = [(text, node.text("unit"))] if node.args.get("unit") else re.findall(r"(\S+)\s+(\S+)", text)
-        months, micros = 0, 0
-        for count, plural in pairs or [("", "")]:
-            unit = plural.lower().removesuffix("s")
-            if not re.fullmatch(r"[+-]?[0-9]{1,9}", count) or unit not in MICROS | MONTHS:
-                raise unsupported(f"an interval of {count} {plural}", node, "write whole numbers of weeks, days, hours, minutes, seconds")
-            months, micros = months + int(count) * MONTHS.get(unit, 0), micros + int(count) * MICROS.get(unit, 0)
+    words = f"{node.name if isinstance(node.this, exp.Literal) else '?'} {node.text('unit')}".split()
+    months, micros = 0, 0
+    for count, plural in zip_longest(words[::2], words[1::2], fillvalue=""):
+        unit = plural.lower().removesuffix("s")
+        if not re.fullmatch(r"[+-]?[0-9]{1,9}", count) or unit not in MICROS | MONTHS:
+            raise unsupported(f"an interval of {count} {plural}", node, "write whole numbers of weeks, days, hours, minutes, seconds")
+        months, micros = months + int(count) * MONTHS.get(unit, 0), micros + int(count) * MICROS.get(unit, 0)
     if months and micros:
         raise unsupported("this interval", node, "write one such as interval 1 hour")
     return months, micros
@@ -155,29 +143,22 @@ def like_pattern(pattern: str, node: exp.Expr | None) -> str:
 
 def regular_expression(pattern: str, node: exp.Expr | None) -> str:
     """One of Java as one of RE2 that finds the same in texts."""
-    out, at = "", 0
-    while at < len(pattern):
-        match = PARTS.match(pattern, at)
-        if match is None or (match.lastgroup == "end" and match.end() != len(pattern)):
-            raise unsupported(f"the regular expression from {pattern[at : at + 10]!r} on", node, "use LIKE")
-        out, at = out + _of_re2(match.lastgroup or "", match[0]), match.end()
+    parts = [*PARTS.finditer(pattern)]
+    at = next(
+        (part.start() for part in parts if part.lastgroup == "other" or (part.lastgroup == "end" and part.end() < len(pattern))), None
+    )
+    if at is not None:
+        raise unsupported(f"the regular expression from {pattern[at : at + 10]!r} on", node, "use LIKE")
     try:
         re.compile(pattern)
     except re.error:
         raise unsupported(f"the regular expression {pattern!r}", node, "use LIKE") from None
-    return out
+    return "".join(_of_re2(part.lastgroup or "", part[0]) for part in parts)
 
 
 def _of_re2(kind: str, part: str) -> str:
-    match kind:
-        case "any":
-            return f"[^{LINE_END}]"
-        case "end":  # of the text, or before the line end that ends it
-            return rf"(?:\r\n|[{LINE_END}])?\z"
-        case "begin":
-            return r"\A"
-        case "kind":
-            return f"[{'^' if part[1].isupper() else ''}{KINDS[part[1].lower()]}]"
-        case "set":
-            return re.sub(r"\\([dws])", lambda match: KINDS[match[1]], part)
-    return part
+    if kind in {"kind", "set"}:
+        within = re.sub(r"\\([dws])", lambda match: KINDS[match[1]], part.lower() if kind == "kind" else part)
+        return within if kind == "set" else f"[{'^' * part[1].isupper()}{within}]"
+    # `$` is the end of the text, or before the line end that ends it.
+    return {"any": f"[^{LINE_END}]", "end": rf"(?:\r\n|[{LINE_END}])?\z", "begin": r"\A"}.get(kind, part)

@@ -1,33 +1,12 @@
-"""A place of a query, and what names and parts of the tree mean there."""
+"""A place of a query, and what the names of columns mean there."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import singledispatch
 
 from sqlglot import exp
 
 from orchestration.serving.sql.fast.errors import SqlError, unknown, unsupported
 from orchestration.serving.sql.fast.functions import Value
-
-LARGEST = 1024 * 1024
-"""Characters of SQL that are made of an expression: what is used twice is written twice."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """Of something in FROM. `path`: what may stand before its name, such as (silver, readings). Hidden ones are not in `*`."""
-
-    name: str
-    type: str
-    sql: str
-    path: tuple[str, ...] = ()
-    is_hidden: bool = False
-
-    def is_meant(self, parts: Sequence[str]) -> bool:
-        """Whether a name with what stands before it can mean it; Spark looks at no case."""
-        *before, name = (part.lower() for part in parts)
-        path = [part.lower() for part in self.path]
-        return name == self.name.lower() and (not before or path[-len(before) :] == before)
 
 
 @dataclass(frozen=True)
@@ -35,53 +14,45 @@ class Scope:
     """A place of a query. `aliases` of SELECT come before columns in HAVING and ORDER BY, behind them in SELECT."""
 
     source: str
-    columns: Sequence[Column]
-    scalar: "Callable[[exp.Expr, Sequence[Column]], Value]"
+    columns: Sequence[Value]
+    scalar: "Callable[[exp.Expr, Sequence[Value]], Value]"
     """What a query for one value means."""
-    around: Sequence[Column] = ()
+    used: dict[str, exp.Expr]
+    around: Sequence[Value] = ()
     """Of the query around a subquery, which cannot be named in it."""
-    aliases: Sequence[tuple[str, Value]] = ()
+    aliases: Sequence[Value] = ()
     is_alias_first: bool = False
-    has_aggregates: bool = False
-    has_windows: bool = False
 
     def column(self, node: exp.Column) -> Value:
         """By its name, which has to be clear."""
-        alias = self.alias(node) if self.is_alias_first else None
-        parts = [part.name for part in node.parts]
-        candidates = [column for column in self.columns if column.is_meant(parts)]
+        parts, alias = [part.name for part in node.parts], self.alias(node)
+        candidates = [column for column in self.columns if is_meant(column, parts)]
         visible = [column for column in candidates if not column.is_hidden]
-        if alias or (not candidates and (alias := self.alias(node))):
+        if alias and (self.is_alias_first or not candidates):
             return replace(alias, name=parts[0])
         if len(visible or candidates) > 1:
             raise SqlError(f"{'.'.join(parts)} may mean several columns; write the table before it", node)
         if not candidates:
-            if any(column.is_meant(parts) for column in self.around):
+            if any(is_meant(column, parts) for column in self.around):
                 raise unsupported("a subquery that names a column of the query around it", node, "use a join")
-            names = [".".join((*column.path[len(column.path) - len(parts) + 1 :], column.name)) for column in self.columns]
+            names = [".".join((*column.path[len(column.path) - len(parts) + 1 :], column.name or "")) for column in self.columns]
             raise unknown("column", ".".join(parts), names, node)
         column = (visible or candidates)[0]
         if "?" in column.type:
             raise unsupported(f"the type of column {column.name}", node)
-        return Value(column.sql, column.type, parts[-1], node)
+        self.used.setdefault(column.sql, node)
+        return Value(column.sql, column.type, parts[-1])
 
     def alias(self, node: exp.Column) -> Value | None:
         """What a name means in SELECT."""
-        meant = [value for name, value in self.aliases if not node.table and name.lower() == node.name.lower()]
-        if len(meant) > 1:
+        meant = [value for value in self.aliases if not node.table and value.name and value.name.lower() == node.name.lower()]
+        if len(meant) > 1 and (self.is_alias_first or not any(is_meant(column, [node.name]) for column in self.columns)):
             raise SqlError(f"{node.name} may mean several columns of SELECT", node)
         return meant[0] if meant else None
 
 
-def meaning(node: exp.Expr, scope: Scope) -> Value:
-    """SqlError for what has none, or may have another in Spark."""
-    value = replace(meaning_of(node, scope), node=node)
-    if len(value.sql) > LARGEST:
-        raise SqlError("the query is too large; ask it in parts")
-    return value
-
-
-@singledispatch
-def meaning_of(node: exp.Expr, scope: Scope) -> Value:
-    """By the kind of node; see expressions, calls."""
-    raise unsupported(f"this {node.key}", node)
+def is_meant(column: Value, parts: Sequence[str]) -> bool:
+    """Whether a name with what stands before it can mean the column; Spark looks at no case."""
+    *before, name = (part.lower() for part in parts)
+    path = [part.lower() for part in column.path]
+    return name == (column.name or "").lower() and (not before or path[-len(before) :] == before)

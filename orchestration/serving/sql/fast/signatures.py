@@ -4,7 +4,7 @@ r"""What may be called, and means the same in both engines. A test compares each
 A line is `names (types) -> type: SQL | name`. `a|b` is either type; `number` any number, as a double; `T` any type, all T of a line in the
 one that Spark mixes them in; `K` the same for what is compared by `=`, `O` for what has an order: written strings become instants there.
 `E` is the element of the array before it. What begins with # is written out: `#text` a string, `#0` a whole number from 0 on, others see
-WRITTEN. `..` repeats the last type. `$1` is the first argument, `$*` all of them, `$+` all but the first, `$$` all with || between;
+functions._written. `..` repeats the last type. `$1` is the first argument, `$*` all of them, `$+` all but the first, `$$` all with || between;
 `$d` is where DISTINCT stands, `$t` where FILTER or OVER stand, NAME the name as written.
 The last part is how Spark names a column without alias, `NAME($*)` if nothing is said.
 """
@@ -24,15 +24,13 @@ OPERATORS = r"""
 % (int, int) -> int: $1 % $2 | ($1 % $2)
 % (bigint, bigint) -> bigint: $1 % $2 | ($1 % $2)
 % (number, number) -> double: case when $2 = 0 and $1 is not null then 1 // cast($2 <> 0 as int) else $1 % $2 end | ($1 % $2)
-mod (int, int) -> int: $1 % $2
-mod (bigint, bigint) -> bigint: $1 % $2
 / (number, number) -> double: case when $2 = 0 and $1 is not null then 1 // cast($2 <> 0 as int) else $1 / $2 end | ($1 / $2)
 div (bigint, bigint) -> bigint: $1 // $2 | ($1 div $2)
 unary- (int|bigint|decimal|double) -> same: - $1 | (- $1)
-unary+ (int|bigint|decimal|double) -> same: $1 | (+ $1)
 = (K, K) -> boolean: $1 = $2 | ($1 = $2)
 <> (K, K) -> boolean: $1 <> $2 | (NOT ($1 = $2))
 <=> (K, K) -> boolean: $1 is not distinct from $2 | ($1 <=> $2)
+distinct (K, K) -> boolean: $1 is distinct from $2 | (NOT ($1 <=> $2))
 < > <= >= (O, O) -> boolean: $1 NAME $2 | ($1 NAME $2)
 between (O, O, O) -> boolean: $1 between $2 and $3
 in (K, K..) -> boolean: $1 in ($+) | ($1 IN ($+))
@@ -43,14 +41,18 @@ isnull (any) -> boolean: $1 is null | ($1 IS NULL)
 isnotnull (any) -> boolean: $1 is not null | ($1 IS NOT NULL)
 istrue (boolean) -> boolean: $1 is true | ($1 <=> true)
 isfalse (boolean) -> boolean: $1 is false | ($1 <=> false)
-like (string, #like) -> boolean: $1 like $2 escape '\' | $1 LIKE $2
-ilike (string, #like) -> boolean: lower_of($1) like lower_of($2) escape '\'
-rlike (string, #regex) -> boolean: regexp_matches($1, $2) | RLIKE($1, $2)
 || concat (plain, plain..) -> string: $$ | concat($*)
 [] (array, index) -> element: $1[case when $2 < 0 or $2 >= len($1) then cast('no index ' || $2 || ' in an array of ' || len($1) as int) else $2 + 1 end] | $1[$2]
 [] (map, #text) -> value: $1[$2] | $1[$2]
 """
-FUNCTIONS = """
+FUNCTIONS = r"""
+unary+ (int|bigint|decimal|double) -> same: $1 | (+ $1)
+mod (int, int) -> int: $1 % $2
+mod (bigint, bigint) -> bigint: $1 % $2
+like (string, #like) -> boolean: $1 like $2 escape '\' | $1 LIKE $2
+ilike (string, #like) -> boolean: lower_of($1) like lower_of($2) escape '\'
+rlike (string, #regex) -> boolean: regexp_matches($1, $2) | RLIKE($1, $2)
+concat (plain, plain..) -> string: $$
 coalesce ifnull nvl (T, T..) -> T: coalesce($*)
 if (condition, T, T) -> T: case when $1 then $2 else $3 end | (IF($*))
 nvl2 (any, T, T) -> T: case when $1 is not null then $2 else $3 end
@@ -160,6 +162,20 @@ percentile (number, #share) -> double: QUANTILE | NAME($*, 1)
 max_by (any, L) -> same: arg_max_null($1, $2)$t
 min_by (any, L) -> same: arg_min_null($1, $2)$t
 """
+CASTS = r"""
+boolean (boolean|void) -> boolean: cast($1 as boolean) | CAST($1 AS UPPER)
+int bigint (void|boolean|int|bigint|#whole) -> NAME: cast($1 as NAME) | CAST($1 AS UPPER)
+int bigint (double) -> NAME: cast(trunc($1) as NAME) | CAST($1 AS UPPER)
+double (void|number|#real) -> double: cast($1 as double) | CAST($1 AS UPPER)
+string (void|string|boolean|int|bigint|date) -> string: cast($1 as varchar) | CAST($1 AS UPPER)
+string (binary) -> string: decode($1) | CAST($1 AS UPPER)
+string (timestamp) -> string: regexp_replace(strftime(naive($1), '%Y-%m-%d %H:%M:%S.%f'), '\.?0+$', '') | CAST($1 AS UPPER)
+binary (binary|void) -> binary: cast($1 as blob) | CAST($1 AS UPPER)
+binary (string) -> binary: encode($1) | CAST($1 AS UPPER)
+date (date|void|#date) -> date: cast($1 as date) | CAST($1 AS UPPER)
+date (timestamp) -> date: cast(naive($1) as date) | CAST($1 AS UPPER)
+timestamp (timestamp|date|void|#timestamp) -> timestamp: cast($1 as timestamptz) | CAST($1 AS UPPER)
+"""
 OF_WINDOWS = """
 row_number rank dense_rank () -> int: cast(NAME()$t as int)
 percent_rank cume_dist () -> double: NAME()$t
@@ -229,5 +245,5 @@ def signatures(lines: str) -> dict[str, list[Signature]]:
         for name in parts["names"].split():
             sql, column = SHORT.get(parts["sql"], parts["sql"]).replace("ROUNDED", ROUNDED), parts["column"] or "NAME($*)"
             column = column.replace("UPPER", name.upper()).replace("NAME", name)
-            known.setdefault(name, []).append(Signature(takes, parts["type"], sql.replace("NAME", name), column))
+            known.setdefault(name, []).append(Signature(takes, parts["type"].replace("NAME", name), sql.replace("NAME", name), column))
     return known

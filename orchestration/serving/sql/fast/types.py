@@ -37,11 +37,8 @@ def from_delta(kind: Any) -> str:
 
 def from_sqlglot(kind: exp.DataType) -> str:
     """Of a cast; a name that is not in SCALARS where the fast engine does not know it."""
-    name = kind.this.value.lower() if not isinstance(kind.this, str) else "?"
-    if name == "decimal":
-        size = [int(part.name) for part in kind.expressions] or [10]
-        return f"decimal({size[0]},{size[1] if len(size) > 1 else 0})"
-    return "?" if kind.expressions else IN_SQLGLOT.get(name, name)
+    name = kind.sql(dialect="spark").lower() if isinstance(kind.this, str) or kind.expressions else kind.this.value.lower()
+    return IN_SQLGLOT.get(name, name)
 
 
 def digits(kind: str) -> tuple[int, int] | None:
@@ -102,18 +99,14 @@ def common(kinds: Iterable[str]) -> str | None:
             wide = both.pop() if both else wide
         elif both == {"date", "timestamp"}:
             wide = "timestamp"
-        elif not all(map(is_number, both)) or (wider := _wider_number(*both)) is None:
+        elif not all(map(is_number, both)):
             return None
+        elif "double" in both or both == {"int", "bigint"}:
+            wide = "double" if "double" in both else "bigint"
         else:
-            wide = wider
+            sizes = [digits(each) or (INTEGERS[each], 0) for each in both]
+            scale, whole = max(scale for _, scale in sizes), max(precision - scale for precision, scale in sizes)
+            if whole + scale > 38:
+                return None
+            wide = f"decimal({whole + scale},{scale})"
     return wide
-
-
-def _wider_number(one: str, other: str) -> str | None:
-    if "double" in {one, other}:
-        return "double"
-    if one in INTEGERS and other in INTEGERS:
-        return "bigint"
-    sizes = [digits(kind) or (INTEGERS[kind], 0) for kind in (one, other)]
-    scale, whole = max(scale for _, scale in sizes), max(precision - scale for precision, scale in sizes)
-    return f"decimal({whole + scale},{scale})" if whole + scale <= 38 else None
