@@ -190,7 +190,7 @@ def test_the_command_prints_a_row_a_table_and_leaves_with_1_where_rows_differ(
     mended = replace(lake, policy=replace(lake.policy, unknown_device=Unknown.UNASSIGNED))
     monkeypatch.setattr("orchestration.conf.load.load", lambda folder: mended)
     assert command.command.main(["--format", "json"], obj=obj, standalone_mode=False) == 1
-    assert "`tidemark quarantine retry` judges them again" in capsys.readouterr().err
+    assert "`tidemark quarantine retry` applies it to them" in capsys.readouterr().err
 
 
 def read(lake: Conf, name: str) -> pa.Table:
