@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -165,7 +166,7 @@ def sum_up(path: Location, table: OpenTable) -> None:
     file, metadata, protocol = log_of(path, table.version()).local.with_suffix(".crc"), table.metadata(), table.protocol()
     if file.exists() or protocol.min_writer_version >= NAMED_FEATURES:
         return
-    sizes = pa.table(table.get_add_actions())["size_bytes"].to_pylist()
+    sizes = in_log(table, "size_bytes")["size_bytes"].to_pylist()
     known = {
         "tableSizeBytes": sum(sizes),
         "numFiles": len(sizes),
@@ -233,6 +234,11 @@ def in_log(table: OpenTable, *columns: str) -> pa.Table:
     """
     log = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()  # pa.table would load pandas
     return log.select([name for name in columns or log.column_names if name in log.column_names])
+
+
+def files_of(table: OpenTable) -> list[str]:
+    """Of its version: the paths of the files below its folder, as the disk has them; the log writes them as URLs."""
+    return [unquote(path) for path in in_log(table, "path")["path"].to_pylist()]
 
 
 def log_of(table: Location, version: int) -> Location:

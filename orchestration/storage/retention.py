@@ -21,7 +21,7 @@ from deltalake.exceptions import DeltaError
 
 from orchestration.location import Location
 from orchestration.storage.checkpoints import last_batch, offsets
-from orchestration.storage.delta import LOG, OpenTable, actions, added, in_log, log_of, open_table, version_of
+from orchestration.storage.delta import LOG, OpenTable, actions, added, files_of, in_log, log_of, open_table, version_of
 from orchestration.storage.generations import FOLDER
 
 SILVER = "silver.readings"
@@ -71,7 +71,7 @@ def removable_files(table: Location, needs: RetentionNeeds, now: datetime) -> li
     files = (file for file in path.rglob("[!.]*.parquet*") if LOG not in file.relative_to(path).parts)  # delta-rs drafts `*.parquet#1`
     on_disk = {str(file.relative_to(path)): file for file in files}
     log = _log(path)  # after the listing, so that whatever was committed meanwhile is known
-    newest = {unquote(name) for name in in_log(open_table(table), "path")["path"].to_pylist()}
+    newest = {*files_of(open_table(table))}
     return [Location(file) for name, file in on_disk.items() if name not in newest and not _is_needed(name, file, log, needs, now)]
 
 

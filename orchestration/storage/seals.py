@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote
 
 from orchestration.location import Location
 from orchestration.storage.checkpoints import newest_batch
-from orchestration.storage.delta import LOG, is_draft, is_table, open_table
+from orchestration.storage.delta import LOG, files_of, is_draft, is_table, open_table
 
 MOST = 10
 """Damaged files that are told at once."""
@@ -104,7 +103,7 @@ def damaged_files(table: Location, since: date | None = None) -> list[Damage]:
     """
     if not is_table(table):
         return []
-    seal, needed = Seal(table), {unquote(path) for path in open_table(table).get_add_actions().column("path").to_pylist()}
+    seal, needed = Seal(table), {*files_of(open_table(table))}
     files = (name for name in seal.marks if not name.startswith(LOG) and (since is None or _is_written_since(seal.folder / name, since)))
     return seal.damages(files, lambda name: name in needed)
 

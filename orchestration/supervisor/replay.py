@@ -31,7 +31,7 @@ from orchestration.jobs.replay import OF_SILVER, PinnedGeneration
 from orchestration.jobs.snapshots import take_snapshot
 from orchestration.storage import generations
 from orchestration.storage.bindings import Start, begin
-from orchestration.storage.delta import open_table
+from orchestration.storage.delta import in_log, open_table
 from orchestration.storage.gate_state import closed_gates, is_holding
 from orchestration.storage.generations import Generation
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
@@ -218,7 +218,7 @@ def _gold(following: Lake, recorded: PinnedGeneration, stream: str, groups: Sequ
 
 def _first_batch(lake: Lake, since: date) -> int:
     """The first bronze batch that was ingested on a day or later; past all of them where there is none."""
-    log = pa.table(open_table(lake.table_path("bronze.events")).get_add_actions(flatten=True))
+    log = in_log(open_table(lake.table_path("bronze.events")), "partition.ingested_on", "min.bronze_batch", "max.bronze_batch")
     later = log.filter(pc.greater_equal(log["partition.ingested_on"], pa.scalar(since)))
     first, newest = pc.min(later["min.bronze_batch"]).as_py(), pc.max(log["max.bronze_batch"]).as_py()
     return int(newest) + 1 if first is None else int(first)

@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import pyarrow as pa
-
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.checkpoints import last_batch, offsets, read_up_to
-from orchestration.storage.delta import is_table, open_table, version_of
+from orchestration.storage.delta import is_table, max_in_log, table_id, version_of
 from orchestration.storage.generations import Generation, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
 
@@ -62,12 +60,10 @@ def _passed(checkpoint: Location, tables: Mapping[str, Location]) -> int:
     batch = last_batch(checkpoint)
     if batch.last_batch is None:
         return -1
-    bronze = open_table(tables["bronze.events"])
-    version, index = read_up_to(checkpoint, batch.last_batch, str(bronze.metadata().id))
+    version, index = read_up_to(checkpoint, batch.last_batch, table_id(tables["bronze.events"]))
     # A negative index: nothing of that version is read yet.
-    bronze.load_as_version(version - (index < 0))
-    files = pa.table(bronze.get_add_actions(flatten=True)).to_pydict()
-    return max((batch for batch in files.get("max.bronze_batch", []) if batch is not None), default=-1)
+    newest = max_in_log(tables["bronze.events"], "bronze_batch", version - (index < 0))
+    return -1 if newest is None else int(newest)
 
 
 def _watermark(checkpoint: Location) -> datetime | None:

@@ -7,15 +7,13 @@ import re
 import shutil
 from collections.abc import Collection
 from datetime import datetime
-from urllib.parse import unquote
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from gold.literal import quoted
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.location import Location
-from orchestration.storage.delta import LOG, UnreadableTableError, open_table, version_of
+from orchestration.storage.delta import LOG, UnreadableTableError, files_of, open_table, version_of
 from orchestration.storage.marts import builds, forget, forget_builds, needed_snapshots
 from orchestration.storage.retention import RetentionNeeds, removable_files, removable_log, remove
 from orchestration.storage.snapshots import all_snapshots
@@ -102,7 +100,7 @@ def _damage(path: Location) -> str | None:
     if not _has_commits(path):
         return f"has files in {path}, but no Delta log that says which of them are rows"
     try:
-        needed = [unquote(name) for name in pa.table(open_table(path).get_add_actions(flatten=True)).column("path").to_pylist()]
+        needed = files_of(open_table(path))
     except (UnreadableTableError, OSError, ValueError) as error:
         return f"cannot be read: {str(error).splitlines()[0]}"
     missing = [name for name in needed if not (path / name).exists()]

@@ -6,10 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import pyarrow as pa
-
 from orchestration.conf.model import Conf
-from orchestration.storage.delta import OpenTable, open_table
+from orchestration.storage.delta import OpenTable, in_log, open_table
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import View, views
 
@@ -44,7 +42,7 @@ class SnapshotTables:
     def version_and_rows(self, name: str) -> tuple[int, int | None]:
         """The version that queries read, and the number of rows in its files, before any filter; None if the log does not say."""
         table = self._open(name)
-        counts = pa.table(table.get_add_actions())["num_records"].to_pylist()
+        counts = in_log(table, "num_records")["num_records"].to_pylist()
         return table.version(), None if None in counts else sum(counts)
 
     def _open(self, name: str) -> OpenTable:

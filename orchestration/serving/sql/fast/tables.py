@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from urllib.parse import unquote
 
 import pyarrow as pa
 from duckdb import DuckDBPyConnection
@@ -12,7 +11,7 @@ from orchestration.location import Location
 from orchestration.serving.sql.fast.errors import SqlError, unknown
 from orchestration.serving.sql.fast.functions import text
 from orchestration.serving.sql.fast.types import duckdb, from_delta
-from orchestration.storage.delta import PLAIN, OpenTable, open_table
+from orchestration.storage.delta import PLAIN, OpenTable, files_of, open_table
 from orchestration.storage.views import View
 
 
@@ -48,8 +47,7 @@ class Tables:
 def _files(path: Location, table: OpenTable) -> str:
     # A file lacks the columns that the table got later, and that of its partition.
     none = ", ".join(f"cast(null as {duckdb(kind)}) as {quoted(column)}" for column, kind in _fields(table) if "?" not in kind)
-    names = table.get_add_actions().column("path").to_pylist()
-    files = ", ".join(text(str(path / unquote(name))) for name in names)
+    files = ", ".join(text(str(path / name)) for name in files_of(table))
     # Statistics of Parquet leave NaN out, and by default DuckDB takes them for all there is: what asks for NaN would find none.
     kinds, parts = dict(_fields(table)), table.metadata().partition_columns
     types = f", hive_types = {{{', '.join(f'{quoted(part)}: {duckdb(kinds[part])}' for part in parts)}}}" if parts else ""
