@@ -1,9 +1,9 @@
 """What is in silver.quarantine now: without Spark, and beside a running pipeline."""
 
-from orchestration.audit.reconciliation.account import SETTINGS, Rows, literal
+from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
 from orchestration.rendering import values
-from orchestration.storage.delta import ask, is_table, open_table
+from orchestration.storage.delta import ask, is_table, literal, open_table
 
 TABLE = "silver.quarantine"
 COUNTED = ("rule", "source", "rows", "first_ingested_at", "last_ingested_at")

@@ -35,7 +35,7 @@ from orchestration.jobs.measurements import (
 from orchestration.jobs.ranges import Range, cut, merged, pieces
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
-from orchestration.storage.delta import open_table, version_of, written_by
+from orchestration.storage.delta import literal, open_table, version_of, written_by
 from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA, MEASUREMENTS
 from orchestration.storage.positions import accounted_for, retried
 from orchestration.storage.tables import append_rows
@@ -215,7 +215,7 @@ def _quarantined(lake: Lake, chosen: Chosen) -> Iterator[tuple[Range, pa.Table]]
     sources = set(lake.conf.sources) & ({chosen.source} if chosen.source is not None else set(lake.conf.sources))
     if not sources:
         return
-    names = ", ".join("'{}'".format(name.replace("'", "''")) for name in sorted(sources))
+    names = ", ".join(map(literal, sorted(sources)))
     of_these = f"bronze_batch <= {accounted_for(lake)} and source in ({names})"
     query = f"select bronze_batch, count(*) as n from rows where {of_these} group by bronze_batch order by bronze_batch"
     sizes = [(row["bronze_batch"], row["n"]) for piece in pieces(lake, "silver.quarantine", query) for row in piece.to_pylist()]

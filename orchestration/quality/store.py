@@ -15,10 +15,10 @@ import sqlglot
 from expectations.suite import Suite
 from orchestration.location import Location
 from orchestration.quality.translation import to_duckdb
-from orchestration.storage.delta import OpenTable, added, is_table, log_of, open_table
+from orchestration.storage.delta import OpenTable, added, files_of, is_table, log_of, open_table
+from orchestration.storage.duckdb_view import select_from_files
 
 MEMORY = "2GB"
-NULL_PART = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
@@ -137,31 +137,20 @@ def _has_deletion_vectors(delta: OpenTable) -> bool:
 
 
 def _create_view_of_files(store: duckdb.DuckDBPyConnection, view: str, delta: OpenTable, files: Iterable[str]) -> None:
-    copy_rows(store, f"{view}_without_rows", pa.schema(delta.schema().to_arrow()).empty_table())
-    listed = ", ".join(files)
-    # A file lacks columns that were added later, and the partition columns. DuckDB's hive_partitioning would take every folder above the
-    # lake for one too (`source=plant/lake`), and its value for that of the column in the file; and it guesses types.
-    kinds = {name: kind for name, kind, *_ in store.execute(f'describe "{view}_without_rows"').fetchall()}
-    parts = "".join(
-        f""", cast(nullif(regexp_extract(of_file, '/{part}=([^/]*)/[^/]*$', 1), '{NULL_PART}') as {kinds[part]}) as "{part}\""""
-        for part in delta.metadata().partition_columns
-    )
-    # Parquet statistics leave NaN out. By default DuckDB trusts them, and a filter on NaN would find nothing.
-    how = "union_by_name = true, hive_partitioning = false, can_have_nan = true, filename = 'of_file'"
-    rows = f" union all by name select * exclude (of_file){parts} from read_parquet([{listed}], {how})" if listed else ""
-    store.execute(f'create or replace view "{view}" as from "{view}_without_rows"{rows}')
+    columns = store.from_arrow(pa.schema(delta.schema().to_arrow()).empty_table())
+    types = dict(zip(columns.columns, map(str, columns.types), strict=True))
+    store.execute(f'create or replace view "{view}" as {select_from_files(files, types, delta.metadata().partition_columns)}')
 
 
-def _files(table: PinnedTable, delta: OpenTable) -> Iterator[str]:
-    all_files = (unquote(uri.removeprefix("file://")) for uri in delta.file_uris())
-    for path in all_files if table.since is None else map(str, _added(table.location, table.since, delta.version())):
-        yield f"""'{path.replace("'", "''")}'"""
+def _files(table: PinnedTable, delta: OpenTable) -> Iterable[str]:
+    all_files = (table.location / name for name in files_of(delta))
+    return map(str, all_files if table.since is None else _added(table.location, table.since, delta.version()))
 
 
 def _added(path: Location, since: int, version: int) -> Iterator[Location]:
     """Files with rows that versions after `since` added; compaction adds none. A file that the log does not count may have rows."""
     adds = (add for number in range(since + 1, version + 1) for add in added(path, number) if add["dataChange"])
-    return (path / add["path"] for add in adds if json.loads(add.get("stats") or "{}").get("numRecords", 1))
+    return (path / unquote(add["path"]) for add in adds if json.loads(add.get("stats") or "{}").get("numRecords", 1))
 
 
 def _is_complete(path: Location, since: int, version: int) -> bool:

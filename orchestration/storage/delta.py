@@ -72,7 +72,7 @@ def rows_of(path: Location, columns: list[str] | None = None, filters: Filters |
     """
     if not is_table(path):
         return []
-    where = " and ".join(f'"{column}" {operator} {_literal(value)}' for column, operator, value in filters or ())
+    where = " and ".join(f'"{column}" {operator} {literal(value)}' for column, operator, value in filters or ())
     table = pa.RecordBatchReader.from_stream(DeltaTable(str(path)).scan(columns=columns, predicate=where or None)).read_all()
     # An instant that pyarrow makes a Python one loads pandas first, which takes longer than everything else here.
     numbers = table.cast(pa.schema([field.with_type(_without_instants(field.type)) for field in table.schema]))
@@ -80,8 +80,9 @@ def rows_of(path: Location, columns: list[str] | None = None, filters: Filters |
     return [{field.name: _with_instants(row[field.name], field.type) for field in table.schema} for row in rows]
 
 
-def _literal(value: Any) -> str:
-    return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
+def literal(value: Any) -> str:
+    """A value as the SQL of DataFusion and DuckDB writes it: a whole number, a text, null."""
+    return "null" if value is None else str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
 
 
 def _without_instants(kind: pa.DataType) -> pa.DataType:

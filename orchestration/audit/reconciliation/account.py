@@ -167,11 +167,6 @@ def account(books: OpenTables, since: date | None = None) -> Account:
     return Account([batches[key] for key in sorted(batches)], suspects)
 
 
-def literal(value: str | int | None) -> str:
-    """As SQL writes it."""
-    return "null" if value is None else str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
-
-
 def by_day(batches: Iterable[Mapping[str, Any]]) -> Rows:
     """Batches summed to one row a day and source. The day is null where bronze has nothing of the batch."""
     days: dict[tuple[Any, ...], dict[str, Any]] = {}

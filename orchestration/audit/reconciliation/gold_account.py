@@ -13,9 +13,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from gold.spec import Group, Late
-from orchestration.audit.reconciliation.account import SETTINGS, Rows, literal
+from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
-from orchestration.storage.delta import OpenTable, ask, open_table
+from orchestration.storage.delta import OpenTable, ask, literal, open_table
 from orchestration.storage.generations import numbered
 from orchestration.storage.snapshot import Snapshot
 

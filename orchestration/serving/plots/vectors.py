@@ -25,7 +25,7 @@ from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.serving.plots.style import DOTS_PER_INCH, PALE, STYLE, draw_heading
-from orchestration.storage.delta import ask, is_table, open_table
+from orchestration.storage.delta import ask, is_table, literal, open_table
 from orchestration.storage.generations import active_generation
 from silver.spec import Aggregation, Metric
 
@@ -78,7 +78,7 @@ def entities_of(table: Location) -> list[str]:
 
 def series_of(table: Location, entities: Sequence[str], features: Sequence[str]) -> dict[str, Series]:
     """The vectors of each entity; vectors with another number of features, from an earlier conf, are left out."""
-    names = ", ".join("'" + entity.replace("'", "''") + "'" for entity in entities)
+    names = ", ".join(map(literal, entities))
     newest = "row_number() over (partition by entity, window_start order by revision desc) = 1"
     chosen = f"select *, {newest} as is_newest from vectors where entity in ({names}) and cardinality(vector) = {len(features)}"
     rows = query(table, f"select entity, window_end, vector, filled from ({chosen}) where is_newest order by entity, window_end")

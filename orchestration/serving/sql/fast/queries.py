@@ -16,6 +16,7 @@ from orchestration.serving.sql.fast.relations import Names, Relation, column_nam
 from orchestration.serving.sql.fast.scope import Scope
 from orchestration.serving.sql.fast.signatures import OPERATORS
 from orchestration.serving.sql.fast.types import common, inner
+from orchestration.storage.duckdb_view import quoted
 
 SETS: dict[type[exp.Expr], str] = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
 JOINS = {
@@ -122,7 +123,7 @@ class Maker:
             case exp.Table():
                 rows, listed = self.tables(node)
                 columns = tuple(Value(self.names.new(), kind, name) for name, kind in listed)
-                names = ", ".join(f'"{(column.name or "").replace(chr(34), chr(34) * 2)}" as {column.sql}' for column in columns)
+                names = ", ".join(f"{quoted(column.name or '')} as {column.sql}" for column in columns)
                 return Relation(f"select {names} from ({rows})", columns).called(alias, node, tuple(part.name for part in node.parts))
             case exp.Values():
                 return self._values(node)

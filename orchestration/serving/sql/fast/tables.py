@@ -12,6 +12,7 @@ from orchestration.serving.sql.fast.errors import SqlError, unknown
 from orchestration.serving.sql.fast.functions import text
 from orchestration.serving.sql.fast.types import duckdb, from_delta
 from orchestration.storage.delta import PLAIN, OpenTable, files_of, open_table
+from orchestration.storage.duckdb_view import select_from_files
 from orchestration.storage.views import View
 
 
@@ -45,24 +46,12 @@ class Tables:
 
 
 def _files(path: Location, table: OpenTable) -> str:
-    # A file lacks the columns that the table got later, and that of its partition.
-    none = ", ".join(f"cast(null as {duckdb(kind)}) as {quoted(column)}" for column, kind in _fields(table) if "?" not in kind)
-    files = ", ".join(text(str(path / name)) for name in files_of(table))
-    # Statistics of Parquet leave NaN out, and by default DuckDB takes them for all there is: what asks for NaN would find none.
-    kinds, parts = dict(_fields(table)), table.metadata().partition_columns
-    types = f", hive_types = {{{', '.join(f'{quoted(part)}: {duckdb(kinds[part])}' for part in parts)}}}" if parts else ""
-    how = f"union_by_name = true, can_have_nan = true, hive_partitioning = {bool(parts)}{types}"
-    rows = f" union all by name select * from read_parquet([{files}], {how})" if files else ""
-    return f"select {none} where false{rows}"
+    types = {column: duckdb(kind) for column, kind in _fields(table) if "?" not in kind}
+    return select_from_files((str(path / name) for name in files_of(table)), types, table.metadata().partition_columns)
 
 
 def _fields(table: OpenTable) -> list[tuple[str, str]]:
     return [(field["name"], from_delta(field["type"])) for field in json.loads(table.schema().to_json())["fields"]]
-
-
-def quoted(name: str) -> str:
-    """A name in DuckDB's SQL."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _named(node: exp.Table, names: Mapping[str, View]) -> str:
