@@ -23,7 +23,7 @@ from orchestration.engine.pieces import LIMITS, Piece, measured
 from orchestration.engine.writing import gold_tables
 from orchestration.jobs.measurements import ReferenceData
 from orchestration.jobs.ranges import Range, range_after
-from orchestration.storage.delta import open_table, version_of
+from orchestration.storage.delta import table_of, version_of
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.positions import accounted_for
 from orchestration.storage.snapshot import Snapshot
@@ -69,7 +69,7 @@ def copy_before(lake: Lake, recorded: PinnedGeneration, first: int) -> None:
     for name in OF_SILVER:
         rows = recorded.read(name).where(F.col("bronze_batch") < first)
         append(rows, lake.tables[name], lake.app_id(NAME, name), first - 1)
-    account = pa.table(open_table(recorded.lake.table_path(LEDGER)).to_pyarrow_table())
+    account = table_of(recorded.lake.table_path(LEDGER))
     before = account.filter(pc.less(account["bronze_batch"], first))
     append_rows(lake.table_path(LEDGER), before, lake.app_id(LEDGER_FLOW, LEDGER), first - 1)
 

@@ -66,22 +66,33 @@ def written_by(path: Location, app_id: str) -> int:
 
 
 def rows_of(path: Location, columns: list[str] | None = None, filters: Filters | None = None) -> list[dict[str, Any]]:
-    """Rows of a small table, in no order; none where there is no table.
-
-    `filters`: conditions (column, operator, value), all of which must hold.
-    """
+    """Rows of a small table, in no order; none where there is no table. For `filters` see table_of."""
     if not is_table(path):
         return []
-    where = " and ".join(f'"{column}" {operator} {literal(value)}' for column, operator, value in filters or ())
-    table = pa.RecordBatchReader.from_stream(DeltaTable(str(path)).scan(columns=columns, predicate=where or None)).read_all()
+    table = table_of(path, columns, filters)
     # An instant that pyarrow makes a Python one loads pandas first, which takes longer than everything else here.
     numbers = table.cast(pa.schema([field.with_type(_without_instants(field.type)) for field in table.schema]))
     rows = numbers.to_pylist(maps_as_pydicts="strict")
     return [{field.name: _with_instants(row[field.name], field.type) for field in table.schema} for row in rows]
 
 
+def table_of(path: Location, columns: list[str] | None = None, filters: Filters | None = None) -> pa.Table:
+    """The same as Arrow has it, of a table that is there.
+
+    `filters`: conditions (column, operator, value), all of which must hold; behind `in` stands a list of values.
+    """
+    where = " and ".join(f'"{column}" {operator} {literal(value)}' for column, operator, value in filters or ())
+    table = open_table(path)
+    declared = pa.schema(table.schema().to_arrow())
+    schema = pa.schema([declared.field(name) for name in columns or declared.names])
+    rows = pa.RecordBatchReader.from_stream(table.scan(columns=schema.names, predicate=where or None)).read_all()
+    return rows.select(schema.names).cast(schema)
+
+
 def literal(value: Any) -> str:
-    """A value as the SQL of DataFusion and DuckDB writes it: a whole number, a text, null."""
+    """A value as the SQL of DataFusion and DuckDB writes it: a whole number, a text, an instant, null, a list of these."""
+    if isinstance(value, list | tuple):
+        return f"({', '.join(map(literal, value))})"
     return "null" if value is None else str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from orchestration.location import Location
-from orchestration.storage.delta import OF_LOG, Filters, compact_many, is_table, open_table, path_of
+from orchestration.storage.delta import OF_LOG, Filters, compact_many, is_table, open_table, path_of, table_of
 from orchestration.storage.lease import Lease, sole_writer
 
 Column = tuple[str, pa.DataType, str]
@@ -28,14 +28,12 @@ def schema_of(columns: Sequence[Column]) -> pa.Schema:
 
 
 def read(lake: Location, table: str, schema: pa.Schema, columns: list[str] | None = None, where: Filters | None = None) -> pa.Table:
-    """All rows, or those that fulfil `where` (filters of PyArrow); no rows of `schema` for a table that does not exist.
+    """All rows, or those that fulfil `where` (see delta.table_of); no rows of `schema` for a table that does not exist.
 
     A table that an older version wrote may lack columns of `schema`.
     """
     path = path_of(lake, table)
-    if not is_table(path):
-        return schema.empty_table()
-    return pa.table(open_table(path).to_pyarrow_table(columns=columns, filters=where and list(where)))
+    return table_of(path, columns, where) if is_table(path) else schema.empty_table()
 
 
 def append(lake: Location, table: str, rows: pa.Table, settings: Mapping[str, str] | None = None) -> None:

@@ -12,7 +12,7 @@ from orchestration.location import Location
 from orchestration.quality.measures.context import Context, Row, hour, not_checked, outcome_of
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import copy_rows
-from orchestration.storage.delta import is_table, open_table
+from orchestration.storage.delta import is_table, table_of
 
 WEEK = 168
 TRICKLE = 0.1
@@ -151,5 +151,5 @@ def _describe_batch(row: Row) -> str:
 
 def ledger(path: Location) -> pa.Table | None:
     """Rows of ops.ledger; None without any."""
-    rows = open_table(path).to_pyarrow_table() if is_table(path) else None
+    rows = table_of(path) if is_table(path) else None
     return rows if rows is not None and rows.num_rows else None
