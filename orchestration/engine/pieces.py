@@ -4,7 +4,9 @@ A piece is a part of a group: entities by a hash of their names, or a range of t
 group is one piece, and all groups of a stream are handed over at once.
 """
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from hashlib import md5
 from typing import TypeVar
@@ -30,11 +32,12 @@ class Limits:
     `bytes`: of rows read from a table; of the names of devices in rows from Spark, which makes an error of a result larger than 1 GiB.
     """
 
-    rows: int = 500_000
+    rows: int = 1_000_000
     bytes: int = 256 * 1024 * 1024
 
 
 LIMITS = Limits()
+_MANY = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,11 @@ class Windows:
         if limits is not None and not _fits(measured(of_piece, {self.group.name: self.group}), limits):
             return None
         return of_piece.drop("group").toArrow()
+
+
+def in_turn(of_groups: Sequence[ClosedWindows]) -> AbstractContextManager[object]:
+    """Inside, these windows may be handed over: where they are many, no other stream's are meanwhile, which would fill the memory."""
+    return nullcontext() if _fits(of_groups, Limits(MAX_ARROW_ROWS)) else _MANY
 
 
 def handed_over(rows: DataFrame, of_groups: Iterable[ClosedWindows]) -> Iterator[list[Windows]]:

@@ -19,7 +19,7 @@ from gold.spec import Group, Vector
 from gold.vectors import in_blocks
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.engine.pieces import Limits, Piece, Windows, handed_over, in_pieces, measured, read
+from orchestration.engine.pieces import Limits, Piece, Windows, handed_over, in_pieces, in_turn, measured, read
 from orchestration.engine.writing import gold_tables
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import Table
@@ -49,8 +49,9 @@ def windows(lake: Lake, flow: str, groups: Sequence[Group], batch: DataFrame, ba
     rows = batch.where(F.col("device_id").isNotNull()).persist()  # windows without a device are those of ticks
     try:
         # Counting also runs the query to its end. Most batches close nothing, and then nothing is written.
-        for together in handed_over(rows, measured(rows, {group.name: group for group in groups})):
-            with ThreadPoolExecutor(lake.conf.engine.cores) as threads:
+        closed = measured(rows, {group.name: group for group in groups})
+        with in_turn(closed), ThreadPoolExecutor(lake.conf.engine.cores) as threads:
+            for together in handed_over(rows, closed):
                 list(threads.map(partial(_append, this), together))  # a list, so that an error of one is raised
         crash.point(crash.Point.WINDOWS_WRITTEN)
     finally:

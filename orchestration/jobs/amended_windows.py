@@ -17,7 +17,7 @@ from gold.spec import Vector
 from gold.vectors import in_blocks
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.engine.pieces import ClosedWindows, Limits, Piece, Windows, handed_over, in_pieces, read
+from orchestration.engine.pieces import ClosedWindows, Limits, Piece, Windows, handed_over, in_pieces, in_turn, read
 from orchestration.engine.writing import gold_tables
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import Table
@@ -49,13 +49,14 @@ class Amendment:
 
 def append_all(this: Amendment, rows: DataFrame, amended: Sequence[ClosedWindows]) -> None:
     """`rows`: windows with their `group`; `amended`: how many each group has."""
-    for together in handed_over(rows, amended):
-        for windows in together:
-            aggregates, of_vectors, _ = gold_tables(this.lake, windows.group)
-            this.append(aggregates, _revised(this, windows))
-            crash.point(crash.Point.AMENDMENT_HALF_WRITTEN)
-            if (vector := windows.group.vector) is not None:
-                this.append(of_vectors, _revised_vectors(this, windows, vector))
+    with in_turn(amended):
+        for together in handed_over(rows, amended):
+            for windows in together:
+                aggregates, of_vectors, _ = gold_tables(this.lake, windows.group)
+                this.append(aggregates, _revised(this, windows))
+                crash.point(crash.Point.AMENDMENT_HALF_WRITTEN)
+                if (vector := windows.group.vector) is not None:
+                    this.append(of_vectors, _revised_vectors(this, windows, vector))
 
 
 def _revised(this: Amendment, windows: Windows) -> Iterator[pa.Table]:
