@@ -7,8 +7,6 @@ A small micro-batch, known as such before it is computed, is written without Spa
 CPU instead of 1.7. Spark's commit takes three jobs of its own to read the log, whatever is written.
 """
 
-from urllib.parse import unquote
-
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -90,7 +88,7 @@ def is_small(lake: Lake, flow: str, source: str, batch_id: int) -> bool:
     files = [add for version in range(first, last + 1) for add in added(path, version)]
     if sum(add["size"] for add in files) > MAX_SMALL_BYTES:
         return False
-    ends = [pq.read_metadata((path / unquote(add["path"])).local) for add in files]
+    ends = [pq.read_metadata((path / add["path"]).local) for add in files]
     length = sum(end.row_group(n).total_byte_size for end in ends for n in range(end.num_row_groups))
     return _most_readings(lake, sum(end.num_rows for end in ends), length) <= MAX_READINGS
 

@@ -50,13 +50,12 @@ class Amendment:
 def append_all(this: Amendment, rows: DataFrame, amended: Sequence[ClosedWindows]) -> None:
     """`rows`: windows with their `group`; `amended`: how many each group has."""
     with in_turn(amended):
-        for together in handed_over(rows, amended):
-            for windows in together:
-                aggregates, of_vectors, _ = gold_tables(this.lake, windows.group)
-                this.append(aggregates, _revised(this, windows))
-                crash.point(crash.Point.AMENDMENT_HALF_WRITTEN)
-                if (vector := windows.group.vector) is not None:
-                    this.append(of_vectors, _revised_vectors(this, windows, vector))
+        for windows in chain.from_iterable(handed_over(rows, amended)):
+            aggregates, of_vectors, _ = gold_tables(this.lake, windows.group)
+            this.append(aggregates, _revised(this, windows))
+            crash.point(crash.Point.AMENDMENT_HALF_WRITTEN)
+            if (vector := windows.group.vector) is not None:
+                this.append(of_vectors, _revised_vectors(this, windows, vector))
 
 
 def _revised(this: Amendment, windows: Windows) -> Iterator[pa.Table]:

@@ -215,8 +215,7 @@ def _quarantined(lake: Lake, chosen: Chosen) -> Iterator[tuple[Range, pa.Table]]
     sources = set(lake.conf.sources) & ({chosen.source} if chosen.source is not None else set(lake.conf.sources))
     if not sources:
         return
-    names = ", ".join(map(literal, sorted(sources)))
-    of_these = f"bronze_batch <= {accounted_for(lake)} and source in ({names})"
+    of_these = f"bronze_batch <= {accounted_for(lake)} and source in {literal(sorted(sources))}"
     query = f"select bronze_batch, count(*) as n from rows where {of_these} group by bronze_batch order by bronze_batch"
     sizes = [(row["bronze_batch"], row["n"]) for piece in pieces(lake, "silver.quarantine", query) for row in piece.to_pylist()]
     columns = ", ".join((*retry.COMPARED, "source"))

@@ -6,7 +6,6 @@ A suite has a view of its rows too. Suites use Spark's SQL, which is translated 
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
@@ -150,7 +149,7 @@ def _files(table: PinnedTable, delta: OpenTable) -> Iterable[str]:
 def _added(path: Location, since: int, version: int) -> Iterator[Location]:
     """Files with rows that versions after `since` added; compaction adds none. A file that the log does not count may have rows."""
     adds = (add for number in range(since + 1, version + 1) for add in added(path, number) if add["dataChange"])
-    return (path / unquote(add["path"]) for add in adds if json.loads(add.get("stats") or "{}").get("numRecords", 1))
+    return (path / add["path"] for add in adds if json.loads(add.get("stats") or "{}").get("numRecords", 1))
 
 
 def _is_complete(path: Location, since: int, version: int) -> bool:

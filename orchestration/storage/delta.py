@@ -214,9 +214,10 @@ def commit(table: Location, version: int) -> tuple[list[int], datetime]:
 
 
 def added(table: Location, version: int) -> list[dict[str, Any]]:
-    """What the log says of the files that a version adds, in its order; nothing where the log is gone."""
+    """What the log says of the files that a version adds, in its order; nothing where the log is gone. For paths see files_of."""
     file = log_of(table, version)
-    return [action["add"] for action in actions(file.local, "add")] if file.exists() else []
+    adds = [action["add"] for action in actions(file.local, "add")] if file.exists() else []
+    return [add | {"path": unquote(add["path"])} for add in adds]
 
 
 def actions(entry: Path, *kinds: str) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,6 @@ the data files as well.
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import unquote
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
@@ -129,5 +128,5 @@ def _seal_table(seal: Seal) -> None:
     """Log entries, and data files when a sealed entry adds them."""
     entries = [file for file in (seal.folder / LOG).glob("[0-9]*") if f"{LOG}/{file.name}" not in seal.marks and not is_draft(file)]
     versions = {number(file) for file in entries if file.suffix == ".json"}
-    files = (unquote(add["path"]) for version in sorted(versions) for add in added(Location(seal.folder), version))
+    files = (add["path"] for version in sorted(versions) for add in added(Location(seal.folder), version))
     seal.extend([*files, *(f"{LOG}/{file.name}" for file in entries)])

@@ -78,9 +78,9 @@ def entities_of(table: Location) -> list[str]:
 
 def series_of(table: Location, entities: Sequence[str], features: Sequence[str]) -> dict[str, Series]:
     """The vectors of each entity; vectors with another number of features, from an earlier conf, are left out."""
-    names = ", ".join(map(literal, entities))
+    names = literal(list(entities))
     newest = "row_number() over (partition by entity, window_start order by revision desc) = 1"
-    chosen = f"select *, {newest} as is_newest from vectors where entity in ({names}) and cardinality(vector) = {len(features)}"
+    chosen = f"select *, {newest} as is_newest from vectors where entity in {names} and cardinality(vector) = {len(features)}"
     rows = query(table, f"select entity, window_end, vector, filled from ({chosen}) where is_newest order by entity, window_end")
     names_of_rows = rows["entity"].to_numpy(zero_copy_only=False)
     at = rows["window_end"].cast(pa.timestamp("us")).to_numpy()
