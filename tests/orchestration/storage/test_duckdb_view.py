@@ -18,7 +18,7 @@ from orchestration.storage.duckdb_view import select_from_files
 def rows(path: Path, condition: str = "true", **types: str) -> list[tuple[Any, ...]]:
     table = open_table(Location(path))
     sql = select_from_files((str(path / name) for name in files_of(table)), types, table.metadata().partition_columns)
-    return duckdb.sql(f"from ({sql}) where {condition} order by all").fetchall()
+    return duckdb.execute(f"from ({sql}) where {condition} order by all").fetchall()
 
 
 def test_a_folder_above_the_table_that_looks_like_a_partition_changes_no_value(tmp_path: Path) -> None:
