@@ -27,7 +27,8 @@ from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.ops_tables import LEDGER_FLOW
 from orchestration.storage.retired_sources import payload_formats
 from silver.enrich import catalogue
-from silver.readings import SilverConfig, readings
+from silver.readings import Reference, readings
+from silver.spec import SilverConfig
 
 
 def flows(lake: Lake) -> list[Flow | Job]:
@@ -104,6 +105,5 @@ def reference_data(lake: Lake) -> ReferenceData:
     """Devices, metrics, and the rest of what conf declares."""
     conf = lake.conf
     config = SilverConfig(payload_formats(conf), conf.policy, conf.rules)
-    metrics = from_arrow(lake.spark, catalogue(conf.metrics))
     # Read as a table, not as a stream: every micro-batch sees the registry as it is then.
-    return lake.read("silver.devices"), metrics, config
+    return Reference(lake.read("silver.devices"), *(from_arrow(lake.spark, table) for table in catalogue(conf.metrics))), config

@@ -6,15 +6,16 @@ one of its limits.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from silver.json_text import UnreadableError, read_object, values_of
 from silver.rows import Rows
@@ -24,6 +25,8 @@ LEAF = str | int | float | bool | None
 ALWAYS_WITHIN = 1_000
 """Letters of a payload that is too short for any limit of json_text."""
 MOST_BRACKETS, LONGEST = 998, 50_000
+MOST_BYTES = 64 * 1024 * 1024
+"""Of one field of rows that are handed over at once."""
 MANY_DIGITS = re.compile(r"[0-9]{300}")
 Record = msgspec.Struct
 
@@ -55,46 +58,62 @@ class Node:
         return self.record(*([_fitted(node, value) for value in values_of(members, name)][-1] for name, node in self.members.items()))
 
 
-def json_rows(texts: Sequence[str | None], shape: PayloadFormat) -> Rows:
-    """Rows of payloads, each a text or null: one an event, or one an element where the format reads a list."""
+def json_rows(texts: pa.Array, shape: PayloadFormat) -> Iterator[Rows]:
+    """Rows of payloads, null where one is too long to be read: one an event, or one an element where the format reads a list."""
     event, element = _nodes(shape)
-    decode, absent = msgspec.json.Decoder(event.record).decode, event.record()
-    read = [None if text is None else _read(text, decode, event) for text in texts]
-    records = [absent if record is None else record for record in read]
-    is_readable = pa.array([record is not None for record in read], pa.bool_())
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    records, is_readable = _records(texts.to_pylist(), event, longest)
     if shape.each is None:
-        return Rows(is_readable, lambda field: _values(records, event, field.split(".")))
+        yield Rows(is_readable, lambda field: _values(records, event, field.split(".")))
+        return
     lists = _values(records, event, shape.each.split("."))
-    no_element = element.record()
-    elements = [one for of_event in lists for one in (of_event or (no_element,))]
-    counts = pa.array([None if of_event is None else len(of_event) for of_event in lists], pa.int32())
-    rows_of_event = [len(of_event) if of_event else 1 for of_event in lists]
-    event_at = np.repeat(np.arange(len(lists)), rows_of_event)
-    element_at = np.arange(len(event_at)) - np.repeat(np.cumsum(rows_of_event) - rows_of_event, rows_of_event)
-
-    def values(field: str) -> list[Any]:
-        if field.startswith(ELEMENT):
-            return _values(elements, element, field.removeprefix(ELEMENT).split("."))
-        of_events = _values(records, event, field.split("."))
-        return [of_events[at] for at in event_at.tolist()]
-
-    return Rows(is_readable, values, pa.array(event_at, pa.int32()), pa.array(element_at, pa.int32()), counts)
+    elements = [one for of_event in lists for one in (of_event or (element.record(),))]
+    count = pa.array([None if of_event is None else len(of_event) for of_event in lists], pa.int32())
+    rows_of_event = np.array([len(of_event) if of_event else 1 for of_event in lists], np.int32)
+    event_at = np.repeat(np.arange(len(lists), dtype=np.int32), rows_of_event)
+    element_at = np.arange(len(event_at), dtype=np.int32) - np.repeat(np.cumsum(rows_of_event, dtype=np.int32) - rows_of_event, rows_of_event)
+    # Each element is a row with the fields of its event, which may be as long as the payload is.
+    step = max(1, MOST_BYTES // max(longest, 1))
+    for start in range(0, len(event_at), step):
+        here = slice(start, start + step)
+        of_events = [records[at] for at in event_at[here]]
+        column = partial(_of_list, shape, (event, of_events), (element, elements[here]))
+        yield Rows(is_readable, column, pa.array(event_at[here]), pa.array(element_at[here]), count)
 
 
-def _read(text: str, decode: Any, node: Node) -> Record | None:
+def _of_list(shape: PayloadFormat, events: tuple[Node, list[Record]], elements: tuple[Node, list[Record]], field: str) -> list[Any]:
+    (node, records), path = (elements, field.removeprefix(ELEMENT)) if _is_of_element(field, shape) else (events, field)
+    return _values(records, node, path.split("."))
+
+
+def _records(texts: Sequence[str | None], event: Node, longest: int) -> tuple[list[Record], pa.Array]:
+    """Of each text, and whether it could be read. What msgspec refuses, or is no text, ends its run; behind it, it goes on."""
+    decode, absent = msgspec.json.Decoder(event.record).decode, event.record()
+    if longest > ALWAYS_WITHIN:
+        decode = partial(_decode_within_limits, decode)
+    records: list[Record] = []
+    is_readable, rest = np.ones(len(texts), bool), iter(texts)
+    while len(records) < len(texts):
+        try:
+            records.extend(map(decode, rest))
+        except (msgspec.DecodeError, TypeError, RecursionError):
+            record = _read_with_care(texts[len(records)], event)
+            is_readable[len(records)] = record is not None
+            records.append(absent if record is None else record)
+    return records, pa.array(is_readable)
+
+
+def _decode_within_limits(decode: Callable[[str], Record], text: str) -> Record:
+    if len(text) <= LONGEST and text.count("{") + text.count("[") <= MOST_BRACKETS and MANY_DIGITS.search(text) is None:
+        return decode(text)
+    raise msgspec.DecodeError
+
+
+def _read_with_care(text: str | None, event: Node) -> Record | None:
     try:
-        if len(text) <= ALWAYS_WITHIN or _is_within_limits(text):
-            return decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        pass  # json_text decides
-    try:
-        return node.read(read_object(text))
+        return None if text is None else event.read(read_object(text))
     except UnreadableError:
         return None
-
-
-def _is_within_limits(text: str) -> bool:
-    return len(text) <= LONGEST and text.count("{") + text.count("[") <= MOST_BRACKETS and MANY_DIGITS.search(text) is None
 
 
 def _values(records: Sequence[Record], node: Node, path: Sequence[str]) -> list[Any]:

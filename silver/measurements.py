@@ -19,7 +19,7 @@ from silver.json_rows import json_rows
 from silver.json_text import as_text
 from silver.numbers import to_numbers_or_switches
 from silver.rows import Rows, Values
-from silver.spec import Origin, PayloadFormat
+from silver.spec import Origin, PayloadFormat, SilverConfig
 
 SURROGATE_IN_UTF8 = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 """Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three."""
@@ -42,6 +42,16 @@ MEASUREMENTS = pa.schema(
 """Grain: one measurement; at least one an event. `part`: its place in the event, `parts`: how many there are, null where nobody counted."""
 
 
+OF_EVENT = ("source", "ingested_at", "bronze_batch", "bronze_row")
+MEASURED = pa.schema(
+    [
+        *(field for field in MEASUREMENTS if field.name != "event_at"),
+        *(("source", pa.string()), ("ingested_at", INSTANT), ("bronze_batch", pa.int64()), ("bronze_row", pa.int64())),
+    ]
+)
+"""Grain: as of MEASUREMENTS, with what names the event."""
+
+
 class _Cells(NamedTuple):
     """One metric of the rows that have it, `row_at`: None for all. `metric_at`: its place among the metrics of a row."""
 
@@ -52,8 +62,19 @@ class _Cells(NamedTuple):
     parts: pa.Array
 
 
-def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> pa.Table:
-    """MEASUREMENTS of events of one shape, in any order. `events`: payload, header and position of bronze.events.
+def measured(events: pa.Table, config: SilverConfig) -> Iterator[pa.Table]:
+    """MEASURED of events, in pieces and any order. An event of a source without a shape has none."""
+    for source, shape in config.shapes.items():
+        of_source = events.filter(pc.equal(events["source"], source))
+        if len(of_source):
+            for piece in measurements(of_source, shape, config.policy.max_payload_bytes):
+                named = of_source.select(OF_EVENT).take(piece["event_at"])
+                columns = [(named if name in OF_EVENT else piece)[name] for name in MEASURED.names]
+                yield pa.table(columns, MEASURED)
+
+
+def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> Iterator[pa.Table]:
+    """MEASUREMENTS of events of one shape, in pieces and any order. `events`: payload, header and position of bronze.events.
 
     A payload longer than `max_payload_bytes` is not read.
     """
@@ -61,17 +82,17 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
     lengths = pc.binary_length(payloads)
     decoded, is_utf8 = _decoded(payloads)
     texts = pc.if_else(pc.less_equal(lengths, max_payload_bytes), decoded, None)
-    rows = csv_rows(texts, _whole(events["header"]), shape) if shape.format == "csv" else json_rows(texts.to_pylist(), shape)
-    event_at = pa.array(np.arange(len(events)), pa.int32()) if rows.event_at is None else rows.event_at
-    of_event = {"payload_bytes": lengths, "is_utf8": is_utf8, "is_readable": rows.is_readable}
-    of_row = {name: column if rows.event_at is None else column.take(event_at) for name, column in of_event.items()}
-    of_row |= {
-        name: _origin(origin, rows, positions, event_at)
-        for name, origin in {"device_id": shape.device, "zone_text": shape.zone, "unit_text": shape.unit}.items()
-    }
-    of_row |= {"event_at": event_at, "event_time": to_instants(_texts(rows.values(shape.time.field)), shape.time)}
-    cells = _one_a_row(rows, shape, positions, event_at) if shape.value is not None else _one_a_metric(rows, shape, event_at)
-    return pa.concat_tables(_table(of_row, rows, of_metric, max(len(shape.metrics), 1)) for of_metric in cells)
+    for rows in [csv_rows(texts, _whole(events["header"]), shape)] if shape.format == "csv" else json_rows(texts, shape):
+        event_at = pa.array(np.arange(len(events)), pa.int32()) if rows.event_at is None else rows.event_at
+        of_event = {"payload_bytes": lengths, "is_utf8": is_utf8, "is_readable": rows.is_readable}
+        of_row = {name: column if rows.event_at is None else column.take(event_at) for name, column in of_event.items()}
+        of_row |= {
+            name: _origin(origin, rows, positions, event_at)
+            for name, origin in {"device_id": shape.device, "zone_text": shape.zone, "unit_text": shape.unit}.items()
+        }
+        of_row |= {"event_at": event_at, "event_time": to_instants(_texts(rows.values(shape.time.field)), shape.time)}
+        for cells in _one_a_row(rows, shape, positions, event_at) if shape.value is not None else _one_a_metric(rows, shape, event_at):
+            yield _table(of_row, rows, cells, max(len(shape.metrics), 1))
 
 
 def _one_a_row(rows: Rows, shape: PayloadFormat, positions: pa.Array, event_at: pa.Array) -> Iterator[_Cells]:

@@ -22,14 +22,15 @@ from orchestration.jobs.ranges import in_pieces, pieces
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import MAX_ARROW_ROWS
 from silver import account
-from silver.readings import SilverConfig, with_rule_results
+from silver.readings import Reference, with_rule_results
+from silver.spec import SilverConfig
 
 KEYS_AT_ONCE = 250_000
 """Good measurements that are no readings, of which it is found out at once which ones are late."""
 BATCH_ROWS = 8_192
 INSTANT = pa.timestamp("us", "UTC")
-ReferenceData = tuple[DataFrame, DataFrame, SilverConfig]
-"""Devices, catalogue, and what else the silver layer asks for."""
+ReferenceData = tuple[Reference, SilverConfig]
+"""What the silver layer asks for."""
 LoadReferenceData = Callable[[Lake], ReferenceData]
 Counts = Counter[tuple[str, int, str]]
 """By kind, bronze batch and source."""

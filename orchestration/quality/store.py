@@ -13,7 +13,7 @@ import sqlglot
 
 from expectations.suite import Suite
 from orchestration.location import Location
-from orchestration.quality.translation import to_duckdb
+from expectations.translation import to_duckdb
 from orchestration.storage.delta import OpenTable, added, files_of, is_table, log_of, open_table
 from orchestration.storage.duckdb_view import select_from_files
 
