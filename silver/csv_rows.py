@@ -79,7 +79,8 @@ def _split(line: str, shape: PayloadFormat) -> list[str | None] | None:
     quote, (first, *pieces) = shape.quote, line.split(shape.quote)
     if len(pieces) % 2:
         return None
-    inside, outside, goes_on = [], [first], False
+    inside: list[str] = []
+    outside, goes_on = [first], False
     for n in range(0, len(pieces), 2):
         text, after = pieces[n : n + 2]
         if goes_on:

@@ -1,6 +1,6 @@
 """Enrichment: what the metric catalogue and the device registry know about a measurement.
 
-Written in SQL, which both engines run: Spark as it stands, for streams and replays, and DuckDB, translated, for a few events in the process.
+Written in SQL, which both engines run: Spark for streams and replays, and DuckDB, translated, for a few events in the process.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ So the answer is the same whoever asks and whenever: the live streams, a replay,
 
 
 def catalogue(metrics: Mapping[str, Metric]) -> tuple[pa.Table, pa.Table]:
-    """Rows of METRICS and of CONVERSIONS. Of Arrow, as Spark keeps those in the plan; rows of Python it asks of a process at every batch."""
+    """Rows of METRICS and of CONVERSIONS. Spark keeps tables of Arrow in its plan; for rows of Python it asks a process at every batch."""
     described = [vars(metric) | {"metric": metric.name} for metric in metrics.values()]
     conversions = [
         vars(factors) | {"metric": metric.name, "unit": unit} for metric in metrics.values() for unit, factors in metric.conversions.items()

@@ -21,12 +21,18 @@ EVALUATED = ("broken_rules", *READING_COLUMNS)
 PLAIN_INSTANT = pa.timestamp("us")
 
 
-def evaluated(events: pa.Table, devices: pa.Table, catalogue: tuple[pa.Table, pa.Table], config: SilverConfig) -> Iterator[pa.Table]:
-    """Every measurement of every event, in pieces: READING_COLUMNS and `broken_rules`.
+def evaluation(config: SilverConfig) -> str | None:
+    """The SQL of `evaluated`; None where a rule of conf has no translation, so that Spark has to be asked."""
+    try:
+        return _sql(config)
+    except ValueError:
+        return None
 
-    `devices`: silver.devices. ValueError names a rule of conf that has no translation; then Spark has to be asked.
-    """
-    sql = _sql(config)
+
+def evaluated(
+    events: pa.Table, devices: pa.Table, catalogue: tuple[pa.Table, pa.Table], config: SilverConfig, sql: str
+) -> Iterator[pa.Table]:
+    """Every measurement of every event, in pieces: READING_COLUMNS and `broken_rules`. `sql`: of `evaluation`."""
     with duckdb.connect(config={"threads": 1}) as connection:
         for name, table in zip(("devices", "metrics", "conversions"), (devices, *catalogue), strict=True):
             connection.register(name, _plain(table))

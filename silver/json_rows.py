@@ -69,9 +69,9 @@ def json_rows(texts: pa.Array, shape: PayloadFormat) -> Iterator[Rows]:
     lists = _values(records, event, shape.each.split("."))
     elements = [one for of_event in lists for one in (of_event or (element.record(),))]
     count = pa.array([None if of_event is None else len(of_event) for of_event in lists], pa.int32())
-    rows_of_event = np.array([len(of_event) if of_event else 1 for of_event in lists], np.int32)
-    event_at = np.repeat(np.arange(len(lists), dtype=np.int32), rows_of_event)
-    element_at = np.arange(len(event_at), dtype=np.int32) - np.repeat(np.cumsum(rows_of_event, dtype=np.int32) - rows_of_event, rows_of_event)
+    sizes = [len(of_event) if of_event else 1 for of_event in lists]
+    event_at = np.repeat(np.arange(len(lists), dtype=np.int32), sizes)
+    element_at = np.concatenate([np.zeros(0, np.int32), *(np.arange(size, dtype=np.int32) for size in sizes)])
     # Each element is a row with the fields of its event, which may be as long as the payload is.
     step = max(1, MOST_BYTES // max(longest, 1))
     for start in range(0, len(event_at), step):
@@ -95,7 +95,7 @@ def _records(texts: Sequence[str | None], event: Node, longest: int) -> tuple[li
     is_readable, rest = np.ones(len(texts), bool), iter(texts)
     while len(records) < len(texts):
         try:
-            records.extend(map(decode, rest))
+            records.extend(map(decode, rest))  # type: ignore[arg-type]  # of null it raises TypeError
         except (msgspec.DecodeError, TypeError, RecursionError):
             record = _read_with_care(texts[len(records)], event)
             is_readable[len(records)] = record is not None
@@ -124,7 +124,7 @@ def _type_and_default(node: Node | None) -> tuple[Any, Any]:
     if node is None:
         return LEAF, None
     if node.is_list:
-        return list[node.record] | None, None
+        return list[node.record] | None, None  # type: ignore[name-defined]
     return node.record, msgspec.field(default_factory=node.record)
 
 
@@ -148,7 +148,8 @@ def _object(node: Node, value: Any) -> Record:
 
 def _nodes(shape: PayloadFormat) -> tuple[Node, Node]:
     """Of an event, and of an element of its list."""
-    of_element = Node(_members([path.removeprefix(ELEMENT).split(".") for path in shape.fields if _is_of_element(path, shape)]), is_list=True)
+    of_elements = [path.removeprefix(ELEMENT).split(".") for path in shape.fields if _is_of_element(path, shape)]
+    of_element = Node(_members(of_elements), is_list=True)
     of_event = [path.split(".") for path in shape.fields if not _is_of_element(path, shape)]
     return Node(_members(of_event, shape.each.split(".") if shape.each else [], of_element)), of_element
 

@@ -1,6 +1,6 @@
 """Payloads to measurements: what each event says, typed, before anything is known about device and metric. Pure, of Arrow.
 
-The only place that reads payloads. Spark's workers call it for batches of a stream or of a replay, the account and a retry for a few events.
+The only place that reads payloads: Spark's workers call it for batches of a stream or a replay, the account and a retry for a few events.
 What could not be read is null, and `is_readable` false; nothing is dropped, and no payload raises anything.
 """
 
@@ -90,9 +90,14 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
             name: _origin(origin, rows, positions, event_at)
             for name, origin in {"device_id": shape.device, "zone_text": shape.zone, "unit_text": shape.unit}.items()
         }
-        of_row |= {"event_at": event_at, "event_time": to_instants(_texts(rows.values(shape.time.field)), shape.time)}
+        element_at = pa.repeat(pa.scalar(0, pa.int32()), len(events)) if rows.element_at is None else rows.element_at
+        of_row |= {
+            "event_at": event_at,
+            "element_at": element_at,
+            "event_time": to_instants(_texts(rows.values(shape.time.field)), shape.time),
+        }
         for cells in _one_a_row(rows, shape, positions, event_at) if shape.value is not None else _one_a_metric(rows, shape, event_at):
-            yield _table(of_row, rows, cells, max(len(shape.metrics), 1))
+            yield _table(of_row, cells, max(len(shape.metrics), 1))
 
 
 def _one_a_row(rows: Rows, shape: PayloadFormat, positions: pa.Array, event_at: pa.Array) -> Iterator[_Cells]:
@@ -116,12 +121,9 @@ def _one_a_metric(rows: Rows, shape: PayloadFormat, event_at: pa.Array) -> Itera
     yield _Cells(row_at, 0, pa.nulls(len(row_at), pa.string()), pa.nulls(len(row_at), pa.float64()), parts.take(row_at))
 
 
-def _table(of_row: dict[str, pa.Array], rows: Rows, cells: _Cells, width: int) -> pa.Table:
+def _table(of_row: dict[str, pa.Array], cells: _Cells, width: int) -> pa.Table:
     columns = of_row if cells.row_at is None else {name: column.take(cells.row_at) for name, column in of_row.items()}
-    event_at = columns["event_at"]
-    element_at = pa.scalar(0, pa.int32()) if rows.event_at is None else rows.element_at if cells.row_at is None else rows.element_at.take(cells.row_at)
-    part = pc.add(pc.multiply(element_at, pa.scalar(width, pa.int32())), pa.scalar(cells.metric_at, pa.int32()))
-    part = pa.repeat(part, len(event_at)) if isinstance(part, pa.Scalar) else part
+    part = pc.add(pc.multiply(columns["element_at"], width), cells.metric_at).cast(pa.int32())
     columns = columns | {"part": part, "metric": cells.metric, "number": cells.number, "parts": cells.parts}
     return pa.table([columns[name] for name in MEASUREMENTS.names], MEASUREMENTS)
 

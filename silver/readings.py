@@ -5,15 +5,14 @@ What becomes of all other measurements is in silver/account.py.
 """
 
 from collections.abc import Iterator
-from functools import partial, reduce
-from operator import and_
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from expectations.rule_results import holds, with_broken_rules
+from expectations.rule_results import passing, with_broken_rules
 from silver.enrich import DESCRIBED, VALUED, is_assigned
 from silver.measurements import MEASURED, measured
 from silver.rules import rules_of
@@ -42,9 +41,8 @@ def readings(events: DataFrame, reference: Reference, config: SilverConfig) -> D
     Keys are never null here: null keys are equal to dropDuplicates, which would keep one of them and lose the rest. Rows are described a
     second time behind it, as its state and its shuffle are a third cheaper with narrow rows.
     """
-    every_rule_holds = reduce(and_, map(holds, rules_of(config.policy, config.rules)))
-    accepted = enriched(events, reference, config).where(every_rule_holds).select(*NARROW)
-    first = accepted.withWatermark("event_time", f"{config.policy.lateness_seconds} seconds").dropDuplicates(KEYS)
+    accepted = passing(enriched(events, reference, config), rules_of(config.policy, config.rules))
+    first = accepted.select(*NARROW).withWatermark("event_time", f"{config.policy.lateness_seconds} seconds").dropDuplicates(KEYS)
     return _described(first, reference, config.policy).select(*READING_COLUMNS)
 
 

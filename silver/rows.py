@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-Values = pa.Array | Sequence[Any]
+Values: TypeAlias = pa.Array | Sequence[Any]
 """Of a field, one a row, null where it is absent: texts of Arrow, or what stands in JSON."""
 
 
