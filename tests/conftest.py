@@ -64,17 +64,18 @@ def seed(pytestconfig: pytest.Config) -> int | None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The session as the product makes it, but for plans, which are not compiled; one for all tests.
+    """The session as the product makes it, but for plans, which are neither compiled nor changed while they run; one for all tests.
 
-    For a few rows compiling takes longer than running: 143 s with it and 96 s without for test_flows and test_retry on two processes.
-    Processes that tests start compile as the product does.
+    For a few rows both take longer than running: 143 s with compiling and 96 s without for test_flows and test_retry on two processes, and
+    97 s with adaptive execution and 85 s without for two others. Processes that tests start do both, as the product does.
     """
     # Imported here: tests of configuration, rows and errors run in a second without Spark.
     from orchestration.conf.model import Engine
     from orchestration.engine.jars import fetched
     from orchestration.engine.session import INTERPRETED, spark_session
 
-    session = spark_session(Engine(cores=2, shuffle_partitions=2, driver_memory="2g"), fetched(), changes=INTERPRETED)
+    changes = INTERPRETED | {"spark.sql.adaptive.enabled": "false"}
+    session = spark_session(Engine(cores=2, shuffle_partitions=2, driver_memory="2g"), fetched(), changes=changes)
     yield session
     session.stop()
 

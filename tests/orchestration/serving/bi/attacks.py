@@ -51,7 +51,6 @@ MANY = (
     "select * from stolen",
     "add file '{secret}'",
     "list files",
-    "add archive '{secret}'",
     "set spark.sql.variable.substitute=true",
     "select '${{env:SECRET}}', '${{system:user.home}}', '${{spark:spark.driver.host}}'",
     "select java_method('java.lang.System', 'getenv', 'HOME')",

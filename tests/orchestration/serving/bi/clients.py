@@ -35,7 +35,10 @@ class Pyhive:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._connection.close()
+        try:
+            self._connection.close()
+        finally:  # also where the server is gone
+            self._connection._transport.close()
 
     def rows(self, query: str) -> Rows:
         """pyhive's errors where there are none."""
