@@ -22,7 +22,7 @@ STRING = r'"(?:[^"\\]|\\.)*+"?'
 """Also one that never ends, so that no text is searched twice."""
 BRACKET_OUTSIDE = re.compile(rf"{STRING}|([\[\]{{}}])", re.DOTALL)
 SIGNED_INFINITY = re.compile(rf"{STRING}|(?<![\w.+-])([+-]INF|\+Infinity)\b")
-WRITTEN_OTHERWISE = re.compile(rf"{STRING}|(-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?|-?Infinity)")
+WRITTEN_OTHERWISE = re.compile(rf"{STRING}|(-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)|(-?Infinity|NaN)")
 
 
 class UnreadableError(ValueError):
@@ -104,12 +104,16 @@ def _with_signed_infinities(text: str) -> Any:
 
 
 def _as_java_writes(word: re.Match[str]) -> str:
+    if word[2] is not None:
+        return f'"{word[2]}"'
     if word[1] is None:
-        return re.sub(r"[\ud800-\udfff]|\\u[0-9a-f]{4}", _escaped, word[0])
+        return re.sub(r"\\\\|[\ud800-\udfff]|\\u[0-9a-f]{4}", _escaped, word[0])
     return word[0] if word[1].removeprefix("-").isdecimal() else as_java_writes(float(word[1]))
 
 
 def _escaped(match: re.Match[str]) -> str:
+    if match[0] == r"\\":
+        return match[0]
     return f"\\u{match[0][2:].upper()}" if match[0].startswith("\\") else f"\\u{ord(match[0]):04X}"
 
 
@@ -126,14 +130,8 @@ def _short(digits: str) -> str:
     return digits
 
 
-def _constant(word: str) -> str:
-    """In quotes, as Java writes what is not finite: so it is no number, and can still be named."""
-    return f'"{word}"'
-
-
 DECODER = json.JSONDecoder(
     object_pairs_hook=_members,
-    parse_constant=_constant,
     parse_int=lambda digits: int(_short(digits)),
     parse_float=lambda digits: float(_short(digits)),
 )

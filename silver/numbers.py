@@ -33,12 +33,10 @@ def to_numbers_or_switches(texts: pa.Array) -> pa.Array:
 
 
 def as_java_writes(value: float) -> str:
-    """A JSON number with a fraction or an exponent, as text: 1.50 is `1.5`, 1e7 is `1.0E7`."""
+    """A finite JSON number with a fraction or an exponent, as text: 1.50 is `1.5`, 1e7 is `1.0E7`."""
     if value == 0 or PLAIN_FROM <= abs(value) < PLAIN_BELOW:
         text = f"{Decimal(repr(value)):f}"
         return text if "." in text else f"{text}.0"
-    if not math.isfinite(value):
-        return f'"{"-" if value < 0 else ""}Infinity"'
     sign, (first, *others), exponent = Decimal(repr(value)).normalize().as_tuple()
     return f"{'-' if sign else ''}{first}.{''.join(map(str, others)) or '0'}E{int(exponent) + len(others)}"
 
