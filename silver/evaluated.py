@@ -10,12 +10,12 @@ import pyarrow as pa
 import sqlglot
 
 from expectations.translation import to_duckdb
+from silver.config import SilverConfig
 from silver.enrich import DESCRIBED, VALUED, is_assigned
 from silver.instants import INSTANT
 from silver.measurements import measured
 from silver.readings import READING_COLUMNS
 from silver.rules import rules_of
-from silver.spec import SilverConfig
 
 EVALUATED = ("broken_rules", *READING_COLUMNS)
 PLAIN_INSTANT = pa.timestamp("us")

@@ -50,7 +50,7 @@ class Node:
         inner, attribute = self.members[first], f"m{[*self.members].index(first)}"
         return f"{attribute}.{inner.attribute(others)}" if others and inner else attribute
 
-    def read(self, members: Mapping[str, Any]) -> Record:
+    def record_of(self, members: Mapping[str, Any]) -> Record:
         """The record of an object that json_text read; UnreadableError where what is declared an object or a list is none.
 
         Of a member that is there more than once, each has to be as declared, and the last counts.
@@ -111,7 +111,7 @@ def _decode_within_limits(decode: Callable[[str], Record], text: str) -> Record:
 
 def _read_with_care(text: str | None, event: Node) -> Record | None:
     try:
-        return None if text is None else event.read(read_object(text))
+        return None if text is None else event.record_of(read_object(text))
     except UnreadableError:
         return None
 
@@ -143,7 +143,7 @@ def _object(node: Node, value: Any) -> Record:
         return node.record()
     if not isinstance(value, dict):
         raise UnreadableError
-    return node.read(value)
+    return node.record_of(value)
 
 
 def _nodes(shape: PayloadFormat) -> tuple[Node, Node]:

@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from silver.config import SilverConfig
 from silver.csv_rows import csv_rows
 from silver.instants import INSTANT, to_instants
 from silver.json_rows import json_rows
 from silver.json_text import as_text
 from silver.numbers import to_numbers_or_switches
 from silver.rows import Rows, Values
-from silver.spec import Origin, PayloadFormat, SilverConfig
+from silver.spec import Origin, PayloadFormat
 
 SURROGATE_IN_UTF8 = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 """Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three."""

@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from expectations.rule_results import passing, with_broken_rules
+from silver.config import SilverConfig
 from silver.enrich import DESCRIBED, VALUED, is_assigned
 from silver.measurements import MEASURED, measured
 from silver.rules import rules_of
-from silver.spec import Policy, SilverConfig
+from silver.spec import Policy
 
 KEYS = ["device_id", "metric", "event_time"]
 READING_COLUMNS = [

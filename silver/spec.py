@@ -1,10 +1,7 @@
 """What a user declares about payloads and metrics: frozen, free of Spark, made by orchestration.conf from YAML."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-
-from expectations.rule import Rule
 
 
 class Aggregation(StrEnum):
@@ -131,12 +128,3 @@ class Policy:
     max_payload_bytes: int
     unknown_device: Unknown = Unknown.QUARANTINE
     unknown_metric: Unknown = Unknown.QUARANTINE
-
-
-@dataclass(frozen=True)
-class SilverConfig:
-    """What conf says about the silver layer. `shapes` is by name of source."""
-
-    shapes: Mapping[str, PayloadFormat]
-    policy: Policy
-    rules: tuple[Rule, ...] = ()

@@ -8,10 +8,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from bronze.schema import EVENTS
 from silver import account
+from silver.config import SilverConfig
 from silver.enrich import catalogue
 from silver.readings import Reference, readings, with_rule_results
 from silver.schema import DEVICES, READINGS
-from silver.spec import Aggregation, Conversion, Metric, Origin, PayloadFormat, Policy, SilverConfig, Time
+from silver.spec import Aggregation, Conversion, Metric, Origin, PayloadFormat, Policy, Time
 
 INGESTED_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 METRICS = {

@@ -25,10 +25,10 @@ from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import MAX_ARROW_ROWS
 from silver import account
 from silver import evaluated as of_silver
+from silver.config import SilverConfig
 from silver.enrich import catalogue
 from silver.evaluated import evaluation
 from silver.readings import Reference, with_rule_results
-from silver.spec import SilverConfig
 
 KEYS_AT_ONCE = 250_000
 """Good measurements that are no readings, of which it is found out at once which ones are late."""

@@ -15,9 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bronze.schema import EVENTS
 from silver import account
+from silver.config import SilverConfig
 from silver.enrich import catalogue
 from silver.readings import READING_COLUMNS, Reference, with_rule_results
-from silver.spec import Origin, PayloadFormat, SilverConfig, Time
+from silver.spec import Origin, PayloadFormat, Time
 from tests.rows import INGESTED_AT, METRICS, POLICY, at, devices
 
 LISTS = PayloadFormat("json", Origin(field="each.d"), Time("each.t"), metric=Origin(constant="humidity"), value="each.v", each="list")

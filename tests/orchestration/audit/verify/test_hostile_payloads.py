@@ -13,10 +13,11 @@ from expectations.rule import Rule
 from orchestration.audit.verify.silver_evaluator import SilverEvaluator
 from orchestration.conf.model import Source
 from silver import account
+from silver.config import SilverConfig
 from silver.enrich import catalogue
 from silver.readings import Reference, with_rule_results
 from silver.schema import DEVICES
-from silver.spec import Aggregation, Conversion, Metric, Policy, SilverConfig, Unknown
+from silver.spec import Aggregation, Conversion, Metric, Policy, Unknown
 from tests.lakes import conf
 from tests.orchestration.audit.verify.hostile import payloads
 from tests.orchestration.audit.verify.hostile_shapes import SHAPES
