@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.rows import Rows
+from silver.rows import Rows, one_an_event
 from silver.spec import PayloadFormat
 
 MAX_COLUMNS = 64
@@ -42,7 +42,7 @@ def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
         at = places[field]
         return values.take(pa.array(first + at, mask=~(is_readable & (at >= 0))))
 
-    return Rows(pa.array(is_readable), column)
+    return one_an_event(column, pa.array(is_readable))
 
 
 def _headers(headers: pa.Array, shape: PayloadFormat) -> Iterator[tuple[list[str | None], np.ndarray]]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from silver.json_text import UnreadableError, read_object, values_of
-from silver.rows import Rows
+from silver.rows import Rows, one_an_event
 from silver.spec import ELEMENT, PayloadFormat
 
 LEAF = str | int | float | bool | None
@@ -64,7 +64,7 @@ def json_rows(texts: pa.Array, shape: PayloadFormat) -> Iterator[Rows]:
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     records, is_readable = _records(texts.to_pylist(), event, longest)
     if shape.each is None:
-        yield Rows(is_readable, lambda field: _values(records, event, field.split(".")))
+        yield one_an_event(lambda field: _values(records, event, field.split(".")), is_readable)
         return
     lists = _values(records, event, shape.each.split("."))
     elements = [one for of_event in lists for one in (of_event or (element.record(),))]
@@ -78,7 +78,7 @@ def json_rows(texts: pa.Array, shape: PayloadFormat) -> Iterator[Rows]:
         here = slice(start, start + step)
         of_events = [records[at] for at in event_at[here]]
         column = partial(_of_list, shape, (event, of_events), (element, elements[here]))
-        yield Rows(is_readable, column, pa.array(event_at[here]), pa.array(element_at[here]), count)
+        yield Rows(column, pa.array(event_at[here]), pa.array(element_at[here]), is_readable, count)
 
 
 def _of_list(shape: PayloadFormat, events: tuple[Node, list[Record]], elements: tuple[Node, list[Record]], field: str) -> list[Any]:

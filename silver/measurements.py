@@ -84,36 +84,31 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
     decoded, is_utf8 = _decoded(payloads)
     texts = pc.if_else(pc.less_equal(lengths, max_payload_bytes), decoded, None)
     for rows in [csv_rows(texts, _whole(events["header"]), shape)] if shape.format == "csv" else json_rows(texts, shape):
-        event_at = pa.array(np.arange(len(events)), pa.int32()) if rows.event_at is None else rows.event_at
         of_event = {"payload_bytes": lengths, "is_utf8": is_utf8, "is_readable": rows.is_readable}
-        of_row = {name: column if rows.event_at is None else column.take(event_at) for name, column in of_event.items()}
-        of_row |= {
-            name: _origin(origin, rows, positions, event_at)
-            for name, origin in {"device_id": shape.device, "zone_text": shape.zone, "unit_text": shape.unit}.items()
-        }
-        element_at = pa.repeat(pa.scalar(0, pa.int32()), len(events)) if rows.element_at is None else rows.element_at
-        of_row |= {
-            "event_at": event_at,
-            "element_at": element_at,
+        origins = {"device_id": shape.device, "zone_text": shape.zone, "unit_text": shape.unit}
+        of_row = {
+            "event_at": rows.event_at,
+            "element_at": rows.element_at,
             "event_time": to_instants(_texts(rows.values(shape.time.field)), shape.time),
+            **{name: column.take(rows.event_at) for name, column in of_event.items()},
+            **{name: _origin(origin, rows, positions) for name, origin in origins.items()},
         }
-        for cells in _one_a_row(rows, shape, positions, event_at) if shape.value is not None else _one_a_metric(rows, shape, event_at):
+        for cells in _one_a_row(rows, shape, positions) if shape.value is not None else _one_a_metric(rows, shape):
             yield _table(of_row, cells, max(len(shape.metrics), 1))
 
 
-def _one_a_row(rows: Rows, shape: PayloadFormat, positions: pa.Array, event_at: pa.Array) -> Iterator[_Cells]:
+def _one_a_row(rows: Rows, shape: PayloadFormat, positions: pa.Array) -> Iterator[_Cells]:
     assert shape.value is not None
-    parts = pa.repeat(pa.scalar(1, pa.int32()), len(event_at)) if rows.elements is None else rows.elements.take(event_at)
     number, _ = _numbers(rows.values(shape.value))
-    yield _Cells(None, 0, _origin(shape.metric, rows, positions, event_at), number, parts)
+    yield _Cells(None, 0, _origin(shape.metric, rows, positions), number, rows.elements.take(rows.event_at))
 
 
-def _one_a_metric(rows: Rows, shape: PayloadFormat, event_at: pa.Array) -> Iterator[_Cells]:
+def _one_a_metric(rows: Rows, shape: PayloadFormat) -> Iterator[_Cells]:
     """Wide to long; a blank says that nothing was measured. The place in the declaration is the part: a blank does not move it."""
     columns = [_numbers(_without_blanks(rows.values(field))) for field in shape.metrics.values()]
     count = np.sum([is_filled for _, is_filled in columns], axis=0, dtype=np.int32)
     # Wide rows in a list differ in their blanks; how many measurements the whole event holds is then not counted.
-    parts = pa.nulls(len(event_at), pa.int32()) if shape.each else pa.array(count, pa.int32())
+    parts = pa.nulls(len(rows.event_at), pa.int32()) if shape.each else pa.array(count, pa.int32())
     for metric_at, (metric, (number, is_filled)) in enumerate(zip(shape.metrics, columns, strict=True)):
         row_at = pa.array(np.flatnonzero(is_filled))
         name = pa.repeat(pa.scalar(metric.strip(" ") or None, pa.string()), len(row_at))
@@ -145,15 +140,14 @@ def _text_of(payload: bytes) -> tuple[str, bool]:
         return SURROGATE_IN_UTF8.sub("\ufffd".encode(), payload).decode("utf-8", "replace"), False
 
 
-def _origin(origin: Origin | None, rows: Rows, positions: pa.Array, event_at: pa.Array) -> pa.Array:
+def _origin(origin: Origin | None, rows: Rows, positions: pa.Array) -> pa.Array:
     if origin is not None and origin.field is not None:
         return _named(_texts(rows.values(origin.field)))
     if origin is not None and origin.file_name is not None:
         names, pattern = positions.dictionary_encode(), re.compile(origin.file_name)
         parts = pa.array((_first_group(pattern, name) for name in names.dictionary.to_pylist()), pa.string())
-        of_event = _named(parts.take(names.indices))
-        return of_event if rows.event_at is None else of_event.take(event_at)
-    return pa.repeat(pa.scalar(origin.constant if origin else None, pa.string()), len(event_at))
+        return _named(parts.take(names.indices.take(rows.event_at)))
+    return pa.repeat(pa.scalar(origin.constant if origin else None, pa.string()), len(rows.event_at))
 
 
 def _first_group(pattern: re.Pattern[str], name: str) -> str | None:

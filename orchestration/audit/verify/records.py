@@ -95,16 +95,7 @@ def reader(shape: PayloadFormat) -> Reader:
     level, _ = levels_of(shape)
     if shape.format == "csv":
         return _csv_reader(shape, level)
-    inner = [f'"{name}"' for name in dict.fromkeys(level.inner)]
-
-    def quick(text: str) -> Record | None:
-        if len(text) > LONGEST or (inner and ("\\u" in text or any(text.count(name) > 1 for name in inner))):
-            return None
-        members = orjson.loads(text)
-        if type(members) is not dict:
-            return None
-        record = level.record_of(members) if inner else members
-        return record if level.is_told(record) else None
+    quick = _quick_reader(level)
 
     def read(text: str | None, _: str | None) -> Record | None:
         if text is None:
@@ -120,6 +111,31 @@ def reader(shape: PayloadFormat) -> Reader:
             return None
 
     return read
+
+
+def _quick_reader(level: Level) -> Callable[[str], Record | None]:
+    """None where json_payload has to decide."""
+    inner = [f'"{name}"' for name in dict.fromkeys(level.inner)]
+    members = [*level.members]
+
+    def of_values(text: str) -> Record | None:
+        if len(text) > LONGEST or "[" in text or text.count("{") != 1:
+            return None
+        record: Record = orjson.loads(text)
+        for name in members:
+            value = record.get(name)
+            if type(value) is float and not -MOST <= value <= MOST:
+                return None
+        return record
+
+    def of_objects(text: str) -> Record | None:
+        if len(text) > LONGEST or "\\u" in text or any(text.count(name) > 1 for name in inner):
+            return None
+        read = orjson.loads(text)
+        record = level.record_of(read) if type(read) is dict else None
+        return record if record is not None and level.is_told(record) else None
+
+    return of_objects if inner else of_values
 
 
 def _csv_reader(shape: PayloadFormat, level: Level) -> Reader:

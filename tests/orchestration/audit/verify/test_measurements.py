@@ -95,7 +95,7 @@ def test_generated_payloads_are_read_alike(long: list[Any], wide: list[Any], sep
 
 
 def test_only_what_orjson_refuses_is_read_with_care(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = [b'{"device":"d","metric":"power","value":%d.5,"ts":"2026-01-01T00:00:01Z","more":[{}]}' % n for n in range(10)]
+    plain = [b'{"device":"d","metric":"power","value":%d.5,"ts":"2026-01-01T00:00:01Z","more":1}' % n for n in range(10)]
     odd = [b"", b"[]", b"{}{}", b'{"value":NaN}', b'{"value":1e400}', b'{"zone":{}}', b'{"device":"\\ud800"}', b"x" + plain[0]]
     long = b'{"more":"' + b"x" * records.LONGEST + b'"}'
     read: list[str] = []
