@@ -79,7 +79,7 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
 
     A payload longer than `max_payload_bytes` is not read.
     """
-    payloads, positions = _whole(events["payload"]), _whole(events["position"])
+    payloads, positions = _whole(events["payload"]), pc.fill_null(_whole(events["position"]), "")
     lengths = pc.binary_length(payloads)
     decoded, is_utf8 = _decoded(payloads)
     texts = pc.if_else(pc.less_equal(lengths, max_payload_bytes), decoded, None)
