@@ -146,7 +146,7 @@ def lost_checkpoint(day: Day) -> list[str]:
 
 
 def with_frozen_registry(patch: pytest.MonkeyPatch) -> None:
-    """For the stream and the account. With it in the stream alone, readings of new devices would be late, which verify takes as recorded."""
+    """For the stream and the account. In the stream alone it makes readings of new devices late, which verify takes as recorded."""
     frozen: list[Any] = []
     patch.setattr(measurements, "table_of", cache(table_of))
 
