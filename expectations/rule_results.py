@@ -12,10 +12,7 @@ from expectations.rule import Rule
 
 def passing(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
     """Rows for which every rule holds; a rule that is null for a row counts as broken."""
-    # A plain filter would be pushed below the columns it reads and compute each of them once more for every rule that
-    # names it (measured: 30 casts a row instead of 3). A generator of one row keeps the filter above.
-    every_rule_holds = F.explode(F.array(reduce(and_, map(holds, rules)))).alias("every_rule_holds")
-    return rows.select("*", every_rule_holds).where("every_rule_holds").drop("every_rule_holds")
+    return rows.where(reduce(and_, map(holds, rules)))
 
 
 def with_broken_rules(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:

@@ -22,12 +22,11 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.flow import Flow, Job
 from orchestration.jobs import amendments, ledger, retry
-from orchestration.jobs.measurements import ReferenceData
+from orchestration.jobs.measurements import ReferenceData, silver_config
 from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.ops_tables import LEDGER_FLOW
-from orchestration.storage.retired_sources import payload_formats
 from silver.enrich import catalogue
-from silver.readings import SilverConfig, readings
+from silver.readings import Reference, readings
 
 
 def flows(lake: Lake) -> list[Flow | Job]:
@@ -103,7 +102,6 @@ def streams(lake: Lake) -> dict[str, list[Group]]:
 def reference_data(lake: Lake) -> ReferenceData:
     """Devices, metrics, and the rest of what conf declares."""
     conf = lake.conf
-    config = SilverConfig(payload_formats(conf), conf.policy, conf.rules)
-    metrics = from_arrow(lake.spark, catalogue(conf.metrics))
     # Read as a table, not as a stream: every micro-batch sees the registry as it is then.
-    return lake.read("silver.devices"), metrics, config
+    metrics, conversions = (from_arrow(lake.spark, table) for table in catalogue(conf.metrics))
+    return Reference(lake.read("silver.devices"), metrics, conversions), silver_config(conf)

@@ -8,8 +8,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from bronze.schema import EVENTS
 from silver import account
+from silver.config import SilverConfig
 from silver.enrich import catalogue
-from silver.readings import SilverConfig, readings, with_rule_results
+from silver.readings import Reference, readings, with_rule_results
 from silver.schema import DEVICES, READINGS
 from silver.spec import Aggregation, Conversion, Metric, Origin, PayloadFormat, Policy, Time
 
@@ -64,7 +65,8 @@ def silver(
 ) -> tuple[list[Any], list[Any]]:
     """Readings and quarantine of events, in the order of events."""
     config = SilverConfig({"plant": shape}, policy, more.get("rules", ()))
-    inputs = (rows, more.get("devices") or devices(spark), spark.createDataFrame(catalogue(METRICS)), config)
+    reference = Reference(more.get("devices") or devices(spark), *map(spark.createDataFrame, catalogue(METRICS)))
+    inputs = (rows, reference, config)
     broken, _ = account.split(with_rule_results(*inputs).orderBy("bronze_row", "part").toArrow())
     rejected = [Row(**row) for piece in account.quarantine(broken, rows.toArrow()) for row in piece.to_pylist()]
     return rows_of(readings(*inputs).orderBy("bronze_row", "part")), rejected

@@ -14,35 +14,54 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
 
+from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.jobs.ranges import in_pieces, pieces
+from orchestration.storage.delta import table_of
+from orchestration.storage.retired_sources import payload_formats
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import MAX_ARROW_ROWS
 from silver import account
-from silver.readings import SilverConfig, with_rule_results
+from silver import evaluated as of_silver
+from silver.config import SilverConfig
+from silver.enrich import catalogue
+from silver.evaluated import evaluation
+from silver.readings import Reference, with_rule_results
 
 KEYS_AT_ONCE = 250_000
 """Good measurements that are no readings, of which it is found out at once which ones are late."""
 BATCH_ROWS = 8_192
 INSTANT = pa.timestamp("us", "UTC")
-ReferenceData = tuple[DataFrame, DataFrame, SilverConfig]
-"""Devices, catalogue, and what else the silver layer asks for."""
+ReferenceData = tuple[Reference, SilverConfig]
+"""What the silver layer asks for."""
 LoadReferenceData = Callable[[Lake], ReferenceData]
 Counts = Counter[tuple[str, int, str]]
 """By kind, bronze batch and source."""
 
 
-def evaluated(lake: Lake, reference_data: LoadReferenceData, events: pa.Table) -> Iterator[pa.Table]:
-    """Every measurement of these events, with the rules that it breaks, by Spark; in pieces.
+def silver_config(conf: Conf) -> SilverConfig:
+    """Sources that are no longer in conf are read as they were declared last."""
+    return SilverConfig(payload_formats(conf), conf.policy, conf.rules)
 
-    Through a file, as a result that Spark hands over may not be longer than 1 GiB, and nobody knows how long it will be: an event may
-    hold thousands of measurements, each with the long name of its device.
-    """
+
+def evaluated(lake: Lake, reference_data: LoadReferenceData, events: pa.Table) -> Iterator[pa.Table]:
+    """Every measurement of these events, with the rules that it breaks; in pieces. Without Spark, but for rules that only Spark knows."""
     if not len(events):
         return
+    config = silver_config(lake.conf)
+    if (sql := evaluation(config)) is None:
+        yield from _by_spark(lake, reference_data, events)
+    else:
+        devices = table_of(lake.table_path("silver.devices"))
+        yield from of_silver.evaluated(events, devices, catalogue(lake.conf.metrics), config, sql)
+
+
+def _by_spark(lake: Lake, reference_data: LoadReferenceData, events: pa.Table) -> Iterator[pa.Table]:
+    """Through a file, as a result that Spark hands over may not be longer than 1 GiB, and nobody knows how long it will be: an event may
+    hold thousands of measurements, each with the long name of its device.
+    """
     here = in_session(lake, len(events))
     with TemporaryDirectory(prefix="tidemark-") as folder:
         with_rule_results(from_arrow(here.spark, events), *reference_data(here)).write.mode("overwrite").parquet(folder)

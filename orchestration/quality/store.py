@@ -12,8 +12,8 @@ import pyarrow as pa
 import sqlglot
 
 from expectations.suite import Suite
+from expectations.translation import to_duckdb
 from orchestration.location import Location
-from orchestration.quality.translation import to_duckdb
 from orchestration.storage.delta import OpenTable, added, files_of, is_table, log_of, open_table
 from orchestration.storage.duckdb_view import select_from_files
 

@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bronze.schema import EVENTS
 from silver import account
+from silver.config import SilverConfig
 from silver.enrich import catalogue
-from silver.readings import READING_COLUMNS, SilverConfig, with_rule_results
+from silver.readings import READING_COLUMNS, Reference, with_rule_results
 from silver.spec import Origin, PayloadFormat, Time
 from tests.rows import INGESTED_AT, METRICS, POLICY, at, devices
 
@@ -100,8 +101,7 @@ def accounted(spark: SparkSession, batches: Batches, accepted: set[Identity], cu
     ]
     inputs = (
         sent(spark, batches),
-        devices(spark, *registry),
-        spark.createDataFrame(catalogue(METRICS)),
+        Reference(devices(spark, *registry), *map(spark.createDataFrame, catalogue(METRICS))),
         SilverConfig({"plant": LISTS}, POLICY),
     )
     events, measurements = inputs[0].toArrow(), with_rule_results(*inputs).toArrow()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from silver.csv_fields import MAX_COLUMNS
+from silver.csv_rows import MAX_COLUMNS
 from silver.spec import Origin, PayloadFormat, Time
 from tests.rows import INGESTED_AT, at, events, silver
 

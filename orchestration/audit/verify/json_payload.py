@@ -1,61 +1,69 @@
-"""JSON payloads: one object a payload, of which only the declared members count. Strict JSON, and NaN and the infinities.
+"""JSON payloads by the letter: the whole grammar on one screen. Strict JSON, and NaN and the infinities.
 
-Of a name that an object repeats, the last value counts.
+orjson reads most payloads (records.py); what it refuses, or does not tell, is decided here. Of a name that an object repeats, the last
+value counts.
 """
 
-import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from orchestration.audit.verify.numerals import as_java_writes
 
 MOST_DIGITS = 1_000
 LONGEST_NAME = 50_000
 DEEPEST = 998
-SHALLOW = 100
-"""Brackets that any reader can stack; more of them need room."""
 BLANKS = " \t\n\r"
-STRING = r'"(?:[^"\\]|\\.)*+"?'
-"""Also one that never ends, so that no text is searched twice."""
-BRACKET_OUTSIDE = re.compile(rf"{STRING}|([\[\]{{}}])", re.DOTALL)
-SIGNED_INFINITY = re.compile(rf"{STRING}|(?<![\w.+-])([+-]INF|\+Infinity)\b")
-WRITTEN_OTHERWISE = re.compile(rf"{STRING}|(-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?|-?Infinity)")
+WORDS = {"true": True, "false": False, "null": None}
+INFINITE = {"Infinity": "Infinity", "+Infinity": "Infinity", "+INF": "Infinity", "-Infinity": "-Infinity", "-INF": "-Infinity"}
+TOKEN = re.compile(
+    rf"[{BLANKS}]*+(?:"
+    r"(?P<mark>[{}\[\],:])"
+    r'|"(?P<text>(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+)"'
+    r"|(?:(?P<whole>-?(?:0|[1-9][0-9]*+))(?P<more>(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+)|(?P<word>[+-]?[A-Za-z]++))(?![\w.+-])"
+    r")"
+)
+ESCAPE = re.compile(r"\\(?:u([dD][89abAB]..)\\u([dD][c-fC-F]..)|u(....)|(.))")
+ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+WRITTEN = {letter: f"\\{name}" for name, letter in ESCAPED.items()} | {'"': '\\"', "\\": "\\\\"}
+TO_ESCAPE = re.compile(r'["\\\x00-\x1f\ud800-\udfff]')
 
 
 class UnreadableError(ValueError):
     """The payload is no JSON object, or larger than a reader has to put up with."""
 
 
+class NotFinite(NamedTuple):
+    """NaN or an infinity: it is no number, and can still be named."""
+
+    name: str
+
+
 class Repeating(dict[str, Any]):
-    """An object that repeats a name; `members` are all of them in order."""
+    """An object that repeats a name, which leads to its last member; `members` are all of them in order."""
 
     def __init__(self, members: list[tuple[str, Any]]) -> None:
-        """A name leads to its last member."""
+        """From members in order."""
         super().__init__(members)
         self.members = members
-
-    def items(self) -> Any:
-        """Also those that a later one hides: so they are written."""
-        return self.members
 
 
 def read_object(text: str) -> dict[str, Any]:
     """The object that the text is, whole; UnreadableError otherwise."""
-    if text.count("[") + text.count("{") <= SHALLOW:
-        return _read(text)
-    if _depth(text) > DEEPEST:
-        raise UnreadableError
     with _room():
-        return _read(text)
+        reader = _Reader(text)
+        value = reader.value(reader.token(), 0)
+    if not isinstance(value, dict) or text[reader.at :].strip(BLANKS):
+        raise UnreadableError
+    return value
 
 
-def values_of(members: Mapping[str, Any], name: str) -> list[Any]:
+def values_of(members: dict[str, Any], name: str) -> list[Any]:
     """Of a member: None where it is absent, several where the object repeats its name."""
     if isinstance(members, Repeating):
-        return [value for key, value in members.items() if key == name] or [None]
+        return [value for key, value in members.members if key == name] or [None]
     return [members.get(name)]
 
 
@@ -65,88 +73,125 @@ def as_text(value: Any) -> str | None:
         return None
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
-    if type(value) is int:
-        return str(value)
     with _room():
-        return WRITTEN_OTHERWISE.sub(_as_java_writes, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+        return "".join(_written(value))
 
 
-def _read(text: str) -> dict[str, Any]:
-    try:
-        payload = _whole(text)
-    except ValueError as error:
-        if "INF" not in text and "+Inf" not in text:
-            raise UnreadableError from error
-        payload = _with_signed_infinities(text)
-    if not isinstance(payload, dict):
+class _Reader:
+    """From the front to the back; `at`: what is read of the text."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def token(self) -> re.Match[str]:
+        token = TOKEN.match(self.text, self.at)
+        if token is None:
+            raise UnreadableError
+        self.at = token.end()
+        return token
+
+    def value(self, token: re.Match[str], depth: int) -> Any:
+        mark, text, whole, more, word = token.groups()
+        if text is not None:
+            return _unescaped(text)
+        if whole is not None:
+            return _number(whole, more)
+        if word is not None:
+            return _word(word)
+        if depth == DEEPEST or mark not in "{[":
+            raise UnreadableError
+        return self.object(depth + 1) if mark == "{" else self.list(depth + 1)
+
+    def object(self, depth: int) -> dict[str, Any]:
+        members: list[tuple[str, Any]] = []
+        token = self.token()
+        while token["mark"] != "}" or members:
+            if token["text"] is None or self.token()["mark"] != ":":
+                raise UnreadableError
+            name = _unescaped(token["text"])
+            if len(name) > LONGEST_NAME:
+                raise UnreadableError
+            members.append((name, self.value(self.token(), depth)))
+            if not self.goes_on("}"):
+                break
+            token = self.token()
+        by_name = dict(members)
+        return by_name if len(by_name) == len(members) else Repeating(members)
+
+    def list(self, depth: int) -> list[Any]:
+        values: list[Any] = []
+        token = self.token()
+        while token["mark"] != "]" or values:
+            values.append(self.value(token, depth))
+            if not self.goes_on("]"):
+                break
+            token = self.token()
+        return values
+
+    def goes_on(self, end: str) -> bool:
+        """Whether a comma follows; otherwise it has to be the end."""
+        mark = self.token()["mark"]
+        if mark not in {",", end}:
+            raise UnreadableError
+        return mark == ","
+
+
+def _unescaped(text: str) -> str:
+    return ESCAPE.sub(_letter, text) if "\\" in text else text
+
+
+def _letter(escape: re.Match[str]) -> str:
+    high, low, code, letter = escape.groups()
+    if high is not None:
+        return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
+    return chr(int(code, 16)) if code is not None else ESCAPED.get(letter, letter)
+
+
+def _number(whole: str, more: str) -> int | float:
+    if len(whole) + len(more) > MOST_DIGITS and sum(map(str.isdigit, whole + more)) > MOST_DIGITS:
         raise UnreadableError
-    return payload
+    return float(whole + more) if more else int(whole)
 
 
-def _whole(text: str) -> Any:
-    stripped = text.strip(BLANKS)
-    value, end = DECODER.raw_decode(stripped)
-    if end != len(stripped):
+def _word(word: str) -> Any:
+    if word in WORDS:
+        return WORDS[word]
+    if word != "NaN" and word not in INFINITE:
         raise UnreadableError
-    return value
+    return NotFinite(INFINITE.get(word, word))
 
 
-def _with_signed_infinities(text: str) -> Any:
-    """Some writers put +Infinity, +INF or -INF."""
-
-    def plain(word: re.Match[str]) -> str:
-        return word[0] if word[1] is None else ("-Infinity" if word[1].startswith("-") else "Infinity")
-
-    try:
-        return _whole(SIGNED_INFINITY.sub(plain, text))
-    except ValueError as error:
-        raise UnreadableError from error
-
-
-def _as_java_writes(word: re.Match[str]) -> str:
-    if word[1] is None:
-        return re.sub(r"[\ud800-\udfff]|\\u[0-9a-f]{4}", _escaped, word[0])
-    return word[0] if word[1].removeprefix("-").isdecimal() else as_java_writes(float(word[1]))
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return f"\\u{match[0][2:].upper()}" if match[0].startswith("\\") else f"\\u{ord(match[0]):04X}"
+def _written(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        members = value.members if isinstance(value, Repeating) else value.items()
+        yield "{"
+        for n, (name, member) in enumerate(members):
+            yield f"{',' if n else ''}{_quoted(name)}:"
+            yield from _written(member)
+        yield "}"
+    elif isinstance(value, list):
+        yield "["
+        for n, member in enumerate(value):
+            yield "," if n else ""
+            yield from _written(member)
+        yield "]"
+    elif isinstance(value, NotFinite):
+        yield f'"{value.name}"'
+    else:
+        yield _leaf(value)
 
 
-def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    by_name = dict(members)
-    if any(len(name) > LONGEST_NAME for name in by_name):
-        raise UnreadableError
-    return by_name if len(by_name) == len(members) else Repeating(members)
+def _leaf(value: Any) -> str:
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, float):
+        return as_java_writes(value)
+    return {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else str(value)
 
 
-def _short(digits: str) -> str:
-    if len(digits) > MOST_DIGITS and sum(map(str.isdigit, digits)) > MOST_DIGITS:
-        raise UnreadableError
-    return digits
-
-
-def _constant(word: str) -> str:
-    """In quotes, as Java writes what is not finite: so it is no number, and can still be named."""
-    return f'"{word}"'
-
-
-DECODER = json.JSONDecoder(
-    object_pairs_hook=_members,
-    parse_constant=_constant,
-    parse_int=lambda digits: int(_short(digits)),
-    parse_float=lambda digits: float(_short(digits)),
-)
-
-
-def _depth(text: str) -> int:
-    """How deep brackets stand in each other; those in strings do not count."""
-    deepest = depth = 0
-    for bracket in BRACKET_OUTSIDE.finditer(text):
-        if bracket[1]:
-            depth += 1 if bracket[1] in "[{" else -1
-            deepest = max(deepest, depth)
-    return deepest
+def _quoted(text: str) -> str:
+    escaped = TO_ESCAPE.sub(lambda letter: WRITTEN.get(letter[0]) or f"\\u{ord(letter[0]):04X}", text)
+    return f'"{escaped}"'
 
 
 @contextmanager

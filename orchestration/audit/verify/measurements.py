@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,12 +19,12 @@ from numpy.typing import NDArray
 from orchestration.audit.verify.instants import instants_of
 from orchestration.audit.verify.json_payload import as_text
 from orchestration.audit.verify.numerals import number_or_switch
-from orchestration.audit.verify.records import Level, Record, levels_of, path_of, reader
+from orchestration.audit.verify.records import Record, path_of, reader
 from silver.spec import Origin, PayloadFormat, Time
 
 # Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three.
 SURROGATE_IN_UTF8 = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
-LONGEST_TIME = 100
+NOTHING: Record = {}
 MEASUREMENTS = pa.schema(
     [
         ("event_at", pa.int32()),  # which event of the table, from 0
@@ -95,12 +94,11 @@ class _Rows:
     element_at: pa.Array
     count: pa.Array
     positions: pa.Array
-    levels: tuple[Level, Level]
 
     def values(self, field: str) -> list[Any]:
         """What stands in the field."""
         is_of_element, path = path_of(field, self.shape)
-        return _members(self.elements if is_of_element else self.events, self.levels[is_of_element], path)
+        return _members(self.elements if is_of_element else self.events, path)
 
     def names(self, origin: Origin | None) -> pa.Array:
         if origin is None or origin.constant is not None:
@@ -111,8 +109,7 @@ class _Rows:
         return _named(_texts(self.values(origin.field)))
 
     def instants(self, time: Time) -> pa.Array:
-        texts = _texts(self.values(time.field))
-        encoded = pc.if_else(pc.less_equal(pc.utf8_length(texts), LONGEST_TIME), texts, None).dictionary_encode()
+        encoded = _texts(self.values(time.field)).dictionary_encode()
         return instants_of(encoded.dictionary, time).take(encoded.indices)
 
 
@@ -127,16 +124,14 @@ class _Cells(NamedTuple):
 
 
 def _rows(records: Sequence[Record | None], positions: pa.ChunkedArray, shape: PayloadFormat) -> _Rows:
-    event_level, element_level = levels = levels_of(shape)
-    nothing = event_level.record()
-    events = [nothing if record is None else record for record in records]
+    events = [NOTHING if record is None else record for record in records]
     positions = pc.fill_null(positions, "").combine_chunks()
     if shape.each is None:
         event_at = pa.array(np.arange(len(events)), pa.int32())
         first, one = (pa.repeat(pa.scalar(n, pa.int32()), len(events)) for n in (0, 1))
-        return _Rows(shape, event_at, events, [], first, one, positions, levels)
-    empty, lists = element_level.record(), _members(events, event_level, path_of(shape.each, shape)[1])
-    places = [(at, n, element or empty) for at, elements in enumerate(lists) for n, element in enumerate(elements or [None])]
+        return _Rows(shape, event_at, events, [], first, one, positions)
+    lists = _members(events, path_of(shape.each, shape)[1])
+    places = [(at, n, element or NOTHING) for at, elements in enumerate(lists) for n, element in enumerate(elements or [None])]
     event_at = pa.array([at for at, _, _ in places], pa.int32())
     counts = pa.array([None if elements is None else len(elements) for elements in lists], pa.int32())
     return _Rows(
@@ -147,7 +142,6 @@ def _rows(records: Sequence[Record | None], positions: pa.ChunkedArray, shape: P
         pa.array([n for _, n, _ in places], pa.int32()),
         counts.take(event_at),
         positions.take(event_at),
-        levels,
     )
 
 
@@ -176,15 +170,10 @@ def _table(of_row: dict[str, pa.Array], rows: _Rows, cells: _Cells) -> pa.Table:
     return pa.table({name: columns[name] for name in MEASUREMENTS.names}).cast(MEASUREMENTS)
 
 
-def _members(records: Sequence[Record], level: Level, path: Sequence[str]) -> list[Any]:
+def _members(records: Sequence[Record], path: Sequence[str]) -> list[Any]:
     first, *more = path
-    values = list(map(attrgetter(level.attributes[first]), records))
-    if not more:
-        return values
-    inner = level.members[first]
-    assert inner is not None
-    empty = inner.record()
-    return _members([value or empty for value in values], inner, more)
+    values = [record.get(first) for record in records]
+    return _members([value or NOTHING for value in values], more) if more else values
 
 
 def _texts(values: Sequence[Any]) -> pa.Array:

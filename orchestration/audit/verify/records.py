@@ -1,26 +1,25 @@
 """Payloads to records: of each payload the members that a shape reads, and of each member what stands there, not yet understood.
 
-msgspec reads JSON into a class that is made from the shape's paths. What it refuses is read again with care by json_payload, which decides:
-NaN and infinities, half surrogate pairs, numbers beyond all floats, lists and objects where one value should be. Text that is not UTF-8 is
-replaced before, because msgspec does not look at the letters of members that nobody reads.
+orjson reads JSON. What it refuses, or does not tell, is read again with care by json_payload, which decides: NaN and infinities, half
+surrogate pairs, numbers beyond 64 bits, names that an object repeats, lists and objects where one value should be. Text that is not UTF-8
+is replaced before.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-import msgspec
+import orjson
 
 from orchestration.audit.verify.csv_payload import row_reader
 from orchestration.audit.verify.json_payload import UnreadableError, read_object, values_of
 from silver.spec import ELEMENT, PayloadFormat
 
 LONGEST = 1_000
-"""Letters of a JSON payload for msgspec: within them no limit of json_payload on digits, names and depth is reached."""
-LEAF = str | int | float | bool | None
+"""Letters of a JSON payload for orjson: within them no limit of json_payload on digits, names and depth is reached."""
 
-Record = msgspec.Struct
+MOST = 2.0**63
+Record = Mapping[str, Any]
 Reader = Callable[[str | None, str | None], Record | None]
 """Of a text and the header of its file; None where there is none, or where it cannot be read as declared."""
 
@@ -32,32 +31,33 @@ class Level:
     members: Mapping[str, "Level | None"]
     is_list: bool = False
 
-    @cached_property
-    def attributes(self) -> dict[str, str]:
-        """Of a record, by name of the member: names of members need not be names in Python."""
-        return {name: f"m{n}" for n, name in enumerate(self.members)}
-
-    @cached_property
-    def record(self) -> type[Record]:
-        """A class with a member for each; one that is absent is None."""
-        types = {name: LEAF if level is None else level.value for name, level in self.members.items()}
-        fields = [(attribute, types[name], None) for name, attribute in self.attributes.items()]
-        return msgspec.defstruct("Record", fields, rename={at: name for name, at in self.attributes.items()}, gc=False)
-
     @property
-    def value(self) -> Any:
-        """The type of a member that is this object or list."""
-        return list[self.record | None] | None if self.is_list else self.record | None  # type: ignore[name-defined]
+    def inner(self) -> Iterator[str]:
+        """Names of all members that are objects or lists, below too."""
+        for name, level in self.members.items():
+            if level is not None:
+                yield from (name, *level.inner)
 
-    def record_of(self, members: Mapping[str, Any]) -> Record:
-        """Of an object that json_payload or csv_payload read; UnreadableError where what is declared an object or a list is none.
+    def record_of(self, members: dict[str, Any]) -> Record:
+        """Of an object that json_payload read; UnreadableError where what is declared an object or a list is none.
 
         Of a member that is there more than once, each has to be as declared, and the last counts.
         """
-        values = [
-            [value if level is None else level.fitted(value) for value in values_of(members, name)] for name, level in self.members.items()
-        ]
-        return self.record(*(of_member[-1] for of_member in values))
+        return {
+            name: [value if level is None else level.fitted(value) for value in values_of(members, name)][-1]
+            for name, level in self.members.items()
+        }
+
+    def is_told(self, members: Record) -> bool:
+        """Whether an object that orjson read tells all: it writes no object as text, and takes long whole numbers for fractions."""
+        for name, level in self.members.items():
+            value = members.get(name)
+            if level is None:
+                if isinstance(value, dict | list) or (isinstance(value, float) and not -MOST <= value <= MOST):
+                    return False
+            elif not all(level.is_told(inner) for inner in (value if level.is_list else [value]) or () if inner is not None):
+                return False
+        return True
 
     def fitted(self, value: Any) -> Any:
         """The record, or the records, of a member that is this object or list."""
@@ -95,15 +95,15 @@ def reader(shape: PayloadFormat) -> Reader:
     level, _ = levels_of(shape)
     if shape.format == "csv":
         return _csv_reader(shape, level)
-    quick = msgspec.json.Decoder(level.record).decode
+    quick = _quick_reader(level)
 
     def read(text: str | None, _: str | None) -> Record | None:
         if text is None:
             return None
         try:
-            if len(text) <= LONGEST:
-                return quick(text)
-        except msgspec.DecodeError:
+            if (record := quick(text)) is not None:
+                return record
+        except (orjson.JSONDecodeError, UnreadableError):
             pass  # json_payload decides
         try:
             return level.record_of(read_object(text))
@@ -111,6 +111,31 @@ def reader(shape: PayloadFormat) -> Reader:
             return None
 
     return read
+
+
+def _quick_reader(level: Level) -> Callable[[str], Record | None]:
+    """None where json_payload has to decide."""
+    inner = [f'"{name}"' for name in dict.fromkeys(level.inner)]
+    members = [*level.members]
+
+    def of_values(text: str) -> Record | None:
+        if len(text) > LONGEST or "[" in text or text.count("{") != 1:
+            return None
+        record: Record = orjson.loads(text)
+        for name in members:
+            value = record.get(name)
+            if type(value) is float and not -MOST <= value <= MOST:
+                return None
+        return record
+
+    def of_objects(text: str) -> Record | None:
+        if len(text) > LONGEST or "\\u" in text or any(text.count(name) > 1 for name in inner):
+            return None
+        read = orjson.loads(text)
+        record = level.record_of(read) if type(read) is dict else None
+        return record if record is not None and level.is_told(record) else None
+
+    return of_objects if inner else of_values
 
 
 def _csv_reader(shape: PayloadFormat, level: Level) -> Reader:

@@ -13,8 +13,9 @@ from expectations.rule import Rule
 from orchestration.audit.verify.silver_evaluator import SilverEvaluator
 from orchestration.conf.model import Source
 from silver import account
+from silver.config import SilverConfig
 from silver.enrich import catalogue
-from silver.readings import SilverConfig, with_rule_results
+from silver.readings import Reference, with_rule_results
 from silver.schema import DEVICES
 from silver.spec import Aggregation, Conversion, Metric, Policy, Unknown
 from tests.lakes import conf
@@ -53,8 +54,8 @@ def test_both_evaluators_treat_hostile_payloads_alike(spark: SparkSession, tmp_p
         sources = {name: Source(name, tmp_path, shape) for name, shape in SHAPES.items()}
         made = conf(tmp_path, policy=policy, sources=sources, metrics=METRICS, rules=RULES)
         devices = spark.createDataFrame(REGISTRY, DEVICES)
-        metrics = spark.createDataFrame(catalogue(METRICS))
-        broken, good = account.split(table(with_rule_results(of_spark, devices, metrics, SilverConfig(SHAPES, policy, RULES))))
+        reference = Reference(devices, *map(spark.createDataFrame, catalogue(METRICS)))
+        broken, good = account.split(table(with_rule_results(of_spark, reference, SilverConfig(SHAPES, policy, RULES))))
         found = SilverEvaluator.of(made, table(devices)).evaluate(table(of_spark))
         assert differences(events, found.accepted, good) == {}
         assert differences(events, found.rejected, pa.concat_tables(account.quarantine(broken, table(of_spark)))) == {}

@@ -9,9 +9,9 @@ import pytest
 import sqlglot
 from pyspark.sql import SparkSession
 
+from expectations.translation import SAME, to_duckdb
 from orchestration.quality.store import create_empty_table, open_store
 from orchestration.quality.suites import packaged
-from orchestration.quality.translation import SAME, to_duckdb
 from tests.rows import at
 
 DDL = "id INT, n BIGINT, m INT, v DOUBLE, w DOUBLE, s STRING, t TIMESTAMP, a ARRAY<DOUBLE>, g ARRAY<STRING>, b BOOLEAN, p BINARY"

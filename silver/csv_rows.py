@@ -1,0 +1,106 @@
+"""CSV payloads to rows: one line is one row; names come from the header of its own file, or from conf where there is none.
+
+A quote stands around a whole value or nowhere; inside, it is written twice. A line without quotes is split by Arrow, others one by one.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from silver.rows import Rows, one_an_event
+from silver.spec import PayloadFormat
+
+MAX_COLUMNS = 64
+"""Columns of a file with a header that conf does not list; a wider line is unreadable until conf lists its columns."""
+CELLS = pa.list_(pa.string())
+
+
+def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
+    """Rows of lines, each beside the header of its file; null is unreadable.
+
+    A header may have one name fewer than the rows have values: the first value is then a row number without a name, as R writes it.
+    A row with one value too many that ends blank is not taken for one of these, but for one with a separator at its end.
+    """
+    cells = _cells(lines, shape)
+    count = pc.list_value_length(cells).to_numpy(zero_copy_only=False)  # NaN for none, which is equal to nothing
+    starts, values = cells.offsets.to_numpy()[:-1], cells.values
+    first = np.full(len(lines), -1)
+    places = {field: np.full(len(lines), -1) for field in shape.fields}
+    for names, is_of in _headers(headers, shape):
+        is_whole = is_of & (count == len(names))
+        is_numbered = is_of & (count == len(names) + 1) & shape.has_header
+        ends = starts[is_numbered] + len(names)
+        is_numbered[is_numbered] = values.is_valid().take(pa.array(ends)).to_numpy(zero_copy_only=False)
+        first[is_whole], first[is_numbered] = starts[is_whole], starts[is_numbered] + 1
+        for field in places.keys() & set(names):
+            places[field][is_whole | is_numbered] = names.index(field)
+    is_readable = first >= 0
+
+    def column(field: str) -> pa.Array:
+        at = places[field]
+        return values.take(pa.array(first + at, mask=~(is_readable & (at >= 0))))
+
+    return one_an_event(column, pa.array(is_readable))
+
+
+def _headers(headers: pa.Array, shape: PayloadFormat) -> Iterator[tuple[list[str | None], np.ndarray]]:
+    """Names of columns, and which lines they are of. A name that is there twice is that of the first."""
+    if shape.columns:
+        yield [*shape.columns], np.ones(len(headers), bool)
+        return
+    encoded = headers.dictionary_encode()
+    indices = pc.fill_null(encoded.indices, -1).to_numpy()
+    for place, names in enumerate(_cells(encoded.dictionary, shape).to_pylist()):
+        if names is not None and len(names) <= MAX_COLUMNS:
+            yield names, indices == place
+
+
+def _cells(lines: pa.Array, shape: PayloadFormat) -> pa.ListArray:
+    """The values of each line, null where one is empty; null for a blank line or a quote out of place."""
+    bare = pc.utf8_rtrim(pc.replace_substring_regex(lines, r"\A\x{FEFF}", ""), " ")
+    is_quoted = pc.match_substring(bare, shape.quote)
+    plain = pc.if_else(pc.or_(is_quoted, pc.equal(bare, "")), None, bare)
+    split = pc.split_pattern(plain, shape.separator)
+    trimmed = _filled(pc.utf8_trim(split.values, _blanks(shape)))
+    cells = pa.ListArray.from_arrays(split.offsets, trimmed, mask=split.is_null())
+    if not pc.any(is_quoted).as_py():  # of no line: null
+        return cells
+    quoted = pa.array((_split(line, shape) for line in bare.filter(is_quoted).to_pylist()), CELLS)
+    # Behind the others, each line takes its own from there.
+    at = is_quoted.to_numpy(zero_copy_only=False)
+    places = np.where(at, len(cells) + np.cumsum(at) - 1, np.arange(len(cells)))
+    return pa.concat_arrays([cells, quoted]).take(pa.array(places))
+
+
+def _split(line: str, shape: PayloadFormat) -> list[str | None] | None:
+    """A line with quotes: every second piece between them is inside, and an empty one outside, between two others, is a quote inside."""
+    quote, (first, *pieces) = shape.quote, line.split(shape.quote)
+    if len(pieces) % 2:
+        return None
+    inside: list[str] = []
+    outside, goes_on = [first], False
+    for n in range(0, len(pieces), 2):
+        text, after = pieces[n : n + 2]
+        if goes_on:
+            inside[-1] += quote + text
+        else:
+            inside.append(text)
+        goes_on = after == "" and n + 2 < len(pieces)
+        if not goes_on:
+            outside.append(after)
+    cells = [cell.strip(_blanks(shape)) for cell in quote.join(outside).split(shape.separator)]
+    if any(quote in cell and cell != quote for cell in cells):
+        return None
+    quoted = iter(inside)
+    return [(next(quoted) if cell == quote else cell) or None for cell in cells]
+
+
+def _blanks(shape: PayloadFormat) -> str:
+    """What may stand around a value: a space and all below it."""
+    return "".join(chr(n) for n in range(0x21) if chr(n) != shape.separator)
+
+
+def _filled(texts: pa.Array) -> pa.Array:
+    return pc.if_else(pc.equal(texts, ""), None, texts)

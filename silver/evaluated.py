@@ -1,0 +1,62 @@
+"""Events to measurements with the rules that they break, in the process: what readings.with_rule_results says, without Spark.
+
+For the account and a retry, which ask about a few events of many: to plan that in Spark takes longer than to do it.
+"""
+
+from collections.abc import Iterator
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+
+from expectations.translation import to_duckdb
+from silver.config import SilverConfig
+from silver.enrich import DESCRIBED, VALUED, is_assigned
+from silver.instants import INSTANT
+from silver.measurements import measured
+from silver.readings import READING_COLUMNS
+from silver.rules import rules_of
+
+EVALUATED = ("broken_rules", *READING_COLUMNS)
+PLAIN_INSTANT = pa.timestamp("us")
+
+
+def evaluation(config: SilverConfig) -> str | None:
+    """The SQL of `evaluated`; None where a rule of conf has no translation, so that Spark has to be asked."""
+    try:
+        return _sql(config)
+    except ValueError:
+        return None
+
+
+def evaluated(
+    events: pa.Table, devices: pa.Table, catalogue: tuple[pa.Table, pa.Table], config: SilverConfig, sql: str
+) -> Iterator[pa.Table]:
+    """Every measurement of every event, in pieces: READING_COLUMNS and `broken_rules`. `sql`: of `evaluation`."""
+    with duckdb.connect(config={"threads": 1}) as connection:
+        for name, table in zip(("devices", "metrics", "conversions"), (devices, *catalogue), strict=True):
+            connection.register(name, _plain(table))
+        for piece in measured(events, config):
+            connection.register("measured", _plain(piece))
+            yield _in_utc(connection.sql(sql).to_arrow_table())
+
+
+def _sql(config: SilverConfig) -> str:
+    valued = VALUED.format(measurements="measured", metrics="metrics", conversions="conversions")
+    names = {"measurements": f"({valued})", "metrics": "metrics", "devices": "devices", "is_assigned": is_assigned(config.policy)}
+    (enriched,) = sqlglot.transpile(DESCRIBED.format(**names), read="spark", write="duckdb")
+    rules = [(rule.name, to_duckdb(rule.holds)) for rule in rules_of(config.policy, config.rules)]
+    named = ", ".join(f"case when coalesce({holds}, false) then null else '{name}' end" for name, holds in rules)
+    broken = f"list_filter([{named}], lambda name: name is not null)"
+    return f"select {broken} as broken_rules, {', '.join(READING_COLUMNS)} from ({enriched})"
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Instants without their zone, which is UTC: DuckDB then compares them as numbers."""
+    fields = [field.with_type(PLAIN_INSTANT) if field.type == INSTANT else field for field in table.schema]
+    return table.cast(pa.schema(fields))
+
+
+def _in_utc(table: pa.Table) -> pa.Table:
+    fields = [field.with_type(INSTANT) if field.type == PLAIN_INSTANT else field for field in table.schema]
+    return table.cast(pa.schema(fields))

@@ -1,0 +1,206 @@
+"""Payloads to measurements: what each event says, typed, before anything is known about device and metric. Pure, of Arrow.
+
+The only place that reads payloads: Spark's workers call it for batches of a stream or a replay, the account and a retry for a few events.
+What could not be read is null, and `is_readable` false; nothing is dropped, and no payload raises anything.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from silver.config import SilverConfig
+from silver.csv_rows import csv_rows
+from silver.instants import INSTANT, to_instants
+from silver.json_rows import json_rows
+from silver.json_text import as_text
+from silver.numbers import to_numbers_or_switches
+from silver.rows import Rows, Values
+from silver.spec import Origin, PayloadFormat
+
+SURROGATE_IN_UTF8 = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+"""Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three."""
+MEASUREMENTS = pa.schema(
+    [
+        pa.field("event_at", pa.int32()),  # which event of the table, from 0
+        pa.field("payload_bytes", pa.int32()),
+        pa.field("is_utf8", pa.bool_()),
+        pa.field("is_readable", pa.bool_()),
+        pa.field("device_id", pa.string()),
+        pa.field("zone_text", pa.string()),
+        pa.field("metric", pa.string()),
+        pa.field("number", pa.float64()),
+        pa.field("unit_text", pa.string()),
+        pa.field("event_time", INSTANT),
+        pa.field("part", pa.int32()),
+        pa.field("parts", pa.int32()),
+    ]
+)
+"""Grain: one measurement; at least one an event. `part`: its place in the event, `parts`: how many there are, null where nobody counted."""
+
+
+OF_EVENT = ("source", "ingested_at", "bronze_batch", "bronze_row")
+MEASURED = pa.schema(
+    [
+        *(field for field in MEASUREMENTS if field.name != "event_at"),
+        *(("source", pa.string()), ("ingested_at", INSTANT), ("bronze_batch", pa.int64()), ("bronze_row", pa.int64())),
+    ]
+)
+"""Grain: as of MEASUREMENTS, with what names the event."""
+
+
+class _Cells(NamedTuple):
+    """One metric of the rows that have it, `row_at`: None for all. `metric_at`: its place among the metrics of a row."""
+
+    row_at: pa.Array | None
+    metric_at: int
+    metric: pa.Array
+    number: pa.Array
+    parts: pa.Array
+
+
+def measured(events: pa.Table, config: SilverConfig) -> Iterator[pa.Table]:
+    """MEASURED of events, in pieces and any order. An event of a source without a shape has none."""
+    for source, shape in config.shapes.items():
+        of_source = events.filter(pc.equal(events["source"], source))
+        if len(of_source):
+            for piece in measurements(of_source, shape, config.policy.max_payload_bytes):
+                named = of_source.select(OF_EVENT).take(piece["event_at"])
+                columns = [(named if name in OF_EVENT else piece)[name] for name in MEASURED.names]
+                yield pa.table(columns, MEASURED)
+
+
+def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> Iterator[pa.Table]:
+    """MEASUREMENTS of events of one shape, in pieces and any order. `events`: payload, header and position of bronze.events.
+
+    A payload longer than `max_payload_bytes` is not read.
+    """
+    payloads, positions = _whole(events["payload"]), pc.fill_null(_whole(events["position"]), "")
+    lengths = pc.binary_length(payloads)
+    decoded, is_utf8 = _decoded(payloads)
+    texts = pc.if_else(pc.less_equal(lengths, max_payload_bytes), decoded, None)
+    for rows in [csv_rows(texts, _whole(events["header"]), shape)] if shape.format == "csv" else json_rows(texts, shape):
+        of_event = {"payload_bytes": lengths, "is_utf8": is_utf8, "is_readable": rows.is_readable}
+        origins = {"device_id": shape.device, "zone_text": shape.zone, "unit_text": shape.unit}
+        of_row = {
+            "event_at": rows.event_at,
+            "element_at": rows.element_at,
+            "event_time": to_instants(_texts(rows.values(shape.time.field)), shape.time),
+            **{name: column.take(rows.event_at) for name, column in of_event.items()},
+            **{name: _origin(origin, rows, positions) for name, origin in origins.items()},
+        }
+        for cells in _one_a_row(rows, shape, positions) if shape.value is not None else _one_a_metric(rows, shape):
+            yield _table(of_row, cells, max(len(shape.metrics), 1))
+
+
+def _one_a_row(rows: Rows, shape: PayloadFormat, positions: pa.Array) -> Iterator[_Cells]:
+    assert shape.value is not None
+    number, _ = _numbers(rows.values(shape.value))
+    yield _Cells(None, 0, _origin(shape.metric, rows, positions), number, rows.elements.take(rows.event_at))
+
+
+def _one_a_metric(rows: Rows, shape: PayloadFormat) -> Iterator[_Cells]:
+    """Wide to long; a blank says that nothing was measured. The place in the declaration is the part: a blank does not move it."""
+    columns = [_numbers(_without_blanks(rows.values(field))) for field in shape.metrics.values()]
+    count = np.sum([is_filled for _, is_filled in columns], axis=0, dtype=np.int32)
+    # Wide rows in a list differ in their blanks; how many measurements the whole event holds is then not counted.
+    parts = pa.nulls(len(rows.event_at), pa.int32()) if shape.each else pa.array(count, pa.int32())
+    for metric_at, (metric, (number, is_filled)) in enumerate(zip(shape.metrics, columns, strict=True)):
+        row_at = pa.array(np.flatnonzero(is_filled))
+        name = pa.repeat(pa.scalar(metric.strip(" ") or None, pa.string()), len(row_at))
+        yield _Cells(row_at, metric_at, name, number.take(row_at), parts.take(row_at))
+    row_at = pa.array(np.flatnonzero(count == 0))
+    yield _Cells(row_at, 0, pa.nulls(len(row_at), pa.string()), pa.nulls(len(row_at), pa.float64()), parts.take(row_at))
+
+
+def _table(of_row: dict[str, pa.Array], cells: _Cells, width: int) -> pa.Table:
+    columns = of_row if cells.row_at is None else {name: column.take(cells.row_at) for name, column in of_row.items()}
+    part = pc.add(pc.multiply(columns["element_at"], width), cells.metric_at).cast(pa.int32())
+    columns = columns | {"part": part, "metric": cells.metric, "number": cells.number, "parts": cells.parts}
+    return pa.table([columns[name] for name in MEASUREMENTS.names], MEASUREMENTS)
+
+
+def _decoded(payloads: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The payloads as texts, and whether they are UTF-8."""
+    try:
+        return payloads.cast(pa.string()), pa.repeat(True, len(payloads))
+    except pa.ArrowInvalid:
+        texts, is_utf8 = zip(*map(_text_of, payloads.to_pylist()), strict=True)
+        return pa.array(texts, pa.string()), pa.array(is_utf8)
+
+
+def _text_of(payload: bytes) -> tuple[str, bool]:
+    try:
+        return payload.decode(), True
+    except UnicodeDecodeError:
+        return SURROGATE_IN_UTF8.sub("\ufffd".encode(), payload).decode("utf-8", "replace"), False
+
+
+def _origin(origin: Origin | None, rows: Rows, positions: pa.Array) -> pa.Array:
+    if origin is not None and origin.field is not None:
+        return _named(_texts(rows.values(origin.field)))
+    if origin is not None and origin.file_name is not None:
+        names, pattern = positions.dictionary_encode(), re.compile(origin.file_name)
+        parts = pa.array((_first_group(pattern, name) for name in names.dictionary.to_pylist()), pa.string())
+        return _named(parts.take(names.indices.take(rows.event_at)))
+    return pa.repeat(pa.scalar(origin.constant if origin else None, pa.string()), len(rows.event_at))
+
+
+def _first_group(pattern: re.Pattern[str], name: str) -> str | None:
+    match = pattern.search(name)
+    return match[1] if match else None
+
+
+def _texts(values: Values) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    try:
+        return pa.array(values, pa.string())
+    except (ValueError, TypeError):  # nearly all are texts
+        return pa.array(map(as_text, values), pa.string())
+
+
+def _named(texts: pa.Array) -> pa.Array:
+    """Without spaces around them; null where nothing is left."""
+    trimmed = pc.utf8_trim(texts, " ")
+    return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
+
+
+def _without_blanks(values: Values) -> Values:
+    if isinstance(values, pa.Array):
+        return _named(values)
+    return [(value.strip(" ") or None) if isinstance(value, str) else value for value in values]
+
+
+def _numbers(values: Values) -> tuple[pa.Array, np.ndarray]:
+    """Numbers, null where there is none; and where there is a value, whatever it is."""
+    if isinstance(values, pa.Array):
+        return to_numbers_or_switches(values), values.is_valid().to_numpy(zero_copy_only=False)
+    try:
+        numbers = pa.array(values, pa.float64())
+    except (ValueError, TypeError):  # nearly all are numbers that a double can hold
+        texts = to_numbers_or_switches(pa.array((as_text(value) if isinstance(value, str) else None for value in values), pa.string()))
+        numbers = pc.coalesce(texts, pa.array(map(_number, values), pa.float64()))
+        return numbers, np.fromiter((value is not None for value in values), bool, len(values))
+    # JSON has no infinities: what is beyond all doubles is no number.
+    return pc.if_else(pc.is_finite(numbers), numbers, None), numbers.is_valid().to_numpy(zero_copy_only=False)
+
+
+def _number(value: object) -> float | None:
+    """Of a number or a switch in JSON; a whole number beyond all doubles is infinite, for the rules to turn away."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if not isinstance(value, int):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
