@@ -34,19 +34,6 @@ VERSIONS = """
   from {devices}
 """
 """Each version of a device with the instant at which the next one replaces it."""
-DESCRIBED = f"""
-  select m.*, c.unit, c.aggregation, c.step_seconds, coalesce(d.is_known, false) as is_device_known,
-    coalesce(m.zone_text, case when d.is_known then d.registered_zone end) as zone,
-    case when d.is_known and {{is_assigned}} then d.registered_groups else array('{UNASSIGNED_GROUP}') end as groups
-  from {{measurements}} m
-  left join {{metrics}} c on c.metric = m.metric
-  left join ({VERSIONS}) d on d.registered_id = m.device_id and d.registered_at <= m.ingested_at
-    and (d.replaced_at is null or m.ingested_at < d.replaced_at)
-"""
-"""Adds what the metric is, and what the registry said of the device when the event was ingested.
-
-So the answer is the same whoever asks and whenever: the live streams, a replay, a check.
-"""
 
 
 def catalogue(metrics: Mapping[str, Metric]) -> tuple[pa.Table, pa.Table]:
@@ -58,6 +45,18 @@ def catalogue(metrics: Mapping[str, Metric]) -> tuple[pa.Table, pa.Table]:
     return pa.Table.from_pylist(described, METRICS), pa.Table.from_pylist(conversions, CONVERSIONS)
 
 
-def is_assigned(policy: Policy) -> str:
-    """What of a metric makes a known device's reading one of its groups."""
-    return "true" if policy.unknown_metric is Unknown.QUARANTINE else "c.metric is not null"
+def described(policy: Policy) -> str:
+    """SQL that adds what the metric is, and what the registry said of the device when the event was ingested; `versions`: VERSIONS.
+
+    So the answer is the same whoever asks and whenever: the live streams, a replay, a check.
+    """
+    is_assigned = "d.is_known" if policy.unknown_metric is Unknown.QUARANTINE else "d.is_known and c.metric is not null"
+    return f"""
+      select m.*, c.unit, c.aggregation, c.step_seconds, coalesce(d.is_known, false) as is_device_known,
+        coalesce(m.zone_text, case when d.is_known then d.registered_zone end) as zone,
+        case when {is_assigned} then d.registered_groups else array('{UNASSIGNED_GROUP}') end as groups
+      from {{measurements}} m
+      left join {{metrics}} c on c.metric = m.metric
+      left join {{versions}} d on d.registered_id = m.device_id and d.registered_at <= m.ingested_at
+        and (d.replaced_at is null or m.ingested_at < d.replaced_at)
+    """

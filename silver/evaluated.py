@@ -11,7 +11,7 @@ import sqlglot
 
 from expectations.translation import to_duckdb
 from silver.config import SilverConfig
-from silver.enrich import DESCRIBED, VALUED, is_assigned
+from silver.enrich import VALUED, VERSIONS, described
 from silver.instants import INSTANT
 from silver.measurements import measured
 from silver.readings import READING_COLUMNS
@@ -43,8 +43,9 @@ def evaluated(
 
 def _sql(config: SilverConfig) -> str:
     valued = VALUED.format(measurements="measured", metrics="metrics", conversions="conversions")
-    names = {"measurements": f"({valued})", "metrics": "metrics", "devices": "devices", "is_assigned": is_assigned(config.policy)}
-    (enriched,) = sqlglot.transpile(DESCRIBED.format(**names), read="spark", write="duckdb")
+    versions = VERSIONS.format(devices="devices")
+    enriched = described(config.policy).format(measurements=f"({valued})", metrics="metrics", versions=f"({versions})")
+    (enriched,) = sqlglot.transpile(enriched, read="spark", write="duckdb")
     rules = [(rule.name, to_duckdb(rule.holds)) for rule in rules_of(config.policy, config.rules)]
     named = ", ".join(f"case when coalesce({holds}, false) then null else '{name}' end" for name, holds in rules)
     broken = f"list_filter([{named}], lambda name: name is not null)"

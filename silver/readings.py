@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from expectations.rule_results import passing, with_broken_rules
 from silver.config import SilverConfig
-from silver.enrich import DESCRIBED, VALUED, is_assigned
+from silver.enrich import VALUED, VERSIONS, described
 from silver.measurements import MEASURED, OF_EVENT, measured
 from silver.rules import rules_of
 from silver.spec import Policy
@@ -78,7 +78,8 @@ def _measured(batches: Iterator[pa.RecordBatch], config: SilverConfig) -> Iterat
 
 
 def _described(rows: DataFrame, reference: Reference, policy: Policy) -> DataFrame:
+    session = rows.sparkSession
+    # The registry is small: one partition needs no shuffle, and rows none for the join.
+    versions = session.sql(VERSIONS, devices=reference.devices.coalesce(1)).hint("broadcast")
     metrics = reference.metrics.hint("broadcast")
-    sql = DESCRIBED.replace("{is_assigned}", is_assigned(policy))
-    # The registry is small: one partition needs no shuffle.
-    return rows.sparkSession.sql(sql, measurements=rows, metrics=metrics, devices=reference.devices.coalesce(1))
+    return session.sql(described(policy), measurements=rows, metrics=metrics, versions=versions)
