@@ -17,8 +17,8 @@ from silver.measurements import measured
 from silver.readings import READING_COLUMNS
 from silver.rules import rules_of
 
-EVALUATED = ("broken_rules", *READING_COLUMNS)
 PLAIN_INSTANT = pa.timestamp("us")
+"""In UTC too, and does not say so: DuckDB then compares instants as numbers."""
 
 
 def evaluation(config: SilverConfig) -> str | None:
@@ -35,10 +35,10 @@ def evaluated(
     """Every measurement of every event, in pieces: READING_COLUMNS and `broken_rules`. `sql`: of `evaluation`."""
     with duckdb.connect(config={"threads": 1}) as connection:
         for name, table in zip(("devices", "metrics", "conversions"), (devices, *catalogue), strict=True):
-            connection.register(name, _plain(table))
+            connection.register(name, _retyped(table, INSTANT, PLAIN_INSTANT))
         for piece in measured(events, config):
-            connection.register("measured", _plain(piece))
-            yield _in_utc(connection.sql(sql).to_arrow_table())
+            connection.register("measured", _retyped(piece, INSTANT, PLAIN_INSTANT))
+            yield _retyped(connection.sql(sql).to_arrow_table(), PLAIN_INSTANT, INSTANT)
 
 
 def _sql(config: SilverConfig) -> str:
@@ -52,12 +52,6 @@ def _sql(config: SilverConfig) -> str:
     return f"select {broken} as broken_rules, {', '.join(READING_COLUMNS)} from ({enriched})"
 
 
-def _plain(table: pa.Table) -> pa.Table:
-    """Instants without their zone, which is UTC: DuckDB then compares them as numbers."""
-    fields = [field.with_type(PLAIN_INSTANT) if field.type == INSTANT else field for field in table.schema]
-    return table.cast(pa.schema(fields))
-
-
-def _in_utc(table: pa.Table) -> pa.Table:
-    fields = [field.with_type(INSTANT) if field.type == PLAIN_INSTANT else field for field in table.schema]
-    return table.cast(pa.schema(fields))
+def _retyped(table: pa.Table, before: pa.DataType, after: pa.DataType) -> pa.Table:
+    """Columns of one type as another one."""
+    return table.cast(pa.schema([field.with_type(after) if field.type == before else field for field in table.schema]))

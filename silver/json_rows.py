@@ -17,14 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.json_text import UnreadableError, read_object, values_of
+from silver.json_text import DEEPEST, LONGEST_NAME, UnreadableError, read_object, values_of
 from silver.rows import Rows, one_an_event
 from silver.spec import ELEMENT, PayloadFormat
 
 LEAF = str | int | float | bool | None
 ALWAYS_WITHIN = 1_000
 """Letters of a payload that is too short for any limit of json_text."""
-MOST_BRACKETS, LONGEST = 998, 50_000
+MOST_BRACKETS, LONGEST = DEEPEST, LONGEST_NAME
 MOST_BYTES = 64 * 1024 * 1024
 """Of one field of rows that are handed over at once."""
 MANY_DIGITS = re.compile(r"[0-9]{300}")

@@ -72,7 +72,7 @@ def _begin(lake: Lake, passed: int | None) -> Range | None:
 
 
 def _account_for(lake: Lake, reference_data: LoadReferenceData, batches: Range, *, is_pending: bool = False) -> int:
-    """Without Spark where all is readings."""
+    """Without Spark, but for rules that only Spark knows."""
     counts: Counts = Counter()
 
     def counted(kind: str, table: str, *columns: str) -> Iterator[pa.Table]:

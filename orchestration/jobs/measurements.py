@@ -28,12 +28,12 @@ from silver import evaluated as of_silver
 from silver.config import SilverConfig
 from silver.enrich import catalogue
 from silver.evaluated import evaluation
+from silver.instants import INSTANT
 from silver.readings import Reference, with_rule_results
 
 KEYS_AT_ONCE = 250_000
 """Good measurements that are no readings, of which it is found out at once which ones are late."""
 BATCH_ROWS = 8_192
-INSTANT = pa.timestamp("us", "UTC")
 ReferenceData = tuple[Reference, SilverConfig]
 """What the silver layer asks for."""
 LoadReferenceData = Callable[[Lake], ReferenceData]

@@ -19,6 +19,7 @@ LONGEST = 1_000
 """Letters of a JSON payload for orjson: within them no limit of json_payload on digits, names and depth is reached."""
 
 MOST = 2.0**63
+"""Beyond it, on either side, a fraction that orjson read may have been a whole number."""
 Record = Mapping[str, Any]
 Reader = Callable[[str | None, str | None], Record | None]
 """Of a text and the header of its file; None where there is none, or where it cannot be read as declared."""
@@ -75,13 +76,6 @@ class Level:
         return self.record_of(value)
 
 
-def levels_of(shape: PayloadFormat) -> tuple[Level, Level]:
-    """Of an event and of an element of its list. In CSV an event has one level."""
-    of_event = list(_paths(shape, of_element=False))
-    of_element = _level(list(_paths(shape, of_element=True)), is_list=True)
-    return _level(of_event, tuple(shape.each.split(".")) if shape.each else (), of_element), of_element
-
-
 def path_of(field: str, shape: PayloadFormat) -> tuple[bool, tuple[str, ...]]:
     """Whether a field is one of the elements, and the names of its members from the outermost in."""
     if shape.format == "csv":
@@ -92,9 +86,10 @@ def path_of(field: str, shape: PayloadFormat) -> tuple[bool, tuple[str, ...]]:
 
 def reader(shape: PayloadFormat) -> Reader:
     """What reads payloads of this shape."""
-    level, _ = levels_of(shape)
     if shape.format == "csv":
-        return _csv_reader(shape, level)
+        row_of = row_reader(shape)
+        return lambda line, header: None if line is None else row_of(line, header)
+    level = _level_of(shape)
     quick = _quick_reader(level)
 
     def read(text: str | None, _: str | None) -> Record | None:
@@ -138,14 +133,10 @@ def _quick_reader(level: Level) -> Callable[[str], Record | None]:
     return of_objects if inner else of_values
 
 
-def _csv_reader(shape: PayloadFormat, level: Level) -> Reader:
-    row_of = row_reader(shape)
-
-    def read(line: str | None, header: str | None) -> Record | None:
-        row = None if line is None else row_of(line, header)
-        return None if row is None else level.record_of(row)
-
-    return read
+def _level_of(shape: PayloadFormat) -> Level:
+    """What is read of an event."""
+    of_element = _level(list(_paths(shape, of_element=True)), is_list=True)
+    return _level(list(_paths(shape, of_element=False)), tuple(shape.each.split(".")) if shape.each else (), of_element)
 
 
 def _paths(shape: PayloadFormat, *, of_element: bool) -> Iterator[tuple[str, ...]]:
