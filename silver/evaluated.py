@@ -35,10 +35,10 @@ def evaluated(
     """Every measurement of every event, in pieces: READING_COLUMNS and `broken_rules`. `sql`: of `evaluation`."""
     with duckdb.connect(config={"threads": 1}) as connection:
         for name, table in zip(("devices", "metrics", "conversions"), (devices, *catalogue), strict=True):
-            connection.register(name, _retyped(table, INSTANT, PLAIN_INSTANT))
+            connection.register(name, retyped(table, INSTANT, PLAIN_INSTANT))
         for piece in measured(events, config):
-            connection.register("measured", _retyped(piece, INSTANT, PLAIN_INSTANT))
-            yield _retyped(connection.sql(sql).to_arrow_table(), PLAIN_INSTANT, INSTANT)
+            connection.register("measured", retyped(piece, INSTANT, PLAIN_INSTANT))
+            yield retyped(connection.sql(sql).to_arrow_table(), PLAIN_INSTANT, INSTANT)
 
 
 def _sql(config: SilverConfig) -> str:
@@ -52,6 +52,6 @@ def _sql(config: SilverConfig) -> str:
     return f"select {broken} as broken_rules, {', '.join(READING_COLUMNS)} from ({enriched})"
 
 
-def _retyped(table: pa.Table, before: pa.DataType, after: pa.DataType) -> pa.Table:
+def retyped(table: pa.Table, before: pa.DataType, after: pa.DataType) -> pa.Table:
     """Columns of one type as another one."""
     return table.cast(pa.schema([field.with_type(after) if field.type == before else field for field in table.schema]))

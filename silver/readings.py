@@ -43,9 +43,18 @@ def readings(events: DataFrame, reference: Reference, config: SilverConfig) -> D
     Keys are never null here: null keys are equal to dropDuplicates, which would keep one of them and lose the rest. Rows are described a
     second time behind it, as its state and its shuffle are a third cheaper with narrow rows.
     """
-    accepted = passing(enriched(events, reference, config), rules_of(config.policy, config.rules))
-    first = accepted.select(*NARROW).withWatermark("event_time", f"{config.policy.lateness_seconds} seconds").dropDuplicates(KEYS)
-    return _described(first, reference, config.policy).select(*READING_COLUMNS)
+    rows = accepted(events, reference, config).withWatermark("event_time", f"{config.policy.lateness_seconds} seconds")
+    return as_readings(rows.dropDuplicates(KEYS), reference, config.policy)
+
+
+def accepted(events: DataFrame, reference: Reference, config: SilverConfig) -> DataFrame:
+    """Every measurement that breaks no rule, NARROW; `as_readings` adds the rest."""
+    return passing(enriched(events, reference, config), rules_of(config.policy, config.rules)).select(*NARROW)
+
+
+def as_readings(accepted: DataFrame, reference: Reference, policy: Policy) -> DataFrame:
+    """READING_COLUMNS of rows of NARROW."""
+    return _described(accepted, reference, policy).select(*READING_COLUMNS)
 
 
 def enriched(events: DataFrame, reference: Reference, config: SilverConfig) -> DataFrame:

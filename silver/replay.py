@@ -3,27 +3,46 @@
 What is late depends on how batches were cut when the events came, so it is taken as it was recorded and not decided anew.
 """
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+import duckdb
+import pyarrow as pa
+import sqlglot
+from pyspark.sql import DataFrame
 
-from silver.account import IDENTITY
-from silver.readings import KEYS, READING_COLUMNS
+from silver.evaluated import PLAIN_INSTANT, retyped
+from silver.instants import INSTANT
+from silver.readings import KEYS, NARROW, READING_COLUMNS
 
 LATE, DUPLICATE = "late", "duplicate"
-RECORDED = "bronze_batch BIGINT, bronze_row BIGINT, part INT, kind STRING"
+RECORDED = pa.schema([("bronze_batch", pa.int64()), ("bronze_row", pa.int64()), ("part", pa.int32()), ("kind", pa.string())])
 """Grain: one measurement that was no reading when it came. `kind`: LATE or DUPLICATE."""
+REPLAYED = f"""
+  select o.* from (
+    select g.*, r.kind, row_number() over (
+      partition by g.device_id, g.metric, g.event_time
+      order by g.bronze_batch, coalesce(r.kind = '{DUPLICATE}', false), g.bronze_row, g.part
+    ) as place
+    from {{good}} g
+    left join {{recorded}} r on r.bronze_batch = g.bronze_batch and r.bronze_row = g.bronze_row and r.part = g.part
+  ) o
+  left join {{before}} b on b.device_id = o.device_id and b.metric = o.metric and b.event_time = o.event_time
+  where o.place = 1 and coalesce(o.kind <> '{LATE}', true) and b.device_id is null
+"""
+"""Readings among `good`, the accepted measurements of a range of bronze batches. In SQL, which both engines run.
+
+`recorded`: see RECORDED. `before`: KEYS that stand already, of batches before the range. The first batch that has a key keeps it; within a
+batch, which knows no order, the measurement that was kept then.
+"""
 
 
-def replayed_readings(measurements: DataFrame, recorded: DataFrame, before: DataFrame | None) -> DataFrame:
-    """Readings among the measurements (silver.readings.with_rule_results) of a range of bronze batches.
+def replayed(good: DataFrame, recorded: DataFrame, before: DataFrame) -> DataFrame:
+    """By Spark: NARROW of the readings among rows of `silver.readings.accepted`."""
+    return good.sparkSession.sql(REPLAYED, good=good, recorded=recorded, before=before).select(*NARROW)
 
-    `recorded`: see RECORDED. `before`: KEYS that stand already, of batches before the range; None for none. The first batch that has a
-    key keeps it; within a batch, which knows no order, the measurement that was kept then.
-    """
-    good = measurements.where(F.size("broken_rules") == 0).select(*READING_COLUMNS)
-    with_kind = good.join(recorded, on=IDENTITY, how="left")
-    was_duplicate = F.coalesce(F.col("kind") == DUPLICATE, F.lit(False))
-    in_order = Window.partitionBy(*KEYS).orderBy("bronze_batch", was_duplicate, "bronze_row", "part")
-    kept = with_kind.withColumn("place", F.row_number().over(in_order)).where(F.col("place") == 1)
-    in_time = kept.where(F.coalesce(F.col("kind") != LATE, F.lit(True))).select(*READING_COLUMNS)
-    return in_time if before is None else in_time.join(before, on=KEYS, how="left_anti").select(*READING_COLUMNS)
+
+def replayed_in_process(good: pa.Table, recorded: pa.Table, before: pa.Table) -> pa.Table:
+    """By DuckDB, for a few: the readings among rows of READING_COLUMNS."""
+    (query,) = sqlglot.transpile(REPLAYED.format(good="good", recorded="recorded", before="before"), read="spark", write="duckdb")
+    with duckdb.connect(config={"threads": 1}) as connection:
+        for name, table in (("good", good), ("recorded", recorded), ("before", before.select(KEYS))):
+            connection.register(name, retyped(table, INSTANT, PLAIN_INSTANT))
+        return retyped(connection.sql(query).to_arrow_table(), PLAIN_INSTANT, INSTANT).select(READING_COLUMNS)

@@ -7,6 +7,8 @@ A small micro-batch, known as such before it is computed, is written without Spa
 CPU instead of 1.7. Spark's commit takes three jobs of its own to read the log, whatever is written.
 """
 
+from collections.abc import Mapping
+
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -15,6 +17,7 @@ from gold.spec import Group
 from orchestration import crash
 from orchestration.connectors.sources import file_reader
 from orchestration.engine.lake import Lake
+from orchestration.location import Location
 from orchestration.storage.bindings import THE_BEGINNING, first_bronze_batch, start_of
 from orchestration.storage.checkpoints import files, newest_batch, offsets, read_up_to
 from orchestration.storage.delta import added, max_in_log, table_id, written_by
@@ -85,10 +88,14 @@ def is_small(lake: Lake, flow: str, source: str, batch_id: int) -> bool:
     path = lake.table_path(source)
     source_id = table_id(path)
     first, last = (read_up_to(lake.checkpoint(flow), batch, source_id)[0] for batch in (batch_id - 1 if batch_id else None, batch_id))
-    files = [add for version in range(first, last + 1) for add in added(path, version)]
-    if sum(add["size"] for add in files) > MAX_SMALL_BYTES:
+    return holds_few(lake, path, {add["path"]: add["size"] for version in range(first, last + 1) for add in added(path, version)})
+
+
+def holds_few(lake: Lake, events: Location, files: Mapping[str, int]) -> bool:
+    """Whether the readings of these files of a table of events, by name with their bytes, are few enough to be rows of this process."""
+    if sum(files.values()) > MAX_SMALL_BYTES:
         return False
-    ends = [pq.read_metadata((path / add["path"]).local) for add in files]
+    ends = [pq.read_metadata((events / name).local) for name in files]
     length = sum(end.row_group(n).total_byte_size for end in ends for n in range(end.num_row_groups))
     return _most_readings(lake, sum(end.num_rows for end in ends), length) <= MAX_READINGS
 

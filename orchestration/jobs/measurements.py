@@ -123,10 +123,16 @@ def find_kept(lake: Lake, good: Path, beside: Path, stored: Mapping[str, str]) -
 
 
 def _stored(lake: Lake, stored: Mapping[str, str], first: int, last: int) -> Iterator[pa.Table]:
-    instants = (f"arrow_cast({micros}, 'Timestamp(Microsecond, Some(\"UTC\"))')" for micros in (first, last))
-    of_span = "event_time between {} and {}".format(*instants)
     for name, condition in stored.items():
-        yield from pieces(lake, name, f"select {', '.join(account.KEY_AND_IDENTITY)} from rows where {condition} and {of_span}")
+        yield from pieces(
+            lake, name, f"select {', '.join(account.KEY_AND_IDENTITY)} from rows where {condition} and {in_span(first, last)}"
+        )
+
+
+def in_span(first: int, last: int) -> str:
+    """SQL of DataFusion: whether an event time is one from the first to the last, in microseconds since 1970."""
+    instants = (f"arrow_cast({micros}, 'Timestamp(Microsecond, Some(\"UTC\"))')" for micros in (first, last))
+    return "event_time between {} and {}".format(*instants)
 
 
 def append_once(lake: Lake, name: str, rows: Iterable[pa.Table], app_id: str, version: int) -> Counts:

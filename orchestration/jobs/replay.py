@@ -5,7 +5,6 @@ Lateness was decided once, when the events came, and is recorded: it is read fro
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from math import ceil
 
 import pyarrow as pa
@@ -21,16 +20,12 @@ from gold.windows import of_groups
 from orchestration.engine.lake import Lake
 from orchestration.engine.pieces import LIMITS, Piece, measured
 from orchestration.engine.writing import gold_tables
-from orchestration.jobs.measurements import ReferenceData
-from orchestration.jobs.ranges import Range, range_after
+from orchestration.jobs.ranges import pieces
 from orchestration.storage.delta import table_of, version_of
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.positions import accounted_for
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.tables import Table, append, append_rows
-from silver.account import IDENTITY
-from silver.readings import KEYS, with_rule_results
-from silver.replay import DUPLICATE, LATE, RECORDED, replayed_readings
 from silver.spec import Metric
 
 NAME = "replay"
@@ -63,6 +58,13 @@ class PinnedGeneration:
         pinned = self.lake.spark.read.format("delta").option("versionAsOf", self.snapshot.versions[name])
         return pinned.load(str(self.lake.table_path(name))).where(F.col("bronze_batch") <= self.snapshot.bronze_batch)
 
+    def rows(self, name: str, columns: Sequence[str], where: str) -> Iterator[pa.Table]:
+        """The same without Spark, in pieces: columns of rows for which SQL of DataFusion is true."""
+        if name in self.snapshot.versions:
+            of_prefix = f"bronze_batch <= {self.snapshot.bronze_batch} and {where}"
+            query = f"select {', '.join(columns)} from rows where {of_prefix}"
+            yield from pieces(self.lake, name, query, version=self.snapshot.versions[name])
+
 
 def copy_before(lake: Lake, recorded: PinnedGeneration, first: int) -> None:
     """Of bronze batches before `first` everything as it is recorded, the account included."""
@@ -72,49 +74,6 @@ def copy_before(lake: Lake, recorded: PinnedGeneration, first: int) -> None:
     account = table_of(recorded.lake.table_path(LEDGER))
     before = account.filter(pc.less(account["bronze_batch"], first))
     append_rows(lake.table_path(LEDGER), before, lake.app_id(LEDGER_FLOW, LEDGER), first - 1)
-
-
-def silver(lake: Lake, recorded: PinnedGeneration, reference_data: ReferenceData, first: int) -> Iterator[int]:
-    """Readings of bronze batches from `first` on, range by range; yields the rows of each."""
-    after, up_to = first - 1, recorded.snapshot.bronze_batch
-    while after < up_to:
-        batches = range_after(lake, after, up_to)
-        yield _readings(lake, recorded, reference_data, batches)
-        after = batches.up_to
-
-
-def _readings(lake: Lake, recorded: PinnedGeneration, reference_data: ReferenceData, batches: Range) -> int:
-    events = batches.of(lake.read("bronze.events"))
-    measurements = with_rule_results(events, *reference_data)
-    if batches.after >= 0:
-        measurements.persist()  # its times are asked before it is written
-    try:
-        before = _standing(lake, recorded, batches, measurements) if batches.after >= 0 else None
-        readings = replayed_readings(measurements, _late_or_duplicate(recorded, batches), before)
-        append(readings, lake.tables["silver.readings"], lake.app_id(NAME, "silver.readings"), batches.up_to)
-        return events.count()
-    finally:
-        measurements.unpersist()
-
-
-def _late_or_duplicate(recorded: PinnedGeneration, batches: Range) -> DataFrame:
-    """RECORDED, of a range."""
-    kinds = [
-        batches.of(rows).select(*IDENTITY, F.lit(kind).alias("kind"))
-        for rows, kind in ((recorded.late(), LATE), (recorded.read("silver.duplicates"), DUPLICATE))
-    ]
-    return reduce(DataFrame.unionByName, kinds, recorded.lake.spark.createDataFrame([], RECORDED))
-
-
-def _standing(lake: Lake, recorded: PinnedGeneration, batches: Range, measurements: DataFrame) -> DataFrame | None:
-    """Keys that measurements of a range may meet again."""
-    placed = (lake.read("silver.readings"), lake.read("silver.late"), recorded.late())
-    kept = [rows.where(F.col("bronze_batch") <= batches.after) for rows in placed]
-    first, last = measurements.agg(F.unix_micros(F.min("event_time")), F.unix_micros(F.max("event_time"))).collect()[0]
-    if first is None:
-        return None
-    of_these_times = F.col("event_time").between(F.timestamp_micros(F.lit(first)), F.timestamp_micros(F.lit(last)))
-    return reduce(DataFrame.unionByName, (rows.select(*KEYS) for rows in kept)).where(of_these_times)
 
 
 def closed_until_ms(lake: Lake, groups: Sequence[Group], stream: str, up_to: int) -> int:

@@ -28,6 +28,7 @@ from orchestration.flows import flows, reference_data, streams
 from orchestration.jobs import amendments, retry
 from orchestration.jobs import replay as batch_replay
 from orchestration.jobs.replay import OF_SILVER, PinnedGeneration
+from orchestration.jobs.silver_replay import silver
 from orchestration.jobs.snapshots import take_snapshot
 from orchestration.storage import generations
 from orchestration.storage.bindings import Start, begin
@@ -195,7 +196,7 @@ def _silver(following: Lake, recorded: PinnedGeneration, plan: Plan, progress: P
         batch_replay.copy_before(following, recorded, first)
     built = recorded
     for _ in range(1 + ROUNDS):
-        progress.follow(STEPS[0], batch_replay.silver(following, built, reference_data(following), first))
+        progress.follow(STEPS[0], silver(following, built, reference_data, first))
         progress.ended(STEPS[0])
         first, built = built.snapshot.bronze_batch + 1, built.as_accounted_for()
     up_to = first - 1

@@ -15,6 +15,7 @@ from gold.spec import Late
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf
+from orchestration.engine import writing
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.errors import TidemarkError
@@ -72,6 +73,15 @@ def replay(
     with Meanwhile([*STEPS, *(flow.name for flow in flows(lake))], STEPS[0], then) as progress:
         finish(build(lake, wanted, progress), wanted, progress)
     return active_generation(made.lake).generation
+
+
+def in_process(_: pytest.MonkeyPatch) -> None:
+    """As readings of a few events are replayed."""
+
+
+def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As readings of many events are replayed."""
+    monkeypatch.setattr(writing, "MAX_SMALL_BYTES", 0)
 
 
 def differences(made: Conf) -> list[Any]:
@@ -159,7 +169,11 @@ def test_a_replay_of_a_group_or_since_a_day_holds_the_same_rows_and_goes_on_alik
 
 
 @pytest.mark.slow
-def test_a_replay_builds_on_to_what_came_meanwhile(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", [in_process, by_spark])
+def test_a_replay_builds_on_to_what_came_meanwhile(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    engine(monkeypatch)
     made = conf(tmp_path)
 
     def come(names: Sequence[str]) -> None:
