@@ -7,8 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from expectations.rule import Rule
+from silver.config import SilverConfig
+from silver.enrich import catalogue
+from silver.readings import Reference, readings
 from silver.spec import Policy, Unknown
-from tests.rows import INGESTED_AT, at, devices, events, silver
+from tests.rows import INGESTED_AT, LONG, METRICS, POLICY, at, devices, events, silver
 
 
 def event(device: str = "oven", metric: str = "temperature", **more: Any) -> str:
@@ -50,6 +53,17 @@ def test_unknown_devices_and_metrics_go_to_the_unassigned_group_where_conf_says_
     readings, quarantined = silver(spark, events(spark, [event(device, metric)]), policy=policy)
     assert quarantined == []
     assert [(row.device_id, row.metric, row.groups) for row in readings] == [(device, metric, ["unassigned"])]
+
+
+def test_a_large_registry_is_broadcast_too_and_rows_need_no_sort_for_it(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    try:
+        reference = Reference(devices(spark), *map(spark.createDataFrame, catalogue(METRICS)))
+        found = readings(events(spark, [event()]), reference, SilverConfig({"plant": LONG}, POLICY))
+        plan = found._jdf.queryExecution().executedPlan().toString()
+    finally:
+        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    assert "BroadcastHashJoin" in plan and "SortMergeJoin" not in plan
 
 
 def test_rules_of_the_user_are_named_beside_the_built_in_ones_and_null_is_broken(spark: SparkSession) -> None:
