@@ -5,6 +5,7 @@ To plan and compile for a few thousand events takes Spark 5 to 10 s beside a run
 
 from collections.abc import Iterator
 from functools import reduce
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -61,7 +62,7 @@ def _in_process(lake: Lake, recorded: PinnedGeneration, reference_data: LoadRefe
     if good := [rows for rows in accepted if len(rows)]:
         rows = pa.concat_tables(good)
         known = pa.concat_tables(_recorded_rows(recorded, batches))
-        readings = replayed_in_process(rows, known, pa.concat_tables(_standing_rows(lake, recorded, batches, rows["event_time"])))
+        readings = replayed_in_process(rows, known, pa.concat_tables(_standing_rows(lake, recorded, batches, rows)))
         append_once(lake, READINGS, [readings], lake.app_id(NAME, READINGS), batches.up_to)
     return len(events)
 
@@ -74,14 +75,14 @@ def _recorded_rows(recorded: PinnedGeneration, batches: Range) -> Iterator[pa.Ta
             yield rows.append_column("kind", pa.repeat(kind, len(rows))).cast(RECORDED)
 
 
-def _standing_rows(lake: Lake, recorded: PinnedGeneration, batches: Range, times: pa.ChunkedArray) -> Iterator[pa.Table]:
-    """Keys that measurements of a range may meet again."""
-    first, last = (pc.min_max(times.cast(pa.int64()))[end].as_py() for end in ("min", "max"))
-    where = f"bronze_batch <= {batches.after} and {in_span(first, last)}"
+def _standing_rows(lake: Lake, recorded: PinnedGeneration, batches: Range, good: pa.Table) -> Iterator[pa.Table]:
+    """Those keys of measurements of a range that stand already. One very old event time may span all rows, so only these are held."""
+    times = pc.min_max(good["event_time"].cast(pa.int64())).as_py()
+    where = f"bronze_batch <= {batches.after} and {in_span(times['min'], times['max'])}"
+    stored = [pieces(lake, name, f"select {', '.join(KEYS)} from rows where {where}") for name in (READINGS, "silver.late")]
     yield OF_KEYS.empty_table()
-    for name in (READINGS, "silver.late"):
-        yield from pieces(lake, name, f"select {', '.join(KEYS)} from rows where {where}")
-    yield from recorded.rows("silver.late", KEYS, f"{where} and cause = 'late'")
+    for rows in chain(*stored, recorded.rows("silver.late", KEYS, f"{where} and cause = 'late'")):
+        yield account.among(rows, KEYS, good)
 
 
 def _by_spark(lake: Lake, recorded: PinnedGeneration, reference_data: ReferenceData, batches: Range) -> int:
