@@ -52,9 +52,9 @@ def accepted(events: DataFrame, reference: Reference, config: SilverConfig) -> D
     return passing(enriched(events, reference, config), rules_of(config.policy, config.rules)).select(*NARROW)
 
 
-def as_readings(accepted: DataFrame, reference: Reference, policy: Policy) -> DataFrame:
+def as_readings(rows: DataFrame, reference: Reference, policy: Policy) -> DataFrame:
     """READING_COLUMNS of rows of NARROW."""
-    return _described(accepted, reference, policy).select(*READING_COLUMNS)
+    return _described(rows, reference, policy).select(*READING_COLUMNS)
 
 
 def enriched(events: DataFrame, reference: Reference, config: SilverConfig) -> DataFrame:

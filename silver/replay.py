@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from silver.evaluated import PLAIN_INSTANT, retyped
 from silver.instants import INSTANT
-from silver.readings import KEYS, NARROW, READING_COLUMNS
+from silver.readings import NARROW, READING_COLUMNS
 
 LATE, DUPLICATE = "late", "duplicate"
 RECORDED = pa.schema([("bronze_batch", pa.int64()), ("bronze_row", pa.int64()), ("part", pa.int32()), ("kind", pa.string())])
@@ -43,6 +43,6 @@ def replayed_in_process(good: pa.Table, recorded: pa.Table, before: pa.Table) ->
     """By DuckDB, for a few: the readings among rows of READING_COLUMNS."""
     (query,) = sqlglot.transpile(REPLAYED.format(good="good", recorded="recorded", before="before"), read="spark", write="duckdb")
     with duckdb.connect(config={"threads": 1}) as connection:
-        for name, table in (("good", good), ("recorded", recorded), ("before", before.select(KEYS))):
+        for name, table in (("good", good), ("recorded", recorded), ("before", before)):
             connection.register(name, retyped(table, INSTANT, PLAIN_INSTANT))
         return retyped(connection.sql(query).to_arrow_table(), PLAIN_INSTANT, INSTANT).select(READING_COLUMNS)

@@ -22,12 +22,10 @@ from orchestration.storage.delta import files_of, in_log, open_table
 from orchestration.storage.tables import append
 from silver import account
 from silver.account import IDENTITY
-from silver.instants import INSTANT
 from silver.readings import KEYS, accepted, as_readings
 from silver.replay import DUPLICATE, LATE, RECORDED, replayed, replayed_in_process
 
 READINGS = "silver.readings"
-OF_KEYS = pa.schema([("device_id", pa.string()), ("metric", pa.string()), ("event_time", INSTANT)])
 
 
 def silver(lake: Lake, recorded: PinnedGeneration, reference_data: LoadReferenceData, first: int) -> Iterator[int]:
@@ -58,8 +56,8 @@ def _meets(batches: Range, least: int | None, most: int | None) -> bool:
 
 def _in_process(lake: Lake, recorded: PinnedGeneration, reference_data: LoadReferenceData, batches: Range) -> int:
     events = pa.concat_tables(pieces(lake, "bronze.events", f"select * from rows where {batches.sql()}"))
-    accepted = [account.split(measurements)[1] for measurements in evaluated(lake, reference_data, events)]
-    if good := [rows for rows in accepted if len(rows)]:
+    good = [account.split(measurements)[1] for measurements in evaluated(lake, reference_data, events)]
+    if any(map(len, good)):
         rows = pa.concat_tables(good)
         known = pa.concat_tables(_recorded_rows(recorded, batches))
         readings = replayed_in_process(rows, known, pa.concat_tables(_standing_rows(lake, recorded, batches, rows)))
@@ -80,7 +78,6 @@ def _standing_rows(lake: Lake, recorded: PinnedGeneration, batches: Range, good:
     times = pc.min_max(good["event_time"].cast(pa.int64())).as_py()
     where = f"bronze_batch <= {batches.after} and {in_span(times['min'], times['max'])}"
     stored = [pieces(lake, name, f"select {', '.join(KEYS)} from rows where {where}") for name in (READINGS, "silver.late")]
-    yield OF_KEYS.empty_table()
     for rows in chain(*stored, recorded.rows("silver.late", KEYS, f"{where} and cause = 'late'")):
         yield account.among(rows, KEYS, good)
 
@@ -110,7 +107,7 @@ def _recorded(recorded: PinnedGeneration, batches: Range) -> DataFrame:
 
 def _standing(lake: Lake, recorded: PinnedGeneration, batches: Range, good: DataFrame) -> DataFrame:
     """Keys that measurements of a range may meet again."""
-    none = from_arrow(lake.spark, OF_KEYS.empty_table())
+    none = lake.read(READINGS).select(*KEYS).where(F.lit(False))
     ends = F.unix_micros(F.min("event_time")), F.unix_micros(F.max("event_time"))
     first, last = good.agg(*ends).collect()[0] if batches.after >= 0 else (None, None)
     if first is None:
