@@ -16,9 +16,8 @@ help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 .PHONY: install
-install: .venv/installed ## make .venv with what requirements.lock names, fetch the jars, make a class archive for a faster start; nothing to do when they are there
+install: .venv/installed .venv/first-run.log ## make .venv with what requirements.lock names, fetch the jars, make a class archive for a faster start; nothing to do when they are there
 	@$(PY) -m orchestration.engine.jars
-	@test -e .venv/first-run.log || { echo "making a class archive, once" >&2; $(PY) -m orchestration.supervisor.first_run >.venv/first-run.log 2>&1 || echo "none could be made, as .venv/first-run.log tells; without it starts are slower" >&2; }
 
 .venv/installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tidemark needs Python 3.11 or later; say which with make PYTHON=...")'
@@ -27,6 +26,11 @@ install: .venv/installed ## make .venv with what requirements.lock names, fetch 
 	.venv/bin/uv pip install --quiet --compile-bytecode --python $(PY) --require-hashes -r requirements.lock
 	.venv/bin/uv pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
 	touch $@
+
+.venv/first-run.log: .venv/installed
+	@$(PY) -m orchestration.engine.jars
+	@echo "making a class archive, once" >&2
+	@$(PY) -m orchestration.supervisor.first_run >$@ 2>&1 || echo "none could be made, as $@ tells; without it starts are slower" >&2
 
 .PHONY: lock
 lock: .venv/installed ## pin what pyproject.toml asks for in requirements.lock, with hashes

@@ -1,16 +1,15 @@
 """The Java that Spark will use, looked at before Spark starts: its own message about a wrong one is two pages long.
 
-And its class-data archive: the classes of Spark and Delta as the JVM left them after a small run, mapped into memory at the next start. It
-is made once on a machine by `make install` (supervisor/first_run.py). The JVM checks that the archive fits its own version and every jar,
-and does without it otherwise; so does Tidemark where there is none.
+And its class-data archive: the classes of Spark and Delta as the JVM left them after a small run, mapped into memory at the next start.
+`make install` makes it once for an installation (supervisor/first_run.py). The JVM checks that the archive fits its own version and every
+jar, and does without it otherwise; so does Tidemark where there is none.
 """
 
-import hashlib
 import os
 import re
 import shutil
 import subprocess
-from importlib.util import find_spec
+import sys
 from pathlib import Path
 
 from orchestration.errors import TidemarkError
@@ -63,10 +62,8 @@ def cache() -> Path:
 
 
 def archive() -> Path:
-    """Where the archive of this installation is, whether it exists or not. The JVM takes none that was made with jars elsewhere."""
-    pyspark = find_spec("pyspark")
-    installation = str(pyspark.origin if pyspark else None)
-    return cache() / f"classes-{hashlib.sha256(installation.encode()).hexdigest()[:16]}.jsa"
+    """Where the archive is, whether it exists or not: in the installation, since the JVM takes none that was made with jars elsewhere."""
+    return Path(sys.prefix) / "classes.jsa"
 
 
 def class_archive_option() -> str:

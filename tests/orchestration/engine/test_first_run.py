@@ -1,4 +1,4 @@
-"""The first run on a machine, which `make install` makes before any test."""
+"""The first run of an installation, which `make install` makes before any test."""
 
 from orchestration.engine.java import archive
 
