@@ -173,6 +173,10 @@ bench-live: install ## RATE=5000 events/s for MINUTES=10: how long an event take
 bench-groups: install ## 2,000,000 events of 600 devices in 3 groups and in 300: do many groups cost more?
 	$(PY) -m tests.bench.groups
 
+.PHONY: bench-formats
+bench-formats: install ## 300,000 rows in 60 files as CSV with headers and as JSON lines: does CSV cost more?
+	$(PY) -m tests.bench.formats
+
 .PHONY: bench-growth
 bench-growth: install ## batches of 20,000 events upon HISTORY="1000000 3000000 10000000 30000000": do they take longer as history grows?
 	$(PY) -m tests.bench.growth --history $(HISTORY)

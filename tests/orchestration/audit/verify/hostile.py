@@ -44,7 +44,8 @@ def _csv_payloads(source: str) -> Iterator[str]:
         cells = good.split(separator)
         for at in range(len(cells)):
             texts = [text.strip('"') for text in VALUES] + NAMES[:7] + (TIMES if at == 1 else [])
-            yield from (separator.join([*cells[:at], text, *cells[at + 1 :]]) for text in texts if "\ud800" not in text)
+            quoted = ['"' + text.replace('"', '""') + '"' for text in texts]
+            yield from (separator.join([*cells[:at], text, *cells[at + 1 :]]) for text in texts + quoted if "\ud800" not in text)
 
 
 def _is_time(path: tuple[str | int, ...]) -> bool:
