@@ -23,7 +23,8 @@ PROGRAMS = {"bubblewrap": "bwrap"}
 os.environ["TZ"] = "Asia/Kathmandu"
 time.tzset()
 # Code of tests runs a few times: the JVM's second compiler would take more time than it saves. Every JVM of a test's processes too.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+# Without the second compiler there are 48 MB for compiled code, and a long test ends with the JVM when they are full (seen).
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
 # A machine that is busy with another test is no mistake.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
