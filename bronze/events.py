@@ -13,6 +13,16 @@ import pyarrow.compute as pc
 
 INSTANT = pa.timestamp("us", "UTC")
 LINE_FEED = b"\n"
+ARRIVED = pa.schema(
+    [
+        ("payload", pa.binary()),
+        ("header", pa.string()),
+        ("source", pa.string()),
+        ("position", pa.string()),
+        ("received_at", INSTANT),
+    ]
+)
+"""Grain: one event as its source hands it over, still without identity."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,7 @@ def lines(content: bytes) -> pa.BinaryArray:
 
 
 def events(payloads: pa.BinaryArray, file: File) -> pa.Table:
-    """Lines of one file to events still without identity; header lines are left out, also one that stands again further down."""
+    """Lines of one file to ARRIVED; header lines are left out, also one that stands again further down."""
     if file.header is not None:
         payloads = payloads.filter(pc.not_equal(payloads, pa.scalar(file.header.encode(), pa.binary())))
     same = {
@@ -45,11 +55,11 @@ def events(payloads: pa.BinaryArray, file: File) -> pa.Table:
         "position": pa.scalar(file.position),
         "received_at": pa.scalar(file.received_at, INSTANT),
     }
-    return pa.table({"payload": payloads} | {name: pa.repeat(value, len(payloads)) for name, value in same.items()})
+    return pa.table({"payload": payloads} | {name: pa.repeat(value, len(payloads)) for name, value in same.items()}, ARRIVED)
 
 
 def identified(events: pa.Table, ingested_at: datetime, bronze_batch: int, first_row: int) -> pa.Table:
-    """Events with their identity, of a micro-batch that began at `ingested_at`; `first_row`: how many of it come before these."""
+    """Events with their identity, of a bronze batch that began at `ingested_at`; `first_row`: how many of it come before these."""
     rows = pa.array(np.arange(first_row, first_row + len(events)))
     same = {
         "ingested_at": pa.scalar(ingested_at, INSTANT),

@@ -16,9 +16,9 @@ class Point(StrEnum):
     """What has just been done, and what has not."""
 
     EVENTS_WRITTEN = "events-written"
-    """Bronze has the rows, its checkpoint does not have the batch."""
+    """Bronze has the rows of a source and its offset, and silver nothing of it."""
     READINGS_WRITTEN = "readings-written"
-    """The same of silver.readings."""
+    """silver.readings has the rows, its checkpoint does not have the batch."""
     AGGREGATES_WRITTEN = "aggregates-written"
     """The aggregates of a group, not its vectors."""
     WINDOWS_WRITTEN = "windows-written"

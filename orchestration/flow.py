@@ -1,28 +1,40 @@
-"""The types of what a run consists of: flows, which are streaming queries, and jobs, which follow them."""
+"""The types of what a run consists of: the intake of sources, flows, which are streaming queries, and jobs, which follow them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from orchestration.connectors.sources.source import Source
 from orchestration.storage.tables import Table
 
 
 @dataclass(frozen=True)
-class Flow:
-    """`write(batch, batch_id)` gets each micro-batch of `rows()`; `tables` are the ones it appends to.
+class Intake:
+    """Each of `sources()` feeds the one table on its own. No query of Spark."""
 
-    It returns how many rows it has read where Spark has not read them itself.
-    """
+    name: str
+    tables: tuple[Table, ...]
+    sources: Callable[[], Sequence[Source]]
+
+    @property
+    def layer(self) -> str:
+        """bronze."""
+        return self.name.split(".", 1)[0]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """`write(batch, batch_id)` gets each micro-batch of `rows()`; `tables` are the ones it appends to."""
 
     name: str
     tables: tuple[Table, ...]
     rows: Callable[[], DataFrame]
-    write: Callable[[DataFrame, int], int | None]
+    write: Callable[[DataFrame, int], None]
 
     @property
     def layer(self) -> str:
-        """bronze, silver or gold."""
+        """silver or gold."""
         return self.name.split(".", 1)[0]
 
 

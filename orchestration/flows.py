@@ -1,11 +1,12 @@
 """All flows on one screen: read this first.
 
-    landing folders -> bronze.events -> silver.readings -> gold.<group>_aggregates and gold.<group>_vectors
-                                     -> silver.ledger: silver.quarantine, silver.late, silver.duplicates
+    sources -> bronze.events -> silver.readings -> gold.<group>_aggregates and gold.<group>_vectors
+                             -> silver.ledger: silver.quarantine, silver.late, silver.duplicates
 
-A flow is one streaming query that feeds one layer: `rows` is what the query computes, with functions of the layers (of bronze it
-only keeps account of files: they are read in `write`); `write` is what becomes of each micro-batch, safe to repeat. A job follows
-flows: each time, it does what they left to do since it ran last. Nothing else in the product wires tables to functions.
+The intake brings what each source has to bronze, source by source, each at an offset of its own. A flow is one streaming query that
+feeds one layer: `rows` is what the query computes, with functions of the layers; `write` is what becomes of each micro-batch, safe to
+repeat. A job follows flows: each time, it does what they left to do since it ran last. Nothing else in the product wires tables to
+functions.
 """
 
 from contextlib import AbstractContextManager
@@ -17,11 +18,13 @@ from pyspark.sql import functions as F
 from gold.aggregates import aggregates
 from gold.spec import Group
 from gold.windows import COUNTED, of_groups
+from orchestration.connectors.sources.all import sources
 from orchestration.engine import reading, windows, writing
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
-from orchestration.flow import Flow, Job
+from orchestration.flow import Flow, Intake, Job
 from orchestration.jobs import amendments, ledger, retry
+from orchestration.jobs.bronze import EVENTS
 from orchestration.jobs.measurements import ReferenceData, silver_config
 from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.ops_tables import LEDGER_FLOW
@@ -29,8 +32,8 @@ from silver.enrich import catalogue
 from silver.readings import Reference, readings
 
 
-def flows(lake: Lake) -> list[Flow | Job]:
-    """Every flow and job that the conf asks for, in the order in which data passes them."""
+def flows(lake: Lake) -> list[Intake | Flow | Job]:
+    """The intake, and every flow and job that the conf asks for, in the order in which data passes them."""
     return [
         bronze_events(lake),
         silver_readings(lake),
@@ -40,9 +43,8 @@ def flows(lake: Lake) -> list[Flow | Job]:
     ]
 
 
-def bronze_events(lake: Lake) -> Flow:
-    table = lake.tables["bronze.events"]
-    return Flow("bronze.events", (table,), rows=partial(reading.landed_files, lake), write=partial(writing.events, lake, table))
+def bronze_events(lake: Lake) -> Intake:
+    return Intake(EVENTS, (lake.tables[EVENTS],), sources=lambda: sources(lake.conf))
 
 
 def silver_readings(lake: Lake) -> Flow:
@@ -51,9 +53,7 @@ def silver_readings(lake: Lake) -> Flow:
         table.name,
         (table,),
         # One bronze batch is one silver batch, whenever silver gets to it: what is late depends on bronze alone.
-        rows=lambda: readings(
-            reading.stream(lake, table.name, "bronze.events", start_of(lake, table.name).version, 1), *reference_data(lake)
-        ),
+        rows=lambda: readings(reading.stream(lake, table.name, EVENTS, start_of(lake, table.name).version, 1), *reference_data(lake)),
         write=partial(writing.readings, lake, table),
     )
 

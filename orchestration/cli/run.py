@@ -9,7 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from orchestration.engine.lake import Lake
-    from orchestration.flow import Flow, Job
+    from orchestration.flow import Flow, Intake, Job
     from orchestration.storage.lease import Lease
 
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--flow", "names", multiple=True, help="Only this flow, such as silver.readings or gold.kitchen; may be repeated.")
 @click.pass_obj
 def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tuple[str, ...]) -> None:
-    """Run the flows: landing folders to bronze, bronze to silver, silver to gold.
+    """Run the flows: sources to bronze, bronze to silver, silver to gold.
 
     Ctrl-C and SIGTERM end the run after the current batch; the next run goes on where this one ended.
     """
@@ -47,7 +47,7 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
                 (run_once if once else run_continuously)(lake, chosen, progress, stop)
 
 
-def _chosen(declared: "list[Flow | Job]", layers: tuple[str, ...], names: tuple[str, ...]) -> "list[Flow | Job]":
+def _chosen(declared: "list[Intake | Flow | Job]", layers: tuple[str, ...], names: tuple[str, ...]) -> "list[Intake | Flow | Job]":
     unknown = sorted(set(names) - {flow.name for flow in declared})
     if unknown:
         raise click.UsageError(f"there is no flow {unknown[0]}; the flows are {', '.join(flow.name for flow in declared)}")

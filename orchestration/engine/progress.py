@@ -4,9 +4,8 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -14,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
-from orchestration.connectors.sources.intake import ScanResult
+from orchestration.connectors.sources.source import Notice
 
 
 class Progress:
@@ -36,7 +35,6 @@ class Progress:
         self._seen: dict[str, int] = {}
         self._rows: dict[str, int] = dict.fromkeys(flows, 0)
         self._last_rows_at: dict[str, float] = {}
-        self._refused: set[Path] = set()
 
     def __enter__(self) -> "Progress":
         self._bars.start()
@@ -45,8 +43,8 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
-    def update(self, flow: str, query: StreamingQuery, counted: MutableMapping[tuple[str, int], int]) -> None:
-        """Report batches that ended since the last call. `counted`: rows of those that Spark does not count, taken from it."""
+    def update(self, flow: str, query: StreamingQuery) -> None:
+        """Report batches that ended since the last call."""
         self._last_rows_at.setdefault(flow, time.monotonic())
         self._bars.start_task(self._tasks[flow])
         for progress in query.recentProgress:
@@ -54,7 +52,7 @@ class Progress:
             key = int(batch["batchId"])
             if key > self._seen.get(flow, -1) and (batch["numInputRows"] or "addBatch" in batch["durationMs"]):
                 self._seen[flow] = key
-                self._batch(flow, batch, counted.pop((flow, key), int(batch["numInputRows"])))
+                self._batch(flow, batch, int(batch["numInputRows"]))
 
     def follow(self, job: str, steps: Iterable[int], stop: threading.Event | None = None) -> None:
         """Report the rows of each step of a job, until it has nothing left to do, or after `stop` until it is between two steps."""
@@ -81,16 +79,15 @@ class Progress:
         """The flow has nothing more to do."""
         self._bars.update(self._tasks[flow], total=1, completed=1)
 
-    def scanned(self, scan: ScanResult) -> None:
-        """Say once of every file that cannot be read that it is left where it is."""
-        for file in scan.refused.keys() - self._refused:
-            self._refused.add(file)
-            self._say("file left out", file=str(file), reason=f"{scan.refused[file]}; it is read once it has been replaced")
+    def handed_over(self, flow: str, rows: int, seconds: float, **facts: Any) -> None:
+        """Report what a source has brought. `facts`: for the line."""
+        self._bars.start_task(self._tasks[flow])
+        self._add(flow, rows, seconds)
+        self._line(flow=flow, **facts, rows=rows, seconds=round(seconds, 3))
 
-    def left_out(self, files: Sequence[Path]) -> None:
-        """Files that are still being written."""
-        for file in files:
-            self._say("file left out", file=str(file), reason="it is still being written; the next run reads it")
+    def notice(self, notice: Notice) -> None:
+        """Say what a source has come upon."""
+        self._say(notice.what, **notice.facts)
 
     def warned(self, of: str) -> None:
         """Say what somebody has to see to."""

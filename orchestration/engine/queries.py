@@ -21,7 +21,7 @@ from orchestration.storage.checkpoints import newest_batch
 POLL_SECONDS = 0.2
 AVAILABLE_NOW = {"availableNow": True}
 CONTINUOUS = ("bronze.events", "silver.readings")
-"""Flows that `run` keeps running, by the name of the one table that each appends to."""
+"""Tables that grow all the time while `run` goes on."""
 SNAPSHOTS = {"maintenanceInterval": "2s", "minDeltasForSnapshot": "2"}
 """Of the state of a query that ends. A start reads the newest one and all changes since. By default Spark looks once a minute whether there
 were ten batches, so that short runs never leave one (measured: 30 s to read it, at each start behind a backlog of 30,000,000 events)."""
@@ -36,16 +36,14 @@ class WriteBarrier:
     """What a micro-batch passes before it writes. `stop`: no batch begins any more."""
 
     def __init__(self, stop: threading.Event) -> None:
-        """Open. `counted`: rows of batches of flows that count themselves, until they are told. `errors`: by flow, what ended its write."""
+        """Open. `errors`: by flow, what ended its write."""
         self.stop = stop
-        self.counted: dict[tuple[str, int], int] = {}
         self.errors: dict[str, Exception] = {}
         self._begun: dict[str, tuple[Location, int]] = {}
-        self._ahead, self._counting = 0, threading.Lock()
-        self._writing = {flow: threading.Lock() for flow in CONTINUOUS}
+        self._writing = {table: threading.Lock() for table in CONTINUOUS}
 
     def hold(self, table: str) -> AbstractContextManager[object]:
-        """While it is held, a table that a continuous flow appends to does not grow; to other tables it makes no difference."""
+        """While it is held, a table of CONTINUOUS does not grow; to other tables it makes no difference."""
         return self._writing.get(table, nullcontext())
 
     def guarded(self, flow: Flow, offsets: Location) -> Callable[[DataFrame, int], None]:
@@ -55,18 +53,12 @@ class WriteBarrier:
         def write(batch: DataFrame, batch_id: int) -> None:
             if self.stop.is_set():
                 raise StoppedError
-            if flow.layer == "silver":
-                self._count(-1)
             try:
                 with self.hold(flow.name):
-                    count = flow.write(batch, batch_id)
+                    flow.write(batch, batch_id)
             except Exception as error:
                 self.errors[flow.name] = error
                 raise
-            if count is not None:
-                self.counted[flow.name, batch_id] = count
-            if flow.layer == "bronze":
-                self._count(1)
 
         return write
 
@@ -78,18 +70,9 @@ class WriteBarrier:
         while any(query.isActive and not self._has_noted_one(flow) for flow, query in queries.items()):
             time.sleep(POLL_SECONDS / 10)
 
-    def is_ahead(self, queries: Queries) -> bool:
-        """Whether bronze is at work, or has written a batch that silver has not begun with, having to do with one before."""
-        busy = {flow.layer for flow, query in queries.items() if query.status["isTriggerActive"]}
-        return "bronze" in busy or ("silver" in busy and self._ahead > 0)
-
     def _has_noted_one(self, flow: Flow) -> bool:
         offsets, begun = self._begun[flow.name]
         return newest_batch(offsets) > begun
-
-    def _count(self, batches: int) -> None:
-        with self._counting:
-            self._ahead = max(0, self._ahead + batches)
 
 
 def every(seconds: float) -> dict[str, str]:
@@ -128,7 +111,7 @@ def run_to_end(queries: Queries, progress: Progress, barrier: WriteBarrier) -> N
 def report_batches(queries: Queries, progress: Progress, barrier: WriteBarrier) -> None:
     """Tell of batches that have ended; raise what ended a query."""
     for flow, query in queries.items():
-        progress.update(flow.name, query, barrier.counted)
+        progress.update(flow.name, query)
         _raise_if_broken(flow, query, barrier)
 
 

@@ -1,7 +1,6 @@
-"""What flows read: landing folders and tables, as streams."""
+"""What flows read: tables, as streams."""
 
 from collections.abc import Sequence
-from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -13,29 +12,8 @@ from orchestration.errors import TidemarkError
 from orchestration.storage.checkpoints import last_batch
 from orchestration.storage.ops_tables import TICKS
 from orchestration.storage.retention import is_whole
-from orchestration.storage.retired_sources import claims_folder, payload_formats
 
 NO_LIMIT = 2**31 - 1
-
-
-def landed_files(lake: Lake) -> DataFrame:
-    """All claimed files, also those of former sources: Spark forgets how far it has read a source that is left out.
-
-    Spark keeps account of the files and cuts batches; what is in them it does not read (connectors/sources/file_reader.py).
-    """
-    return reduce(DataFrame.unionByName, (_files(lake, source) for source in sorted(payload_formats(lake.conf))))
-
-
-def _files(lake: Lake, source: str) -> DataFrame:
-    return (
-        lake.spark.readStream.format("text")
-        .name(source)
-        .option("recursiveFileLookup", "true")
-        .option("maxBytesPerTrigger", lake.conf.engine.max_batch_bytes)
-        # Spark forgets files a week older than the newest; a file that is late by more must not be lost.
-        .option("maxFileAge", "36500d")
-        .load(str(claims_folder(lake.conf.lake, source)))
-    )
 
 
 def stream(  # noqa: PLR0917

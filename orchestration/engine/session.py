@@ -28,8 +28,6 @@ SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "2",
     # Of each table that it met within an hour Delta keeps some 4 MB (measured): a lake of 300 groups has 900.
     "spark.databricks.delta.delta.log.cacheSize": "100",
-    # Folders of claims are listed by the driver: on a disk of this machine a job for it costs more than the listing.
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     # Small row groups let all cores read one file (measured: one core did, with the default of 128 MB).
     "spark.hadoop.parquet.block.size": str(16 * 1024 * 1024),
     # No two payloads (of quarantine) are alike: looking for repeats costs a fifth of writing them.

@@ -15,14 +15,12 @@ from pyspark.sql import functions as F
 
 from gold.spec import Group
 from orchestration import crash
-from orchestration.connectors.sources import file_reader
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
-from orchestration.storage.bindings import THE_BEGINNING, first_bronze_batch, start_of
-from orchestration.storage.checkpoints import files, newest_batch, offsets, read_up_to
+from orchestration.storage.bindings import THE_BEGINNING, start_of
+from orchestration.storage.checkpoints import newest_batch, offsets, read_up_to
 from orchestration.storage.delta import added, max_in_log, table_id, written_by
-from orchestration.storage.retired_sources import INTAKE, payload_formats
-from orchestration.storage.streaming_append import append_pieces
+from orchestration.storage.retired_sources import payload_formats
 from orchestration.storage.tables import Table, append
 from silver.readings import without_keys_of
 
@@ -31,18 +29,6 @@ MAX_READINGS, ELEMENT_BYTES = 1_000_000, 6
 """Some 150 bytes each, and names: of a result larger than 1 GiB Spark makes an error. 16 MiB may hold 10,000,000 of wide rows (measured),
 as payloads are compressed; and a list in a payload one for each `"t":1,`.
 """
-
-
-def events(lake: Lake, table: Table, _: DataFrame, batch_id: int) -> int:
-    """Bronze: lines of the batch's files, as one file of the table, so that silver can take one commit at a time. Returns how many."""
-    with_header = [name for name, shape in payload_formats(lake.conf).items() if shape.has_header]
-    bronze_batch = first_bronze_batch(lake, table) + batch_id
-    checkpoint = lake.checkpoint(table.name)
-    begun_at = file_reader.instant(offsets(checkpoint, batch_id).begun_ms)
-    pieces = file_reader.rows(files(checkpoint, batch_id), lake.conf.lake / INTAKE, with_header, begun_at, bronze_batch)
-    count = append_pieces(table, pieces, lake.app_id(table.name, table.name), bronze_batch, unlike="payload")
-    crash.point(crash.Point.EVENTS_WRITTEN)
-    return count
 
 
 def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:

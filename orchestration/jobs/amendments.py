@@ -80,7 +80,7 @@ def refuse_older(lake: Lake, stream: str, groups: Sequence[Group]) -> None:
         if written > newest:
             raise TidemarkError(
                 f"the checkpoint of gold.{stream} at {lake.checkpoint(f'gold.{stream}')} is older than {table.name}, which holds"
-                f" {word} {written} of amendments: the checkpoint knows {newest}.\n  {repair_hint(lake, f'gold.{stream}')}"
+                f" {word} {written} of amendments: the checkpoint knows {newest}.\n  {repair_hint()}"
             )
 
 
@@ -195,7 +195,7 @@ def _instant(milliseconds: int) -> Column:
 
 def _read(lake: Lake, stream: str) -> Round:
     file = lake.checkpoint(f"gold.{stream}") / FILE
-    return msgspec.convert(read_atomic(file, repair_hint(lake, f"gold.{stream}")), Round) if file.exists() else Round()
+    return msgspec.convert(read_atomic(file, repair_hint()), Round) if file.exists() else Round()
 
 
 def _write(lake: Lake, stream: str, this: Round) -> None:

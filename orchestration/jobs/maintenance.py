@@ -34,6 +34,7 @@ from orchestration.storage.retention import (
 )
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, expired
+from orchestration.storage.source_offsets import offsets_told_at
 
 TABLE = "ops.maintenance"
 SCHEMA = pa.schema(
@@ -137,7 +138,8 @@ def _needs(lake: Lake, name: str, taken: Sequence[Snapshot], now: datetime) -> R
         readers += _of_a_replay(lake)
     pinned |= {reader.version for reader in readers if reader.is_state}
     unread = [reader.version + reader.is_state for reader in readers]
-    return RetentionNeeds(sorted(pinned), min(unread, default=None), now - _retain(lake))
+    told_at = offsets_told_at(path) if name == "bronze.events" else -1
+    return RetentionNeeds(sorted(pinned), min(unread, default=None), now - _retain(lake), None if told_at < 0 else told_at)
 
 
 def _of_a_replay(lake: Lake) -> list[Position]:

@@ -11,7 +11,7 @@ from gold.aggregates import ON_DEMAND
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.storage.atomic_json import read_atomic, write_atomic
-from orchestration.storage.checkpoints import knows_sources_by_name, newest_batch
+from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import is_table, max_in_log, table_id, written_by
 from orchestration.storage.seals import Seal
 from orchestration.storage.tables import LakeStore, Table
@@ -41,33 +41,22 @@ THE_BEGINNING = Start()
 def bind(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
     """Bind a new checkpoint to its tables, or refuse.
 
-    A flow that starts anew on tables that hold rows would append all of them a second time; bronze may, because its
-    rows get new identities and silver drops the duplicates.
+    A flow that starts anew on tables that hold rows would append all of them a second time.
     """
     if (lake.checkpoint(flow) / BINDING).exists():
-        _refuse_places(lake, flow)
         binding = _binding(lake, flow)
         _refuse_foreign(lake, flow, binding, written)
         _refuse_another_plan(flow, binding["plan"], plan_of(lake.conf, flow))
-        _refuse_older(lake, flow, int(binding["first_bronze_batch"]), written)
+        _refuse_older(lake, flow, written)
         return
     _refuse_missing(lake, flow, written)
-    begin(lake, flow, written, THE_BEGINNING, _next_bronze_batch(lake, flow, written[0]) if flow.startswith("bronze.") else 0)
+    begin(lake, flow, written, THE_BEGINNING)
 
 
-def _next_bronze_batch(lake: LakeStore, flow: str, events: Table) -> int:
-    """Behind every batch that was written, also one without rows: Delta would take the next of its number for a repeat."""
-    if not is_table(events.location):
-        return 0
-    newest = max_in_log(events.location, "bronze_batch")
-    return max(-1 if newest is None else newest, written_by(events.location, lake.app_id(flow, events.name))) + 1
-
-
-def begin(lake: LakeStore, flow: str, written: tuple[Table, ...], start: Start, first_bronze_batch: int = 0) -> None:
+def begin(lake: LakeStore, flow: str, written: tuple[Table, ...], start: Start) -> None:
     """Bind a checkpoint that is not there yet to the tables that the flow writes."""
     Seal(lake.checkpoint(flow)).break_off()
-    binding = _owner(lake, flow) | {"tables": _ids(written), "first_bronze_batch": first_bronze_batch}
-    binding["shuffle_partitions"] = lake.conf.engine.shuffle_partitions
+    binding = _owner(lake, flow) | {"tables": _ids(written), "shuffle_partitions": lake.conf.engine.shuffle_partitions}
     write_atomic(lake.checkpoint(flow) / BINDING, binding | {"start": asdict(start), "plan": plan_of(lake.conf, flow)})
 
 
@@ -81,18 +70,8 @@ def shuffle_partitions(lake: LakeStore, flow: str) -> int:
     return int(_binding(lake, flow)["shuffle_partitions"])
 
 
-def first_bronze_batch(lake: LakeStore, table: Table) -> int:
-    """What the checkpoint's batch 0 is called in bronze; batches never share a number, also when a checkpoint is replaced."""
-    return int(_binding(lake, table.name)["first_bronze_batch"])
-
-
-def repair_hint(lake: LakeStore, flow: str) -> str:
+def repair_hint() -> str:
     """What mends the checkpoint of a flow."""
-    if flow.startswith("bronze."):
-        return (
-            f"Restore the checkpoint, or move {lake.checkpoint(flow)} away: the landed files are then read again, and silver drops what was"
-            " there before as duplicates."
-        )
     return f"Restore the checkpoint, or {REPLAY}"
 
 
@@ -113,7 +92,7 @@ def plan_of(conf: Conf, flow: str) -> Plan:
 
 
 def _binding(lake: LakeStore, flow: str) -> dict[str, Any]:
-    return read_atomic(lake.checkpoint(flow) / BINDING, repair_hint(lake, flow))
+    return read_atomic(lake.checkpoint(flow) / BINDING, repair_hint())
 
 
 def _owner(lake: LakeStore, flow: str) -> dict[str, object]:
@@ -129,22 +108,13 @@ def _refuse_foreign(lake: LakeStore, flow: str, binding: Mapping[str, Any], writ
     about = f"the checkpoint of {flow} at {lake.checkpoint(flow)}"
     for word, ours in _owner(lake, flow).items():
         if binding[word] != ours:
-            raise TidemarkError(f"{about} is of {word} {binding[word]}, and not of {ours}.\n  {repair_hint(lake, flow)}")
+            raise TidemarkError(f"{about} is of {word} {binding[word]}, and not of {ours}.\n  {repair_hint()}")
     for name, ours in _ids(written).items():
         if binding["tables"].get(name, ours) != ours:
             raise TidemarkError(
                 f"{about} belongs to another {name} than the one at {lake.table_path(name)}: one of them is of another lake, or was made"
-                f" anew.\n  {repair_hint(lake, flow)}"
+                f" anew.\n  {repair_hint()}"
             )
-
-
-def _refuse_places(lake: LakeStore, flow: str) -> None:
-    checkpoint = lake.checkpoint(flow)
-    if not knows_sources_by_name(checkpoint):
-        raise TidemarkError(
-            f"{flow} cannot go on: its checkpoint at {checkpoint} was written by a version of Tidemark that did not name sources.\n"
-            "  Name another `lake` in pipeline.yml: it is built anew from the landing folders."
-        )
 
 
 def _refuse_another_plan(flow: str, began_with: Plan, plan: Plan) -> None:
@@ -156,25 +126,22 @@ def _refuse_another_plan(flow: str, began_with: Plan, plan: Plan) -> None:
         )
 
 
-def _refuse_older(lake: LakeStore, flow: str, first_bronze_batch: int, written: tuple[Table, ...]) -> None:
+def _refuse_older(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
     """What a checkpoint that was restored alone appends, Delta would take for a repeat: rows would vanish."""
     begun = newest_batch(lake.checkpoint(flow) / "offsets")
     for table in written:
-        batch = written_by(table.location, lake.app_id(flow, table.name)) - first_bronze_batch
-        if batch > begun:
+        if (batch := written_by(table.location, lake.app_id(flow, table.name))) > begun:
             raise TidemarkError(
                 f"the checkpoint of {flow} at {lake.checkpoint(flow)} is older than {table.name}: it has come to batch {begun}, and the"
-                f" table holds batch {batch}.\n  {repair_hint(lake, flow)}"
+                f" table holds batch {batch}.\n  {repair_hint()}"
             )
 
 
 def _refuse_missing(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
     if newest_batch(lake.checkpoint(flow) / "offsets") >= 0:
-        raise TidemarkError(f"{lake.checkpoint(flow) / BINDING} is gone.\n  {repair_hint(lake, flow)}")
-    if flow.startswith("bronze."):
-        return
+        raise TidemarkError(f"{lake.checkpoint(flow) / BINDING} is gone.\n  {repair_hint()}")
     for table in written:
         if max_in_log(table.location, "bronze_batch" if flow.startswith("silver.") else "gold_batch") is not None:
             raise TidemarkError(
-                f"{table.name} holds rows, but the checkpoint of {flow} at {lake.checkpoint(flow)} is missing.\n  {repair_hint(lake, flow)}"
+                f"{table.name} holds rows, but the checkpoint of {flow} at {lake.checkpoint(flow)} is missing.\n  {repair_hint()}"
             )

@@ -1,14 +1,14 @@
-"""What Spark writes down in a checkpoint before batch N runs: its watermark, up to where it reads each source, and which files are new."""
+"""What Spark writes down in a checkpoint before batch N runs: its watermark, and up to where it reads each source."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from orchestration.location import Location
 
-NOTHING_YET, NO_FILES = "-", {"logOffset": -1}
+NOTHING_YET = "-"
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,6 @@ class Offsets:
     watermark_ms: int
     begun_ms: int
     read: Mapping[str, Mapping[str, Any]]
-
-
-@dataclass(frozen=True)
-class NewFile:
-    """`uri`: as Spark names it; `modified_ms`: its time, since 1970."""
-
-    source: str
-    uri: str
-    modified_ms: int
 
 
 @dataclass(frozen=True)
@@ -50,30 +41,6 @@ def offsets(checkpoint: Location, batch: int) -> Offsets:
     named = [line.partition(":")[::2] for line in lines] if version != "v1" else [(str(n), line) for n, line in enumerate(lines)]
     of_batch, read = json.loads(whole), {name: json.loads(at) for name, at in named if at != NOTHING_YET}
     return Offsets(int(of_batch["batchWatermarkMs"]), int(of_batch["batchTimestampMs"]), read)
-
-
-def files(checkpoint: Location, batch: int) -> list[NewFile]:
-    """Of one batch of a query that reads files by named sources."""
-    before = offsets(checkpoint, batch - 1).read if batch else {}
-    new = []
-    for source, at in offsets(checkpoint, batch).read.items():
-        log = checkpoint / "sources" / source
-        for number in range(before.get(source, NO_FILES)["logOffset"] + 1, at["logOffset"] + 1):
-            new += [NewFile(source, file["path"], file["timestamp"]) for file in _logged(log, number) if file["batchId"] == number]
-    return new
-
-
-def _logged(log: Location, number: int) -> Iterator[dict[str, Any]]:
-    """Every tenth entry of a log of files holds all those before it too."""
-    entry = log / str(number)
-    _, *lines = (entry if entry.exists() else log / f"{number}.compact").local.read_bytes().splitlines()
-    return map(json.loads, lines)
-
-
-def knows_sources_by_name(checkpoint: Location) -> bool:
-    """False where an earlier version of Tidemark began it: then it knows them by their places."""
-    newest = newest_batch(checkpoint / "offsets")
-    return newest < 0 or (checkpoint / "offsets" / str(newest)).local.read_text().startswith("v2")
 
 
 def newest_batch(log: Location) -> int:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from orchestration.storage.bindings import start_of
-from orchestration.storage.checkpoints import last_batch, offsets, read_up_to
+from orchestration.storage.checkpoints import last_batch, newest_batch, offsets, read_up_to
 from orchestration.storage.delta import max_in_log, table_id, written_by
 from orchestration.storage.gate_state import LATE, is_holding, read_gate_state
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW
@@ -64,6 +64,13 @@ def passed_by_silver(lake: LakeStore) -> int | None:
     """The newest bronze batch whose readings are all written; None before the first."""
     done = last_batch(lake.checkpoint("silver.readings")).last_batch
     return None if done is None else newest_read(lake, "silver.readings", done, "bronze.events")
+
+
+def is_begun_by_silver(lake: LakeStore, version: int) -> bool:
+    """Whether silver has begun with a version of bronze.events that holds rows, or has read it."""
+    checkpoint = lake.checkpoint("silver.readings")
+    begun = newest_batch(checkpoint / "offsets")
+    return begun >= 0 and read_up_to(checkpoint, begun, table_id(lake.table_path("bronze.events"))) >= (version, 0)
 
 
 def newest_read(lake: LakeStore, flow: str, batch: int, source: str) -> int | None:

@@ -6,7 +6,6 @@ one that runs the flows.
 """
 
 import fcntl
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -19,6 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 from orchestration.conf.device_file import devices_in
 from orchestration.conf.model import Device
 from orchestration.location import Location
+from orchestration.storage.ddl import schema_of
 from orchestration.storage.delta import path_of, rows_of
 from silver.schema import DEVICES
 
@@ -30,13 +30,7 @@ ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 NOTICE = timedelta(seconds=10)
 TICK = timedelta(microseconds=1)
 
-ARROW = {"STRING": pa.string(), "ARRAY<STRING>": pa.list_(pa.string()), "BOOLEAN": pa.bool_(), "TIMESTAMP": pa.timestamp("us", "UTC")}
-SCHEMA = pa.schema(
-    [
-        pa.field(name, ARROW[kind], metadata={"comment": comment})
-        for name, kind, comment in re.findall(r"^  (\w+) (\S+) COMMENT '(.*)'", DEVICES, re.MULTILINE)
-    ]
-)
+SCHEMA = schema_of(DEVICES)
 
 Version = dict[str, Any]
 """One row of the table."""

@@ -34,12 +34,14 @@ LOG_ENTRY = re.compile(r"\.?(\d{20})\.")
 @dataclass(frozen=True)
 class RetentionNeeds:
     """`pinned`: versions that snapshots pin, ascending. `unread_since`: the oldest version that a stream has yet to read in full, None
-    where no stream reads the table. `before`: what was superseded after that instant is needed in any case.
+    where no stream reads the table. `before`: what was superseded after that instant is needed in any case. `entry`: a version whose entry
+    in the log says more than which files there are.
     """
 
     pinned: Sequence[int]
     unread_since: int | None
     before: datetime
+    entry: int | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def removable_log(table: Location, needs: RetentionNeeds) -> list[Location]:
     following = [*young, *([] if needs.unread_since is None else [needs.unread_since])]
     hint = log / "_last_checkpoint"  # where Spark begins to look
     hinted = json.loads(hint.read_text())["version"] if hint.exists() else -1
-    floor = min([hinted, *needs.pinned, *(version - 1 for version in following)])
+    floor = min([hinted, *needs.pinned, *([] if needs.entry is None else [needs.entry]), *(version - 1 for version in following)])
     checkpoints = (version for version, file in entries if file.name == f"{version:020d}.checkpoint.parquet" and version <= floor)
     for base in sorted(checkpoints, reverse=True):
         if _is_whole(log, base):

@@ -1,8 +1,7 @@
 """Sources that conf no longer names. What bronze holds of them stays, so the lake remembers how their payloads are read.
 
-`sources.json` in the lake holds the shape of every source that a run has known, as it was declared last. Spark forgets how far it has read
-a source that is left out of a query (measured: back again, all of it is read twice), so bronze goes on reading the files that were claimed
-of a former one; only its landing folder is looked at no longer.
+`sources.json` in the lake holds the shape of every source that a run has known, as it was declared last. Bronze goes on reading the files
+that were claimed of a former one; only its landing folder is looked at no longer.
 """
 
 from dataclasses import asdict
@@ -21,7 +20,7 @@ INTAKE = "intake"
 
 
 def claims_folder(lake: Location, source: str) -> Location:
-    """Where the links of a source are: `<version>/<path below the landing folder>`."""
+    """Where the links of a source are (connectors/sources/claims.py)."""
     return lake / INTAKE / source
 
 

@@ -19,7 +19,7 @@ from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA, TICKS, TICKS
 from orchestration.storage.seals import Seal, damaged_checkpoint, damaged_files, damaged_log, listed, number
 from orchestration.storage.tables import LakeStore
 
-OF_A_CHECKPOINT = ("offsets", "commits", "sources", "state")
+OF_A_CHECKPOINT = ("offsets", "commits", "state")
 WITHOUT_SPARK = {
     TICKS: TICKS_SCHEMA,
     LEDGER: LEDGER_SCHEMA,
@@ -57,7 +57,7 @@ def refuse_damage(lake: LakeStore, flows: Iterable[str]) -> None:
             raise TidemarkError(f"the log of {name} is not as it was written: {listed(damages)}.\n  {_hint(lake, name)}")
     for flow in flows:
         if lake.checkpoint(flow).exists() and (damages := damaged_checkpoint(lake.checkpoint(flow))):
-            raise TidemarkError(f"the checkpoint of {flow} is not as it was written: {listed(damages)}.\n  {repair_hint(lake, flow)}")
+            raise TidemarkError(f"the checkpoint of {flow} is not as it was written: {listed(damages)}.\n  {repair_hint()}")
 
 
 def refuse_damaged_records(lake: LakeStore, *, is_everything: bool) -> None:

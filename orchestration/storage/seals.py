@@ -82,7 +82,7 @@ class Seal:
 def damaged_checkpoint(checkpoint: Location) -> list[Damage]:
     """Sealed files that are not as they were, or are gone although Spark may need them."""
     seal = Seal(checkpoint)
-    of_no_use = {*_purged(seal), *_compacted(seal)}
+    of_no_use = {*_purged(seal)}
     return seal.damages(seal.marks, lambda name: name not in of_no_use)
 
 
@@ -141,15 +141,8 @@ def _purged(seal: Seal) -> Iterator[str]:
     newest = newest_batch(Location(seal.folder / "offsets"))
     for name in seal.marks:
         batch = 0 if name.endswith(".sst") else number(Path(name))
-        if 0 <= batch <= newest - KEPT_BATCHES and not name.startswith("sources/"):
+        if 0 <= batch <= newest - KEPT_BATCHES:
             yield name
-
-
-def _compacted(seal: Seal) -> Iterator[str]:
-    """Entries of a file source's log that a later `<number>.compact` holds as well."""
-    for folder in {Path(name).parent for name in seal.marks if name.startswith("sources/")}:
-        newest = max((number(file) for file in (seal.folder / folder).glob("*.compact")), default=-1)
-        yield from (name for name in seal.marks if Path(name).parent == folder and number(Path(name)) < newest)
 
 
 def _read(file: Path) -> Iterator[tuple[str, Mark]]:

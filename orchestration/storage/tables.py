@@ -2,13 +2,12 @@
 
 import json
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, Schema, write_deltalake
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
 from bronze.schema import EVENTS, EVENTS_PARTITION
 from gold.schema import AGGREGATES, VECTORS
@@ -16,6 +15,7 @@ from gold.schema import LATE as LATE_FOR_GROUP
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
+from orchestration.storage.ddl import schema_of
 from orchestration.storage.delta import OF_LOG, committing, is_table, once, open_table, sum_up, written_by
 from orchestration.storage.generations import Generation, active_generation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
@@ -84,21 +84,21 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
 
 
 def ensure(table: Table) -> None:
-    """Create the table unless it is there; refuse one that has other columns than declared. The session of this process reads the DDL."""
-    declared = _columns(table.ddl)
+    """Create the table unless it is there; refuse one that has other columns than declared."""
+    declared = Schema.from_arrow(schema_of(table.ddl))
     if is_table(table.location):
         known = open_table(table.location)
     else:
         table.location.local.mkdir(parents=True, exist_ok=True)
         known = DeltaTable.create(
             str(table.location),
-            schema=Schema.from_json(declared),
+            schema=declared,
             partition_by=[table.partition] if table.partition else None,
             configuration={"delta.dataSkippingStatsColumns": ",".join(table.statistics)} | OF_LOG,
             mode="ignore",
         )
         sum_up(table.location, known)
-    actual, wanted = _types(known.schema().to_json()), _types(declared)
+    actual, wanted = _types(known.schema().to_json()), _types(declared.to_json())
     if actual != wanted:
         differing = (name for name in actual | wanted if actual.get(name) != wanted.get(name))
         difference = ", ".join(f"{name} is {actual.get(name, 'absent')}, declared {wanted.get(name, 'absent')}" for name in differing)
@@ -134,12 +134,6 @@ def append_rows(path: Location, rows: pa.Table, app_id: str, version: int) -> No
     with committing(path) as table:
         if (properties := once(table, app_id, version)) is not None:
             write_deltalake(table, rows, mode="append", commit_properties=properties)
-
-
-@cache
-def _columns(ddl: str) -> str:
-    """As JSON. All groups have the same three, and the JVM takes 3 ms for each."""
-    return StructType.fromDDL(ddl).json()
 
 
 def _types(schema_json: str) -> dict[str, Any]:

@@ -28,7 +28,6 @@ def make() -> None:
         shutil.copytree(starter, Path(scratch) / "conf")
         _land(Path(scratch) / "landing")
         lake = Lake.open(Path(scratch) / "conf")
-        _ = lake.spark  # tables are declared in its words
         with Progress([flow.name for flow in flows(lake)], Console(file=io.StringIO())) as progress:
             run_once(lake, flows(lake), progress, threading.Event())
         # The JVM writes the archive when it ends, and it ends when its input does.

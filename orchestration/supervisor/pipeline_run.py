@@ -1,16 +1,15 @@
 """One run of the pipeline: each step of it, for the flows and jobs that were chosen."""
 
-import math
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
-from orchestration.connectors.sources.intake import ScanResult, claim_settled
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.engine.queries import AVAILABLE_NOW, Queries, WriteBarrier, prepare_query, run_to_end, start_queries
-from orchestration.flow import Flow, Job
+from orchestration.engine.queries import AVAILABLE_NOW, WriteBarrier, prepare_query, run_to_end, start_queries
+from orchestration.flow import Flow, Intake, Job
 from orchestration.flows import streams
 from orchestration.jobs import amendments, idle_groups, maintenance, retry
 from orchestration.jobs.snapshots import take_snapshot
@@ -20,30 +19,32 @@ from orchestration.storage.delta import version_of
 from orchestration.storage.gate_state import count_releases
 from orchestration.storage.ops_tables import LEDGER, TICKS
 from orchestration.storage.registry import sync
-from orchestration.storage.retired_sources import claims_folder, former, payload_formats, remember
+from orchestration.storage.retired_sources import remember
 from orchestration.storage.sealing import WITHOUT_SPARK, Sealing, refuse_damage, refuse_older_tables
 from orchestration.storage.tables import ensure, ensure_rows
 from orchestration.supervisor import schedules
+from orchestration.supervisor.feeds import Feeds
 from orchestration.supervisor.quality_gate import QualityGate
 
-PAUSE_SECONDS, LONGEST_WAIT_SECONDS = 10.0, 60.0
+PAUSE_SECONDS = 10.0
 
 
 class PipelineRun:
     """What one run does, flow by flow and job by job; only those that were chosen."""
 
-    def __init__(self, lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
+    def __init__(self, lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progress, stop: threading.Event) -> None:
         """Nothing happens yet."""
         self._lake, self._progress = lake, progress
         self.barrier = WriteBarrier(stop)
         self._flows = [flow for flow in chosen if isinstance(flow, Flow)]
-        self.flows = {layer: [flow for flow in self._flows if flow.layer == layer] for layer in ("bronze", "silver", "gold")}
+        self.flows = {layer: [flow for flow in self._flows if flow.layer == layer] for layer in ("silver", "gold")}
+        feeds = [Feeds(lake, intake, self.barrier, progress) for intake in chosen if isinstance(intake, Intake)]
+        self.feeds = feeds[0] if feeds else None
         self._jobs = {job.name: job for job in chosen if isinstance(job, Job)}
         self.handover = QualityGate(lake, stop, progress.warned)
         self._seen_by_gold: tuple[int, ...] = ()
         self._settled: tuple[int, ...] = ()
         self._paused_until = 0.0
-        self._claimed_at = -math.inf
         self._maintenance_at: datetime | None = None
         self._check_at: datetime | None = None
 
@@ -66,33 +67,21 @@ class PipelineRun:
             amendments.refuse_older(lake, stream, streams(lake)[stream])
         refuse_older_tables(lake)
         self._sealing = Sealing(lake, names)
-        for source in payload_formats(lake.conf):
-            claims_folder(lake.conf.lake, source).local.mkdir(parents=True, exist_ok=True)
         retry.finish(lake)
 
-    def claim(self, queries: Queries) -> None:
-        """New files, when silver has begun with those before: a batch of bronze is one of silver, so where silver is slow, they grow.
-
-        After LONGEST_WAIT_SECONDS whatever silver does: until it is claimed, a file is lost if somebody cleans the landing folder.
-        """
-        waited = (now := time.monotonic()) - self._claimed_at
-        is_time = waited >= self._lake.conf.engine.trigger_seconds
-        if self.flows["bronze"] and is_time and (waited >= LONGEST_WAIT_SECONDS or not self.barrier.is_ahead(queries)):
-            self._claimed_at = now
-            _claim(self._lake, self._progress)
-
     def take_in(self) -> None:
-        """Bronze, then silver, each to the end of what waits; while one runs, the next is analyzed, which takes as long from cold."""
-        running: Queries = {}
-        for flow in (*self.flows["bronze"], *self.flows["silver"]):
+        """Bronze, then silver, each to the end of what waits; silver is analyzed beside bronze, which takes as long from cold."""
+        with ThreadPoolExecutor(1) as thread:
+            intake = thread.submit(self.feeds.run_to_end) if self.feeds else None
             try:
-                query = prepare_query(self._lake, flow, AVAILABLE_NOW, self.barrier)
+                prepared = {flow: prepare_query(self._lake, flow, AVAILABLE_NOW, self.barrier) for flow in self.flows["silver"]}
             finally:
-                run_to_end(running, self._progress, self.barrier)
-                self.seal()
-            running = {} if self.barrier.stop.is_set() else {flow: query.start()}
-        run_to_end(running, self._progress, self.barrier)
+                if intake is not None:
+                    intake.result()
         self.seal()
+        if not self.barrier.stop.is_set():
+            run_to_end({flow: query.start() for flow, query in prepared.items()}, self._progress, self.barrier)
+            self.seal()
 
     def seal(self) -> None:
         """What was finished since the last time."""
@@ -193,18 +182,3 @@ class PipelineRun:
     def _do(self, name: str) -> None:
         if name in self._jobs and not self.barrier.stop.is_set():
             self._progress.follow(name, self._jobs[name].run(), self.barrier.stop)
-
-
-def _claim(lake: Lake, progress: Progress) -> list[ScanResult]:
-    known_before = former(lake.conf)
-    scans = [claim_settled(source, lake.conf.lake, time.time(), known_before) for source in lake.conf.sources.values()]
-    for scan in scans:
-        progress.scanned(scan)
-    return scans
-
-
-def claim_patiently(lake: Lake, progress: Progress) -> None:
-    """Give files that were written a moment ago the time to settle, once."""
-    if any(scan.still_growing for scan in _claim(lake, progress)):
-        time.sleep(max(source.settle_seconds for source in lake.conf.sources.values()))
-        progress.left_out([file for scan in _claim(lake, progress) for file in scan.still_growing])

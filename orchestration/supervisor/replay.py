@@ -23,7 +23,7 @@ from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, WriteBarrier, run_to_end, start_queries
 from orchestration.engine.writing import gold_tables
 from orchestration.errors import TidemarkError
-from orchestration.flow import Flow, Job
+from orchestration.flow import Flow, Intake, Job
 from orchestration.flows import flows, reference_data, streams
 from orchestration.jobs import amendments, retry
 from orchestration.jobs import replay as batch_replay
@@ -83,7 +83,7 @@ def plan(lake: Lake, group: str | None, since: date | None) -> Plan:
 def flows_of(lake: Lake, plan: Plan) -> list[Flow | Job]:
     """Those that go on with what the replay builds."""
     names = {f"gold.{stream}" for stream in plan.streams} | ({OF_SILVER[0], LEDGER_FLOW} if plan.is_silver else set())
-    return [flow for flow in flows(lake) if flow.name in names]
+    return [flow for flow in flows(lake) if not isinstance(flow, Intake) and flow.name in names]
 
 
 def build(lake: Lake, plan: Plan, progress: Progress) -> Lake:

@@ -13,19 +13,17 @@ from typing import Any
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import POLL_SECONDS, every, report_batches, start_queries, stop_queries
-from orchestration.flow import Flow, Job
+from orchestration.flow import Flow, Intake, Job
 from orchestration.flows import gold_amendments, quarantine_retry
 from orchestration.jobs import retry
 from orchestration.storage import generations
-from orchestration.supervisor.pipeline_run import PipelineRun, claim_patiently
+from orchestration.supervisor.pipeline_run import PipelineRun
 
 
-def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
+def run_once(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progress, stop: threading.Event) -> None:
     """Layer by layer, until nothing waits. Micro-batches bound the memory, however much waits. GateClosedError: gold waits."""
     run = PipelineRun(lake, chosen, progress, stop)
     run.prepare()
-    if run.flows["bronze"]:
-        claim_patiently(lake, progress)
     run.take_in()
     with ThreadPoolExecutor(1) as thread:
         account = thread.submit(run.account)
@@ -43,7 +41,7 @@ def run_once(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop:
         run.handover.refuse_closed()
 
 
-def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progress, stop: threading.Event) -> None:
+def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progress, stop: threading.Event) -> None:
     """Bronze and silver all the time, gold and the ledger behind them. After `stop` each ends with the batch that it is in.
 
     It also ends when a switch is requested: whoever called makes it, and runs the other generation.
@@ -51,18 +49,22 @@ def run_continuously(lake: Lake, chosen: Sequence[Flow | Job], progress: Progres
     leave = threading.Event()
     run = PipelineRun(lake, chosen, progress, leave)
     run.prepare()
-    queries = start_queries(lake, run.flows["bronze"], every(lake.conf.engine.trigger_seconds), run.barrier)
-    queries |= start_queries(lake, run.flows["silver"], every(POLL_SECONDS), run.barrier)  # it only asks a log whether bronze has a batch
+    queries = start_queries(lake, run.flows["silver"], every(POLL_SECONDS), run.barrier)  # it only asks a log whether bronze has a batch
+    if run.feeds:
+        run.feeds.start(is_followed=bool(queries))
     behind: dict[str, Future[None]] = {}
     next_look = 0.0
     while not stop.wait(POLL_SECONDS) and generations.requested_switch(lake.conf.lake) is None:
         report_batches(queries, progress, run.barrier)
-        run.claim(queries)
+        if run.feeds:
+            run.feeds.raise_if_broken()
         if time.monotonic() >= next_look:
             next_look = time.monotonic() + lake.conf.engine.trigger_seconds
             _go_on_behind(run, behind)
     leave.set()
     try:
+        if run.feeds:
+            run.feeds.join()
         stop_queries(queries, progress, run.barrier)
     finally:
         for work in behind.values():

@@ -15,8 +15,9 @@ from orchestration.location import Location
 from orchestration.storage.checkpoints import Batch, last_batch, read_up_to
 from orchestration.storage.delta import added, commit, is_table, max_in_log, open_table, version_of
 from orchestration.storage.generations import active_generation
+from orchestration.storage.source_offsets import offsets_told_at, source_offsets
 
-LEDGER = "silver.ledger"
+LEDGER, EVENTS = "silver.ledger", "bronze.events"
 COLUMNS = ("flow", "table", "rows", "last_batch", "last_batch_at", "watermark_at", "lag_seconds", "behind")
 
 
@@ -37,6 +38,8 @@ def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
     for flow, source, tables in flows(conf):
         if flow == LEDGER:
             batch, arrears = of_ledger(conf, now)
+        elif flow == EVENTS:
+            batch, arrears = of_bronze(path_of(conf, EVENTS)), Arrears()
         else:
             checkpoint = active_generation(conf.lake).checkpoint(conf.lake, flow)
             batch = last_batch(checkpoint)
@@ -47,9 +50,9 @@ def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
 
 def flows(conf: Conf) -> Iterator[tuple[str, str | None, list[str]]]:
     """Name, source table and tables of each flow; told again as orchestration.flows takes a second to import; a test compares the two."""
-    yield "bronze.events", None, ["bronze.events"]
-    yield "silver.readings", "bronze.events", ["silver.readings"]
-    yield LEDGER, "bronze.events", ["silver.quarantine", "silver.late", "silver.duplicates"]
+    yield EVENTS, None, [EVENTS]
+    yield "silver.readings", EVENTS, ["silver.readings"]
+    yield LEDGER, EVENTS, ["silver.quarantine", "silver.late", "silver.duplicates"]
     for stream in dict.fromkeys(group.stream for group in conf.groups.values()):
         names = [group.name for group in conf.groups.values() if group.stream == stream]
         yield f"gold.{stream}", "silver.readings", [f"gold.{name}_{kind}" for name in names for kind in ("aggregates", "vectors")]
@@ -84,9 +87,15 @@ def arrears_of(checkpoint: Location, batch: Batch, source: Location, now: dateti
     return Arrears(round(max(lag, 0.0), 1), behind)
 
 
+def of_bronze(events: Location) -> Batch:
+    """The newest bronze batch, perhaps one without rows, and when it was written."""
+    batches = [source.bronze_batch for source in source_offsets(events).values()]
+    return Batch(max(batches), commit(events, offsets_told_at(events))[1]) if batches else Batch()
+
+
 def of_ledger(conf: Conf, now: datetime) -> tuple[Batch, Arrears]:
     """The newest bronze batch that the ledger has passed, when, and what bronze holds after it."""
-    passed, events = path_of(conf, "ops.ledger"), path_of(conf, "bronze.events")
+    passed, events = path_of(conf, "ops.ledger"), path_of(conf, EVENTS)
     if not is_table(passed):
         return Batch(), Arrears()
     newest = max_in_log(passed, "bronze_batch")

@@ -93,7 +93,7 @@ REPLAY = ("replay",)
 MAINTAIN = ("maintain",)
 
 PHASES = (
-    Phase("bronze written, batch not committed", Point.EVENTS_WRITTEN, FILES, sample=BRONZE),
+    Phase("bronze written", Point.EVENTS_WRITTEN, FILES, sample=BRONZE),
     Phase("during a Delta checkpoint", DELTA_CHECKPOINT_DRAFT, 2),
     Phase("before offsets are logged", OFFSETS_DRAFT, 20),
     Phase("during a data file", DATA_BEGUN, FILES),

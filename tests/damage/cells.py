@@ -26,10 +26,9 @@ class Part:
 OF_A_LOG = rb'numRecords\\":\d*(\d)'
 PARTS: Mapping[str, Part] = {
     "metadata of a checkpoint": Part("checkpoints/*/metadata", rb'"id":"[^"]*?(\d)'),
-    "`tidemark.json` of a checkpoint": Part("checkpoints/*/tidemark.json", rb'first_bronze_batch": (\d)'),
+    "`tidemark.json` of a checkpoint": Part("checkpoints/*/tidemark.json", rb'shuffle_partitions": (\d)'),
     "offsets": Part("checkpoints/silver.readings/offsets/*", rb'reservoirVersion":(\d)'),
     "commits": Part("checkpoints/silver.readings/commits/*", rb'nextBatchWatermarkMs":\d+(\d)\d{5}'),
-    "sources": Part("checkpoints/bronze.events/sources/*/*", rb'"timestamp":\d+(\d)\d{3},'),
     "state: changelog, heap": Part("checkpoints/silver.readings/state/0/0/*.delta"),
     "state: snapshot, heap": Part("checkpoints/silver.readings/state/0/0/*.snapshot"),
     "state: schema": Part("checkpoints/*/state/0/0/_metadata/schema"),

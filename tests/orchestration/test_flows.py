@@ -160,20 +160,6 @@ def test_a_device_registered_during_a_run_counts_from_then_on(spark: SparkSessio
     assert table(made, "silver.quarantine").broken_rules.map(list).to_list() == [["device_is_known"]]
 
 
-def test_a_replaced_bronze_checkpoint_goes_on_with_higher_batches_and_silver_drops_what_comes_again(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    made = conf(tmp_path)
-    land(tmp_path, "1.json", [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 5))])
-    run(made, spark, UP_TO_SILVER)
-    Lake(made, spark).checkpoint("bronze.events").local.rename(tmp_path / "lost")
-    run(made, spark, UP_TO_SILVER)
-    events = table(made, "bronze.events")
-    assert sorted(events.bronze_batch) == [0] * 5 + [1] * 5
-    assert not events.duplicated(["bronze_batch", "bronze_row"]).any()
-    assert len(table(made, "silver.readings")) == 5
-
-
 def test_a_flow_whose_checkpoint_is_gone_refuses_to_write_its_rows_a_second_time(spark: SparkSession, tmp_path: Path) -> None:
     made = conf(tmp_path)
     land(tmp_path, "1.json", [event("oven", "temperature", 1, START)])

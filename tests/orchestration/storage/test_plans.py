@@ -65,16 +65,3 @@ def test_what_a_checkpoint_does_not_depend_on_may_change(change: Callable[[Conf]
     bind(Lake(made), "gold.kitchen", ())
     changed = change(made)
     bind(Lake(replace(changed, metrics=made.metrics | changed.metrics)), "gold.kitchen", ())
-
-
-def test_a_checkpoint_that_knows_its_sources_by_their_places_is_refused(tmp_path: Path) -> None:
-    made = conf(tmp_path)
-    bind(Lake(made), "bronze.events", (Lake(made).tables["bronze.events"],))
-    written = Lake(made).checkpoint("bronze.events") / "offsets"
-    written.local.mkdir()
-    for batch, version in ((9, "v1"), (10, "v2")):
-        (written.local / str(batch)).write_text(f"{version}\n{{}}\n")
-    bind(Lake(made), "bronze.events", ())
-    (written.local / "10").unlink()
-    with pytest.raises(TidemarkError, match="written by a version of Tidemark that did not name sources"):
-        bind(Lake(made), "bronze.events", ())

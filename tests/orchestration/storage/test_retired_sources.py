@@ -11,9 +11,9 @@ from orchestration.audit.reconciliation.account import ALARMS, account, by_day, 
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Source
-from orchestration.engine import writing
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
+from orchestration.jobs import bronze
 from orchestration.storage.retired_sources import FILE, former, payload_formats, remember
 from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import SHAPE, conf, event, land, minutes, multiset, run, table
@@ -86,7 +86,7 @@ def test_a_source_is_added_removed_renamed_and_brought_back_on_one_lake(spark: S
 def test_what_an_interrupted_batch_holds_of_a_source_comes_in_also_when_it_is_removed_meanwhile(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark has written down how far the batch reads, and would leave the source out of it, for ever."""
+    """Its file is claimed, and not read."""
     both = named(tmp_path, "plant", "annex")
     land(tmp_path, "0.json", heat(0))
     land(tmp_path, "fridge.csv", room(1), "rooms")
@@ -95,7 +95,7 @@ def test_what_an_interrupted_batch_holds_of_a_source_comes_in_also_when_it_is_re
         raise OSError("no space left")
 
     with monkeypatch.context() as patched:
-        patched.setattr(writing, "events", broken)
+        patched.setattr(bronze, "append_pieces", broken)
         with pytest.raises(OSError, match="no space left"):
             run(both, spark, BRONZE)
     for made in (named(tmp_path, "plant"), both):

@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 from orchestration.conf.model import Conf
 from orchestration.engine import writing
 from orchestration.storage.checkpoints import newest_batch
+from orchestration.storage.delta import is_table
 from orchestration.storage.snapshots import all_snapshots
-from orchestration.supervisor import pipeline_run
+from orchestration.storage.source_offsets import source_offsets
 from tests.lakes import conf, event, land, run_until
 from tests.rows import at
 
@@ -51,31 +52,23 @@ def slow_silver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def batches_ahead(made: Conf) -> tuple[int, int]:
     """How many batches bronze is ahead of silver, and how many silver has begun."""
-    bronze, silver = (newest_batch(made.lake / "checkpoints" / flow / "offsets") for flow in ("bronze.events", "silver.readings"))
-    return bronze - silver, silver
+    events = made.lake / "bronze/events"
+    offsets = source_offsets(events) if is_table(events) else {}
+    begun = newest_batch(made.lake / "checkpoints/silver.readings/offsets")
+    return max((known.bronze_batch for known in offsets.values()), default=-1) - begun, begun
 
 
 @pytest.mark.usefixtures("slow_silver")
-def test_bronze_leaves_files_where_they_are_while_silver_is_behind(spark: SparkSession, tmp_path: Path) -> None:
-    made, landing, seen = conf(tmp_path), Landing(tmp_path), []
+def test_while_silver_is_behind_files_are_claimed_and_come_to_bronze_together_later(spark: SparkSession, tmp_path: Path) -> None:
+    made, landing, ahead, claimed = conf(tmp_path), Landing(tmp_path), [], []
 
     def is_long_enough() -> bool:
         landing.grow()
-        ahead, begun = batches_ahead(made)
-        seen.append(ahead)
+        batches, begun = batches_ahead(made)
+        ahead.append(batches)
+        claimed.append(len(list((made.lake.local / "intake/plant").glob("*"))) - begun - batches)
         return begun >= 6
 
     run_until(made, spark, is_long_enough, seconds=300)
-    assert max(seen) <= 3
-
-
-@pytest.mark.usefixtures("slow_silver")
-def test_no_file_waits_longer_than_the_longest_wait(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline_run, "LONGEST_WAIT_SECONDS", 0.0)
-    made, landing = conf(tmp_path), Landing(tmp_path)
-
-    def is_far_ahead() -> bool:
-        landing.grow()
-        return batches_ahead(made)[0] > 3
-
-    run_until(made, spark, is_far_ahead, seconds=300)
+    assert max(ahead) <= 2
+    assert max(claimed) > 3

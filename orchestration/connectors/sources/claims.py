@@ -1,0 +1,170 @@
+"""Claims of files in a landing folder: only whole files are read, and each version of a file once.
+
+A file counts as whole when it has not changed for `settle_seconds` (and, if gzip, unpacks to its end). It is then claimed by a
+hard link below the lake (on another disk by a copy), so that its bytes stay ours when the producer deletes it; claims are read, never
+the landing folder. A file that changes after it was claimed is claimed again as a new version and read again from its start: what
+was there before arrives a second time, and silver drops duplicates.
+
+A claim is `intake/<source>/<number>-<version>/<path below the landing folder>`. Numbers only grow, and files that are found together are
+numbered by their time; a version is the file's time in nanoseconds since 1970 and its length in bytes.
+"""
+
+import fnmatch
+import os
+import re
+import shutil
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from bronze.events import LINE_FEED
+from orchestration.conf.model import Source
+from orchestration.connectors.sources.file_reader import opened
+
+LONGEST_LINE = 1 << 30
+"""In bytes. Arrow, Parquet and Spark hold less than two of these in one value, and no machine of ours in one row."""
+DRAFT = ".draft"
+"""A copy that is not whole yet; no landing file that is read has a name with a leading dot."""
+FOLDER = re.compile(r"(\d+)-((-?\d+)-(\d+))")
+
+
+class Claim(NamedTuple):
+    """`file`: our link to it; `position`: its path below the landing folder; `modified_ns`: since 1970."""
+
+    number: int
+    version: str
+    position: str
+    file: Path
+    modified_ns: int
+    length: int
+
+
+class Claims:
+    """Of one source, in a folder that only this process writes."""
+
+    def __init__(self, folder: Path) -> None:
+        """As they are on the disk: one walk, as long as that of a landing folder which holds all of them. `newest`: the greatest number."""
+        self._folder = folder
+        self._all = sorted(_claims(folder))
+        self._by_place: dict[tuple[str, str], Claim] = {(claim.version, claim.position): claim for claim in self._all}
+        # Of one whose file was gone before it could be claimed, the folder is there.
+        self.newest = max((int(folder.name.partition("-")[0]) for folder in folder.glob("*-*-*")), default=-1)
+
+    def __contains__(self, place: tuple[str, str]) -> bool:
+        """Whether this version of the file at a position is claimed."""
+        return place in self._by_place
+
+    def is_of(self, place: tuple[str, str], file: Path) -> bool:
+        """Whether this very file is claimed under that version and position."""
+        return (claim := self._by_place.get(place)) is not None and claim.file.exists() and claim.file.samefile(file)
+
+    def add(self, place: tuple[str, str], file: Path, number: int) -> None:
+        """Claim a file, unless it is gone. Numbers must grow."""
+        version, position = place
+        self.newest = number
+        claim = self._folder / f"{number:012d}-{version}" / position
+        if _claim(file, claim):
+            self._all.append(new := _as_claim(self._folder, claim))
+            self._by_place[place] = new
+
+    def after(self, number: int) -> list[Claim]:
+        """Those with a greater number, in ascending order."""
+        return self._all[bisect_right(self._all, number, key=lambda claim: claim.number) :]
+
+
+def claim_settled(source: Source, claims: Claims, now: float, after: int = -1, former: Sequence[Claims] = ()) -> dict[Path, str]:
+    """Claim every whole file that is not claimed yet, by this source or by one of the `former` ones: a source may get another name.
+
+    `now` is in seconds since 1970, as file times are. `after`: a number that was given already, of a claim that may be gone. Returns files
+    that cannot be read, with the reason.
+    """
+    refused, whole = {}, []
+    for file, stat in _files(source):
+        place = f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}", str(file.relative_to(source.path))
+        is_claimed = place in claims or any(other.is_of(place, file) for other in former)
+        if is_claimed or now - stat.st_mtime < source.settle_seconds:
+            continue
+        if why := _trouble(file, stat.st_size, stat.st_ctime_ns):
+            refused[file] = why
+        else:
+            whole.append((stat.st_mtime_ns, file, place))
+    for number, (_, file, place) in enumerate(sorted(whole), max(after, claims.newest) + 1 if whole else 0):
+        claims.add(place, file, number)
+    return refused
+
+
+def growing(source: Source, now: float) -> list[Path]:
+    """Files that have changed so lately that they may not be whole."""
+    return sorted(file for file, stat in _files(source) if now - stat.st_mtime < source.settle_seconds)
+
+
+def _claims(folder: Path) -> Iterator[Claim]:
+    for within, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if Path(within) != folder or FOLDER.fullmatch(name)]
+        if Path(within) != folder:
+            yield from (_as_claim(folder, Path(within) / name) for name in names if name != DRAFT)
+
+
+def _as_claim(folder: Path, file: Path) -> Claim:
+    named, *position = file.relative_to(folder).parts
+    number, version, modified_ns, length = FOLDER.fullmatch(named).groups()  # type: ignore[union-attr]
+    return Claim(int(number), version, "/".join(position), file, int(modified_ns), int(length))
+
+
+def _files(source: Source) -> Iterator[tuple[Path, os.stat_result]]:
+    """Those that match and are not empty, below the folder too. Hidden ones (a leading dot or underscore) are work in progress."""
+    for folder, folders, names in os.walk(source.path):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        for name in fnmatch.filter(names, source.files):
+            with suppress(FileNotFoundError):
+                if not name.startswith((".", "_")) and (stat := (file := Path(folder) / name).stat()).st_size:
+                    yield file, stat
+
+
+@lru_cache(maxsize=1000)
+def _trouble(file: Path, size: int, changed_ns: int) -> str | None:
+    """Why a file in this state would end the query, if it would."""
+    is_packed = file.suffix == ".gz"
+    if not is_packed and size <= LONGEST_LINE:
+        return None
+    try:
+        with opened(file) as stream:
+            return f"it has a line of more than {LONGEST_LINE} bytes" if _has_long_line(stream) else None
+    except (EOFError, OSError, zlib.error):
+        return "it is not a whole gzip file" if is_packed else "it cannot be read"
+
+
+def _has_long_line(stream: BinaryIO) -> bool:
+    length = 0
+    while block := stream.read(1 << 20):
+        first = block.find(LINE_FEED)
+        if length + (len(block) if first < 0 else first) > LONGEST_LINE:
+            return True
+        length = length + len(block) if first < 0 else len(block) - 1 - block.rfind(LINE_FEED)
+    return False
+
+
+def _claim(file: Path, claim: Path) -> bool:
+    """By a hard link; by a copy where the landing folder is on another disk or not ours to link. False where the file is gone."""
+    claim.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(file.resolve(strict=True), claim)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return _copied(file, claim)
+    return True
+
+
+def _copied(file: Path, claim: Path) -> bool:
+    draft = claim.parent / DRAFT
+    try:
+        shutil.copy2(file, draft)
+    except FileNotFoundError:
+        return False
+    draft.rename(claim)
+    return True

@@ -1,0 +1,70 @@
+"""A landing folder as a source: an offset is the number of the last claim that was read."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+
+import pyarrow as pa
+
+from orchestration.conf.model import Source as LandingFolder
+from orchestration.connectors.sources.claims import Claim, Claims, claim_settled, growing
+from orchestration.connectors.sources.file_reader import events_of
+from orchestration.connectors.sources.source import Notice, Offset, Unsettled
+
+CLAIM = "claim"
+
+
+@dataclass
+class Files:
+    """`landing` None: of a source that conf no longer names, only what was claimed is read. `others`: folders of claims of such sources."""
+
+    name: str
+    claims_folder: Path
+    has_header: bool
+    max_batch_bytes: int
+    landing: LandingFolder | None = None
+    others: Sequence[Path] = ()
+    _refused: dict[Path, str] = field(default_factory=dict)
+    """Files that cannot be read: why, until it is told."""
+    _told: set[Path] = field(default_factory=set)
+
+    def latest_offset(self, start: Offset) -> Offset:
+        """Claims what has settled; then as many claims as fit a batch, one at least."""
+        after = int(start.get(CLAIM, -1))
+        if self.landing is not None:
+            self._refused = claim_settled(self.landing, self._claims, time.time(), after, self._former)
+        waiting = self._claims.after(after)
+        lengths = accumulate(claim.length for claim in waiting)
+        batch = [claim for n, (claim, length) in enumerate(zip(waiting, lengths, strict=True)) if n == 0 or length <= self.max_batch_bytes]
+        return {CLAIM: batch[-1].number} if batch else start
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[Claim]:
+        """A claim each."""
+        return [claim for claim in self._claims.after(int(start.get(CLAIM, -1))) if claim.number <= end[CLAIM]]
+
+    def read(self, partition: Claim) -> Iterator[pa.Table]:
+        """Its lines."""
+        return events_of(self.name, partition.file, partition.position, partition.modified_ns, has_header=self.has_header)
+
+    def unsettled(self) -> Unsettled | None:
+        """Files that are being written."""
+        names = growing(self.landing, time.time()) if self.landing else []
+        return Unsettled([str(file) for file in names], self.landing.settle_seconds) if self.landing and names else None
+
+    def notices(self) -> Sequence[Notice]:
+        """Files that are left where they are."""
+        new = {file: why for file, why in self._refused.items() if file not in self._told}
+        self._told |= new.keys()
+        told = {str(file): f"{why}; it is read once it has been replaced" for file, why in new.items()}
+        return [Notice("file left out", {"file": file, "reason": reason}) for file, reason in told.items()]
+
+    @cached_property
+    def _claims(self) -> Claims:
+        return Claims(self.claims_folder)
+
+    @cached_property
+    def _former(self) -> list[Claims]:
+        return [Claims(folder) for folder in self.others]

@@ -1,0 +1,53 @@
+"""What every source does: it says how far it can be read, and reads what lies between two of its offsets.
+
+The shape is that of Spark's Python data source. An offset is a JSON object in the source's own words, such as `{"claim": 7}`; the one of
+a source that has not been read yet is empty. It is kept in the commit of bronze.events that holds the rows behind it
+(storage/source_offsets.py), so rows and offset are written together or not at all.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
+
+Offset: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What somebody has to see to. `facts`: by what they are about, such as {"file": .., "reason": ..}."""
+
+    what: str
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Unsettled:
+    """What is there and cannot be read yet, and after how many seconds it may be."""
+
+    names: Sequence[str]
+    seconds: float
+
+
+class Source(Protocol):
+    """Called by one thread. Any error ends the run."""
+
+    @property
+    def name(self) -> str:
+        """As conf/sources.yml has it."""
+
+    def latest_offset(self, start: Offset) -> Offset:
+        """How far it can be read now, behind `start` by one bronze batch at most; `start` itself where nothing has come."""
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[Any]:
+        """What lies behind `start`, up to and with `end`, in parts that can be read apart; the same whenever it is asked."""
+
+    def read(self, partition: Any) -> Iterator[pa.Table]:
+        """The rows of a part, in their order: ARRIVED of bronze/events.py. The same whenever it is read."""
+
+    def unsettled(self) -> Unsettled | None:
+        """What `tidemark run --once` waits for, once; None where nothing is half there."""
+
+    def notices(self) -> Sequence[Notice]:
+        """What has come up since the last call; the same is not told twice."""

@@ -1,0 +1,54 @@
+"""How far bronze has read each source: in the commits of bronze.events themselves.
+
+A commit that brings events of a source says up to which offset, and repeats the offsets of all others. So the newest of these commits
+knows all of them, and no checkpoint beside the table can disagree with it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from orchestration.location import Location
+from orchestration.storage.delta import actions, log_of, max_in_log, version_of
+
+KEY = "tidemark.sources"
+"""In the `commitInfo` of a commit."""
+
+
+@dataclass(frozen=True)
+class SourceOffset:
+    """`bronze_batch`: the last one that read the source, perhaps without a row. `offset`: in the source's own words."""
+
+    bronze_batch: int
+    offset: Mapping[str, Any]
+
+
+def source_offsets(events: Location) -> dict[str, SourceOffset]:
+    """Of every source that was ever read, by its name."""
+    version = offsets_told_at(events)
+    for info in actions(log_of(events, version).local, "commitInfo") if version >= 0 else ():
+        return {name: SourceOffset(**known) for name, known in json.loads(info["commitInfo"][KEY]).items()}
+    return {}
+
+
+def offsets_told_at(events: Location) -> int:
+    """The newest version of bronze.events that tells offsets: its entry in the log must stay. -1 for none."""
+    for version in range(version_of(events), -1, -1):
+        entry = log_of(events, version)
+        if not entry.exists():
+            break
+        if any(KEY in info["commitInfo"] for info in actions(entry.local, "commitInfo")):
+            return version
+    return -1
+
+
+def with_offset(known: Mapping[str, SourceOffset], source: str, new: SourceOffset) -> dict[str, str]:
+    """What the commit says that brings a source to a new offset."""
+    return {KEY: json.dumps({name: asdict(of_source) for name, of_source in {**known, source: new}.items()})}
+
+
+def next_bronze_batch(events: Location, known: Mapping[str, SourceOffset]) -> int:
+    """Behind every batch that was written, also one without rows."""
+    newest = max_in_log(events, "bronze_batch")
+    return max([-1 if newest is None else int(newest), *(of_source.bronze_batch for of_source in known.values())]) + 1

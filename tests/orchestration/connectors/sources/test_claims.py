@@ -1,0 +1,179 @@
+"""Claims of landing files: which files are read, when, and in which order."""
+
+import errno
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from orchestration.conf.model import Source
+from orchestration.connectors.sources import claims as claims_of_files
+from orchestration.connectors.sources.claims import Claims, claim_settled, growing
+from tests.lakes import SHAPE
+
+NOW = 1_700_000_000.0
+
+
+def write(file: Path, content: bytes, age: float) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    os.utime(file, (NOW - age, NOW - age))
+    return file
+
+
+def claim(plant: Source, now: float = NOW) -> tuple[int, dict[Path, str]]:
+    """As a run of its own does: how many are new, and what was refused."""
+    before = len(claimed(plant))
+    refused = claim_settled(plant, Claims(folder_of(plant)), now)
+    return len(claimed(plant)) - before, refused
+
+
+def folder_of(plant: Source) -> Path:
+    return plant.path.with_name("claims") / plant.name
+
+
+def claimed(plant: Source) -> list[tuple[str, bytes]]:
+    """In the order of their numbers."""
+    return [(found.position, found.file.read_bytes()) for found in Claims(folder_of(plant)).after(-1)]
+
+
+def source(tmp_path: Path, files: str = "*") -> Source:
+    return Source("plant", tmp_path / "landing", SHAPE, files, settle_seconds=2)
+
+
+def test_a_file_is_claimed_once_it_has_not_changed_for_settle_seconds(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    write(plant.path / "old.json", b"1\n", age=3)
+    fresh = write(plant.path / "fresh.json", b"2", age=1)
+    claim(plant)
+    assert (claimed(plant), growing(plant, NOW)) == ([("old.json", b"1\n")], [fresh])
+    assert [claim(plant, NOW + 5)[0] for _ in range(2)] == [1, 0]
+
+
+def test_hidden_empty_and_other_files_are_left_alone(tmp_path: Path) -> None:
+    plant = source(tmp_path, "*.json")
+    for name in (".a.json", "_b.json", ".hidden/c.json", "d.txt"):
+        write(plant.path / name, b"x", age=9)
+    write(plant.path / "empty.json", b"", age=9)
+    assert claim(plant)[0] == 0
+
+
+def test_a_file_that_changes_after_it_was_claimed_is_claimed_again_as_a_new_version(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    file = write(plant.path / "log.json", b"1\n", age=60)
+    claim(plant)
+    file.unlink()
+    write(file, b"1\n2\n", age=30)
+    claim(plant)
+    assert claimed(plant) == [("log.json", b"1\n"), ("log.json", b"1\n2\n")]
+
+
+def test_a_claimed_file_survives_its_producer(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    file = write(plant.path / "a.json", b"1\n", age=9)
+    claim(plant)
+    file.unlink()
+    assert claimed(plant) == [("a.json", b"1\n")]
+
+
+def test_a_file_from_before_1970_is_claimed_once_and_left_as_it_is(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    file = write(plant.path / "north/a.json", b"1\n", age=NOW + 5)
+    assert [claim(plant)[0] for _ in range(2)] == [1, 0]
+    (found,) = Claims(folder_of(plant)).after(-1)
+    assert (found.position, found.modified_ns, found.length, file.stat().st_mtime) == ("north/a.json", -5 * 10**9, 2, -5)
+
+
+def test_files_that_are_found_together_are_numbered_by_their_time_behind_all_before(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    for name, age in (("b.json", 7), ("a.json", 5), ("c.json", 9)):
+        write(plant.path / name, name.encode(), age)
+    claim(plant)
+    write(plant.path / "older.json", b"d", age=60)
+    claim(plant)
+    assert [name for name, _ in claimed(plant)] == ["c.json", "b.json", "a.json", "older.json"]
+    assert [found.number for found in Claims(folder_of(plant)).after(1)] == [2, 3]
+
+
+def test_no_number_is_given_twice_even_where_its_claim_is_gone(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    write(plant.path / "a.json", b"1\n", age=9)
+    claim_settled(plant, Claims(folder_of(plant)), NOW, after=6)
+    (found,) = Claims(folder_of(plant)).after(-1)
+    found.file.unlink()
+    write(plant.path / "b.json", b"2\n", age=9)
+    claim_settled(plant, Claims(folder_of(plant)), NOW)
+    assert [(found.number, found.position) for found in Claims(folder_of(plant)).after(-1)] == [(8, "a.json"), (9, "b.json")]
+
+
+def test_a_cut_gzip_file_is_left_out_until_it_is_whole(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    whole = gzip.compress(b"1\n" * 1000)
+    cut = write(plant.path / "a.json.gz", whole[:-9], age=9)
+    assert claim(plant)[1] == {cut: "it is not a whole gzip file"}
+    write(cut, whole, age=8)
+    assert claim(plant)[0] == 1
+
+
+def test_a_file_that_a_former_source_claimed_is_not_claimed_again_under_another_name(tmp_path: Path) -> None:
+    plant = source(tmp_path)
+    write(plant.path / "1.json", b"1\n", age=9)
+    claim(plant)
+    annex = Source("annex", plant.path, SHAPE)
+    write(plant.path / "2.json", b"2\n", age=8)
+    claim_settled(annex, Claims(folder_of(annex)), NOW, former=[Claims(folder_of(plant))])
+    assert claimed(annex) == [("2.json", b"2\n")]
+    hall = Source("hall", tmp_path / "other", SHAPE)  # the same name, time and length: another file all the same
+    write(hall.path / "1.json", b"3\n", age=9)
+    claim_settled(hall, Claims(folder_of(hall)), NOW, former=[Claims(folder_of(plant)), Claims(folder_of(annex))])
+    assert claimed(hall) == [("1.json", b"3\n")]
+
+
+@pytest.mark.parametrize("is_relative", [True, False])
+def test_of_a_link_the_file_that_it_leads_to_is_claimed_and_stays_ours(tmp_path: Path, is_relative: bool) -> None:
+    plant = source(tmp_path)
+    target = write(tmp_path / "data" / "a.json", b"1\n", age=9)
+    plant.path.mkdir()
+    (plant.path / "a.json").symlink_to(Path("../data/a.json") if is_relative else target)
+    (plant.path / "lost.json").symlink_to("nowhere")
+    assert claim(plant)[0] == 1
+    target.unlink()
+    assert claimed(plant) == [("a.json", b"1\n")]
+
+
+def test_a_file_that_goes_before_it_is_claimed_leaves_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant = source(tmp_path)
+    file = write(plant.path / "a.json", b"1\n", age=9)
+    monkeypatch.setattr(claims_of_files, "_trouble", lambda *_: file.unlink())
+    assert claim(plant)[0] == 0
+    monkeypatch.undo()
+    write(file, b"1\n", age=9)
+    assert claim(plant)[0] == 1
+
+
+def test_a_file_of_another_disk_which_is_mocked_is_copied_once_with_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "link", refused)
+    plant = source(tmp_path)
+    file = write(plant.path / "a.json", b"1\n", age=9)
+    assert [claim(plant)[0] for _ in range(2)] == [1, 0]
+    file.unlink()
+    assert claimed(plant) == [("a.json", b"1\n")]
+    (found,) = Claims(folder_of(plant)).after(-1)
+    assert found.file.stat().st_mtime == NOW - 9
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+@pytest.mark.parametrize(("length", "refused"), [(3 << 20, []), ((3 << 20) + 1, ["it has a line of more than 3145728 bytes"])])
+def test_a_file_with_a_line_that_no_row_can_hold_is_left_out_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, length: int, refused: list[str]
+) -> None:
+    monkeypatch.setattr(claims_of_files, "LONGEST_LINE", 3 << 20)
+    plant = source(tmp_path)
+    content = b"1\n" + b"2" * length + b"\n3\n"
+    write(plant.path / name, gzip.compress(content) if name.endswith("gz") else content, age=9)
+    count, found = claim(plant)
+    assert (count, [*found.values()]) == (1 - len(refused), refused)

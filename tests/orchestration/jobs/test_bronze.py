@@ -1,0 +1,166 @@
+"""What sources hand over to bronze: rows and offset in one commit, each source at its own."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from bronze.events import ARRIVED
+from orchestration.connectors.sources.all import sources
+from orchestration.connectors.sources.source import Notice, Offset, Unsettled
+from orchestration.jobs import bronze
+from orchestration.jobs.bronze import HandOver, hand_over, in_row_groups
+from orchestration.storage.delta import log_of, open_table, version_of
+from orchestration.storage.source_offsets import source_offsets
+from orchestration.storage.tables import LakeStore, ensure
+from tests.lakes import conf, land, land_bytes, table
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+@dataclass
+class Numbers:
+    """A source of whole numbers, `left` of which have come; an offset is how many were read."""
+
+    name: str
+    left: int = 0
+    broken: bool = False
+    asked: list[Offset] = field(default_factory=list)
+
+    def latest_offset(self, start: Offset) -> Offset:
+        self.asked.append(start)
+        return {"read": self.left} if self.left else start
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[int]:
+        return range(int(start.get("read", 0)), int(end["read"]))
+
+    def read(self, partition: int) -> Iterator[pa.Table]:
+        if self.broken and partition:
+            raise OSError("gone")
+        row = {"payload": str(partition).encode(), "header": None, "source": self.name, "position": str(partition), "received_at": NOW}
+        yield pa.Table.from_pylist([row], ARRIVED)
+
+    def unsettled(self) -> Unsettled | None:
+        return None
+
+    def notices(self) -> Sequence[Notice]:
+        return []
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> LakeStore:
+    opened = LakeStore(conf(tmp_path))
+    ensure(opened.tables["bronze.events"])
+    return opened
+
+
+def brought(lake: LakeStore) -> list[tuple[str, int, int, bytes]]:
+    rows = table(lake.conf, "bronze.events").sort_values(["bronze_batch", "bronze_row"])
+    return list(zip(rows["source"], rows["bronze_batch"], rows["bronze_row"], rows["payload"], strict=True))
+
+
+def take(lake: LakeStore, source: Numbers, left: int) -> HandOver | None:
+    source.left = left
+    return hand_over(lake, source, nullcontext())
+
+
+def test_each_source_goes_on_at_its_own_offset_and_batches_are_numbered_in_the_order_of_commits(lake: LakeStore) -> None:
+    one, other = Numbers("one"), Numbers("other")
+    assert take(lake, one, 2) is not None
+    assert take(lake, other, 1) is not None
+    assert take(lake, one, 3) is not None
+    assert take(lake, one, 3) is None
+    assert brought(lake) == [("one", 0, 0, b"0"), ("one", 0, 1, b"1"), ("other", 1, 0, b"0"), ("one", 2, 0, b"2")]
+    again = Numbers("one")
+    take(lake, again, 3)
+    assert again.asked == [{"read": 3}]
+    assert {name: (known.bronze_batch, known.offset) for name, known in source_offsets(lake.tables["bronze.events"].location).items()} == {
+        "one": (2, {"read": 3}),
+        "other": (1, {"read": 1}),
+    }
+
+
+def test_a_source_that_breaks_while_it_is_read_leaves_nothing_and_is_read_again_from_where_it_was(lake: LakeStore) -> None:
+    with pytest.raises(OSError, match="gone"):
+        take(lake, Numbers("one", broken=True), 2)
+    assert (brought(lake), [*lake.tables["bronze.events"].location.local.rglob("*.parquet")]) == ([], [])
+    take(lake, Numbers("one"), 2)
+    assert [payload for *_, payload in brought(lake)] == [b"0", b"1"]
+
+
+def test_a_source_that_is_not_welcome_looks_and_keeps_what_it_has(lake: LakeStore) -> None:
+    source = Numbers("one", left=1)
+    assert hand_over(lake, source, nullcontext(), is_welcome=False) is None
+    assert (source.asked, brought(lake)) == ([{}], [])
+
+
+def test_a_batch_without_rows_has_a_number_and_an_offset_too(lake: LakeStore) -> None:
+    (plant,) = sources(lake.conf)
+    land_bytes(lake.conf.folder, "empty.json", b"\xef\xbb\xbf")
+    handed = hand_over(lake, plant, nullcontext())
+    assert handed is not None
+    assert (handed.bronze_batch, handed.rows) == (0, 0)
+    land(lake.conf.folder, "1.json", [b"1"])
+    handed = hand_over(lake, plant, nullcontext())
+    assert handed is not None
+    assert (handed.bronze_batch, brought(lake)) == (1, [("plant", 1, 0, b"1")])
+
+
+def test_offsets_are_found_behind_commits_of_others_and_without_those_before(lake: LakeStore) -> None:
+    events = lake.tables["bronze.events"].location
+    assert source_offsets(events) == {}
+    take(lake, Numbers("one"), 1)
+    take(lake, Numbers("one"), 2)
+    told_at = version_of(events)
+    open_table(events).optimize.compact()
+    assert version_of(events) == told_at + 1
+    assert source_offsets(events)["one"].offset == {"read": 2}
+    open_table(events).create_checkpoint()
+    for version in range(told_at):
+        log_of(events, version).local.unlink()
+    assert source_offsets(events)["one"].offset == {"read": 2}
+
+
+KILLED = """
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from orchestration.connectors.sources.all import sources
+from orchestration.jobs.bronze import hand_over
+from orchestration.storage.tables import LakeStore
+from tests.lakes import conf
+lake = LakeStore(conf(Path(sys.argv[1])))
+hand_over(lake, sources(lake.conf)[0], nullcontext())
+"""
+
+
+def test_a_process_that_is_killed_behind_the_commit_has_written_each_line_once(lake: LakeStore) -> None:
+    land(lake.conf.folder, "1.json", [b"1", b"2"])
+    environment = {**os.environ, "TIDEMARK_CRASH_AT": "events-written"}
+    died = subprocess.run([sys.executable, "-c", KILLED, str(lake.conf.folder)], env=environment, check=False, start_new_session=True)
+    assert died.returncode == -signal.SIGKILL
+    land(lake.conf.folder, "2.json", [b"3"])
+    (plant,) = sources(lake.conf)
+    while hand_over(lake, plant, nullcontext()):
+        pass
+    assert [payload for *_, payload in brought(lake)] == [b"1", b"2", b"3"]
+
+
+def test_events_of_small_files_come_together_and_long_or_many_ones_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row group each."""
+    monkeypatch.setattr(bronze, "PIECE_BYTES", 50_000)
+    monkeypatch.setattr(bronze, "PIECE_ROWS", 100)
+    payloads = [[b"1"]] * 150 + [[b"x" * 60_000], [b"2"]] + [[b""] * 100, [b""] * 100, [b""] * 50]
+    rows = [[{"payload": payload, "source": "plant", "position": "a", "received_at": NOW} for payload in piece] for piece in payloads]
+    found = list(in_row_groups((pa.Table.from_pylist(piece, ARRIVED) for piece in rows), NOW, 7))
+    assert max(map(len, found)) == 100
+    assert len(found) <= 8
+    assert [row for piece in found for row in piece["bronze_row"].to_pylist()] == list(range(402))
