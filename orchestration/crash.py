@@ -16,7 +16,7 @@ class Point(StrEnum):
     """What has just been done, and what has not."""
 
     EVENTS_WRITTEN = "events-written"
-    """Bronze has the rows of a source and its offset, and silver nothing of it."""
+    """Bronze has a batch, and silver nothing of it."""
     READINGS_WRITTEN = "readings-written"
     """silver.readings has the rows, its checkpoint does not have the batch."""
     AGGREGATES_WRITTEN = "aggregates-written"

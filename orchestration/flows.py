@@ -3,10 +3,9 @@
     sources -> bronze.events -> silver.readings -> gold.<group>_aggregates and gold.<group>_vectors
                              -> silver.ledger: silver.quarantine, silver.late, silver.duplicates
 
-The intake brings what each source has to bronze, source by source, each at an offset of its own. A flow is one streaming query that
-feeds one layer: `rows` is what the query computes, with functions of the layers; `write` is what becomes of each micro-batch, safe to
-repeat. A job follows flows: each time, it does what they left to do since it ran last. Nothing else in the product wires tables to
-functions.
+The intake brings what sources have to bronze, each read from an offset of its own. A flow is one streaming query that feeds one layer:
+`rows` is what the query computes, with functions of the layers; `write` is what becomes of each micro-batch, safe to repeat. A job follows
+flows: each time, it does what they left to do since it ran last. Nothing else in the product wires tables to functions.
 """
 
 from contextlib import AbstractContextManager

@@ -1,11 +1,12 @@
-"""bronze.events is fed source by source: what a source has is one commit, one bronze batch, and one file of the table.
+"""bronze.events is fed by sources: what those have that are ready is one commit, one bronze batch, and one file of the table.
 
-The commit holds the rows and the offset up to which they were read (storage/source_offsets.py). It is a transaction of the source, with
-the number of the bronze batch: a process that is not the only writer fails instead of writing rows twice.
+The commit holds the rows, and the offset up to which each source was read (storage/source_offsets.py). It is a transaction with the number
+of the batch: a process that is not the only writer fails instead of writing rows twice.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,9 +15,9 @@ import pyarrow as pa
 
 from bronze.events import identified
 from orchestration import crash
-from orchestration.connectors.sources.source import Source
+from orchestration.connectors.sources.source import Offset, Source
 from orchestration.storage.delta import version_of
-from orchestration.storage.source_offsets import SourceOffset, next_bronze_batch, source_offsets, with_offset
+from orchestration.storage.source_offsets import next_bronze_batch, source_offsets, with_offsets
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import LakeStore
 
@@ -26,43 +27,56 @@ PIECE_BYTES, PIECE_ROWS = 16 * 1024 * 1024, 250_000
 
 
 @dataclass(frozen=True)
-class HandOver:
-    """What a source has handed over. `version`: of bronze.events, that of its commit."""
+class Ready:
+    """A source, and what it has behind the offset that bronze knows."""
 
-    source: str
+    source: Source
+    start: Offset
+    end: Offset
+
+    def events(self) -> Iterator[pa.Table]:
+        """ARRIVED."""
+        return (piece for partition in self.source.partitions(self.start, self.end) for piece in self.source.read(partition))
+
+
+@dataclass(frozen=True)
+class HandOver:
+    """What sources have handed over. `version`: of bronze.events, that of its commit. `rows`: by source."""
+
     bronze_batch: int
     version: int
-    rows: int
+    rows: Mapping[str, int]
     at: datetime
     seconds: float
 
 
-def hand_over(lake: LakeStore, source: Source, is_sole: AbstractContextManager[object], *, is_welcome: bool = True) -> HandOver | None:
-    """Bring what the source has to bronze, one batch at most; None where it has nothing. `is_sole`: held while bronze is written.
-
-    `is_welcome` False: the source looks at what has come, and keeps it for later.
-    """
-    table, begin = lake.tables[EVENTS], time.monotonic()
-    known = source_offsets(table.location).get(source.name)
+def look(lake: LakeStore, source: Source) -> Ready | None:
+    """What the source has, one batch at most; None where it has nothing."""
+    known = source_offsets(lake.table_path(EVENTS)).get(source.name)
     start = known.offset if known else {}
     end = source.latest_offset(start)
-    if end == start or not is_welcome:
-        return None
-    arrived = (piece for partition in source.partitions(start, end) for piece in source.read(partition))
+    return None if end == start else Ready(source, start, end)
+
+
+def hand_over(lake: LakeStore, ready: Sequence[Ready], is_sole: AbstractContextManager[object]) -> HandOver:
+    """Bring to bronze what sources have. `is_sole`: held while bronze is written."""
+    table, begin, rows = lake.tables[EVENTS], time.monotonic(), Counter[str]()
+
+    def arrived() -> Iterator[pa.Table]:
+        for of_source in ready:
+            for events in of_source.events():
+                rows[of_source.source.name] += len(events)
+                yield events
+
     with is_sole:
-        offsets = source_offsets(table.location)
-        bronze_batch, ingested_at = next_bronze_batch(table.location, offsets), datetime.now(UTC)
-        rows = append_pieces(
-            table,
-            in_row_groups(arrived, ingested_at, bronze_batch),
-            lake.app_id(f"bronze.{source.name}", EVENTS),
-            bronze_batch,
-            unlike="payload",
-            info=with_offset(offsets, source.name, SourceOffset(bronze_batch, end)),
-        )
+        known = source_offsets(table.location)
+        bronze_batch, ingested_at = next_bronze_batch(table.location, known), datetime.now(UTC)
+        info = with_offsets(known, bronze_batch, {of_source.source.name: of_source.end for of_source in ready})
+        pieces = in_row_groups(arrived(), ingested_at, bronze_batch)
+        append_pieces(table, pieces, lake.app_id(EVENTS, EVENTS), bronze_batch, unlike="payload", info=info)
         version = version_of(table.location)
     crash.point(crash.Point.EVENTS_WRITTEN)
-    return HandOver(source.name, bronze_batch, version, rows, ingested_at, time.monotonic() - begin)
+    return HandOver(bronze_batch, version, rows, ingested_at, time.monotonic() - begin)
 
 
 def in_row_groups(arrived: Iterable[pa.Table], ingested_at: datetime, bronze_batch: int) -> Iterator[pa.Table]:

@@ -1,7 +1,7 @@
 """How far bronze has read each source: in the commits of bronze.events themselves.
 
-A commit that brings events of a source says up to which offset, and repeats the offsets of all others. So the newest of these commits
-knows all of them, and no checkpoint beside the table can disagree with it.
+A commit that brings events of sources says up to which offsets, and repeats those of all others. So the newest of these commits knows all,
+and no checkpoint beside the table can disagree with it.
 """
 
 import json
@@ -43,9 +43,10 @@ def offsets_told_at(events: Location) -> int:
     return -1
 
 
-def with_offset(known: Mapping[str, SourceOffset], source: str, new: SourceOffset) -> dict[str, str]:
-    """What the commit says that brings a source to a new offset."""
-    return {KEY: json.dumps({name: asdict(of_source) for name, of_source in {**known, source: new}.items()})}
+def with_offsets(known: Mapping[str, SourceOffset], bronze_batch: int, new: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """What the commit of a batch says that brings sources to new offsets."""
+    read = {name: SourceOffset(bronze_batch, offset) for name, offset in new.items()}
+    return {KEY: json.dumps({name: asdict(of_source) for name, of_source in {**known, **read}.items()})}
 
 
 def next_bronze_batch(events: Location, known: Mapping[str, SourceOffset]) -> int:

@@ -1,15 +1,22 @@
-"""The sources of a run feed bronze, each in a thread of its own: one that is slow, or down, keeps no other from going on."""
+"""The sources of a run feed bronze: each is looked at in a thread of its own, so that one that is slow, or down, keeps no other from going
+on. What is ready at the same time becomes one bronze batch: silver has one watermark for all sources, and of a long backlog it would turn
+away what comes a batch after another source's events of the same time.
+"""
 
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from orchestration.connectors.sources.source import Notice, Source
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import WriteBarrier
 from orchestration.flow import Intake
-from orchestration.jobs.bronze import EVENTS, HandOver, hand_over
+from orchestration.jobs.bronze import EVENTS, HandOver, Ready, hand_over, look
 from orchestration.storage.positions import is_begun_by_silver
+
+PATIENCE_SECONDS = 0.2
+"""For a source that has just been asked; after that the others go on without it."""
 
 
 class Feeds:
@@ -18,60 +25,70 @@ class Feeds:
     def __init__(self, lake: Lake, intake: Intake, barrier: WriteBarrier, progress: Progress) -> None:
         """Nothing happens yet."""
         self._lake, self._intake, self._barrier, self._progress = lake, intake, barrier, progress
-        self._running: list[Future[None]] = []
-        self._is_followed = False
+        self._sources = {source.name: source for source in intake.sources()}
+        self._threads = ThreadPoolExecutor(len(self._sources) + 1, "source")
+        self._looks: dict[str, Future[Ready | None]] = {}
+        self._following: Future[None] | None = None
 
     def run_to_end(self) -> None:
         """Until no source has more; what is half there gets the time to settle, once."""
-        sources = self._intake.sources()
-        with ThreadPoolExecutor(len(sources), "source") as threads:
-            self._running = [threads.submit(self._drain, source) for source in sources]
-        self.join()
+        sources, stop = self._sources.values(), self._barrier.stop
+        stop.wait(max((unsettled.seconds for source in sources if (unsettled := source.unsettled())), default=0.0))
+        while not stop.is_set() and (ready := [of_source for of_source in self._threads.map(self._look, sources) if of_source]):
+            self._hand_over(ready)
+        for source in sources:
+            if unsettled := source.unsettled():
+                self._leave_out(unsettled.names)
         self._progress.ended(self._intake.name)
 
     def start(self, *, is_followed: bool) -> None:
         """Until the barrier is told to stop. `is_followed`: silver runs too."""
-        sources, self._is_followed = self._intake.sources(), is_followed
-        threads = ThreadPoolExecutor(len(sources), "source")
-        self._running = [threads.submit(self._follow, source) for source in sources]
+        self._following = self._threads.submit(self._follow, is_followed)
 
     def raise_if_broken(self) -> None:
-        """What ended a source."""
-        for feed in self._running:
-            if feed.done():
-                feed.result()
+        """What ended a source, or the writing of bronze."""
+        if self._following is not None and self._following.done():
+            self._following.result()
 
     def join(self) -> None:
-        """Wait for what they are at, and raise what ended one."""
-        for feed in self._running:
-            feed.result()
+        """Wait for the batch that is being written, and raise what ended one."""
+        if self._following is not None:
+            self._following.result()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _drain(self, source: Source) -> None:
-        if unsettled := source.unsettled():
-            self._barrier.stop.wait(unsettled.seconds)
-        while not self._barrier.stop.is_set() and self._hand_over(source) is not None:
-            pass
-        if unsettled := source.unsettled():
-            for name in unsettled.names:
-                reason = "it is still being written; the next run reads it"
-                self._progress.notice(Notice("file left out", {"file": name, "reason": reason}))
-
-    def _follow(self, source: Source) -> None:
+    def _follow(self, is_followed: bool) -> None:
         """A batch of bronze is one of silver: where silver is slow, they grow."""
         last: HandOver | None = None
-        pause = self._lake.conf.engine.trigger_seconds
         while not self._barrier.stop.is_set():
             begin = time.monotonic()
-            is_welcome = last is None or not self._is_followed or is_begun_by_silver(self._lake, last.version)
-            handed = self._hand_over(source, is_welcome=is_welcome)
-            last = handed if handed and handed.rows else last  # silver never begins with a batch without rows
-            self._barrier.stop.wait(max(0.0, begin + pause - time.monotonic()))
+            ready = self._ready()
+            if ready and (last is None or not is_followed or is_begun_by_silver(self._lake, last.version)):
+                handed = self._hand_over(ready)
+                last = handed if any(handed.rows.values()) else last  # silver never begins with a batch without rows
+            self._barrier.stop.wait(max(0.0, begin + self._lake.conf.engine.trigger_seconds - time.monotonic()))
 
-    def _hand_over(self, source: Source, *, is_welcome: bool = True) -> HandOver | None:
-        handed = hand_over(self._lake, source, self._barrier.hold(EVENTS), is_welcome=is_welcome)
+    def _ready(self) -> list[Ready]:
+        """What sources have that answer at once, or have come to an answer since."""
+        asked = {name: self._threads.submit(self._look, source) for name, source in self._sources.items() if name not in self._looks}
+        wait(asked.values(), PATIENCE_SECONDS)
+        self._looks |= asked
+        answered = {name: answer for name, answer in self._looks.items() if answer.done()}
+        for name in answered:
+            del self._looks[name]
+        return [ready for answer in answered.values() if (ready := answer.result())]
+
+    def _look(self, source: Source) -> Ready | None:
+        ready = look(self._lake, source)
         for notice in source.notices():
             self._progress.notice(notice)
-        if handed is not None:
-            facts = {"source": source.name, "batch": handed.bronze_batch, "at": handed.at.isoformat(timespec="milliseconds")}
-            self._progress.handed_over(self._intake.name, handed.rows, handed.seconds, **facts)
+        return ready
+
+    def _hand_over(self, ready: list[Ready]) -> HandOver:
+        handed = hand_over(self._lake, ready, self._barrier.hold(EVENTS))
+        facts = {"batch": handed.bronze_batch, "at": handed.at.isoformat(timespec="milliseconds"), "sources": dict(handed.rows)}
+        self._progress.handed_over(self._intake.name, sum(handed.rows.values()), handed.seconds, **facts)
         return handed
+
+    def _leave_out(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._progress.notice(Notice("file left out", {"file": name, "reason": "it is still being written; the next run reads it"}))

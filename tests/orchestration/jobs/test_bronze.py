@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,9 +15,9 @@ import pytest
 
 from bronze.events import ARRIVED
 from orchestration.connectors.sources.all import sources
-from orchestration.connectors.sources.source import Notice, Offset, Unsettled
+from orchestration.connectors.sources.source import Notice, Offset, Source, Unsettled
 from orchestration.jobs import bronze
-from orchestration.jobs.bronze import HandOver, hand_over, in_row_groups
+from orchestration.jobs.bronze import HandOver, hand_over, in_row_groups, look
 from orchestration.storage.delta import log_of, open_table, version_of
 from orchestration.storage.source_offsets import source_offsets
 from orchestration.storage.tables import LakeStore, ensure
@@ -33,10 +33,8 @@ class Numbers:
     name: str
     left: int = 0
     broken: bool = False
-    asked: list[Offset] = field(default_factory=list)
 
     def latest_offset(self, start: Offset) -> Offset:
-        self.asked.append(start)
         return {"read": self.left} if self.left else start
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[int]:
@@ -67,49 +65,45 @@ def brought(lake: LakeStore) -> list[tuple[str, int, int, bytes]]:
     return list(zip(rows["source"], rows["bronze_batch"], rows["bronze_row"], rows["payload"], strict=True))
 
 
-def take(lake: LakeStore, source: Numbers, left: int) -> HandOver | None:
-    source.left = left
-    return hand_over(lake, source, nullcontext())
+def take(lake: LakeStore, *sources: Source) -> HandOver | None:
+    """What they have, in one batch."""
+    ready = [of_source for source in sources if (of_source := look(lake, source))]
+    return hand_over(lake, ready, nullcontext()) if ready else None
 
 
 def test_each_source_goes_on_at_its_own_offset_and_batches_are_numbered_in_the_order_of_commits(lake: LakeStore) -> None:
-    one, other = Numbers("one"), Numbers("other")
-    assert take(lake, one, 2) is not None
-    assert take(lake, other, 1) is not None
-    assert take(lake, one, 3) is not None
-    assert take(lake, one, 3) is None
-    assert brought(lake) == [("one", 0, 0, b"0"), ("one", 0, 1, b"1"), ("other", 1, 0, b"0"), ("one", 2, 0, b"2")]
-    again = Numbers("one")
-    take(lake, again, 3)
-    assert again.asked == [{"read": 3}]
+    assert take(lake, Numbers("one", 2)) is not None
+    assert take(lake, Numbers("one", 2), Numbers("other", 1)) is not None
+    handed = take(lake, Numbers("one", 3), Numbers("other", 3))
+    assert handed is not None
+    assert (handed.bronze_batch, handed.rows) == (2, {"one": 1, "other": 2})
+    assert take(lake, Numbers("one", 3), Numbers("other", 3)) is None
+    assert brought(lake) == [
+        *(("one", 0, 0, b"0"), ("one", 0, 1, b"1"), ("other", 1, 0, b"0")),
+        *(("one", 2, 0, b"2"), ("other", 2, 1, b"1"), ("other", 2, 2, b"2")),
+    ]
     assert {name: (known.bronze_batch, known.offset) for name, known in source_offsets(lake.tables["bronze.events"].location).items()} == {
         "one": (2, {"read": 3}),
-        "other": (1, {"read": 1}),
+        "other": (2, {"read": 3}),
     }
 
 
 def test_a_source_that_breaks_while_it_is_read_leaves_nothing_and_is_read_again_from_where_it_was(lake: LakeStore) -> None:
     with pytest.raises(OSError, match="gone"):
-        take(lake, Numbers("one", broken=True), 2)
+        take(lake, Numbers("other", 1), Numbers("one", 2, broken=True))
     assert (brought(lake), [*lake.tables["bronze.events"].location.local.rglob("*.parquet")]) == ([], [])
-    take(lake, Numbers("one"), 2)
+    take(lake, Numbers("one", 2))
     assert [payload for *_, payload in brought(lake)] == [b"0", b"1"]
-
-
-def test_a_source_that_is_not_welcome_looks_and_keeps_what_it_has(lake: LakeStore) -> None:
-    source = Numbers("one", left=1)
-    assert hand_over(lake, source, nullcontext(), is_welcome=False) is None
-    assert (source.asked, brought(lake)) == ([{}], [])
 
 
 def test_a_batch_without_rows_has_a_number_and_an_offset_too(lake: LakeStore) -> None:
     (plant,) = sources(lake.conf)
     land_bytes(lake.conf.folder, "empty.json", b"\xef\xbb\xbf")
-    handed = hand_over(lake, plant, nullcontext())
+    handed = take(lake, plant)
     assert handed is not None
-    assert (handed.bronze_batch, handed.rows) == (0, 0)
+    assert (handed.bronze_batch, sum(handed.rows.values())) == (0, 0)
     land(lake.conf.folder, "1.json", [b"1"])
-    handed = hand_over(lake, plant, nullcontext())
+    handed = take(lake, plant)
     assert handed is not None
     assert (handed.bronze_batch, brought(lake)) == (1, [("plant", 1, 0, b"1")])
 
@@ -117,8 +111,8 @@ def test_a_batch_without_rows_has_a_number_and_an_offset_too(lake: LakeStore) ->
 def test_offsets_are_found_behind_commits_of_others_and_without_those_before(lake: LakeStore) -> None:
     events = lake.tables["bronze.events"].location
     assert source_offsets(events) == {}
-    take(lake, Numbers("one"), 1)
-    take(lake, Numbers("one"), 2)
+    for left in (1, 2):
+        take(lake, Numbers("one", left))
     told_at = version_of(events)
     open_table(events).optimize.compact()
     assert version_of(events) == told_at + 1
@@ -134,11 +128,11 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from orchestration.connectors.sources.all import sources
-from orchestration.jobs.bronze import hand_over
+from orchestration.jobs.bronze import hand_over, look
 from orchestration.storage.tables import LakeStore
 from tests.lakes import conf
 lake = LakeStore(conf(Path(sys.argv[1])))
-hand_over(lake, sources(lake.conf)[0], nullcontext())
+hand_over(lake, [look(lake, sources(lake.conf)[0])], nullcontext())
 """
 
 
@@ -149,7 +143,7 @@ def test_a_process_that_is_killed_behind_the_commit_has_written_each_line_once(l
     assert died.returncode == -signal.SIGKILL
     land(lake.conf.folder, "2.json", [b"3"])
     (plant,) = sources(lake.conf)
-    while hand_over(lake, plant, nullcontext()):
+    while take(lake, plant):
         pass
     assert [payload for *_, payload in brought(lake)] == [b"1", b"2", b"3"]
 

@@ -91,7 +91,7 @@ def test_what_an_interrupted_batch_holds_of_a_source_comes_in_also_when_it_is_re
     land(tmp_path, "0.json", heat(0))
     land(tmp_path, "fridge.csv", room(1), "rooms")
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise OSError("no space left")
 
     with monkeypatch.context() as patched:

@@ -30,6 +30,11 @@ def table(spark: SparkSession, tmp_path: Path) -> Table:
     return made
 
 
+def declared(**columns: str) -> str:
+    """As the layers declare tables."""
+    return ",\n".join(f"{name} {kind} COMMENT ''" for name, kind in columns.items())
+
+
 def piece(content: bytes, first_row: int = 0, bronze_batch: int = 7) -> pa.Table:
     return identified(events(lines(content), FILE), AT, bronze_batch, first_row)
 
@@ -75,7 +80,7 @@ def test_ends_are_told_where_there_are_any_and_nulls_are_counted(spark: SparkSes
     late = Table(
         "late",
         Location(tmp_path / "late"),
-        "device_id string, metric string, event_time timestamp, bronze_row bigint, retry bigint",
+        declared(device_id="STRING", metric="STRING", event_time="TIMESTAMP", bronze_row="BIGINT", retry="BIGINT"),
         columns,
     )
     ensure(late)
@@ -100,9 +105,8 @@ def test_ends_are_told_where_there_are_any_and_nulls_are_counted(spark: SparkSes
 
 
 def test_of_long_names_the_log_tells_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    made = Table(
-        "gold.x", Location(tmp_path / "x"), "device_id STRING, window_end TIMESTAMP, vector ARRAY<DOUBLE>", ("device_id", "window_end")
-    )
+    columns = declared(device_id="STRING", window_end="TIMESTAMP", vector="ARRAY<DOUBLE>")
+    made = Table("gold.x", Location(tmp_path / "x"), columns, ("device_id", "window_end"))
     ensure(made)
     ends = pa.array([0, 1], pa.int64()).cast(pa.timestamp("us", "UTC"))
     names = pa.array(["d" * 300, "e" * 100_000])
