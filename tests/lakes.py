@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from gold.spec import Group, Vector
-from orchestration.conf.model import Conf, Device, Engine, Source
+from orchestration.conf.model import Conf, Device, Engine, LandingFolder, Source
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.flows import flows
@@ -45,7 +45,7 @@ def conf(folder: Path, **changes: Any) -> Conf:
         lake=Location(folder / "lake"),
         policy=Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=10_000),
         engine=Engine(shuffle_partitions=2, trigger_seconds=0.2),
-        sources={"plant": Source("plant", folder / "landing", SHAPE, settle_seconds=0.0)},
+        sources={"plant": Source("plant", SHAPE, LandingFolder(folder / "landing", settle_seconds=0.0))},
         metrics=METRICS,
         devices={name: Device(name, groups) for name, groups in DEVICES.items()},
         groups={"kitchen": KITCHEN, "presses": PRESSES},

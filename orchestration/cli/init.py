@@ -33,6 +33,6 @@ def command(folder: Path, sample: Path | None) -> None:
             click.echo(f"found: {sentence}", err=True)
     conf = load(folder)
     click.echo(f"{folder}: {summary(conf)}")
-    landing = next(iter(conf.sources.values())).path
+    landing = next(iter(conf.sources.values())).transport.path
     click.echo(f"next: read the comments in {folder}, put files into {landing}, then", err=True)
     click.echo(f"  tidemark --conf {folder} check && tidemark --conf {folder} run --once", err=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 from expectations.rule import Rule
 from gold.spec import Group, Vector
 from orchestration.conf.files import Settings
-from orchestration.conf.model import Conf, Device, Source
+from orchestration.conf.model import Conf, Device, LandingFolder, Source
 from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, MetricSettings
 from orchestration.conf.source_settings import OriginSettings, SourceSettings
@@ -50,7 +50,7 @@ def _source(folder: Path, name: str, source: SourceSettings) -> Source:
         separator=source.separator,
         quote=source.quote,
     )
-    return Source(name, absolute(folder, source.path), payload, source.files, source.settle_seconds)
+    return Source(name, payload, LandingFolder(absolute(folder, source.path), source.files, source.settle_seconds))
 
 
 def _origin(origin: OriginSettings | None) -> Origin | None:

@@ -9,21 +9,25 @@ from orchestration.conf.pipeline_settings import Engine, GateMode, Maintenance, 
 from orchestration.location import Location
 from silver.spec import Metric, PayloadFormat, Policy
 
-__all__ = ["Conf", "Device", "Engine", "GateMode", "Maintenance", "Quality", "Reference", "Source"]
+__all__ = ["Conf", "Device", "Engine", "GateMode", "LandingFolder", "Maintenance", "Quality", "Reference", "Source"]
+
+
+@dataclass(frozen=True)
+class LandingFolder:
+    """`path` is absolute; `files` is a glob on file names; a file is read once it has not changed for `settle_seconds`."""
+
+    path: Path
+    files: str = "*"
+    settle_seconds: float = 2.0
 
 
 @dataclass(frozen=True)
 class Source:
-    """A landing folder.
-
-    `path` is absolute; `files` is a glob on file names; a file is read once it has not changed for `settle_seconds`.
-    """
+    """`transport`: how events come."""
 
     name: str
-    path: Path
     payload_format: PayloadFormat
-    files: str = "*"
-    settle_seconds: float = 2.0
+    transport: LandingFolder
 
 
 @dataclass(frozen=True)

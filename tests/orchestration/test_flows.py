@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gold.spec import Group
-from orchestration.conf.model import Source
+from orchestration.conf.model import LandingFolder, Source
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from silver.spec import Origin, PayloadFormat, Time
@@ -116,7 +116,7 @@ def test_an_idle_group_closes_its_last_windows_once_and_its_ticks_are_in_no_wind
 
 def test_several_sources_of_several_shapes_are_one_table(spark: SparkSession, tmp_path: Path) -> None:
     wide = PayloadFormat("csv", Origin(file_name=r"(\w+)\.csv"), Time("when"), metrics={"temperature": "T", "power": "P"}, has_header=True)
-    sources = conf(tmp_path).sources | {"rooms": Source("rooms", tmp_path / "rooms", wide, "*.csv*", settle_seconds=0)}
+    sources = conf(tmp_path).sources | {"rooms": Source("rooms", wide, LandingFolder(tmp_path / "rooms", "*.csv*", settle_seconds=0))}
     made = conf(tmp_path, sources=sources)
     land(tmp_path, "odd name: ü+%20?.json", [event("oven", "temperature", 1, START)])
     land(tmp_path, "sub/fridge.csv", ["when,T,P", f"{START:%Y-%m-%d %H:%M},2,3"], "rooms")

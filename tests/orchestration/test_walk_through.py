@@ -19,7 +19,7 @@ from orchestration.audit.reconciliation.account import ALARMS, account, by_day, 
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.load import load
-from orchestration.conf.model import Conf, Device
+from orchestration.conf.model import Conf, Device, LandingFolder, Source
 from orchestration.engine.lake import Lake
 from orchestration.quality.check import Scope, check
 from orchestration.quality.outcome import Outcome
@@ -54,7 +54,7 @@ def room(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, pytestco
     shape = replace(source.payload_format, device=Origin(constant="office"))
     made = replace(
         declared,
-        sources={"room": replace(source, path=folder / "landing", settle_seconds=0, payload_format=shape)},
+        sources={"room": Source("room", shape, LandingFolder(folder / "landing", source.transport.files, settle_seconds=0))},
         devices={"office": Device("office", ("room",))},
         groups={"room": group},
     )

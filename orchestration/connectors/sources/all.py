@@ -10,15 +10,12 @@ from orchestration.storage.retired_sources import claims_folder, former, payload
 
 def sources(conf: Conf) -> Sequence[Source]:
     """Those of conf; and those that it no longer names, of which files may be claimed that bronze has not read."""
-    gone = [claims_folder(conf.lake, name).local for name in former(conf)]
-    return [
-        Files(
-            name,
-            claims_folder(conf.lake, name).local,
-            shape.has_header,
-            conf.engine.max_batch_bytes,
-            conf.sources.get(name),
-            gone if name in conf.sources else (),
-        )
-        for name, shape in payload_formats(conf).items()
-    ]
+    return [_files(conf, name) for name in payload_formats(conf)]
+
+
+def _files(conf: Conf, name: str) -> Files:
+    landing, others = None, []
+    if (declared := conf.sources.get(name)) is not None:
+        landing, others = declared.transport, [claims_folder(conf.lake, gone).local for gone in former(conf)]
+    has_header = payload_formats(conf)[name].has_header
+    return Files(name, claims_folder(conf.lake, name).local, has_header, conf.engine.max_batch_bytes, landing, others)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from bronze.events import LINE_FEED
-from orchestration.conf.model import Source
+from orchestration.conf.model import LandingFolder
 from orchestration.connectors.sources.file_reader import opened
 
 LONGEST_LINE = 1 << 30
@@ -76,17 +76,17 @@ class Claims:
         return self._all[bisect_right(self._all, number, key=lambda claim: claim.number) :]
 
 
-def claim_settled(source: Source, claims: Claims, now: float, after: int = -1, former: Sequence[Claims] = ()) -> dict[Path, str]:
+def claim_settled(landing: LandingFolder, claims: Claims, now: float, after: int = -1, former: Sequence[Claims] = ()) -> dict[Path, str]:
     """Claim every whole file that is not claimed yet, by this source or by one of the `former` ones: a source may get another name.
 
     `now` is in seconds since 1970, as file times are. `after`: a number that was given already, of a claim that may be gone. Returns files
     that cannot be read, with the reason.
     """
     refused, whole = {}, []
-    for file, stat in _files(source):
-        place = f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}", str(file.relative_to(source.path))
+    for file, stat in _files(landing):
+        place = f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}", str(file.relative_to(landing.path))
         is_claimed = place in claims or any(other.is_of(place, file) for other in former)
-        if is_claimed or now - stat.st_mtime < source.settle_seconds:
+        if is_claimed or now - stat.st_mtime < landing.settle_seconds:
             continue
         if why := _trouble(file, stat.st_size, stat.st_ctime_ns):
             refused[file] = why
@@ -97,9 +97,9 @@ def claim_settled(source: Source, claims: Claims, now: float, after: int = -1, f
     return refused
 
 
-def growing(source: Source, now: float) -> list[Path]:
+def growing(landing: LandingFolder, now: float) -> list[Path]:
     """Files that have changed so lately that they may not be whole."""
-    return sorted(file for file, stat in _files(source) if now - stat.st_mtime < source.settle_seconds)
+    return sorted(file for file, stat in _files(landing) if now - stat.st_mtime < landing.settle_seconds)
 
 
 def _claims(folder: Path) -> Iterator[Claim]:
@@ -115,11 +115,11 @@ def _as_claim(folder: Path, file: Path) -> Claim:
     return Claim(int(number), version, "/".join(position), file, int(modified_ns), int(length))
 
 
-def _files(source: Source) -> Iterator[tuple[Path, os.stat_result]]:
+def _files(landing: LandingFolder) -> Iterator[tuple[Path, os.stat_result]]:
     """Those that match and are not empty, below the folder too. Hidden ones (a leading dot or underscore) are work in progress."""
-    for folder, folders, names in os.walk(source.path):
+    for folder, folders, names in os.walk(landing.path):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        for name in fnmatch.filter(names, source.files):
+        for name in fnmatch.filter(names, landing.files):
             with suppress(FileNotFoundError):
                 if not name.startswith((".", "_")) and (stat := (file := Path(folder) / name).stat()).st_size:
                     yield file, stat

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from orchestration.conf.model import Source as LandingFolder
+from orchestration.conf.model import LandingFolder
 from orchestration.connectors.sources.claims import Claim, Claims, claim_settled, growing
 from orchestration.connectors.sources.file_reader import events_of
 from orchestration.connectors.sources.source import Notice, Offset, Unsettled

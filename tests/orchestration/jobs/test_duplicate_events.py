@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from orchestration.conf.model import Source
+from orchestration.conf.model import LandingFolder, Source
 from orchestration.engine.lake import Lake
 from orchestration.jobs import ledger, measurements, ranges
 from silver import account
@@ -31,7 +31,7 @@ NO_COPIES = pa.table({name: pa.array([], pa.int64()) for name in ("bronze_batch"
 
 def accounted(spark: SparkSession, folder: Path) -> dict[str, Any]:
     plain = conf(folder, groups={})
-    made = replace(plain, sources=plain.sources | {"rooms": Source("rooms", folder / "rooms", ROOMS, settle_seconds=0.0)})
+    made = replace(plain, sources=plain.sources | {"rooms": Source("rooms", ROOMS, LandingFolder(folder / "rooms", settle_seconds=0.0))})
     lines = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 31))]
     other = event("oven", "temperature", 99, START + timedelta(minutes=5))  # the same key, another value
     land(folder, "1.json", [*lines, lines[3], lines[3], "{broken", "{broken", other])

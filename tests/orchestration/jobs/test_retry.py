@@ -19,7 +19,7 @@ from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation.discrepancies import discrepancies
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
-from orchestration.conf.model import Conf, Source
+from orchestration.conf.model import Conf, LandingFolder, Source
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.flows import flows, quarantine_retry
@@ -56,7 +56,7 @@ def mended(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Con
     """The mended conf of a lake that ran under one too strict (nothing above 100 degrees) and with a source whose shape was wrong."""
     folder = tmp_path_factory.mktemp("mended")
     plain = conf(folder)
-    gateway = Source("gateway", folder / "gateway", LIST, settle_seconds=0.0)
+    gateway = Source("gateway", LIST, LandingFolder(folder / "gateway", settle_seconds=0.0))
     mended = replace(plain, sources=plain.sources | {"gateway": gateway})
     strict = METRICS | {"temperature": replace(METRICS["temperature"], maximum=100.0)}
     broken = replace(mended, metrics=strict, sources=mended.sources | {"gateway": replace(gateway, payload_format=WRONG_LIST)})

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from orchestration.audit.reconciliation.account import ALARMS, account, by_day, open_tables
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
-from orchestration.conf.model import Conf, Source
+from orchestration.conf.model import Conf, LandingFolder, Source
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.jobs import bronze
@@ -28,8 +28,8 @@ BRONZE, ALL = ("bronze.events",), ()
 def named(folder: Path, *names: str) -> Conf:
     """A lake with these sources; `hall` is another name of `annex`."""
     all_sources = [
-        Source("plant", folder / "landing", SHAPE, settle_seconds=0),
-        *(Source(name, folder / "rooms", ROOMS, settle_seconds=0) for name in ("annex", "hall")),
+        Source("plant", SHAPE, LandingFolder(folder / "landing", settle_seconds=0)),
+        *(Source(name, ROOMS, LandingFolder(folder / "rooms", settle_seconds=0)) for name in ("annex", "hall")),
     ]
     return conf(folder, sources={source.name: source for source in all_sources if source.name in names})
 
@@ -112,7 +112,7 @@ def test_a_lake_remembers_every_part_of_a_shape_as_it_was_declared_last(tmp_path
         metrics={"b": "each.b", "a": "each.a"},
         each="data",
     )
-    plant = Source("plant", tmp_path / "landing", nested)
+    plant = Source("plant", nested, LandingFolder(tmp_path / "landing"))
     for shape in (SHAPE, nested):
         remember(
             conf(

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation.discrepancies import damaged, discrepancies
-from orchestration.conf.model import Conf, Source
+from orchestration.conf.model import Conf, LandingFolder, Source
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from silver.spec import Origin, PayloadFormat, Time
@@ -34,7 +34,7 @@ def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf
     """A lake with readings, a duplicate, two rows in quarantine, a late one, and events of several measurements; in two bronze batches."""
     folder = tmp_path_factory.mktemp("whole")
     plain = conf(folder, groups={})
-    made = replace(plain, sources=plain.sources | {"rooms": Source("rooms", folder / "rooms", ROOMS, settle_seconds=0.0)})
+    made = replace(plain, sources=plain.sources | {"rooms": Source("rooms", ROOMS, LandingFolder(folder / "rooms", settle_seconds=0.0))})
     lines = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 31))]
     land(folder, "1.json", [*lines, lines[3], "{broken", event("oven", "temperature", 9, at("2099-01-01T00:00:00"))])
     land(folder, "fridge.csv", ["T,when,P", *(f"{n},2026-01-05 00:{n:02},{n}" for n in range(3))], "rooms")

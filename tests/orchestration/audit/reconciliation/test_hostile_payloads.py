@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation.discrepancies import discrepancies
-from orchestration.conf.model import Conf, Source
+from orchestration.conf.model import Conf, LandingFolder, Source
 from orchestration.engine.lake import Lake
 from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import KITCHEN, conf, event, land, minutes, run, table, with_batches_of
@@ -181,7 +181,9 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, written:
     """A lake that has all of them behind it."""
     folder = tmp_path_factory.mktemp("payloads")
     plain = conf(folder, groups={"kitchen": KITCHEN})
-    more = {name: Source(name, folder / name, shape, settle_seconds=0.0) for name, shape in (("lists", LISTS), ("rooms", ROOMS))}
+    more = {
+        name: Source(name, shape, LandingFolder(folder / name, settle_seconds=0.0)) for name, shape in (("lists", LISTS), ("rooms", ROOMS))
+    }
     size = sum(len(line) + 1 for lines in written.values() for line in lines)
     found = with_batches_of(replace(plain, sources=plain.sources | more), size // FILES)
     for number in range(FILES):

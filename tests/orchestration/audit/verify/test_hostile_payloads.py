@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bronze.schema import EVENTS
 from expectations.rule import Rule
 from orchestration.audit.verify.silver_evaluator import SilverEvaluator
-from orchestration.conf.model import Source
+from orchestration.conf.model import LandingFolder, Source
 from silver import account
 from silver.config import SilverConfig
 from silver.enrich import catalogue
@@ -51,7 +51,7 @@ def test_both_evaluators_treat_hostile_payloads_alike(spark: SparkSession, tmp_p
     of_spark = spark.createDataFrame(events, EVENTS).repartition(2).cache()
     for unknown in Unknown:
         policy = Policy(600, 300, max_payload_bytes=1100, unknown_device=unknown, unknown_metric=unknown)
-        sources = {name: Source(name, tmp_path, shape) for name, shape in SHAPES.items()}
+        sources = {name: Source(name, shape, LandingFolder(tmp_path)) for name, shape in SHAPES.items()}
         made = conf(tmp_path, policy=policy, sources=sources, metrics=METRICS, rules=RULES)
         devices = spark.createDataFrame(REGISTRY, DEVICES)
         reference = Reference(devices, *map(spark.createDataFrame, catalogue(METRICS)))

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.conf.model import Source
+from orchestration.conf.model import LandingFolder
 from orchestration.connectors.sources import claims as claims_of_files
 from orchestration.connectors.sources.claims import Claims, claim_settled, growing
-from tests.lakes import SHAPE
 
 NOW = 1_700_000_000.0
 
@@ -22,24 +21,24 @@ def write(file: Path, content: bytes, age: float) -> Path:
     return file
 
 
-def claim(plant: Source, now: float = NOW) -> tuple[int, dict[Path, str]]:
+def claim(plant: LandingFolder, now: float = NOW) -> tuple[int, dict[Path, str]]:
     """As a run of its own does: how many are new, and what was refused."""
     before = len(claimed(plant))
     refused = claim_settled(plant, Claims(folder_of(plant)), now)
     return len(claimed(plant)) - before, refused
 
 
-def folder_of(plant: Source) -> Path:
-    return plant.path.with_name("claims") / plant.name
+def folder_of(plant: LandingFolder, name: str = "plant") -> Path:
+    return plant.path.with_name("claims") / name
 
 
-def claimed(plant: Source) -> list[tuple[str, bytes]]:
+def claimed(plant: LandingFolder) -> list[tuple[str, bytes]]:
     """In the order of their numbers."""
     return [(found.position, found.file.read_bytes()) for found in Claims(folder_of(plant)).after(-1)]
 
 
-def source(tmp_path: Path, files: str = "*") -> Source:
-    return Source("plant", tmp_path / "landing", SHAPE, files, settle_seconds=2)
+def source(tmp_path: Path, files: str = "*") -> LandingFolder:
+    return LandingFolder(tmp_path / "landing", files, settle_seconds=2)
 
 
 def test_a_file_is_claimed_once_it_has_not_changed_for_settle_seconds(tmp_path: Path) -> None:
@@ -120,14 +119,14 @@ def test_a_file_that_a_former_source_claimed_is_not_claimed_again_under_another_
     plant = source(tmp_path)
     write(plant.path / "1.json", b"1\n", age=9)
     claim(plant)
-    annex = Source("annex", plant.path, SHAPE)
     write(plant.path / "2.json", b"2\n", age=8)
-    claim_settled(annex, Claims(folder_of(annex)), NOW, former=[Claims(folder_of(plant))])
-    assert claimed(annex) == [("2.json", b"2\n")]
-    hall = Source("hall", tmp_path / "other", SHAPE)  # the same name, time and length: another file all the same
-    write(hall.path / "1.json", b"3\n", age=9)
-    claim_settled(hall, Claims(folder_of(hall)), NOW, former=[Claims(folder_of(plant)), Claims(folder_of(annex))])
-    assert claimed(hall) == [("1.json", b"3\n")]
+    annex = Claims(folder_of(plant, "annex"))
+    claim_settled(plant, annex, NOW, former=[Claims(folder_of(plant))])
+    assert [found.position for found in annex.after(-1)] == ["2.json"]
+    hall, other = Claims(folder_of(plant, "hall")), LandingFolder(tmp_path / "other")  # another file of the same name, time and length
+    write(other.path / "1.json", b"3\n", age=9)
+    claim_settled(other, hall, NOW, former=[Claims(folder_of(plant)), annex])
+    assert [found.file.read_bytes() for found in hall.after(-1)] == [b"3\n"]
 
 
 @pytest.mark.parametrize("is_relative", [True, False])

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from bronze.events import ARRIVED
-from orchestration.conf.model import Source
+from orchestration.conf.model import LandingFolder
 from orchestration.connectors.sources.files import Files
 from orchestration.connectors.sources.source import Offset
-from tests.lakes import SHAPE, land
+from tests.lakes import land
 
 LONG = 1 << 30
 
 
 def files(folder: Path, name: str = "plant", most: int = LONG, **more: object) -> Files:
     """A source that has just been started."""
-    landing = Source(name, folder / "landing", SHAPE, settle_seconds=0)
+    landing = LandingFolder(folder / "landing", settle_seconds=0)
     return Files(name, folder / "claims" / name, False, most, **{"landing": landing} | more)  # type: ignore[arg-type]
 
 
@@ -67,7 +67,7 @@ def test_files_that_cannot_be_read_are_told_once_and_those_that_grow_are_waited_
     assert [dict(notice.facts)["reason"] for notice in (*source.notices(), *source.notices())] == [
         "it is not a whole gzip file; it is read once it has been replaced"
     ]
-    growing = files(tmp_path, landing=Source("plant", tmp_path / "landing", SHAPE, settle_seconds=60))
+    growing = files(tmp_path, landing=LandingFolder(tmp_path / "landing", settle_seconds=60))
     assert growing.unsettled() is None
     os.utime(land(tmp_path, "new.json", [b"1"]))
     unsettled = growing.unsettled()

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.conf.model import Source
+from orchestration.conf.model import LandingFolder, Source
 from silver.spec import Origin, PayloadFormat, Policy, Time
 from tests.lakes import conf, event, land, land_bytes, minutes, run, table, with_batches_of
 from tests.rows import at
@@ -79,7 +79,7 @@ def seen(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Seen:
     """One lake for all tests. The first batch is the file with the hostile lines, a good one after each; the second is the other files."""
     folder = tmp_path_factory.mktemp("hostile")
     plain = conf(folder, policy=Policy(600, max_future_seconds=300, max_payload_bytes=1_048_576))
-    sources = plain.sources | {"rooms": Source("rooms", folder / "rooms", ROOM, settle_seconds=0.0)}
+    sources = plain.sources | {"rooms": Source("rooms", ROOM, LandingFolder(folder / "rooms", settle_seconds=0.0))}
     made = with_batches_of(replace(plain, sources=sources), 1_000_000)
     hostile = (payload for payload, _ in HOSTILE.values())
     land(folder, "hostile.json", [line for pair in zip(hostile, good(*range(len(HOSTILE))), strict=True) for line in pair])
