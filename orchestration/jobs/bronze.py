@@ -70,7 +70,7 @@ def hand_over(lake: LakeStore, ready: Sequence[Ready], is_sole: AbstractContextM
 
     with is_sole:
         known = source_offsets(table.location)
-        bronze_batch, ingested_at = next_bronze_batch(table.location, known), datetime.now(UTC)
+        bronze_batch, ingested_at = next_bronze_batch(known), datetime.now(UTC)
         info = with_offsets(known, bronze_batch, {of_source.source.name: of_source.end for of_source in ready})
         pieces = in_row_groups(arrived(), ingested_at, bronze_batch)
         append_pieces(table, pieces, lake.app_id(EVENTS, EVENTS), bronze_batch, unlike="payload", info=info)

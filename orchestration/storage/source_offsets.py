@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.delta import actions, log_of, max_in_log, version_of
+from orchestration.storage.delta import actions, log_of, version_of
+from orchestration.storage.tables import LakeStore
 
 KEY = "tidemark.sources"
 """In the `commitInfo` of a commit."""
@@ -22,6 +24,15 @@ class SourceOffset:
 
     bronze_batch: int
     offset: Mapping[str, Any]
+
+
+def refuse_earlier_version(lake: LakeStore) -> None:
+    """TidemarkError for a lake whose bronze has a checkpoint of Spark: without its account, all files would be read again."""
+    if (checkpoint := lake.checkpoint("bronze.events")).exists():
+        raise TidemarkError(
+            f"the lake at {lake.conf.lake} was written by an earlier version of Tidemark, which kept account of files in {checkpoint}.\n"
+            "  Name another `lake` in pipeline.yml: it is built anew from the landing folders. The old one can be read by the old version."
+        )
 
 
 def source_offsets(events: Location) -> dict[str, SourceOffset]:
@@ -49,7 +60,6 @@ def with_offsets(known: Mapping[str, SourceOffset], bronze_batch: int, new: Mapp
     return {KEY: json.dumps({name: asdict(of_source) for name, of_source in {**known, **read}.items()})}
 
 
-def next_bronze_batch(events: Location, known: Mapping[str, SourceOffset]) -> int:
+def next_bronze_batch(known: Mapping[str, SourceOffset]) -> int:
     """Behind every batch that was written, also one without rows."""
-    newest = max_in_log(events, "bronze_batch")
-    return max([-1 if newest is None else int(newest), *(of_source.bronze_batch for of_source in known.values())]) + 1
+    return max((of_source.bronze_batch for of_source in known.values()), default=-1) + 1

@@ -26,7 +26,6 @@ class Feeds:
         """Nothing happens yet."""
         self._lake, self._intake, self._barrier, self._progress = lake, intake, barrier, progress
         self._sources = {source.name: source for source in intake.sources()}
-        self._threads = ThreadPoolExecutor(len(self._sources) + 1, "source")
         self._looks: dict[str, Future[Ready | None]] = {}
         self._following: Future[None] | None = None
 
@@ -34,8 +33,9 @@ class Feeds:
         """Until no source has more; what is half there gets the time to settle, once."""
         sources, stop = self._sources.values(), self._barrier.stop
         stop.wait(max((unsettled.seconds for source in sources if (unsettled := source.unsettled())), default=0.0))
-        while not stop.is_set() and (ready := [of_source for of_source in self._threads.map(self._look, sources) if of_source]):
-            self._hand_over(ready)
+        with ThreadPoolExecutor(len(sources), "source") as threads:
+            while not stop.is_set() and (ready := [of_source for of_source in threads.map(self._look, sources) if of_source]):
+                self._hand_over(ready)
         for source in sources:
             if unsettled := source.unsettled():
                 self._leave_out(unsettled.names)
@@ -43,7 +43,7 @@ class Feeds:
 
     def start(self, *, is_followed: bool) -> None:
         """Until the barrier is told to stop. `is_followed`: silver runs too."""
-        self._following = self._threads.submit(self._follow, is_followed)
+        self._following = ThreadPoolExecutor(1, "bronze").submit(self._follow, is_followed)
 
     def raise_if_broken(self) -> None:
         """What ended a source, or the writing of bronze."""
@@ -54,22 +54,22 @@ class Feeds:
         """Wait for the batch that is being written, and raise what ended one."""
         if self._following is not None:
             self._following.result()
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _follow(self, is_followed: bool) -> None:
         """A batch of bronze is one of silver: where silver is slow, they grow."""
         last: HandOver | None = None
-        while not self._barrier.stop.is_set():
-            begin = time.monotonic()
-            ready = self._ready()
-            if ready and (last is None or not is_followed or is_begun_by_silver(self._lake, last.version)):
-                handed = self._hand_over(ready)
-                last = handed if any(handed.rows.values()) else last  # silver never begins with a batch without rows
-            self._barrier.stop.wait(max(0.0, begin + self._lake.conf.engine.trigger_seconds - time.monotonic()))
+        with ThreadPoolExecutor(len(self._sources), "source") as threads:
+            while not self._barrier.stop.is_set():
+                begin = time.monotonic()
+                ready = self._ready(threads)
+                if ready and (last is None or not is_followed or is_begun_by_silver(self._lake, last.version)):
+                    handed = self._hand_over(ready)
+                    last = handed if any(handed.rows.values()) else last  # silver never begins with a batch without rows
+                self._barrier.stop.wait(max(0.0, begin + self._lake.conf.engine.trigger_seconds - time.monotonic()))
 
-    def _ready(self) -> list[Ready]:
+    def _ready(self, threads: ThreadPoolExecutor) -> list[Ready]:
         """What sources have that answer at once, or have come to an answer since."""
-        asked = {name: self._threads.submit(self._look, source) for name, source in self._sources.items() if name not in self._looks}
+        asked = {name: threads.submit(self._look, source) for name, source in self._sources.items() if name not in self._looks}
         wait(asked.values(), PATIENCE_SECONDS)
         self._looks |= asked
         answered = {name: answer for name, answer in self._looks.items() if answer.done()}

@@ -21,6 +21,7 @@ from orchestration.storage.ops_tables import LEDGER, TICKS
 from orchestration.storage.registry import sync
 from orchestration.storage.retired_sources import remember
 from orchestration.storage.sealing import WITHOUT_SPARK, Sealing, refuse_damage, refuse_older_tables
+from orchestration.storage.source_offsets import refuse_earlier_version
 from orchestration.storage.tables import ensure, ensure_rows
 from orchestration.supervisor import schedules
 from orchestration.supervisor.feeds import Feeds
@@ -51,6 +52,7 @@ class PipelineRun:
     def prepare(self) -> None:
         """Registry, folders, tables and checkpoints, before the first query starts."""
         lake, names = self._lake, [flow.name for flow in self._flows]
+        refuse_earlier_version(lake)
         refuse_damage(lake, names)
         self._maintenance_at = maintenance.next_at(lake, datetime.now(UTC))
         self._check_at = schedules.next_at(lake, suites.suites(lake.conf))

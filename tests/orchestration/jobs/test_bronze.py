@@ -16,10 +16,11 @@ import pytest
 from bronze.events import ARRIVED
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.source import Notice, Offset, Source, Unsettled
+from orchestration.errors import TidemarkError
 from orchestration.jobs import bronze
 from orchestration.jobs.bronze import HandOver, hand_over, in_row_groups, look
 from orchestration.storage.delta import log_of, open_table, version_of
-from orchestration.storage.source_offsets import source_offsets
+from orchestration.storage.source_offsets import refuse_earlier_version, source_offsets
 from orchestration.storage.tables import LakeStore, ensure
 from tests.lakes import conf, land, land_bytes, table
 
@@ -121,6 +122,13 @@ def test_offsets_are_found_behind_commits_of_others_and_without_those_before(lak
     for version in range(told_at):
         log_of(events, version).local.unlink()
     assert source_offsets(events)["one"].offset == {"read": 2}
+
+
+def test_a_lake_whose_files_spark_kept_account_of_is_refused(lake: LakeStore) -> None:
+    refuse_earlier_version(lake)
+    lake.checkpoint("bronze.events").local.mkdir(parents=True)
+    with pytest.raises(TidemarkError, match=r"by an earlier version of Tidemark, which kept account of files in .*\n  Name another `lake`"):
+        refuse_earlier_version(lake)
 
 
 KILLED = """
