@@ -4,10 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +12,7 @@ import pytest
 
 from bronze.events import ARRIVED
 from orchestration.connectors.sources.all import sources
-from orchestration.connectors.sources.source import Notice, Offset, Source, Unsettled
+from orchestration.connectors.sources.source import Source
 from orchestration.errors import TidemarkError
 from orchestration.jobs import bronze
 from orchestration.jobs.bronze import HandOver, hand_over, in_row_groups, look
@@ -23,35 +20,7 @@ from orchestration.storage.delta import log_of, open_table, version_of
 from orchestration.storage.source_offsets import refuse_earlier_version, source_offsets
 from orchestration.storage.tables import LakeStore, ensure
 from tests.lakes import conf, land, land_bytes, table
-
-NOW = datetime(2026, 1, 5, tzinfo=UTC)
-
-
-@dataclass
-class Numbers:
-    """A source of whole numbers, `left` of which have come; an offset is how many were read."""
-
-    name: str
-    left: int = 0
-    broken: bool = False
-
-    def latest_offset(self, start: Offset) -> Offset:
-        return {"read": self.left} if self.left else start
-
-    def partitions(self, start: Offset, end: Offset) -> Sequence[int]:
-        return range(int(start.get("read", 0)), int(end["read"]))
-
-    def read(self, partition: int) -> Iterator[pa.Table]:
-        if self.broken and partition:
-            raise OSError("gone")
-        row = {"payload": str(partition).encode(), "header": None, "source": self.name, "position": str(partition), "received_at": NOW}
-        yield pa.Table.from_pylist([row], ARRIVED)
-
-    def unsettled(self) -> Unsettled | None:
-        return None
-
-    def notices(self) -> Sequence[Notice]:
-        return []
+from tests.number_source import RECEIVED_AT, Numbers
 
 
 @pytest.fixture
@@ -91,7 +60,7 @@ def test_each_source_goes_on_at_its_own_offset_and_batches_are_numbered_in_the_o
 
 def test_a_source_that_breaks_while_it_is_read_leaves_nothing_and_is_read_again_from_where_it_was(lake: LakeStore) -> None:
     with pytest.raises(OSError, match="gone"):
-        take(lake, Numbers("other", 1), Numbers("one", 2, broken=True))
+        take(lake, Numbers("other", 1), Numbers("one", 2, is_broken=True))
     assert (brought(lake), [*lake.tables["bronze.events"].location.local.rglob("*.parquet")]) == ([], [])
     take(lake, Numbers("one", 2))
     assert [payload for *_, payload in brought(lake)] == [b"0", b"1"]
@@ -161,8 +130,10 @@ def test_events_of_small_files_come_together_and_long_or_many_ones_apart(monkeyp
     monkeypatch.setattr(bronze, "PIECE_BYTES", 50_000)
     monkeypatch.setattr(bronze, "PIECE_ROWS", 100)
     payloads = [[b"1"]] * 150 + [[b"x" * 60_000], [b"2"]] + [[b""] * 100, [b""] * 100, [b""] * 50]
-    rows = [[{"payload": payload, "source": "plant", "position": "a", "received_at": NOW} for payload in piece] for piece in payloads]
-    found = list(in_row_groups((pa.Table.from_pylist(piece, ARRIVED) for piece in rows), NOW, 7))
+    rows = [
+        [{"payload": payload, "source": "plant", "position": "a", "received_at": RECEIVED_AT} for payload in piece] for piece in payloads
+    ]
+    found = list(in_row_groups((pa.Table.from_pylist(piece, ARRIVED) for piece in rows), RECEIVED_AT, 7))
     assert max(map(len, found)) == 100
     assert len(found) <= 8
     assert [row for piece in found for row in piece["bronze_row"].to_pylist()] == list(range(402))
