@@ -160,6 +160,18 @@ def test_a_device_registered_during_a_run_counts_from_then_on(spark: SparkSessio
     assert table(made, "silver.quarantine").broken_rules.map(list).to_list() == [["device_is_known"]]
 
 
+def test_a_lake_that_is_moved_goes_on_where_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    land(tmp_path / "here", "1.json", [event("oven", "temperature", 1, START)])
+    run(conf(tmp_path / "here"), spark, UP_TO_SILVER)
+    (tmp_path / "here").rename(tmp_path / "there")
+    land(tmp_path / "there", "2.json", [event("oven", "temperature", value, START + timedelta(minutes=value)) for value in (0, 2)])
+    made = conf(tmp_path / "there")
+    run(made, spark, [*UP_TO_SILVER, "silver.ledger"])
+    assert sorted(table(made, "bronze.events").bronze_batch) == [0, 1, 1]
+    assert sorted(table(made, "silver.readings").value) == [1.0, 2.0]
+    assert table(made, "silver.duplicates").value.to_list() == [0.0]
+
+
 def test_a_flow_whose_checkpoint_is_gone_refuses_to_write_its_rows_a_second_time(spark: SparkSession, tmp_path: Path) -> None:
     made = conf(tmp_path)
     land(tmp_path, "1.json", [event("oven", "temperature", 1, START)])
