@@ -15,7 +15,7 @@ import pytest
 
 from bronze.events import ARRIVED
 from orchestration.connectors.sources.all import sources
-from orchestration.connectors.sources.source import Notice, Offset, Source, Unsettled
+from orchestration.connectors.sources.source import Gap, Notice, Offset, Source, Unsettled
 from orchestration.jobs import bronze
 from orchestration.jobs.bronze import HandOver, hand_over, in_row_groups, look
 from orchestration.storage.delta import log_of, open_table, version_of
@@ -33,6 +33,10 @@ class Numbers:
     name: str
     left: int = 0
     broken: bool = False
+    is_remote: bool = False
+
+    def stop_at_present(self) -> None:
+        pass
 
     def latest_offset(self, start: Offset) -> Offset:
         return {"read": self.left} if self.left else start
@@ -45,6 +49,9 @@ class Numbers:
             raise OSError("gone")
         row = {"payload": str(partition).encode(), "header": None, "source": self.name, "position": str(partition), "received_at": NOW}
         yield pa.Table.from_pylist([row], ARRIVED)
+
+    def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
+        return []
 
     def unsettled(self) -> Unsettled | None:
         return None
