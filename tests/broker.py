@@ -68,6 +68,11 @@ class Broker:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
 
+    @property
+    def is_killed(self) -> bool:
+        """And not started since."""
+        return self._process is not None and self._process.poll() is not None
+
     def create(self, topic: str, partitions: int = 1) -> None:
         """An empty topic."""
         self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()

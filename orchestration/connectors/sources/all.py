@@ -18,7 +18,7 @@ def _source(conf: Conf, name: str) -> Source:
     landing, others = None, []
     if (declared := conf.sources.get(name)) is not None:
         if isinstance(declared.transport, KafkaTopics):
-            return Kafka(name, declared.transport)
+            return Kafka(name, declared.transport, conf.engine.max_batch_bytes)
         landing, others = declared.transport, [claims_folder(conf.lake, gone).local for gone in former(conf)]
     has_header = payload_formats(conf)[name].has_header
     return Files(name, claims_folder(conf.lake, name).local, has_header, conf.engine.max_batch_bytes, landing, others)

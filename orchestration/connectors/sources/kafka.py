@@ -7,7 +7,8 @@ short a time, or because the topic was deleted and made anew. Reading then goes 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -22,8 +23,8 @@ from orchestration.conf.model import KafkaTopics
 from orchestration.connectors.sources.kafka_client import KafkaClient, Place, Range, Topic
 from orchestration.connectors.sources.source import Gap, Notice, Offset, SourceDownError, Unsettled
 
-MAX_MESSAGES = 500_000
-"""Of a batch of bronze."""
+MAX_MESSAGES, MAX_UNKNOWN = 500_000, 10_000
+"""Of a batch of bronze; and of one when nobody knows yet how long messages are."""
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 """Since 1970: the years 1 to 9999. A producer may write any number as the time of a message."""
 TOPICS, ID, NEXT, FROM = "topics", "id", "next", "from"
@@ -37,9 +38,12 @@ class Kafka:
     is_remote: ClassVar[bool] = True
     name: str
     transport: KafkaTopics
+    max_batch_bytes: int
     _is_ending: bool = False
     _limits: dict[Place, int] | None = None
     """Of a run that ends: where partitions ended at its first look."""
+    _message_bytes: float | None = None
+    """On average, of those that were read last."""
     _missing: set[str] = field(default_factory=set)
     _told: set[str] = field(default_factory=set)
 
@@ -48,18 +52,16 @@ class Kafka:
         self._is_ending = True
 
     def latest_offset(self, start: Offset) -> Offset:
-        """Up to MAX_MESSAGES: of each partition its share of all that waits, so that all come to the same time together."""
+        """One batch: of each partition its share of all that waits, so that all come to the same time together."""
         known: Known = start.get(TOPICS, {})
-        there = self._there()
+        there = self._there(known)
         places = [(name, partition) for name, topic in there.items() for partition in topic.partitions]
         first, last = self._client.offsets(places, "earliest"), self._client.offsets(places, "latest")
-        ended = {place: _next(known, place) for place in places}
-        goes_on = {
-            place: offset for place, offset in ended.items() if offset is not None and known[place[0]][ID] == there[place[0]].topic_id
-        }
-        goes_on = {place: offset for place, offset in goes_on.items() if first[place] <= offset <= last[place]}
+        same = {name for name, topic in there.items() if known.get(name, {}).get(ID) == topic.topic_id}
+        ended = {place: _next(known, place) for place in places if place[0] in same}
+        goes_on = {place: offset for place, offset in ended.items() if offset is not None and first[place] <= offset <= last[place]}
         begins = (first if TOPICS in start else self._starting(first, last)) | goes_on
-        ends = _shared(begins, self._limited(last))
+        ends = self._shared(begins, self._limited(last))
         if TOPICS in start and ends == goes_on:
             return start
         entries = {name: {ID: of[ID], NEXT: of[NEXT]} for name, of in known.items()}
@@ -68,7 +70,7 @@ class Kafka:
             of_before = entries.get(name, {}).get(NEXT, {})
             following = of_before | {str(p): ends[name, p] for p in topic.partitions}
             entries[name] = {ID: topic.topic_id, NEXT: following} | ({FROM: new} if new else {})
-        return {TOPICS: entries}
+        return {**start, TOPICS: entries}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Sequence[Range]]:
         """All ranges are one part: brokers are asked for them at once, so that a hundred cost no more time than one."""
@@ -83,9 +85,11 @@ class Kafka:
         ranges = [Range(*place, begin, offset) for place, (begin, offset) in begins.items() if begin < offset]
         return [ranges] if ranges else []
 
-    def read(self, partition: Sequence[Range]) -> Iterator[pa.Table]:
+    def read(self, partition: Sequence[Range]) -> Generator[pa.Table]:
         """Messages, those of each partition in their order. One without a value, as a tombstone is, has an empty payload."""
-        return map(self._arrived, self._client.messages(partition))
+        with closing(self._client.messages(partition)) as pieces:
+            for messages in pieces:
+                yield self._arrived(messages)
 
     def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
         """Where reading went on behind `from` instead of where it had ended."""
@@ -107,12 +111,14 @@ class Kafka:
         self._told = set(self._missing)
         return [Notice("topic is missing", {"source": self.name, "topic": name, "reason": "it is read once it is there"}) for name in new]
 
-    def _there(self) -> dict[str, Topic]:
+    def _there(self, known: Known) -> dict[str, Topic]:
         """Topics that are read, each with its partitions that are read."""
         wanted = self.transport
         if wanted.subscribe_pattern is not None:
             pattern = re.compile(wanted.subscribe_pattern)
-            return self._client.describe([name for name in self._client.topics() if pattern.fullmatch(name)])
+            there = self._client.describe(list(filter(pattern.fullmatch, self._client.topics())))
+            self._missing = {*filter(pattern.fullmatch, known)} - there.keys()
+            return there
         there = self._client.describe(wanted.subscribe or tuple(wanted.assign))
         self._missing = {*wanted.subscribe, *wanted.assign} - there.keys()
         for name, numbers in wanted.assign.items():
@@ -138,6 +144,17 @@ class Kafka:
                     begins[place] = offset
         return begins
 
+    def _shared(self, begins: Mapping[Place, int], ends: Mapping[Place, int]) -> dict[Place, int]:
+        """Ends of a batch: of each partition as large a part of what waits as of the others, one message at least."""
+        waiting = {place: max(0, end - begins[place]) for place, end in ends.items()}
+        if self._message_bytes is None and sum(waiting.values()) > MAX_UNKNOWN:
+            sample = self.read([Range(*place, begins[place], ends[place]) for place, count in waiting.items() if count])
+            next(sample, None)
+            sample.close()
+        most = min(MAX_MESSAGES, self.max_batch_bytes / self._message_bytes) if self._message_bytes else MAX_MESSAGES
+        part = min(1.0, most / max(1, sum(waiting.values())))
+        return {place: begins[place] + (int(count * part) or min(count, 1)) for place, count in waiting.items()}
+
     def _limited(self, last: dict[Place, int]) -> Mapping[Place, int]:
         if self._is_ending and self._limits is None:
             self._limits = last
@@ -156,7 +173,9 @@ class Kafka:
             "key": pa.array([message.key() for message in messages], pa.binary()),
             "headers": pa.array([_headers(message) for message in messages], HEADERS),
         }
-        return pa.table(columns, ARRIVED)
+        events = pa.table(columns, ARRIVED)
+        self._message_bytes = events.nbytes / len(events)
+        return events
 
     @cached_property
     def _client(self) -> KafkaClient:
@@ -167,13 +186,6 @@ def _next(known: Known, place: Place) -> int | None:
     """Where reading of a partition ended; None where it was never read."""
     offset: int | None = known.get(place[0], {}).get(NEXT, {}).get(str(place[1]))
     return offset
-
-
-def _shared(begins: Mapping[Place, int], ends: Mapping[Place, int]) -> dict[Place, int]:
-    """Ends of a batch: of each partition as large a part of what waits as of the others, one message at least."""
-    waiting = {place: max(0, end - begins[place]) for place, end in ends.items()}
-    part = min(1.0, MAX_MESSAGES / max(1, sum(waiting.values())))
-    return {place: begins[place] + (int(count * part) or min(count, 1)) for place, count in waiting.items()}
 
 
 def _headers(message: Message) -> list[dict[str, Any]] | None:

@@ -115,7 +115,7 @@ def test_a_secret_is_in_no_error_no_notice_and_no_commit(
     said = []
     for options in refused:
         with pytest.raises(SourceDownError) as error:
-            Kafka("plant", KafkaTopics(running.servers, (topic,), options=options)).latest_offset({})
+            Kafka("plant", KafkaTopics(running.servers, (topic,), options=options), 1).latest_offset({})
         said.append(f"{error.value}{error.getrepr(chain=True)}")
     assert "needs the variable NOT_THERE for kafka.options.client.id, and it is not there; set it" in said[-2]
     running.send(topic, [b"1"])

@@ -10,15 +10,15 @@ import pytest
 
 from bronze.events import ARRIVED
 from orchestration.conf.model import KafkaTopics
-from orchestration.connectors.sources import kafka
+from orchestration.connectors.sources import kafka, kafka_client
 from orchestration.connectors.sources.kafka import Kafka
 from orchestration.connectors.sources.source import Gap, Offset, SourceDownError
 from tests.broker import Broker
 
 
-def source(of: Broker, *topics: str, **more: Any) -> Kafka:
+def source(of: Broker, *topics: str, most: int = 1 << 30, **more: Any) -> Kafka:
     """A source that has just been started."""
-    return Kafka("plant", KafkaTopics(of.servers, topics, **more))
+    return Kafka("plant", KafkaTopics(of.servers, topics, **more), most)
 
 
 def rows(of: Kafka, start: Offset, end: Offset) -> list[dict[str, Any]]:
@@ -157,6 +157,20 @@ def test_partitions_share_a_batch_by_what_waits_in_them(running: Broker, monkeyp
         offset = dict(end)
     assert ends[0] == {"0": 9, "1": 19, "2": 1}
     assert (ends[-1], count) == ({"0": 30, "1": 60, "2": 1}, 91)
+
+
+def test_a_batch_has_as_many_messages_as_fit(running: Broker, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka, "MAX_UNKNOWN", 10)
+    monkeypatch.setattr(kafka_client, "MESSAGES_AT_ONCE", 100)
+    payloads = [b"%04d" % n + b"x" * 996 for n in range(1_000)]
+    running.send(topic, payloads)
+    of, offset, batches = source(running, topic, most=200_000), dict[str, Any](), []
+    while (end := of.latest_offset(offset)) != offset:
+        batches.append(read(of, offset, end))
+        offset = dict(end)
+    assert [payload for batch in batches for payload in batch] == payloads
+    assert {len(batch) > 150 for batch in batches[:-1]} == {True}
+    assert {len(batch) < 200 for batch in batches} == {True}
 
 
 def test_a_run_that_ends_reads_what_was_there_when_it_began(running: Broker, topic: str) -> None:
