@@ -7,26 +7,24 @@ short a time, or because the topic was deleted and made anew. Reading then goes 
 """
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
 import pyarrow as pa
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
-from bronze.events import ARRIVED, HEADERS, INSTANT
 from orchestration.conf.model import KafkaTopics
 from orchestration.connectors.sources.kafka_client import KafkaClient, Place, Range, Topic
+from orchestration.connectors.sources.kafka_events import events_of
 from orchestration.connectors.sources.source import Gap, Notice, Offset, SourceDownError, Unsettled
 
 MAX_MESSAGES, MAX_UNKNOWN = 500_000, 10_000
 """Of a batch of bronze; and of one when nobody knows yet how long messages are."""
-FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
-"""Since 1970: the years 1 to 9999. A producer may write any number as the time of a message."""
+MISSING, ODD = "topic is missing", "headers are left out"
+REASONS = {MISSING: "it is read once it is there", ODD: "the name of one is not UTF-8; all else of the message is kept"}
 TOPICS, ID, NEXT, FROM = "topics", "id", "next", "from"
 Known = Mapping[str, Any]
 
@@ -44,8 +42,9 @@ class Kafka:
     """Of a run that ends: where partitions ended at its first look."""
     _message_bytes: float | None = None
     """On average, of those that were read last."""
-    _missing: set[str] = field(default_factory=set)
-    _told: set[str] = field(default_factory=set)
+    _amiss: set[tuple[str, str]] = field(default_factory=set)
+    """What, and of which topic."""
+    _told: set[tuple[str, str]] = field(default_factory=set)
 
     def stop_at_present(self) -> None:
         """At the ends of partitions as they are at the next look."""
@@ -89,7 +88,10 @@ class Kafka:
         """Messages, those of each partition in their order. One without a value, as a tombstone is, has an empty payload."""
         with closing(self._client.messages(partition)) as pieces:
             for messages in pieces:
-                yield self._arrived(messages)
+                events, odd = events_of(self.name, messages)
+                self._message_bytes = events.nbytes / len(events)
+                self._amiss |= {(ODD, topic) for topic in odd}
+                yield events
 
     def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
         """Where reading went on behind `from` instead of where it had ended."""
@@ -106,10 +108,10 @@ class Kafka:
         return None
 
     def notices(self) -> Sequence[Notice]:
-        """What conf names and brokers do not have."""
-        new = sorted(self._missing - self._told)
-        self._told = set(self._missing)
-        return [Notice("topic is missing", {"source": self.name, "topic": name, "reason": "it is read once it is there"}) for name in new]
+        """What conf names and brokers do not have, and what a client cannot read."""
+        new = sorted(self._amiss - self._told)
+        self._told = set(self._amiss)
+        return [Notice(what, {"source": self.name, "topic": topic, "reason": REASONS[what]}) for what, topic in new]
 
     def _there(self, known: Known) -> dict[str, Topic]:
         """Topics that are read, each with its partitions that are read."""
@@ -117,15 +119,19 @@ class Kafka:
         if wanted.subscribe_pattern is not None:
             pattern = re.compile(wanted.subscribe_pattern)
             there = self._client.describe(list(filter(pattern.fullmatch, self._client.topics())))
-            self._missing = {*filter(pattern.fullmatch, known)} - there.keys()
+            self._tell_missing({*filter(pattern.fullmatch, known)} - there.keys())
             return there
         there = self._client.describe(wanted.subscribe or tuple(wanted.assign))
-        self._missing = {*wanted.subscribe, *wanted.assign} - there.keys()
+        missing = {*wanted.subscribe, *wanted.assign} - there.keys()
         for name, numbers in wanted.assign.items():
             if name in there:
-                self._missing |= {f"{name}/{number}" for number in set(numbers) - set(there[name].partitions)}
+                missing |= {f"{name}/{number}" for number in set(numbers) - set(there[name].partitions)}
                 there[name] = Topic(there[name].topic_id, tuple(n for n in there[name].partitions if n in numbers))
+        self._tell_missing(missing)
         return there
+
+    def _tell_missing(self, topics: Collection[str]) -> None:
+        self._amiss = {(what, topic) for what, topic in self._amiss if what != MISSING} | {(MISSING, topic) for topic in topics}
 
     def _starting(self, first: Mapping[Place, int], last: Mapping[Place, int]) -> dict[Place, int]:
         """Where the first read begins."""
@@ -160,23 +166,6 @@ class Kafka:
             self._limits = last
         return last if self._limits is None else {place: min(offset, self._limits.get(place, 0)) for place, offset in last.items()}
 
-    def _arrived(self, messages: Sequence[Message]) -> pa.Table:
-        times = [message.timestamp() for message in messages]
-        is_unknown = np.array([kind == TIMESTAMP_NOT_AVAILABLE for kind, _ in times])
-        micros = np.clip(np.array([ms for _, ms in times], np.int64), FIRST_MS, LAST_MS) * 1000
-        columns = {
-            "payload": pa.array([message.value() or b"" for message in messages], pa.binary()),
-            "header": pa.nulls(len(messages), pa.string()),
-            "source": pa.repeat(self.name, len(messages)),
-            "position": [f"{message.topic()}/{message.partition()}/{message.offset()}" for message in messages],
-            "received_at": pa.array(micros, INSTANT, mask=is_unknown),
-            "key": pa.array([message.key() for message in messages], pa.binary()),
-            "headers": pa.array([_headers(message) for message in messages], HEADERS),
-        }
-        events = pa.table(columns, ARRIVED)
-        self._message_bytes = events.nbytes / len(events)
-        return events
-
     @cached_property
     def _client(self) -> KafkaClient:
         return KafkaClient(self.name, self.transport.servers, self.transport.options)
@@ -186,8 +175,3 @@ def _next(known: Known, place: Place) -> int | None:
     """Where reading of a partition ended; None where it was never read."""
     offset: int | None = known.get(place[0], {}).get(NEXT, {}).get(str(place[1]))
     return offset
-
-
-def _headers(message: Message) -> list[dict[str, Any]] | None:
-    headers: Any = message.headers()
-    return None if headers is None else [{"key": key, "value": value} for key, value in headers]

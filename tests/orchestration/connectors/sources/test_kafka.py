@@ -1,11 +1,14 @@
 """Kafka as a source, with a real broker: a range is read the same twice, and nothing is lost, doubled or passed over in silence."""
 
+import ctypes
 import json
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import confluent_kafka
 import pytest
 
 from bronze.events import ARRIVED
@@ -77,6 +80,30 @@ def test_key_headers_time_and_position_are_kept(running: Broker, topic: str) -> 
         "headers": None,
         "received_at": datetime(9999, 12, 31, 23, 59, 59, 999000, tzinfo=UTC),
     }
+
+
+def test_headers_that_the_client_cannot_read_are_left_out_and_told(running: Broker, topic: str) -> None:
+    send_with_header(running, topic, b"\xff")
+    running.send(topic, [b"2"], headers=[("ok", b"1")])
+    of = source(running, topic)
+    found = rows(of, {}, of.latest_offset({}))
+    assert [(row["payload"], row["headers"]) for row in found] == [(b"1", None), (b"2", [{"key": "ok", "value": b"1"}])]
+    assert [(notice.what, notice.facts["topic"]) for notice in of.notices()] == [("headers are left out", topic)]
+
+
+def send_with_header(running: Broker, topic: str, name: bytes) -> None:
+    """By the C library in the client's wheel, as Python's own client takes no such name."""
+    (library,) = (Path(confluent_kafka.__file__).parents[1] / "confluent_kafka.libs").glob("librdkafka*")
+    kafka_c = ctypes.CDLL(str(library))
+    kafka_c.rd_kafka_conf_new.restype = kafka_c.rd_kafka_new.restype = ctypes.c_void_p
+    text, settings = ctypes.create_string_buffer(512), ctypes.c_void_p(kafka_c.rd_kafka_conf_new())
+    for key, value in (("bootstrap.servers", running.servers), ("log_level", "0")):
+        kafka_c.rd_kafka_conf_set(settings, key.encode(), value.encode(), text, 512)
+    producer = ctypes.c_void_p(kafka_c.rd_kafka_new(0, settings, text, 512))
+    # Kinds of arguments: 1 topic, 3 partition, 4 value, 7 flags (2: copy it), 9 header, 0 the end.
+    parts = (1, ctypes.c_char_p(topic.encode()), 3, 0, 7, 2, 4, ctypes.c_char_p(b"1"), ctypes.c_size_t(1))
+    assert kafka_c.rd_kafka_producev(producer, *parts, 9, ctypes.c_char_p(name), ctypes.c_char_p(b"1"), ctypes.c_ssize_t(1), 0) == 0
+    assert kafka_c.rd_kafka_flush(producer, 10_000) == 0
 
 
 def test_what_was_not_committed_is_not_read_and_a_range_ends_where_only_a_marker_stands(running: Broker, topic: str) -> None:
