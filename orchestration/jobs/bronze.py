@@ -20,6 +20,7 @@ from bronze.events import ARRIVED, identified
 from orchestration import crash
 from orchestration.connectors.sources.source import Offset, Source
 from orchestration.storage.delta import version_of
+from orchestration.storage.ops_tables import GAPS
 from orchestration.storage.source_gaps import record_gaps
 from orchestration.storage.source_offsets import next_bronze_batch, source_offsets, with_offsets
 from orchestration.storage.streaming_append import append_pieces
@@ -88,7 +89,7 @@ def hand_over(lake: LakeStore, ready: Sequence[Ready], is_sole: AbstractContextM
         bronze_batch, ingested_at = next_bronze_batch(table.location, known), datetime.now(UTC)
         info = with_offsets(known, bronze_batch, {of_source.source.name: of_source.end for of_source in ready})
         gaps = [row for of_source in ready for row in _gaps(of_source, bronze_batch, ingested_at)]
-        record_gaps(lake.conf.lake, gaps)
+        record_gaps(lake.table_path(GAPS), gaps)
         pieces = in_row_groups(arrived(), ingested_at, bronze_batch)
         append_pieces(table, pieces, lake.app_id(EVENTS, EVENTS), bronze_batch, unlike="payload", info=info)
         version = version_of(table.location)

@@ -1,7 +1,4 @@
-"""ops.gaps: what sources should have had and did not, because it was gone before anybody read it. There is no table before the first gap.
-
-A row is written before the commit of the bronze batch that goes on behind the gap, and once, however often that batch is repeated.
-"""
+"""Rows of ops.gaps, each written before the commit of the bronze batch that goes on behind the gap; once, however often that is repeated."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,27 +6,15 @@ from typing import Any
 import pyarrow as pa
 
 from orchestration.location import Location
-from orchestration.storage.delta import append, path_of, rows_of
+from orchestration.storage.delta import append, rows_of
+from orchestration.storage.ops_tables import GAPS_SCHEMA
 
-TABLE = "ops.gaps"
-SCHEMA = pa.schema(
-    [
-        ("source", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int64()),
-        ("first_offset", pa.int64()),
-        ("last_offset", pa.int64()),
-        ("bronze_batch", pa.int64()),
-        ("found_at", pa.timestamp("us", "UTC")),
-    ]
-)
-"""Grain: one gap. `last_offset` null: nobody knows how far it went. `bronze_batch`: the one that goes on behind it."""
 KEY = ("source", "topic", "partition", "first_offset", "bronze_batch")
 
 
-def record_gaps(lake: Location, rows: Sequence[dict[str, Any]]) -> None:
+def record_gaps(gaps: Location, rows: Sequence[dict[str, Any]]) -> None:
     """Add those that are not there yet."""
     if rows:
-        known = {tuple(row[name] for name in KEY) for row in rows_of(path_of(lake, TABLE))}
+        known = {tuple(row[name] for name in KEY) for row in rows_of(gaps)}
         if new := [row for row in rows if tuple(row[name] for name in KEY) not in known]:
-            append(path_of(lake, TABLE), pa.Table.from_pylist(new, SCHEMA))
+            append(gaps, pa.Table.from_pylist(new, GAPS_SCHEMA))
