@@ -1,4 +1,4 @@
-"""Rows of ops.gaps, each written before the commit of the bronze batch that goes on behind the gap; once, however often that is repeated."""
+"""Rows of ops.gaps, each written once, before the commit of the bronze batch that goes on behind the gap."""
 
 from collections.abc import Sequence
 from typing import Any

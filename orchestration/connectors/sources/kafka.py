@@ -66,7 +66,7 @@ class Kafka:
         entries = {name: {ID: of[ID], NEXT: of[NEXT]} for name, of in known.items()}
         for name, topic in there.items():
             new = {str(p): begins[name, p] for p in topic.partitions if (name, p) not in goes_on}
-            of_before = entries.get(name, {}).get(NEXT, {})
+            of_before = known[name][NEXT] if name in same else {}
             following = of_before | {str(p): ends[name, p] for p in topic.partitions}
             entries[name] = {ID: topic.topic_id, NEXT: following} | ({FROM: new} if new else {})
         return {**start, TOPICS: entries}

@@ -1,6 +1,7 @@
 """A source that reads Kafka: what its settings mean, and that a secret is nowhere in a conf."""
 
 import dataclasses
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -120,6 +121,13 @@ def test_topics_are_read_as_declared(folder: Path) -> None:
             "sasl.username": "${env:USER_OF_KAFKA}",
         },
     )
+
+
+def test_the_example_of_the_page_is_a_source(folder: Path) -> None:
+    page = (Path(__file__).parents[3] / "bronze/README.md").read_text()
+    (block,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (folder / "sources.yml").write_text(block)
+    assert mistakes_of(folder) == []
 
 
 def test_a_secret_is_in_no_conf(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -237,6 +237,21 @@ def test_a_topic_that_was_made_anew_is_a_gap_also_where_it_is_longer_than_the_ol
     assert (of.gaps(first, second), read(of, first, second)) == ([Gap(topic, 0, 2, None)], [b"new"] * count)
 
 
+def test_partitions_that_a_topic_made_anew_gets_later_have_no_gap(running: Broker, topic: str) -> None:
+    running.grow(topic, 2)
+    running.send(topic, [b"old", b"old"], 1)
+    of = source(running, topic)
+    first = of.latest_offset({})
+    running.delete(topic)
+    until(lambda: topic not in running.admin.list_topics(timeout=10).topics)
+    running.create(topic)
+    second = of.latest_offset(first)
+    running.grow(topic, 2)
+    running.send(topic, [b"new"], 1)
+    third = of.latest_offset(second)
+    assert (of.gaps(first, second), of.gaps(second, third), read(of, second, third)) == ([Gap(topic, 0, 0, None)], [], [b"new"])
+
+
 def test_a_range_that_is_gone_is_no_empty_one(running: Broker, topic: str) -> None:
     running.send(topic, [b"1", b"2"])
     of = source(running, topic)
