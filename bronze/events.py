@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 INSTANT = pa.timestamp("us", "UTC")
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 LINE_FEED = b"\n"
 ARRIVED = pa.schema(
     [
@@ -20,6 +21,8 @@ ARRIVED = pa.schema(
         ("source", pa.string()),
         ("position", pa.string()),
         ("received_at", INSTANT),
+        ("key", pa.binary()),
+        ("headers", HEADERS),
     ]
 )
 """Grain: one event as its source hands it over, still without identity."""
@@ -54,6 +57,8 @@ def events(payloads: pa.BinaryArray, file: File) -> pa.Table:
         "source": pa.scalar(file.source),
         "position": pa.scalar(file.position),
         "received_at": pa.scalar(file.received_at, INSTANT),
+        "key": pa.scalar(None, pa.binary()),
+        "headers": pa.scalar(None, HEADERS),
     }
     return pa.table({"payload": payloads} | {name: pa.repeat(value, len(payloads)) for name, value in same.items()}, ARRIVED)
 

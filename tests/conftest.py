@@ -9,12 +9,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.broker import Broker
 
 PROGRAMS = {"bubblewrap": "bwrap"}
 """By marker: what a test cannot do without, and no package brings."""
@@ -79,6 +82,22 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session(Engine(cores=2, shuffle_partitions=2, driver_memory="2g"), fetched(), changes=changes)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A Kafka broker for the tests of a module."""
+    from tests.broker import broker
+
+    with broker(tmp_path_factory.mktemp("kafka")) as of_tests:
+        yield of_tests
+
+
+@pytest.fixture
+def topic(running: Broker) -> str:
+    """Of one partition, with a name of its own."""
+    running.create(name := f"t-{uuid4().hex[:8]}")
+    return name
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -43,6 +43,8 @@ def events(spark: SparkSession, payloads: Sequence[str | bytes], header: str | N
             "plant",
             position,
             INGESTED_AT,
+            None,
+            None,
             INGESTED_AT,
             INGESTED_AT.date(),
             0,

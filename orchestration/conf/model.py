@@ -1,7 +1,10 @@
 """The whole configuration of one lake, after checking: frozen, plain, free of Spark."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 from expectations.rule import Rule
 from gold.spec import Group
@@ -9,7 +12,7 @@ from orchestration.conf.pipeline_settings import Engine, GateMode, Maintenance, 
 from orchestration.location import Location
 from silver.spec import Metric, PayloadFormat, Policy
 
-__all__ = ["Conf", "Device", "Engine", "GateMode", "LandingFolder", "Maintenance", "Quality", "Reference", "Source"]
+__all__ = ["Conf", "Device", "Engine", "GateMode", "KafkaTopics", "LandingFolder", "Maintenance", "Quality", "Reference", "Source"]
 
 
 @dataclass(frozen=True)
@@ -22,12 +25,29 @@ class LandingFolder:
 
 
 @dataclass(frozen=True)
+class KafkaTopics:
+    """Exactly one of `subscribe`, `subscribe_pattern` (on whole names) and `assign` (partitions by topic) is set.
+
+    `starting`: where the first read begins, but for partitions of `starting_offsets`. `options`: of librdkafka; in a value `${env:NAME}` or
+    `${file:PATH}`, with an absolute path, stands for a secret, which is nowhere in a conf.
+    """
+
+    servers: str
+    subscribe: tuple[str, ...] = ()
+    subscribe_pattern: str | None = None
+    assign: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    starting: datetime | Literal["earliest", "latest"] = "earliest"
+    starting_offsets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Source:
     """`transport`: how events come."""
 
     name: str
     payload_format: PayloadFormat
-    transport: LandingFolder
+    transport: LandingFolder | KafkaTopics
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ class Declared:
     names: dict[str, frozenset[str] | None]
     settings: dict[str, frozenset[str]]
     """Settings of each source as written, right or wrong."""
+    of_kafka: dict[str, frozenset[str]]
+    """The same of its `kafka`."""
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Declared":
@@ -23,8 +25,9 @@ class Declared:
             for noun in ("metrics", "devices", "groups")
         }
         sources = data["sources"].get("sources") if isinstance(data.get("sources"), dict) else None
-        written = sources.items() if isinstance(sources, dict) else ()
-        return cls(names, {name: frozenset(source) for name, source in written if isinstance(source, dict)})
+        written = {name: source for name, source in sources.items() if isinstance(source, dict)} if isinstance(sources, dict) else {}
+        kafka = {name: source["kafka"] for name, source in written.items() if isinstance(source.get("kafka"), dict)}
+        return cls(names, *({name: frozenset(settings) for name, settings in of.items()} for of in (written, kafka)))
 
     def lacks(self, noun: str, name: str) -> bool:
         known = self.names[noun]

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from orchestration.conf.kafka_settings import KafkaSettings
 from orchestration.conf.values import (
     CONFIG,
     FieldPath,
@@ -64,20 +65,22 @@ class ValueSettings(Setting):
 
 @dataclass(frozen=True)
 class SourceSettings(Setting):
-    """One landing folder and how its payloads are read."""
+    """Where events come from, a landing folder (`path`) or Kafka (`kafka`), and how their payloads are read."""
 
-    path: Text = Field(examples=["./landing"])
-    """Landing folder. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE} expand."""
     format: Literal["json", "csv"] = Field(examples=["json"])
     """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked."""
     device: OriginSettings = Field(examples=[{"field": "device"}])
     """Which device measured."""
     time: TimeSettings = Field(examples=[{"field": "ts"}])
     """When it was measured."""
+    path: OrAbsent[Text] = Field(default=None, examples=["./landing"])
+    """Landing folder. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE} expand."""
+    kafka: OrAbsent[KafkaSettings] = Field(default=None, examples=[{"servers": "broker-1:9092", "subscribe": ["readings"]}])
+    """Topics of Kafka, in the place of a landing folder: a message is an event."""
     files: Text = Field(default="*", examples=["*", "*.json"])
-    """Glob on the names of the files to read."""
+    """Landing folder: glob on the names of the files to read."""
     settle_seconds: Number = Field(default=2.0, ge=0, le=86_400)
-    """A file is read once it has not changed for this long."""
+    """Landing folder: a file is read once it has not changed for this long."""
     zone: OrAbsent[OriginSettings] = Field(default=None, examples=[{"field": "zone"}])
     """Where it was measured; else the zone of the device in devices.yml."""
     metric: OrAbsent[OriginSettings] = Field(default=None, examples=[{"field": "metric"}])
@@ -106,4 +109,4 @@ class SourcesFile(Setting):
     """Where events come from, and how their payloads are read."""
 
     sources: dict[TableKey, SourceSettings] = Field(min_length=1, examples=[{"plant": {"path": "./landing"}}])
-    """Landing folders by name; the name is stored with every event."""
+    """Sources by name; the name is stored with every event."""

@@ -4,19 +4,24 @@ The commit holds the rows, and the offset up to which each source was read (stor
 of the batch: a process that is not the only writer fails instead of writing rows twice.
 """
 
+import mmap
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from tempfile import TemporaryFile
+from typing import Any
 
 import pyarrow as pa
 
-from bronze.events import identified
+from bronze.events import ARRIVED, identified
 from orchestration import crash
 from orchestration.connectors.sources.source import Offset, Source
 from orchestration.storage.delta import version_of
+from orchestration.storage.ops_tables import GAPS
+from orchestration.storage.source_gaps import record_gaps
 from orchestration.storage.source_offsets import next_bronze_batch, source_offsets, with_offsets
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import LakeStore
@@ -33,29 +38,40 @@ class Ready:
     source: Source
     start: Offset
     end: Offset
+    brought: pa.Buffer | None = None
+    """Of a remote source: its rows, in a file of this machine."""
 
     def events(self) -> Iterator[pa.Table]:
         """ARRIVED."""
+        if self.brought is not None:
+            return (pa.Table.from_batches([batch]) for batch in pa.ipc.open_stream(self.brought))
         return (piece for partition in self.source.partitions(self.start, self.end) for piece in self.source.read(partition))
 
 
 @dataclass(frozen=True)
 class HandOver:
-    """What sources have handed over. `version`: of bronze.events, that of its commit. `rows`: by source."""
+    """What sources have handed over. `version`: of bronze.events, that of its commit. `rows`: by source. `gaps`: rows of ops.gaps."""
 
     bronze_batch: int
     version: int
     rows: Mapping[str, int]
     at: datetime
     seconds: float
+    gaps: Sequence[Mapping[str, Any]] = ()
 
 
 def look(lake: LakeStore, source: Source) -> Ready | None:
-    """What the source has, one batch at most; None where it has nothing."""
+    """What the source has, one batch at most; None where it has nothing.
+
+    A remote one is read here, where nobody waits for it, and not while bronze is held. Raises SourceDownError where that fails.
+    """
     known = source_offsets(lake.table_path(EVENTS)).get(source.name)
     start = known.offset if known else {}
     end = source.latest_offset(start)
-    return None if end == start else Ready(source, start, end)
+    if end == start:
+        return None
+    ready = Ready(source, start, end)
+    return replace(ready, brought=_brought(lake, ready)) if source.is_remote else ready
 
 
 def hand_over(lake: LakeStore, ready: Sequence[Ready], is_sole: AbstractContextManager[object]) -> HandOver:
@@ -72,11 +88,30 @@ def hand_over(lake: LakeStore, ready: Sequence[Ready], is_sole: AbstractContextM
         known = source_offsets(table.location)
         bronze_batch, ingested_at = next_bronze_batch(known), datetime.now(UTC)
         info = with_offsets(known, bronze_batch, {of_source.source.name: of_source.end for of_source in ready})
+        gaps = [row for of_source in ready for row in _gaps(of_source, bronze_batch, ingested_at)]
+        record_gaps(lake.table_path(GAPS), gaps)
         pieces = in_row_groups(arrived(), ingested_at, bronze_batch)
         append_pieces(table, pieces, lake.app_id(EVENTS, EVENTS), bronze_batch, unlike="payload", info=info)
         version = version_of(table.location)
     crash.point(crash.Point.EVENTS_WRITTEN)
-    return HandOver(bronze_batch, version, rows, ingested_at, time.monotonic() - begin)
+    return HandOver(bronze_batch, version, rows, ingested_at, time.monotonic() - begin, gaps)
+
+
+def _gaps(ready: Ready, bronze_batch: int, found_at: datetime) -> Iterator[dict[str, Any]]:
+    for gap in ready.source.gaps(ready.start, ready.end):
+        offsets = {"first_offset": gap.first, "last_offset": gap.last}
+        batch = {"bronze_batch": bronze_batch, "found_at": found_at}
+        yield {"source": ready.source.name, "topic": gap.topic, "partition": gap.partition} | offsets | batch
+
+
+def _brought(lake: LakeStore, ready: Ready) -> pa.Buffer:
+    """Its rows in a file without a name, which is gone with the buffer, or with this process, however that ends."""
+    with TemporaryFile(dir=lake.conf.lake.local) as scratch:
+        with pa.ipc.new_stream(scratch, ARRIVED) as stream:
+            for events in ready.events():
+                stream.write_table(events)
+        scratch.flush()
+        return pa.py_buffer(mmap.mmap(scratch.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def in_row_groups(arrived: Iterable[pa.Table], ingested_at: datetime, bronze_batch: int) -> Iterator[pa.Table]:

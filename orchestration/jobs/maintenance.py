@@ -21,7 +21,7 @@ from orchestration.location import Location
 from orchestration.storage import generations, snapshots
 from orchestration.storage.delta import append, ask, compact, delete, in_log, is_table, open_table, rows_of
 from orchestration.storage.marts import needed_snapshots
-from orchestration.storage.ops_tables import LEDGER, TICKS
+from orchestration.storage.ops_tables import GAPS, LEDGER, TICKS
 from orchestration.storage.retention import (
     SILVER,
     Position,
@@ -48,7 +48,7 @@ ones; `removed`: files that were removed from the disk, and `freed_bytes` theirs
 COLUMNS = ("table", "files", "compacted", "removed", "freed_bytes", "log_entries")
 FULL_BYTES = 100 * 1024 * 1024
 """A file of this size is left as it is."""
-OF_NO_FLOW = (TICKS, LEDGER, snapshots.TABLE, generations.TABLE, TABLE)
+OF_NO_FLOW = (TICKS, LEDGER, GAPS, snapshots.TABLE, generations.TABLE, TABLE)
 
 NOT_LATE = """
   select min(bronze_batch) as first from readings where event_time >= (select max(event_time) from readings) - interval '{} seconds'

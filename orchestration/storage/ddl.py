@@ -17,6 +17,7 @@ TYPES = {
     "TIMESTAMP": pa.timestamp("us", "UTC"),
     "ARRAY<DOUBLE>": pa.list_(pa.float64()),
     "ARRAY<STRING>": pa.list_(pa.string()),
+    "ARRAY<STRUCT<key:STRING,value:BINARY>>": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
 }
 
 

@@ -16,3 +16,14 @@ LEDGER_SCHEMA = pa.schema(
 TICKS = "ops.ticks"
 TICKS_SCHEMA = pa.schema([("stream", pa.string()), ("event_time", INSTANT), ("ticked_at", INSTANT)])
 """Grain: one tick of one stream. `event_time` is the instant up to which the stream is told that time has passed, plus its lateness."""
+
+GAPS = "ops.gaps"
+GAPS_SCHEMA = pa.schema(
+    [
+        *(("source", pa.string()), ("topic", pa.string()), ("partition", pa.int64())),
+        *((name, pa.int64()) for name in ("first_offset", "last_offset", "bronze_batch")),
+        ("found_at", INSTANT),
+    ]
+)
+"""Grain: messages of one partition that were gone before anybody read them. `last_offset` null: nobody knows how far the gap went.
+`bronze_batch`: the one that goes on behind it."""

@@ -15,7 +15,7 @@ from orchestration.storage import generations, registry, snapshots
 from orchestration.storage.bindings import REPLAY, repair_hint
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import LOG, added, is_draft, version_of
-from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA, TICKS, TICKS_SCHEMA
+from orchestration.storage.ops_tables import GAPS, GAPS_SCHEMA, LEDGER, LEDGER_SCHEMA, TICKS, TICKS_SCHEMA
 from orchestration.storage.seals import Seal, damaged_checkpoint, damaged_files, damaged_log, listed, number
 from orchestration.storage.tables import LakeStore
 
@@ -23,6 +23,7 @@ OF_A_CHECKPOINT = ("offsets", "commits", "state")
 WITHOUT_SPARK = {
     TICKS: TICKS_SCHEMA,
     LEDGER: LEDGER_SCHEMA,
+    GAPS: GAPS_SCHEMA,
     snapshots.TABLE: snapshots.SCHEMA,
     generations.TABLE: generations.SCHEMA,
 }

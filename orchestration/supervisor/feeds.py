@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from orchestration.connectors.sources.source import Notice, Source
+from orchestration.connectors.sources.source import Notice, Source, SourceDownError
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import WriteBarrier
@@ -27,16 +27,25 @@ class Feeds:
         self._lake, self._intake, self._barrier, self._progress = lake, intake, barrier, progress
         self._sources = {source.name: source for source in intake.sources()}
         self._looks: dict[str, Future[Ready | None]] = {}
+        self._kept: dict[str, Ready] = {}
+        """Of remote sources, which need not be read again: what silver was too slow to take."""
+        self._down: dict[str, SourceDownError] = {}
         self._following: Future[None] | None = None
 
     def run_to_end(self) -> None:
-        """Until no source has more; what is half there gets the time to settle, once."""
-        sources, stop = self._sources.values(), self._barrier.stop
+        """Until no source has more of what was there at first; what is half there gets the time to settle, once.
+
+        A source that is down is left out: see raise_if_down.
+        """
+        sources, stop = [*self._sources.values()], self._barrier.stop
+        for source in sources:
+            source.stop_at_present()
         stop.wait(max((unsettled.seconds for source in sources if (unsettled := source.unsettled())), default=0.0))
         with ThreadPoolExecutor(len(sources), "source") as threads:
             while not stop.is_set() and (ready := [of_source for of_source in threads.map(self._look, sources) if of_source]):
                 self._hand_over(ready)
-        for source in sources:
+                sources = [source for source in sources if source.name not in self._down]
+        for source in self._sources.values():
             if unsettled := source.unsettled():
                 self._leave_out(unsettled.names)
         self._progress.ended(self._intake.name)
@@ -49,6 +58,11 @@ class Feeds:
         """What ended a source, or the writing of bronze."""
         if self._following is not None and self._following.done():
             self._following.result()
+
+    def raise_if_down(self) -> None:
+        """The error of a source that could not be read when it was asked last."""
+        for error in self._down.values():
+            raise error
 
     def join(self) -> None:
         """Wait for the batch that is being written, and raise what ended one."""
@@ -65,26 +79,41 @@ class Feeds:
                 if ready and (last is None or not is_followed or is_begun_by_silver(self._lake, last.version)):
                     handed = self._hand_over(ready)
                     last = handed if any(handed.rows.values()) else last  # silver never begins with a batch without rows
+                else:
+                    self._kept = {of_source.source.name: of_source for of_source in ready if of_source.source.is_remote}
                 self._barrier.stop.wait(max(0.0, begin + self._lake.conf.engine.trigger_seconds - time.monotonic()))
 
     def _ready(self, threads: ThreadPoolExecutor) -> list[Ready]:
         """What sources have that answer at once, or have come to an answer since."""
-        asked = {name: threads.submit(self._look, source) for name, source in self._sources.items() if name not in self._looks}
+        idle = self._sources.keys() - self._looks.keys() - self._kept.keys()
+        asked = {name: threads.submit(self._look, source) for name, source in self._sources.items() if name in idle}
         wait(asked.values(), PATIENCE_SECONDS)
         self._looks |= asked
         answered = {name: answer for name, answer in self._looks.items() if answer.done()}
         for name in answered:
             del self._looks[name]
-        return [ready for answer in answered.values() if (ready := answer.result())]
+        kept, self._kept = self._kept, {}
+        return [*kept.values(), *(ready for answer in answered.values() if (ready := answer.result()))]
 
     def _look(self, source: Source) -> Ready | None:
-        ready = look(self._lake, source)
+        try:
+            ready = look(self._lake, source)
+        except SourceDownError as error:
+            if source.name not in self._down:
+                self._progress.notice(Notice("source is down", {"source": source.name, "reason": str(error)}))
+            self._down[source.name] = error
+            return None
+        if self._down.pop(source.name, None):
+            self._progress.notice(Notice("source is back", {"source": source.name}))
         for notice in source.notices():
             self._progress.notice(notice)
         return ready
 
     def _hand_over(self, ready: list[Ready]) -> HandOver:
         handed = hand_over(self._lake, ready, self._barrier.hold(EVENTS))
+        for gap in handed.gaps:
+            told = {name: "unknown" if value is None else str(value) for name, value in gap.items() if name != "found_at"}
+            self._progress.notice(Notice("gap", told | {"reason": "messages are gone that were never read"}))
         facts = {"batch": handed.bronze_batch, "at": handed.at.isoformat(timespec="milliseconds"), "sources": dict(handed.rows)}
         self._progress.handed_over(self._intake.name, sum(handed.rows.values()), handed.seconds, **facts)
         return handed

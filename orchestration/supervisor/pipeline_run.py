@@ -85,6 +85,11 @@ class PipelineRun:
             run_to_end({flow: query.start() for flow, query in prepared.items()}, self._progress, self.barrier)
             self.seal()
 
+    def refuse_down(self) -> None:
+        """SourceDownError where a source could not be read to its end: the next run goes on with it."""
+        if self.feeds:
+            self.feeds.raise_if_down()
+
     def seal(self) -> None:
         """What was finished since the last time."""
         self._sealing.go_on()

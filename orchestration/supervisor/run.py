@@ -21,7 +21,10 @@ from orchestration.supervisor.pipeline_run import PipelineRun
 
 
 def run_once(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progress, stop: threading.Event) -> None:
-    """Layer by layer, until nothing waits. Micro-batches bound the memory, however much waits. GateClosedError: gold waits."""
+    """Layer by layer, until nothing waits. Micro-batches bound the memory, however much waits. GateClosedError: gold waits.
+
+    SourceDownError: all is done but what that source has.
+    """
     run = PipelineRun(lake, chosen, progress, stop)
     run.prepare()
     run.take_in()
@@ -37,6 +40,7 @@ def run_once(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progre
     run.seal()
     if run.is_check_due() and not stop.is_set():
         run.check()
+    run.refuse_down()
     if run.flows["gold"]:
         run.handover.refuse_closed()
 

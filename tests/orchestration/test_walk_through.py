@@ -51,6 +51,7 @@ def room(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, pytestco
     recorded = given or short_recordings(folder / "recorded")
     declared = load(walk_through(folder))
     (source,), group = declared.sources.values(), replace(declared.groups["room"], idle_close_seconds=0)
+    assert isinstance(source.transport, LandingFolder)
     shape = replace(source.payload_format, device=Origin(constant="office"))
     made = replace(
         declared,

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 
 from orchestration.conf.model import LandingFolder
 from orchestration.connectors.sources.claims import Claim, Claims, claim_settled, growing
 from orchestration.connectors.sources.file_reader import events_of
-from orchestration.connectors.sources.source import Notice, Offset, Unsettled
+from orchestration.connectors.sources.source import Gap, Notice, Offset, Unsettled
 
 CLAIM = "claim"
 
@@ -21,6 +22,7 @@ CLAIM = "claim"
 class Files:
     """`landing` None: of a source that conf no longer names, only what was claimed is read. `others`: folders of claims of such sources."""
 
+    is_remote: ClassVar[bool] = False
     name: str
     claims_folder: Path
     has_header: bool
@@ -31,6 +33,9 @@ class Files:
     """Files that cannot be read: why, until it is told."""
     _told: set[Path] = field(default_factory=set)
 
+    def stop_at_present(self) -> None:
+        """Nothing: a folder runs empty."""
+
     def latest_offset(self, start: Offset) -> Offset:
         """Claims what has settled; then as many claims as fit a batch, one at least."""
         after = int(start.get(CLAIM, -1))
@@ -39,7 +44,7 @@ class Files:
         waiting = self._claims.after(after)
         lengths = accumulate(claim.length for claim in waiting)
         batch = [claim for n, (claim, length) in enumerate(zip(waiting, lengths, strict=True)) if n == 0 or length <= self.max_batch_bytes]
-        return {CLAIM: batch[-1].number} if batch else start
+        return {**start, CLAIM: batch[-1].number} if batch else start
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Claim]:
         """A claim each."""
@@ -48,6 +53,10 @@ class Files:
     def read(self, partition: Claim) -> Iterator[pa.Table]:
         """Its lines."""
         return events_of(self.name, partition.file, partition.position, partition.modified_ns, has_header=self.has_header)
+
+    def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
+        """None: a claimed file is ours."""
+        return []
 
     def unsettled(self) -> Unsettled | None:
         """Files that are being written."""

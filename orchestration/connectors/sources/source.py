@@ -11,6 +11,8 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from orchestration.errors import TidemarkError
+
 Offset: TypeAlias = Mapping[str, Any]
 
 
@@ -23,6 +25,20 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class Gap:
+    """Messages that were never read and are gone: from offset `first` to `last`, or nobody knows to where (None)."""
+
+    topic: str
+    partition: int
+    first: int
+    last: int | None
+
+
+class SourceDownError(TidemarkError):
+    """A source cannot be read now. Others go on, and it is asked again later from the offset at which it is."""
+
+
+@dataclass(frozen=True)
 class Unsettled:
     """What is there and cannot be read yet, and after how many seconds it may be."""
 
@@ -31,11 +47,18 @@ class Unsettled:
 
 
 class Source(Protocol):
-    """Called by one thread. Any error ends the run."""
+    """Called by one thread at a time. An error ends the run, but for SourceDownError."""
 
     @property
     def name(self) -> str:
         """As conf/sources.yml has it."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it may be slow or out of reach: its rows are then brought to this machine before bronze is held."""
+
+    def stop_at_present(self) -> None:
+        """For a run that ends: no offset from now on reaches behind what there is at the next look, however much still comes."""
 
     def latest_offset(self, start: Offset) -> Offset:
         """How far it can be read now, behind `start` by one bronze batch at most; `start` itself where nothing has come."""
@@ -44,7 +67,10 @@ class Source(Protocol):
         """What lies behind `start`, up to and with `end`, in parts that can be read apart; the same whenever it is asked."""
 
     def read(self, partition: Any) -> Iterator[pa.Table]:
-        """The rows of a part, in their order: ARRIVED of bronze/events.py. The same whenever it is read."""
+        """The rows of a part: ARRIVED of bronze/events.py. The same whenever it is read."""
+
+    def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
+        """What should lie between them and is gone; the same whenever it is asked."""
 
     def unsettled(self) -> Unsettled | None:
         """What `tidemark run --once` waits for, once; None where nothing is half there."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.conf.load import load
+from orchestration.conf.model import Conf, LandingFolder
 from orchestration.errors import ConfError
 
 DEFAULT = Path(__file__).parents[3] / "conf"
@@ -27,6 +28,13 @@ def changed(folder: Path, file: str, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text, f"{old!r} is not in {file}.yml"
     path.write_text(text.replace(old, new, 1))
+
+
+def landing_of(conf: Conf, source: str) -> LandingFolder:
+    """The landing folder of a source that has one."""
+    transport = conf.sources[source].transport
+    assert isinstance(transport, LandingFolder)
+    return transport
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from orchestration.conf.schemas import generated, resolved
 from orchestration.conf.structure import check_structure
 from orchestration.errors import ConfError
 from silver.spec import Aggregation
-from tests.orchestration.conf.conftest import changed
+from tests.orchestration.conf.conftest import changed, landing_of
 
 DEFAULT = Path(__file__).parents[3] / "conf"
 
@@ -44,14 +44,14 @@ def test_the_examples_in_the_comments_of_the_default_conf_are_sound(folder: Path
     start = text.index("#   lab:")
     (folder / "sources.yml").write_text(text[:start] + text[start:].replace("\n# ", "\n").removeprefix("# "))
     sources = load(folder).sources
-    assert list(sources) == ["plant", "lab", "gateway"]
+    assert list(sources) == ["plant", "lab", "gateway", "fleet"]
     assert (sources["lab"].payload_format.format, sources["gateway"].payload_format.each) == ("csv", "data.readings")
 
 
 def test_paths_start_at_the_parent_of_the_conf_folder(folder: Path) -> None:
     conf = load(folder)
     assert (conf.folder, conf.lake.local) == (Path.cwd() / "conf", Path.cwd() / "lake")
-    assert conf.sources["plant"].transport.path == Path.cwd() / "landing"
+    assert landing_of(conf, "plant").path == Path.cwd() / "landing"
 
 
 def test_home_and_variables_expand_in_paths(
@@ -60,7 +60,7 @@ def test_home_and_variables_expand_in_paths(
     monkeypatch.setenv("HOME", "/home/op")
     monkeypatch.setenv("PLANT", "/data/$ plant")
     assert mistakes_after(("pipeline", "./lake", "~/lake"), ("sources", "./landing", "${PLANT}/in")) == []
-    assert (load(folder).lake.local, load(folder).sources["plant"].transport.path) == (Path("/home/op/lake"), Path("/data/$ plant/in"))
+    assert (load(folder).lake.local, landing_of(load(folder), "plant").path) == (Path("/home/op/lake"), Path("/data/$ plant/in"))
 
 
 def test_what_is_left_out_has_the_default_that_the_schema_names(folder: Path) -> None:

@@ -16,6 +16,7 @@ from orchestration.conf.model import Conf
 from orchestration.conf.proposal import findings_of, proposal_of
 from orchestration.conf.starter import write_proposal
 from orchestration.errors import ConfError
+from tests.orchestration.conf.conftest import landing_of
 
 Propose = Callable[..., Conf]
 START = 1_767_571_200  # 2026-01-05T00:00:00Z
@@ -114,7 +115,7 @@ def test_a_gzipped_sample_with_broken_lines(tmp_path: Path) -> None:
     proposal = proposal_of(tmp_path / "a.jsonl.gz")
     assert "1 of 5 lines are no JSON object; such events go to silver.quarantine" in findings_of(proposal)
     write_proposal(tmp_path / "conf", proposal)
-    assert load(tmp_path / "conf").sources["sample"].transport.files == "*.jsonl.gz"
+    assert landing_of(load(tmp_path / "conf"), "sample").files == "*.jsonl.gz"
 
 
 def test_the_only_number_beside_a_metric_is_its_value(propose: Propose) -> None:

@@ -1,22 +1,23 @@
-"""Sources feed bronze side by side: one that is slow keeps no other from going on, one that breaks ends the run."""
+"""Sources feed bronze side by side: one that is slow or down keeps no other from going on, one that breaks ends the run."""
 
-import io
+import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from orchestration.connectors.sources.source import Offset, Source
+from orchestration.connectors.sources.source import Offset, SourceDownError
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import WriteBarrier
 from orchestration.flow import Intake
 from orchestration.jobs.bronze import EVENTS
 from orchestration.storage.tables import ensure
+from orchestration.supervisor import feeds
 from orchestration.supervisor.feeds import Feeds
 from tests.lakes import conf, multiset, table
 from tests.number_source import Numbers
@@ -33,59 +34,122 @@ class Slow(Numbers):
         return super().latest_offset(start)
 
 
-def feeds(lake: Lake, sources: Sequence[Source], stop: threading.Event) -> Feeds:
-    table = lake.tables[EVENTS]
-    ensure(table)
-    intake = Intake(EVENTS, (table,), lambda: sources)
-    return Feeds(lake, intake, WriteBarrier(stop), Progress([EVENTS], Console(file=io.StringIO())))
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Without a session, which no source needs."""
+    opened = Lake(conf(tmp_path))
+    ensure(opened.tables[EVENTS])
+    return opened
 
 
-def until(is_done: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not is_done():
-        assert time.monotonic() < end, "not done within a minute"
+def feeds_of(lake: Lake, *sources: Numbers) -> tuple[Feeds, threading.Event]:
+    """And what stops them."""
+    stop = threading.Event()
+    intake = Intake(EVENTS, (lake.tables[EVENTS],), sources=lambda: sources)
+    return Feeds(lake, intake, WriteBarrier(stop), Progress([EVENTS])), stop
+
+
+@contextmanager
+def running(lake: Lake, *sources: Numbers, is_followed: bool = False) -> Iterator[None]:
+    """A run that goes on."""
+    of_run, stop = feeds_of(lake, *sources)
+    of_run.start(is_followed=is_followed)
+    try:
+        yield
+    finally:
+        stop.set()
+        of_run.join()
+
+
+def counts(lake: Lake) -> dict[str, int]:
+    """Rows in bronze by source."""
+    return {str(name): int(count) for name, count in table(lake.conf, EVENTS)["source"].value_counts().items()}
+
+
+def until(is_true: Callable[[], bool]) -> None:
+    for _ in range(200):
+        if is_true():
+            return
         time.sleep(0.05)
+    raise AssertionError("it never became true")
 
 
-def counts(lake: Lake) -> dict[object, int]:
-    return dict(multiset(table(lake.conf, EVENTS), ["source"]))
+def warnings(capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    return [line for line in lines if "warning" in line]
 
 
-def test_of_a_backlog_the_sources_come_in_step_and_each_batch_has_a_part_of_each(tmp_path: Path) -> None:
-    lake = Lake(conf(tmp_path))
-    feeds(lake, [Numbers("one", left=5, most=2), Numbers("other", left=2, most=1)], threading.Event()).run_to_end()
+def test_a_source_that_is_down_is_told_once_and_asked_again_and_others_go_on(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    down, other = Numbers("down", 2, is_down=True), Numbers("other", 1)
+    with running(lake, down, other):
+        for left in (1, 2, 3):
+            other.left = left
+            until(lambda left=left: counts(lake) == {"other": left})  # type: ignore[misc]
+        down.is_down = False
+        until(lambda: counts(lake) == {"down": 2, "other": 3})
+    assert warnings(capsys) == [
+        {"warning": "source is down", "source": "down", "reason": "down is not there"},
+        {"warning": "source is back", "source": "down"},
+    ]
+
+
+def test_a_run_that_ends_takes_in_what_the_others_have_and_then_says_who_was_down(lake: Lake) -> None:
+    of_run, _ = feeds_of(lake, Numbers("down", 2, is_down=True), Numbers("other", 3))
+    of_run.run_to_end()
+    assert counts(lake) == {"other": 3}
+    with pytest.raises(SourceDownError, match="down is not there"):
+        of_run.raise_if_down()
+
+
+def test_a_run_that_ends_takes_in_what_was_there_when_it_began_though_events_keep_coming(lake: Lake) -> None:
+    endless = Numbers("endless", 3)
+    of_run, _ = feeds_of(lake, endless)
+    of_run.run_to_end()
+    of_run.raise_if_down()
+    assert (counts(lake), endless.left) == ({"endless": 3}, 4)
+
+
+def test_what_silver_is_too_slow_to_take_is_kept_and_not_read_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_behind = threading.Event()
+    monkeypatch.setattr(feeds, "is_begun_by_silver", lambda *_: not is_behind.is_set())
+    remote, local = Numbers("remote", 1, is_remote=True), Numbers("local", 1)
+    with running(lake, remote, local, is_followed=True):
+        until(lambda: counts(lake) == {"remote": 1, "local": 1})
+        is_behind.set()
+        remote.left = local.left = 2
+        until(lambda: len(remote.reads) == 2)
+        remote.left = local.left = 5
+        time.sleep(1)
+        assert (counts(lake), remote.reads[1:], local.reads[1:]) == ({"remote": 1, "local": 1}, [range(1, 2)], [])
+        is_behind.clear()
+        until(lambda: counts(lake) == {"remote": 5, "local": 5})
+    assert remote.reads == [range(1), range(1, 2), range(2, 5)]
+
+
+def test_of_a_backlog_the_sources_come_in_step_and_each_batch_has_a_part_of_each(lake: Lake) -> None:
+    of_run, _ = feeds_of(lake, Numbers("one", left=5, most=2), Numbers("other", left=2, most=1))
+    of_run.run_to_end()
     batches = multiset(table(lake.conf, EVENTS), ["bronze_batch", "source"])
     assert batches == {("0", "one"): 2, ("0", "other"): 1, ("1", "one"): 2, ("1", "other"): 1, ("2", "one"): 1}
 
 
-def test_a_source_that_does_not_answer_keeps_no_other_from_going_on_and_comes_in_once_it_does(tmp_path: Path) -> None:
-    lake, stop = Lake(conf(tmp_path)), threading.Event()
+def test_a_source_that_does_not_answer_keeps_no_other_from_going_on_and_comes_in_once_it_does(lake: Lake) -> None:
     quick, slow = Numbers("quick", left=1), Slow("slow", left=3)
-    running = feeds(lake, [slow, quick], stop)
-    running.start(is_followed=False)
-    for left in (1, 2, 3):
-        quick.left = left
-        until(lambda left=left: counts(lake) == {("quick",): left})  # type: ignore[misc]
-    slow.free.set()
-    until(lambda: counts(lake) == {("quick",): 3, ("slow",): 3})
-    stop.set()
-    running.join()
+    with running(lake, slow, quick):
+        for left in (1, 2, 3):
+            quick.left = left
+            until(lambda left=left: counts(lake) == {"quick": left})  # type: ignore[misc]
+        slow.free.set()
+        until(lambda: counts(lake) == {"quick": 3, "slow": 3})
 
 
-def test_what_breaks_a_source_is_raised_and_what_others_had_is_there_or_is_read_again(tmp_path: Path) -> None:
-    lake, stop = Lake(conf(tmp_path)), threading.Event()
-    running = feeds(lake, [Numbers("one", left=2), Numbers("other", left=2, is_broken=True)], stop)
-    running.start(is_followed=False)
-
-    def is_broken() -> bool:
-        try:
-            running.raise_if_broken()
-        except OSError:
-            return True
-        return False
-
-    until(is_broken)
+def test_what_breaks_a_source_is_raised_and_what_others_had_is_there_or_is_read_again(lake: Lake) -> None:
+    of_run, _ = feeds_of(lake, Numbers("one", left=2), Numbers("other", left=2, is_broken=True))
+    of_run.start(is_followed=False)
     with pytest.raises(OSError, match="gone"):
-        running.join()
-    feeds(lake, [Numbers("one", left=2), Numbers("other", left=2)], threading.Event()).run_to_end()
-    assert counts(lake) == {("one",): 2, ("other",): 2}
+        of_run.join()
+    with pytest.raises(OSError, match="gone"):
+        of_run.raise_if_broken()
+    again, _ = feeds_of(lake, Numbers("one", left=2), Numbers("other", left=2))
+    again.run_to_end()
+    assert counts(lake) == {"one": 2, "other": 2}

@@ -1,0 +1,84 @@
+"""What `kafka` of a source means: which topics, from where, and that options are harmless and hold no secret."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from orchestration.conf.diagnostic import hint, quoted
+from orchestration.conf.document import Step
+from orchestration.conf.kafka_settings import KafkaSettings
+from orchestration.conf.structure import Finding
+
+SECRETS = frozenset(
+    {
+        *("sasl.password", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.config", "sasl.oauthbearer.assertion.private.key.pem"),
+        *("sasl.oauthbearer.assertion.private.key.passphrase", "ssl.key.pem", "ssl.key.password", "ssl.keystore.password"),
+    }
+)
+OPTIONS = SECRETS | frozenset(
+    {
+        *("client.id", "group.id", "client.rack", "client.dns.lookup", "broker.address.family", "broker.address.ttl"),
+        *("security.protocol", "sasl.mechanism", "sasl.mechanisms", "sasl.username"),
+        *("sasl.kerberos.service.name", "sasl.kerberos.principal", "sasl.kerberos.keytab"),
+        *("sasl.oauthbearer.method", "sasl.oauthbearer.client.id", "sasl.oauthbearer.scope", "sasl.oauthbearer.extensions"),
+        *("sasl.oauthbearer.token.endpoint.url", "https.ca.location", "https.ca.pem"),
+        *("ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location", "ssl.crl.location"),
+        *("ssl.keystore.location", "ssl.cipher.suites", "ssl.curves.list", "ssl.sigalgs.list"),
+        *("ssl.endpoint.identification.algorithm", "enable.ssl.certificate.verification"),
+        *("socket.timeout.ms", "socket.connection.setup.timeout.ms", "socket.keepalive.enable", "connections.max.idle.ms"),
+        *("reconnect.backoff.ms", "reconnect.backoff.max.ms", "metadata.max.age.ms", "topic.metadata.refresh.interval.ms"),
+        *("fetch.max.bytes", "fetch.message.max.bytes", "max.partition.fetch.bytes", "receive.message.max.bytes"),
+        *("queued.max.messages.kbytes", "queued.min.messages"),
+    }
+)
+"""Of librdkafka. Not among them: what runs a command or loads code (sasl.kerberos.kinit.cmd, plugin.library.paths), and what decides which
+messages are read, such as isolation.level."""
+REFERENCE = re.compile(r"\$\{(env|file):([^${}]+)\}")
+AS_REFERENCE = "write ${env:NAME} or ${file:PATH}"
+TOPICS = ("subscribe", "subscribe_pattern", "assign")
+
+
+def check_kafka(path: tuple[Step, ...], kafka: KafkaSettings, written: frozenset[str]) -> Iterator[Finding]:
+    """`path` leads to it; `written`: its settings, right or wrong."""
+    chosen = [key for key in TOPICS if key in written]
+    if not chosen:
+        yield Finding.of(path, f"names no topic; set one of {', '.join(TOPICS)}")
+    elif len(chosen) > 1:
+        yield Finding.of(path, f"sets {' and '.join(chosen)}; keep one of them", chosen[-1])
+    if kafka.subscribe_pattern and (problem := _problem_of_expression(kafka.subscribe_pattern)):
+        yield Finding.of((*path, "subscribe_pattern"), f"is {quoted(kafka.subscribe_pattern)}, {problem}")
+    if kafka.starting and instant_of(kafka.starting) is None and kafka.starting not in ("earliest", "latest"):
+        remedy = hint(kafka.starting, ("earliest", "latest"), "write earliest, latest or an instant such as 2026-01-05T00:00:00Z")
+        yield Finding.of((*path, "starting"), f"is {quoted(kafka.starting)}; {remedy}")
+    for name, value in (kafka.options or {}).items():
+        if problem := _problem_of_option(name, value or ""):
+            yield Finding.of((*path, "options", name), problem)
+
+
+def instant_of(starting: str) -> datetime | None:
+    """The instant that a text stands for, in UTC where it names no zone; None where it is none."""
+    try:
+        instant = datetime.fromisoformat(starting)
+    except ValueError:
+        return None
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def _problem_of_option(name: str, value: str) -> str | None:
+    """The value is not repeated: it may be a secret in the wrong place."""
+    if name not in OPTIONS:
+        known = "what may be set is how to connect, such as security.protocol, sasl.username or ssl.ca.location"
+        return f"is no option that may be set; {hint(name, OPTIONS, known)}"
+    if REFERENCE.fullmatch(value):
+        return None
+    if name in SECRETS:
+        return f"is a secret, which must not stand in a file of the conf; {AS_REFERENCE}"
+    return f"holds a $ that names nothing; {AS_REFERENCE} and nothing beside it" if "$" in value else None
+
+
+def _problem_of_expression(pattern: str) -> str | None:
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"which is no regular expression ({error}); correct it, for example 'plant-[0-9]+'"
+    return None

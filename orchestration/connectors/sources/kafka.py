@@ -1,0 +1,177 @@
+"""Topics of Kafka as a source. A message is an event; its position is topic/partition/offset.
+
+An offset has for each topic its id, and for each partition the offset of the next message, such as
+`{"topics": {"readings": {"id": "cHJcgjX1T_Gk3zyy2XKK1Q", "next": {"0": 1200}}}}`. `from` names those partitions of which reading does not
+go on where it ended: they are new, or there is a gap. A gap are messages that were never read and are gone, because they were kept for too
+short a time, or because the topic was deleted and made anew. Reading then goes on with the oldest message that is there.
+"""
+
+import re
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from orchestration.conf.model import KafkaTopics
+from orchestration.connectors.sources.kafka_client import KafkaClient, Place, Range, Topic
+from orchestration.connectors.sources.kafka_events import events_of
+from orchestration.connectors.sources.source import Gap, Notice, Offset, SourceDownError, Unsettled
+
+MAX_MESSAGES, MAX_UNKNOWN = 500_000, 10_000
+"""Of a batch of bronze; and of one when nobody knows yet how long messages are."""
+MISSING, ODD = "topic is missing", "headers are left out"
+REASONS = {MISSING: "it is read once it is there", ODD: "the name of one is not UTF-8; all else of the message is kept"}
+TOPICS, ID, NEXT, FROM = "topics", "id", "next", "from"
+Known = Mapping[str, Any]
+
+
+@dataclass
+class Kafka:
+    """`transport`: as conf declares it."""
+
+    is_remote: ClassVar[bool] = True
+    name: str
+    transport: KafkaTopics
+    max_batch_bytes: int
+    _is_ending: bool = False
+    _limits: dict[Place, int] | None = None
+    """Of a run that ends: where partitions ended at its first look."""
+    _message_bytes: float | None = None
+    """On average, of those that were read last."""
+    _amiss: set[tuple[str, str]] = field(default_factory=set)
+    """What, and of which topic."""
+    _told: set[tuple[str, str]] = field(default_factory=set)
+
+    def stop_at_present(self) -> None:
+        """At the ends of partitions as they are at the next look."""
+        self._is_ending = True
+
+    def latest_offset(self, start: Offset) -> Offset:
+        """One batch: of each partition its share of all that waits, so that all come to the same time together."""
+        known: Known = start.get(TOPICS, {})
+        there = self._there(known)
+        places = [(name, partition) for name, topic in there.items() for partition in topic.partitions]
+        first, last = self._client.offsets(places, "earliest"), self._client.offsets(places, "latest")
+        same = {name for name, topic in there.items() if known.get(name, {}).get(ID) == topic.topic_id}
+        ended = {place: _next(known, place) for place in places if place[0] in same}
+        goes_on = {place: offset for place, offset in ended.items() if offset is not None and first[place] <= offset <= last[place]}
+        begins = (first if TOPICS in start else self._starting(first, last)) | goes_on
+        ends = self._shared(begins, self._limited(last))
+        if TOPICS in start and ends == goes_on:
+            return start
+        entries = {name: {ID: of[ID], NEXT: of[NEXT]} for name, of in known.items()}
+        for name, topic in there.items():
+            new = {str(p): begins[name, p] for p in topic.partitions if (name, p) not in goes_on}
+            of_before = known[name][NEXT] if name in same else {}
+            following = of_before | {str(p): ends[name, p] for p in topic.partitions}
+            entries[name] = {ID: topic.topic_id, NEXT: following} | ({FROM: new} if new else {})
+        return {**start, TOPICS: entries}
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[Sequence[Range]]:
+        """All ranges are one part: brokers are asked for them at once, so that a hundred cost no more time than one."""
+        known: Known = start.get(TOPICS, {})
+        begins = {
+            (name, int(partition)): (of.get(FROM, {}).get(partition, _next(known, (name, int(partition)))), offset)
+            for name, of in end[TOPICS].items()
+            for partition, offset in of[NEXT].items()
+        }
+        if any(begin is None for begin, _ in begins.values()):
+            raise ValueError(f"{self.name} was not read from {start} to {end}")
+        ranges = [Range(*place, begin, offset) for place, (begin, offset) in begins.items() if begin < offset]
+        return [ranges] if ranges else []
+
+    def read(self, partition: Sequence[Range]) -> Generator[pa.Table]:
+        """Messages, those of each partition in their order. One without a value, as a tombstone is, has an empty payload."""
+        with closing(self._client.messages(partition)) as pieces:
+            for messages in pieces:
+                events, odd = events_of(self.name, messages)
+                self._message_bytes = events.nbytes / len(events)
+                self._amiss |= {(ODD, topic) for topic in odd}
+                yield events
+
+    def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
+        """Where reading went on behind `from` instead of where it had ended."""
+        known: Known = start.get(TOPICS, {})
+        return [
+            Gap(name, int(partition), ended, begin - 1 if known[name][ID] == of[ID] and ended < begin else None)
+            for name, of in end[TOPICS].items()
+            for partition, begin in of.get(FROM, {}).items()
+            if (ended := _next(known, (name, int(partition)))) is not None
+        ]
+
+    def unsettled(self) -> Unsettled | None:
+        """A message is whole."""
+        return None
+
+    def notices(self) -> Sequence[Notice]:
+        """What conf names and brokers do not have, and what a client cannot read."""
+        new = sorted(self._amiss - self._told)
+        self._told = set(self._amiss)
+        return [Notice(what, {"source": self.name, "topic": topic, "reason": REASONS[what]}) for what, topic in new]
+
+    def _there(self, known: Known) -> dict[str, Topic]:
+        """Topics that are read, each with its partitions that are read."""
+        wanted = self.transport
+        if wanted.subscribe_pattern is not None:
+            pattern = re.compile(wanted.subscribe_pattern)
+            there = self._client.describe(list(filter(pattern.fullmatch, self._client.topics())))
+            self._tell_missing({*filter(pattern.fullmatch, known)} - there.keys())
+            return there
+        there = self._client.describe(wanted.subscribe or tuple(wanted.assign))
+        missing = {*wanted.subscribe, *wanted.assign} - there.keys()
+        for name, numbers in wanted.assign.items():
+            if name in there:
+                missing |= {f"{name}/{number}" for number in set(numbers) - set(there[name].partitions)}
+                there[name] = Topic(there[name].topic_id, tuple(n for n in there[name].partitions if n in numbers))
+        self._tell_missing(missing)
+        return there
+
+    def _tell_missing(self, topics: Collection[str]) -> None:
+        self._amiss = {(what, topic) for what, topic in self._amiss if what != MISSING} | {(MISSING, topic) for topic in topics}
+
+    def _starting(self, first: Mapping[Place, int], last: Mapping[Place, int]) -> dict[Place, int]:
+        """Where the first read begins."""
+        begins = dict(last if self.transport.starting == "latest" else first)
+        if isinstance(instant := self.transport.starting, datetime):
+            since = self._client.offsets(first, instant)
+            begins = {place: min(offset, last[place]) if offset >= 0 else last[place] for place, offset in since.items()}
+        for name, chosen in self.transport.starting_offsets.items():
+            for partition, offset in chosen.items():
+                if (place := (name, int(partition))) in begins:
+                    if not first[place] <= offset <= last[place]:
+                        raise SourceDownError(
+                            f"source {self.name} is to start at offset {offset} of {name}/{partition}, which holds {first[place]} to "
+                            f"{last[place]}; correct kafka.starting_offsets in sources.yml."
+                        )
+                    begins[place] = offset
+        return begins
+
+    def _shared(self, begins: Mapping[Place, int], ends: Mapping[Place, int]) -> dict[Place, int]:
+        """Ends of a batch: of each partition as large a part of what waits as of the others, one message at least."""
+        waiting = {place: max(0, end - begins[place]) for place, end in ends.items()}
+        if self._message_bytes is None and sum(waiting.values()) > MAX_UNKNOWN:
+            sample = self.read([Range(*place, begins[place], ends[place]) for place, count in waiting.items() if count])
+            next(sample, None)
+            sample.close()
+        most = min(MAX_MESSAGES, self.max_batch_bytes / self._message_bytes) if self._message_bytes else MAX_MESSAGES
+        part = min(1.0, most / max(1, sum(waiting.values())))
+        return {place: begins[place] + (int(count * part) or min(count, 1)) for place, count in waiting.items()}
+
+    def _limited(self, last: dict[Place, int]) -> Mapping[Place, int]:
+        if self._is_ending and self._limits is None:
+            self._limits = last
+        return last if self._limits is None else {place: min(offset, self._limits.get(place, 0)) for place, offset in last.items()}
+
+    @cached_property
+    def _client(self) -> KafkaClient:
+        return KafkaClient(self.name, self.transport.servers, self.transport.options)
+
+
+def _next(known: Known, place: Place) -> int | None:
+    """Where reading of a partition ended; None where it was never read."""
+    offset: int | None = known.get(place[0], {}).get(NEXT, {}).get(str(place[1]))
+    return offset

@@ -1,0 +1,181 @@
+"""Kafka by librdkafka: what topics there are, where their partitions begin and end, and the messages between two offsets.
+
+No group of consumers is joined, and no offset is kept at the brokers. Whatever a broker refuses is a SourceDownError; no message of one
+holds a secret.
+"""
+
+import os
+import time
+from collections.abc import Callable, Collection, Generator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from orchestration.conf.kafka_meaning import REFERENCE
+from orchestration.connectors.sources.source import SourceDownError
+
+PATIENCE_SECONDS = 5.0
+"""For an answer, and for the next message of a range that is known to be there."""
+MESSAGES_AT_ONCE, POLL_SECONDS = 10_000, 0.1
+CONNECTION = {"client.id": "tidemark", "log_level": 0, "reconnect.backoff.max.ms": 1000}
+READER = {
+    "group.id": "tidemark",  # asked for by the client, and never joined
+    "enable.auto.commit": False,
+    "auto.offset.reset": "error",  # a range that is gone is no empty range
+    "isolation.level": "read_committed",
+    "enable.partition.eof": True,  # a range may end in a transaction's marker, behind which no message comes
+    # A broker answers at once where it has something. Where it has not, the next range waits for it: half a second by default (measured).
+    "fetch.wait.max.ms": 20,
+    "fetch.queue.backoff.ms": 10,  # by default a second, after every 100,000 messages that were faster than we are (measured)
+}
+Place = tuple[str, int]
+"""A topic and a partition of it."""
+T = TypeVar("T")
+
+
+class Range(NamedTuple):
+    """Messages of a partition from `begin` on, and before `end`."""
+
+    topic: str
+    partition: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Topic:
+    """`topic_id`: another one when a topic of that name was deleted and made anew."""
+
+    topic_id: str
+    partitions: tuple[int, ...]
+
+
+class KafkaClient:
+    """Of one source; connects when it is first asked. `options`: as in conf, without their secrets."""
+
+    def __init__(self, source: str, servers: str, options: Mapping[str, str]) -> None:
+        """Nothing happens yet."""
+        self._source, self._servers, self._options = source, servers, options
+        self._secrets: set[str] = set()
+        self._said = ""
+
+    def topics(self) -> list[str]:
+        """Names of all topics but Kafka's own."""
+        names = self._ask(lambda: self._admin.list_topics(timeout=PATIENCE_SECONDS).topics)
+        return sorted(name for name in names if not name.startswith("__"))
+
+    def describe(self, topics: Collection[str]) -> dict[str, Topic]:
+        """Those that are there; asking does not make one."""
+        if not topics:
+            return {}
+        asked = TopicCollection(list(topics))
+        answers = self._ask(lambda: self._admin.describe_topics(asked, request_timeout=PATIENCE_SECONDS))
+        self._said = ""  # whatever it was, brokers have answered
+        described = {name: self._ask(partial(_unless_unknown, answer)) for name, answer in answers.items()}
+        return {name: Topic(str(of.topic_id), tuple(sorted(p.id for p in of.partitions))) for name, of in described.items() if of}
+
+    def offsets(self, places: Collection[Place], at: datetime | Literal["earliest", "latest"]) -> dict[Place, int]:
+        """Of each partition: its first offset, the end of its committed messages, or its first one since an instant, -1 for none."""
+        if not places:
+            return {}
+        ends = {"earliest": OffsetSpec.earliest(), "latest": OffsetSpec.latest()}
+        spec: Any = OffsetSpec.for_timestamp(int(at.timestamp() * 1000)) if isinstance(at, datetime) else ends[at]
+        asked, settings = {TopicPartition(*place): spec for place in places}, {"request_timeout": PATIENCE_SECONDS}
+        answers = self._ask(lambda: self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, **settings))
+        return {(place.topic, place.partition): self._ask(answer.result).offset for place, answer in answers.items()}
+
+    def messages(self, ranges: Collection[Range]) -> Generator[list[Message]]:
+        """All that are in the ranges, each partition in its order; the brokers are asked for all ranges at once."""
+        left, since = {(of.topic, of.partition): of for of in ranges}, time.monotonic()
+        behind = sum(of.end - of.begin for of in ranges)
+        self._ask(lambda: self._reader.assign([TopicPartition(of.topic, of.partition, of.begin) for of in ranges]))
+        try:
+            while left:
+                # It waits until so many have come, so never for more than are left. There are fewer where markers have offsets too.
+                came = self._ask(partial(self._reader.consume, min(MESSAGES_AT_ONCE, max(behind, 1)), POLL_SECONDS))
+                meant = [message for message in came if self._is_meant(message, left)]
+                behind -= len(meant)
+                if meant:
+                    since = time.monotonic()
+                    yield meant
+                elif time.monotonic() - since > PATIENCE_SECONDS:
+                    raise self._down("they have stopped answering")
+        finally:
+            self._ask(self._reader.unassign)
+
+    def _is_meant(self, message: Message, left: dict[Place, Range]) -> bool:
+        """Whether it is in one of the ranges that are left; one that ends here is left no longer."""
+        error, place = message.error(), (message.topic() or "", message.partition() or 0)
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            if error.code() == KafkaError._AUTO_OFFSET_RESET:
+                raise self._down(f"{place[0]}/{place[1]} no longer holds what was asked for")
+            self._note(error)  # it may go away
+            return False
+        if (wanted := left.get(place)) is None:
+            return False
+        # The offset of an end of a partition is that of the message that would come next.
+        offset = message.offset() or 0
+        if (offset if error else offset + 1) >= wanted.end:
+            self._ask(lambda: self._reader.incremental_unassign([TopicPartition(*place)]))
+            del left[place]
+        return error is None and offset < wanted.end
+
+    @cached_property
+    def _admin(self) -> AdminClient:
+        return AdminClient(self._settings)
+
+    @cached_property
+    def _reader(self) -> Consumer:
+        return Consumer(READER | self._settings)
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        values = {name: self._looked_up(name, value) for name, value in self._options.items()}
+        return CONNECTION | values | {"bootstrap.servers": self._servers, "error_cb": self._note}
+
+    def _looked_up(self, name: str, value: str) -> str:
+        """With the variable or the file in the place of a reference to it."""
+        if (reference := REFERENCE.fullmatch(value)) is None:
+            return value
+        kind, at = reference.groups()
+        try:
+            secret = os.environ[at] if kind == "env" else Path(at).read_text(encoding="utf-8").rstrip("\r\n")
+        except (KeyError, OSError, ValueError):
+            of = "variable" if kind == "env" else "file"
+            problem = f"source {self._source} needs the {of} {at} for kafka.options.{name}, and it is not there"
+            raise SourceDownError(f"{problem}; set it, or correct {name} in sources.yml.") from None
+        self._secrets.add(secret)
+        return secret
+
+    def _note(self, error: KafkaError) -> None:
+        self._said = error.str()
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        try:
+            return question()
+        except KafkaException as error:
+            raise self._down(error.args[0].str()) from None
+
+    def _down(self, reason: str) -> SourceDownError:
+        if "_admin" in vars(self):
+            self._admin.poll(0)  # for what it has to say of its connections
+        said = f"{reason} ({self._said})" if self._said and self._said != reason else reason
+        for secret in filter(None, self._secrets):
+            said = said.replace(secret, "***")
+        remedy = "it is asked again later; see that they run, and that servers and options in sources.yml are right"
+        return SourceDownError(f"source {self._source} cannot be read from the brokers {self._servers}: {said}; {remedy}.")
+
+
+def _unless_unknown(described: "Future[T]") -> T | None:
+    try:
+        return described.result()
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise
+        return None

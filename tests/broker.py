@@ -1,0 +1,149 @@
+"""A Kafka broker for tests: the real one, a single node with a port and a folder of its own, which can be killed and started again."""
+
+import ctypes
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+
+from orchestration.engine.jars import fetched
+from orchestration.engine.java import java_command
+
+LOCK = Path(__file__).parent / "kafka.lock"
+JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+CLUSTER = "4L6g3nShT-eMCtK--X86sw"
+SETTINGS = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+log.dirs={folder}/data
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+log.cleaner.dedupe.buffer.size=2097152
+log.initial.task.delay.ms=0
+broker.session.timeout.ms=2000
+broker.heartbeat.interval.ms=500
+log.message.timestamp.after.max.ms=9223372036854775807
+"""
+PATIENCE_SECONDS = 60.0
+PR_SET_PDEATHSIG = 1
+
+
+class Broker:
+    """In a folder; `servers` is its address, whether it runs or not."""
+
+    def __init__(self, folder: Path) -> None:
+        """Formatted, not yet started."""
+        port, controller = _free_port(), _free_port()
+        self.servers, self._folder = f"127.0.0.1:{port}", folder
+        self._process: subprocess.Popen[bytes] | None = None
+        (folder / "server.properties").write_text(SETTINGS.format(port=port, controller=controller, folder=folder))
+        format_it = ("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(folder / "server.properties"))
+        subprocess.run(_java(*format_it), check=True, capture_output=True)
+
+    def start(self) -> None:
+        """Until it answers."""
+        with (self._folder / "log").open("ab") as log:
+            command = _java("kafka.Kafka", str(self._folder / "server.properties"))
+            # It ends with the tests, however these end.
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_die_with_parent)  # noqa: PLW1509
+        self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0, "reconnect.backoff.max.ms": 200})
+        self.admin.list_topics(timeout=PATIENCE_SECONDS)
+
+    def kill(self) -> None:
+        """As `kill -9` does."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+
+    @property
+    def is_killed(self) -> bool:
+        """And not started since."""
+        return self._process is not None and self._process.poll() is not None
+
+    def create(self, topic: str, partitions: int = 1) -> None:
+        """An empty topic."""
+        self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Give it more partitions."""
+        self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result()
+
+    def delete(self, topic: str) -> None:
+        """Until its name can be given again."""
+        self.admin.delete_topics([topic])[topic].result()
+
+    def forget(self, topic: str, partition: int, before: int) -> None:
+        """What retention does: all messages of a partition before an offset are gone."""
+        for done in self.admin.delete_records([TopicPartition(topic, partition, before)]).values():
+            done.result()
+
+    def send(self, topic: str, values: Sequence[bytes | None], partition: int = 0, **more: Any) -> None:
+        """Messages that the broker has when this returns."""
+        producer = Producer({"bootstrap.servers": self.servers, "log_level": 0, "linger.ms": 5})
+        for value in values:
+            producer.produce(topic, value, partition=partition, on_delivery=_refuse, **more)
+            producer.poll(0)
+        assert producer.flush(PATIENCE_SECONDS) == 0
+
+    def transact(self, topic: str, values: Sequence[bytes], *, commit: bool) -> None:
+        """Messages of one transaction; behind them stands its marker, in an offset of its own."""
+        producer = Producer({"bootstrap.servers": self.servers, "log_level": 0, "transactional.id": topic})
+        producer.init_transactions(PATIENCE_SECONDS)
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(topic, value, partition=0)
+        producer.flush(PATIENCE_SECONDS)
+        if commit:
+            producer.commit_transaction(PATIENCE_SECONDS)
+        else:
+            producer.abort_transaction(PATIENCE_SECONDS)
+        while self._end(topic, IsolationLevel.READ_COMMITTED) < self._end(topic, IsolationLevel.READ_UNCOMMITTED):
+            time.sleep(0.01)  # the broker writes markers after it has answered
+
+    def _end(self, topic: str, level: IsolationLevel) -> int:
+        (answer,) = self.admin.list_offsets({TopicPartition(topic, 0): OffsetSpec.latest()}, isolation_level=level).values()
+        return int(answer.result().offset)
+
+
+@contextmanager
+def broker(folder: Path) -> Iterator[Broker]:
+    """One that runs; it is ended behind it."""
+    of_tests = Broker(folder)
+    try:
+        of_tests.start()
+        yield of_tests
+    finally:
+        of_tests.kill()
+
+
+def _java(*arguments: str) -> list[str]:
+    path = ":".join(map(str, fetched(LOCK)))
+    return [java_command(), *JVM, "-cp", path, *arguments]
+
+
+def _refuse(error: Any, _: Any) -> None:
+    if error is not None:
+        raise KafkaException(error)
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])

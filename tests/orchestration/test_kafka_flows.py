@@ -1,0 +1,108 @@
+"""Events of Kafka through all layers, beside files: real streams, a real broker that is killed."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from orchestration.audit.reconciliation.account import ALARMS, account, by_day, open_tables
+from orchestration.audit.verify.check import verify
+from orchestration.audit.verify.lake_snapshot import latest_snapshot
+from orchestration.conf.model import Conf, KafkaTopics, LandingFolder, Source
+from orchestration.connectors.sources import kafka_client
+from orchestration.connectors.sources.source import SourceDownError
+from orchestration.engine.lake import Lake
+from tests.broker import Broker
+from tests.lakes import KITCHEN, SHAPE, conf, event, land, minutes, run, run_until, table
+from tests.rows import at
+
+START = at("2026-01-05T00:00:00")
+
+
+def events(device: str, first: int, count: int) -> list[bytes]:
+    """A reading a minute."""
+    return [event(device, "temperature", n, time).encode() for n, time in enumerate(minutes(START, first + count)) if n >= first]
+
+
+@pytest.fixture
+def made(tmp_path: Path, running: Broker, topic: str) -> Conf:
+    """Files and a topic feed it."""
+    plant = Source("plant", SHAPE, LandingFolder(tmp_path / "landing", settle_seconds=0.0))
+    fleet = Source("fleet", SHAPE, KafkaTopics(running.servers, (topic,)))
+    return conf(tmp_path, sources={"plant": plant, "fleet": fleet}, groups={"kitchen": KITCHEN})
+
+
+@pytest.fixture
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_client, "PATIENCE_SECONDS", 1.0)
+
+
+def account_of(made: Conf) -> dict[str, tuple[int, ...]]:
+    """Events, readings, quarantined, late and duplicates by source; no alarm, and verify finds no difference."""
+    days = by_day(account(open_tables(Lake(made))).batches)
+    assert [(name, day[name]) for day in days for name in (*ALARMS, "waiting") if day[name]] == []
+    assert verify(latest_snapshot(made), made).is_clean
+    return {day["source"]: tuple(day[name] for name in ("events", "readings", "quarantined", "late", "duplicates")) for day in days}
+
+
+def test_messages_of_every_kind_are_accounted_for_beside_those_of_files(
+    spark: SparkSession, made: Conf, running: Broker, topic: str
+) -> None:
+    odd: Sequence[bytes | None] = [None, b"", b"{broken", *events("oven", 3, 1)]
+    running.send(topic, [*events("oven", 0, 31), *odd], key=b"\xff", headers=[("trace", b"\x00"), ("trace", None)])
+    land(made.folder, "1.json", events("fridge", 0, 31))
+    for _ in range(2):  # the second time nothing waits
+        run(made, spark)
+        assert account_of(made) == {"fleet": (35, 31, 3, 0, 1), "plant": (31, 31, 0, 0, 0)}
+    fleet = table(made, "bronze.events").query("source == 'fleet'").sort_values("bronze_row")
+    assert fleet.position.tolist() == [f"{topic}/0/{n}" for n in range(35)]
+    assert fleet.payload.tolist()[31:34] == [b"", b"", b"{broken"]
+    (header,) = spark.sql(f"select distinct to_json(headers) from delta.`{made.lake}/bronze/events` where source = 'fleet'").collect()
+    assert json.loads(header[0]) == [{"key": "trace", "value": "AA=="}, {"key": "trace"}]
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_with_the_broker_down_a_run_takes_in_the_rest_and_says_so_and_the_next_one_goes_on(
+    spark: SparkSession, made: Conf, running: Broker, topic: str
+) -> None:
+    running.send(topic, events("oven", 0, 5))
+    land(made.folder, "1.json", events("fridge", 0, 31))
+    running.kill()
+    try:
+        with pytest.raises(SourceDownError, match=f"source fleet cannot be read from the brokers {running.servers}: "):
+            run(made, spark)
+    finally:
+        running.start()
+    assert account_of(made) == {"plant": (31, 31, 0, 0, 0)}
+    run(made, spark)
+    assert account_of(made) == {"fleet": (5, 0, 0, 5, 0), "plant": (31, 31, 0, 0, 0)}
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_a_run_goes_on_while_the_broker_is_killed_and_comes_back(
+    spark: SparkSession, made: Conf, running: Broker, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sent, killed_at, landed = 0, 5, False
+
+    def is_done() -> bool:
+        nonlocal sent, landed
+        if not running.is_killed and sent < (10 if landed else killed_at):
+            running.send(topic, events("oven", sent, 1))
+            sent += 1
+        rows = table(made, "silver.readings") if (made.lake / "silver/readings/_delta_log").exists() else None
+        sources = [] if rows is None else rows.source.tolist()
+        if not landed and sources.count("fleet") == killed_at:
+            running.kill()
+            land(made.folder, "1.json", events("fridge", 6, 3))
+            landed = True
+        elif landed and sources.count("plant") == 3 and running.is_killed:
+            running.start()
+        return sources.count("fleet") == 10
+
+    run_until(made, spark, is_done)
+    run(made, spark)
+    assert account_of(made) == {"fleet": (10, 10, 0, 0, 0), "plant": (3, 3, 0, 0, 0)}
+    warnings = [json.loads(line)["warning"] for line in capsys.readouterr().err.splitlines() if '"warning"' in line]
+    assert warnings == ["source is down", "source is back"]
