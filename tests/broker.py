@@ -64,7 +64,7 @@ class Broker:
         with (self._folder / "log").open("ab") as log:
             command = _java("kafka.Kafka", str(self._folder / "server.properties"))
             # It ends with the tests, however these end.
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_die_with_parent)  # noqa: PLW1509
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=die_with_parent)  # noqa: PLW1509
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0, "reconnect.backoff.max.ms": 200})
         self.admin.list_topics(timeout=PATIENCE_SECONDS)
 
@@ -145,7 +145,8 @@ def _refuse(error: Any, _: Any) -> None:
         raise KafkaException(error)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """For `preexec_fn`: the process is killed when this one ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
