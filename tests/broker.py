@@ -24,7 +24,11 @@ process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},SECURE://127.0.0.1:{secure},CONTROLLER://127.0.0.1:{controller}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SECURE:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+listener.name.secure.sasl.enabled.mechanisms=PLAIN
+listener.name.secure.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_plant="{password}";
 log.dirs={folder}/data
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=1
@@ -37,19 +41,21 @@ broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=500
 log.message.timestamp.after.max.ms=9223372036854775807
 """
+PASSWORD = "canary-4711"
 PATIENCE_SECONDS = 60.0
 PR_SET_PDEATHSIG = 1
 
 
 class Broker:
-    """In a folder; `servers` is its address, whether it runs or not."""
+    """In a folder; `servers` is its address, whether it runs or not, and `secure_servers` the one at which user `plant` needs PASSWORD."""
 
     def __init__(self, folder: Path) -> None:
         """Formatted, not yet started."""
-        port, controller = _free_port(), _free_port()
-        self.servers, self._folder = f"127.0.0.1:{port}", folder
+        port, secure, controller = _free_port(), _free_port(), _free_port()
+        self.servers, self.secure_servers, self._folder = f"127.0.0.1:{port}", f"127.0.0.1:{secure}", folder
         self._process: subprocess.Popen[bytes] | None = None
-        (folder / "server.properties").write_text(SETTINGS.format(port=port, controller=controller, folder=folder))
+        ports = {"port": port, "secure": secure, "controller": controller}
+        (folder / "server.properties").write_text(SETTINGS.format(**ports, folder=folder, password=PASSWORD))
         format_it = ("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(folder / "server.properties"))
         subprocess.run(_java(*format_it), check=True, capture_output=True)
 
@@ -58,7 +64,7 @@ class Broker:
         with (self._folder / "log").open("ab") as log:
             command = _java("kafka.Kafka", str(self._folder / "server.properties"))
             # It ends with the tests, however these end.
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_die_with_parent)  # noqa: PLW1509
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=die_with_parent)  # noqa: PLW1509
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0, "reconnect.backoff.max.ms": 200})
         self.admin.list_topics(timeout=PATIENCE_SECONDS)
 
@@ -139,7 +145,8 @@ def _refuse(error: Any, _: Any) -> None:
         raise KafkaException(error)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """For `preexec_fn`: the process is killed when this one ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

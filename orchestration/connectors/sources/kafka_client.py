@@ -34,6 +34,7 @@ READER = {
     "fetch.wait.max.ms": 20,
     "fetch.queue.backoff.ms": 10,  # by default a second, after every 100,000 messages that were faster than we are (measured)
 }
+NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
 Place = tuple[str, int]
 """A topic and a partition of it."""
 T = TypeVar("T")
@@ -154,13 +155,15 @@ class KafkaClient:
         return secret
 
     def _note(self, error: KafkaError) -> None:
-        self._said = error.str()
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # what was said of the last one says more
+            self._said = error.str()
 
     def _ask(self, question: Callable[[], T]) -> T:
         try:
             return question()
         except KafkaException as error:
-            raise self._down(error.args[0].str()) from None
+            known = error.args[0]
+            raise self._down("they do not answer" if known.code() in NO_ANSWER else known.str()) from None
 
     def _down(self, reason: str) -> SourceDownError:
         if "_admin" in vars(self):

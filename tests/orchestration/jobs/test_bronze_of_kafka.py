@@ -1,5 +1,6 @@
 """What a Kafka source hands over to bronze: all of it once, whatever is killed, gaps as rows, and no secret."""
 
+import re
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,14 @@ from orchestration.jobs import bronze
 from orchestration.jobs.bronze import Ready, hand_over, look
 from orchestration.storage.delta import log_of, version_of
 from orchestration.storage.tables import LakeStore, ensure
-from tests.broker import Broker
+from tests.broker import PASSWORD, Broker
 from tests.lakes import SHAPE, conf, table
 
 
-def lake_of(folder: Path, running: Broker, topic: str, **more: Any) -> LakeStore:
+def lake_of(folder: Path, running: Broker, topic: str, *, is_secure: bool = False, **more: Any) -> LakeStore:
     """A lake that is fed by the topic."""
-    lake = LakeStore(conf(folder, sources={"plant": Source("plant", SHAPE, KafkaTopics(running.servers, subscribe=(topic,), **more))}))
+    servers = running.secure_servers if is_secure else running.servers
+    lake = LakeStore(conf(folder, sources={"plant": Source("plant", SHAPE, KafkaTopics(servers, (topic,), **more))}))
     ensure(lake.tables["bronze.events"])
     return lake
 
@@ -94,34 +96,35 @@ def refuse(*_: Any, **__: Any) -> None:
     raise OSError("the disk is full")
 
 
-CANARY = "canary-4711"
+PLAIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "plant"}
+FROM_VARIABLE = "${env:OF_KAFKA}"
+REFUSED: dict[str, dict[str, str]] = {
+    "Authentication failed": PLAIN | {"sasl.password": FROM_VARIABLE, "sasl.username": "stranger"},
+    "security.protocol": {"security.protocol": FROM_VARIABLE},
+    "ssl.certificate.pem": {"security.protocol": "SSL", "ssl.key.pem": FROM_VARIABLE, "ssl.certificate.pem": FROM_VARIABLE},
+    "the brokers": {"client.id": FROM_VARIABLE},  # they ask for a password
+    "needs the variable NOT_THERE for kafka.options.client.id, and it is not there; set it": {"client.id": "${env:NOT_THERE}"},
+    "needs the file /not-there": PLAIN | {"client.id": FROM_VARIABLE, "sasl.password": "${file:/not-there}"},
+}
 
 
-def test_a_secret_is_in_no_error_no_notice_and_no_commit(
+def test_a_secret_opens_the_broker_and_is_in_no_error_and_no_commit(
     running: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(kafka_client, "PATIENCE_SECONDS", 1.0)
-    monkeypatch.setenv("OF_KAFKA", CANARY)
-    (tmp_path / "secret").write_text(f"{CANARY}\n")
-    security = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "plant"}
-    refused = [
-        security | {"sasl.password": "${env:OF_KAFKA}"},
-        security | {"sasl.password": f"${{file:{tmp_path}/secret}}"},
-        {"security.protocol": "${env:OF_KAFKA}"},
-        {"security.protocol": "SSL", "ssl.key.pem": "${env:OF_KAFKA}", "ssl.certificate.pem": "${env:OF_KAFKA}"},
-        {"client.id": "${env:NOT_THERE}"},
-        {"client.id": f"${{file:{tmp_path}/not-there}}"},
-    ]
+    monkeypatch.setenv("OF_KAFKA", PASSWORD)
     said = []
-    for options in refused:
-        with pytest.raises(SourceDownError) as error:
-            Kafka("plant", KafkaTopics(running.servers, (topic,), options=options), 1).latest_offset({})
-        said.append(f"{error.value}{error.getrepr(chain=True)}")
-    assert "needs the variable NOT_THERE for kafka.options.client.id, and it is not there; set it" in said[-2]
+    for text, options in REFUSED.items():
+        with pytest.raises(SourceDownError, match=re.escape(text)) as error:
+            Kafka("plant", KafkaTopics(running.secure_servers, (topic,), options=options), 1).latest_offset({})
+        said.append(str(error.getrepr(chain=True)))
     running.send(topic, [b"1"])
-    lake = lake_of(tmp_path, running, topic, options={"client.id": "${env:OF_KAFKA}"})
-    take(lake)
-    events = lake.tables["bronze.events"].location
-    said += [log_of(events, version).local.read_text() for version in range(version_of(events) + 1)]
-    said += [repr(sources(lake.conf)), *capfd.readouterr()]
-    assert [text for text in said if CANARY in text] == []
+    (tmp_path / "secret").write_text(f"{PASSWORD}\n")
+    for n, reference in enumerate((FROM_VARIABLE, f"${{file:{tmp_path}/secret}}")):
+        lake = lake_of(tmp_path / str(n), running, topic, is_secure=True, options=PLAIN | {"sasl.password": reference})
+        take(lake)
+        events = lake.tables["bronze.events"].location
+        assert table(lake.conf, "bronze.events")["payload"].tolist() == [b"1"]
+        said += [log_of(events, version).local.read_text() for version in range(version_of(events) + 1)]
+        said += [repr(lake.conf), repr(sources(lake.conf))]
+    assert [text for text in (*said, *capfd.readouterr()) if PASSWORD in text] == []
