@@ -6,6 +6,7 @@ import click
 
 from orchestration.cli.option_types import PATH
 from orchestration.conf.load import load, summary
+from orchestration.conf.model import LandingFolder
 from orchestration.conf.proposal import findings_of, proposal_of
 from orchestration.conf.starter import write_proposal, write_starter
 
@@ -33,6 +34,6 @@ def command(folder: Path, sample: Path | None) -> None:
             click.echo(f"found: {sentence}", err=True)
     conf = load(folder)
     click.echo(f"{folder}: {summary(conf)}")
-    landing = next(iter(conf.sources.values())).transport.path
+    landing = next(source.transport.path for source in conf.sources.values() if isinstance(source.transport, LandingFolder))
     click.echo(f"next: read the comments in {folder}, put files into {landing}, then", err=True)
     click.echo(f"  tidemark --conf {folder} check && tidemark --conf {folder} run --once", err=True)

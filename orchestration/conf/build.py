@@ -4,8 +4,9 @@ from pathlib import Path
 
 from expectations.rule import Rule
 from gold.spec import Group, Vector
+from orchestration.conf.endpoint_settings import TlsSettings
 from orchestration.conf.files import Settings
-from orchestration.conf.model import Conf, Device, LandingFolder, Source
+from orchestration.conf.model import Conf, Device, HttpEndpoint, LandingFolder, Source, TcpEndpoint, Tls
 from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, MetricSettings
 from orchestration.conf.source_settings import OriginSettings, SourceSettings
@@ -50,7 +51,19 @@ def _source(folder: Path, name: str, source: SourceSettings) -> Source:
         separator=source.separator,
         quote=source.quote,
     )
-    return Source(name, payload, LandingFolder(absolute(folder, source.path), source.files, source.settle_seconds))
+    return Source(name, payload, _transport(folder, source))
+
+
+def _transport(folder: Path, source: SourceSettings) -> LandingFolder | HttpEndpoint | TcpEndpoint:
+    if source.http:
+        return HttpEndpoint(**vars(source.http) | {"tls": _tls(folder, source.http.tls)})
+    if source.tcp:
+        return TcpEndpoint(**vars(source.tcp) | {"tls": _tls(folder, source.tcp.tls)})
+    return LandingFolder(absolute(folder, str(source.path)), source.files, source.settle_seconds)
+
+
+def _tls(folder: Path, tls: TlsSettings | None) -> Tls | None:
+    return None if tls is None else Tls(absolute(folder, tls.certificate), absolute(folder, tls.key))
 
 
 def _origin(origin: OriginSettings | None) -> Origin | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
+from orchestration.conf.endpoint_meaning import check_transports
 from orchestration.conf.names import Declared, differ_in_case
 from orchestration.conf.source_settings import OriginSettings, SourceSettings, TimeSettings, ValueSettings
 from orchestration.conf.structure import Finding, where
@@ -21,6 +22,7 @@ Path = tuple[Step, ...]
 
 
 def check_sources(sources: Mapping[str, SourceSettings], declared: Declared) -> Iterator[Finding]:
+    yield from check_transports(sources, declared)
     for name, source in sources.items():
         base: Path = ("sources", name)
         written = declared.settings.get(name, frozenset())

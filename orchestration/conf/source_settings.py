@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings
 from orchestration.conf.values import (
     CONFIG,
     FieldPath,
@@ -62,12 +63,16 @@ class ValueSettings(Setting):
     field: FieldPath = Field(examples=["value"], description=_PATH)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SourceSettings(Setting):
-    """One landing folder and how its payloads are read."""
+    """How events come, by exactly one of path, http and tcp; and how their payloads are read."""
 
-    path: Text = Field(examples=["./landing"])
+    path: OrAbsent[Text] = Field(default=None, examples=["./landing"])
     """Landing folder. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE} expand."""
+    http: OrAbsent[HttpSettings] = Field(default=None, examples=[{"port": 8080}])
+    """Events come by `POST /events` to `tidemark collect`."""
+    tcp: OrAbsent[TcpSettings] = Field(default=None, examples=[{"port": 9000}])
+    """Events come over TCP connections to `tidemark collect`."""
     format: Literal["json", "csv"] = Field(examples=["json"])
     """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked."""
     device: OriginSettings = Field(examples=[{"field": "device"}])
@@ -75,9 +80,9 @@ class SourceSettings(Setting):
     time: TimeSettings = Field(examples=[{"field": "ts"}])
     """When it was measured."""
     files: Text = Field(default="*", examples=["*", "*.json"])
-    """Glob on the names of the files to read."""
+    """With path: glob on the names of the files to read."""
     settle_seconds: Number = Field(default=2.0, ge=0, le=86_400)
-    """A file is read once it has not changed for this long."""
+    """With path: a file is read once it has not changed for this long."""
     zone: OrAbsent[OriginSettings] = Field(default=None, examples=[{"field": "zone"}])
     """Where it was measured; else the zone of the device in devices.yml."""
     metric: OrAbsent[OriginSettings] = Field(default=None, examples=[{"field": "metric"}])
@@ -106,4 +111,4 @@ class SourcesFile(Setting):
     """Where events come from, and how their payloads are read."""
 
     sources: dict[TableKey, SourceSettings] = Field(min_length=1, examples=[{"plant": {"path": "./landing"}}])
-    """Landing folders by name; the name is stored with every event."""
+    """Sources by name; the name is stored with every event."""
