@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
+from typing import cast
 
 from orchestration.conf.model import TcpEndpoint
 from orchestration.connectors.collector.spool import SpoolWriter, Stored
@@ -83,8 +84,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Read, or closed where there are enough."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport, self.heard_at = transport, asyncio.get_running_loop().time()
+        self.transport, self.heard_at = cast(asyncio.Transport, transport), asyncio.get_running_loop().time()
         self._server.connections.add(self)
         if len(self._server.connections) > self._server.endpoint.max_connections:
             self.refuse(f"there are {self._server.endpoint.max_connections:,} connections already")
