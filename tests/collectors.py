@@ -28,17 +28,20 @@ def write_conf(folder: Path, **sources: str) -> Path:
     conf.mkdir(parents=True, exist_ok=True)
     for name, text in FILES.items():
         (conf / f"{name}.yml").write_text(text)
-    entries = (f"  {name}: {{{text}, {PAYLOAD.replace('format: json, ', '') if 'format:' in text else PAYLOAD}}}" for name, text in sources.items())
+    entries = (
+        f"  {name}: {{{text}, {PAYLOAD.replace('format: json, ', '') if 'format:' in text else PAYLOAD}}}" for name, text in sources.items()
+    )
     (conf / "sources.yml").write_text("sources:\n" + "\n".join(entries) + "\n")
     return conf
 
 
 class Collector:
-    """A process in a group of its own. `ports`: by source. `log`: what it has said until then."""
+    """A process in a group of its own. `folder`: of its conf. `ports`: by source. `log`: what it has said until then."""
 
     def __init__(self, conf: Path, *names: str, **environment: str) -> None:
         """Returns when it listens for all of its sources."""
         self.log: list[str] = []
+        self.folder = conf.parent
         command = [sys.executable, "-c", PROGRAM, "--conf", str(conf), "collect", *names]
         variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables, start_new_session=True)
@@ -90,3 +93,18 @@ def spooled(folder: Path, source: str) -> list[tuple[str, bytes]]:
     parts = spool.partitions({}, end) if end else []
     tables = [table for part in parts for table in spool.read(part)]
     return [pair for table in tables for pair in zip(table["position"].to_pylist(), table["payload"].to_pylist(), strict=True)]
+
+
+def tls_files(folder: Path) -> str:
+    """A certificate for localhost that signs itself, as the setting `tls` of conf."""
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    names = [
+        "-addext",
+        "subjectAltName=DNS:localhost,IP:127.0.0.1",
+        "-keyout",
+        str(folder / "server.key"),
+        "-out",
+        str(folder / "server.crt"),
+    ]
+    subprocess.run([*command.split(), *names], check=True, capture_output=True)
+    return f"{{certificate: {folder / 'server.crt'}, key: {folder / 'server.key'}}}"

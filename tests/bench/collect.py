@@ -96,7 +96,19 @@ async def send(way: str, port: int, rate: float, seconds: float) -> None:
 
 def measure(way: str, port: int, rate: float, seconds: float) -> tuple[float, list[float]]:
     """Events a second that all senders together got acknowledged, and how long each group of them waited."""
-    command = [sys.executable, "-m", "tests.bench.collect", "--send", way, "--port", str(port), "--rate", str(rate), "--seconds", str(seconds)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.bench.collect",
+        "--send",
+        way,
+        "--port",
+        str(port),
+        "--rate",
+        str(rate),
+        "--seconds",
+        str(seconds),
+    ]
     senders = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(SENDERS)]
     found = [json.loads(sender.communicate()[0]) for sender in senders]
     return sum(one["events"] / one["seconds"] for one in found), [delay for one in found for delay in one["delays"]]
@@ -116,7 +128,10 @@ def main() -> None:
     print(f"{'':6}{'events/s':>12}{'goal':>12}{'at half of the goal':>22}{'p50 ms':>10}{'p99 ms':>10}")
     for way, goal in GOALS.items():
         spool = "max_spool_bytes: 100000000000"
-        with tempfile.TemporaryDirectory() as folder, collecting(write_conf(Path(folder), bench=f"{way}: {{port: 0, {spool}}}")) as collector:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            collecting(write_conf(Path(folder), bench=f"{way}: {{port: 0, {spool}}}")) as collector,
+        ):
             port = collector.ports["bench"]
             most, _ = measure(way, port, 0, options.seconds)
             half, delays = measure(way, port, goal / 2, options.seconds)

@@ -52,6 +52,7 @@ def room(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, pytestco
     declared = load(walk_through(folder))
     (source,), group = declared.sources.values(), replace(declared.groups["room"], idle_close_seconds=0)
     shape = replace(source.payload_format, device=Origin(constant="office"))
+    assert isinstance(source.transport, LandingFolder)
     made = replace(
         declared,
         sources={"room": Source("room", shape, LandingFolder(folder / "landing", source.transport.files, settle_seconds=0))},

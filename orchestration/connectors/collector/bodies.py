@@ -1,7 +1,7 @@
 """Bodies of requests to events: unpacked within a bound, checked, and divided, each event in the bytes in which it was sent."""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ from backports import zstd
 JSON, LINES, CSV = "application/json", ("application/x-ndjson", "application/jsonl"), ("text/csv", "text/plain")
 WINDOW_LOG = 23
 """The window of a zstd frame, as a power of two: 8 MiB, which every decoder of HTTP has (RFC 9659). A greater one is for memory bombs."""
+PIECE_BYTES, MAX_MEMBERS = 64 * 1024, 10_000
 _ONE, _SEVERAL = msgspec.json.Decoder(msgspec.Raw), msgspec.json.Decoder(list[msgspec.Raw])
 
 
@@ -33,24 +34,35 @@ def unpacked(body: bytes, encoding: str, most: int) -> bytes:
     if encoding in ("", "identity"):
         return body
     if encoding not in _DECODERS:
-        raise RefusedError(
-            415, f"the encoding {encoding[:50]!r} is not known; send gzip, zstd, or the body as it is", Accept_Encoding="gzip, zstd"
-        )
+        remedy = "send gzip, zstd, or the body as it is"
+        raise RefusedError(415, f"the encoding {encoding[:50]!r} is not known; {remedy}", Accept_Encoding="gzip, zstd")
     parts, left = [], most
     try:
-        while body:
-            decoder = _DECODERS[encoding]()
-            part = decoder.decompress(body, left + 1)
+        for part in _unpacked(body, encoding, most):
+            parts.append(part)
             left -= len(part)
             if left < 0:
                 raise too_long(most)
-            if not decoder.eof:
-                raise RefusedError(400, f"the {encoding} body ends in the middle; send it again")
-            parts.append(part)
-            body = decoder.unused_data
     except (zlib.error, zstd.ZstdError) as error:
         raise RefusedError(400, f"the body is not {encoding}: {error}") from error
     return b"".join(parts)
+
+
+def _unpacked(body: bytes, encoding: str, most: int) -> Iterator[bytes]:
+    """Pieces of at most one byte more than `most`. A decoder gets little at a time: it copies what stands behind its end."""
+    decoder, at, members = None, 0, 0
+    while at < len(body):
+        decoder = decoder or _DECODERS[encoding]()
+        piece = body[at : at + PIECE_BYTES]
+        at += len(piece)
+        yield decoder.decompress(piece, most + 1)
+        if decoder.eof:
+            at -= len(decoder.unused_data)
+            decoder, members = None, members + 1
+            if members > MAX_MEMBERS:
+                raise RefusedError(400, f"the body has more than {MAX_MEMBERS:,} {encoding} members; pack it as one")
+    if decoder is not None:
+        raise RefusedError(400, f"the {encoding} body ends in the middle; send it again")
 
 
 def payloads(body: bytes, content_type: str, *, is_csv: bool) -> list[bytes]:

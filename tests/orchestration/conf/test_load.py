@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from orchestration.conf.document import read_document
 from orchestration.conf.files import FILES, MODELS
 from orchestration.conf.load import load
+from orchestration.conf.model import LandingFolder
 from orchestration.conf.schemas import generated, resolved
 from orchestration.conf.structure import check_structure
 from orchestration.errors import ConfError
@@ -51,7 +52,7 @@ def test_the_examples_in_the_comments_of_the_default_conf_are_sound(folder: Path
 def test_paths_start_at_the_parent_of_the_conf_folder(folder: Path) -> None:
     conf = load(folder)
     assert (conf.folder, conf.lake.local) == (Path.cwd() / "conf", Path.cwd() / "lake")
-    assert conf.sources["plant"].transport.path == Path.cwd() / "landing"
+    assert conf.sources["plant"].transport == LandingFolder(Path.cwd() / "landing", "*", 2.0)
 
 
 def test_home_and_variables_expand_in_paths(
@@ -60,7 +61,9 @@ def test_home_and_variables_expand_in_paths(
     monkeypatch.setenv("HOME", "/home/op")
     monkeypatch.setenv("PLANT", "/data/$ plant")
     assert mistakes_after(("pipeline", "./lake", "~/lake"), ("sources", "./landing", "${PLANT}/in")) == []
-    assert (load(folder).lake.local, load(folder).sources["plant"].transport.path) == (Path("/home/op/lake"), Path("/data/$ plant/in"))
+    (lake, transport) = load(folder).lake.local, load(folder).sources["plant"].transport
+    assert isinstance(transport, LandingFolder)
+    assert (lake, transport.path) == (Path("/home/op/lake"), Path("/data/$ plant/in"))
 
 
 def test_what_is_left_out_has_the_default_that_the_schema_names(folder: Path) -> None:

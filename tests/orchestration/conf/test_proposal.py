@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestration.conf.load import load
-from orchestration.conf.model import Conf
+from orchestration.conf.model import Conf, LandingFolder
 from orchestration.conf.proposal import findings_of, proposal_of
 from orchestration.conf.starter import write_proposal
 from orchestration.errors import ConfError
@@ -114,7 +114,9 @@ def test_a_gzipped_sample_with_broken_lines(tmp_path: Path) -> None:
     proposal = proposal_of(tmp_path / "a.jsonl.gz")
     assert "1 of 5 lines are no JSON object; such events go to silver.quarantine" in findings_of(proposal)
     write_proposal(tmp_path / "conf", proposal)
-    assert load(tmp_path / "conf").sources["sample"].transport.files == "*.jsonl.gz"
+    transport = load(tmp_path / "conf").sources["sample"].transport
+    assert isinstance(transport, LandingFolder)
+    assert transport.files == "*.jsonl.gz"
 
 
 def test_the_only_number_beside_a_metric_is_its_value(propose: Propose) -> None:

@@ -30,9 +30,13 @@ async def store(writer: SpoolWriter, *payloads: bytes) -> BaseException | None:
 
 
 def test_what_comes_together_is_written_by_one_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[int] = []
-    sync = os.fdatasync
-    monkeypatch.setattr(os, "fdatasync", lambda file: (synced.append(file), sync(file)))
+    synced, sync = [], os.fdatasync
+
+    def counted(file: int) -> None:
+        synced.append(file)
+        sync(file)
+
+    monkeypatch.setattr(os, "fdatasync", counted)
 
     async def work() -> None:
         writer = SpoolWriter(tmp_path, MEGABYTE)
@@ -57,14 +61,15 @@ def test_a_full_spool_has_room_again_once_a_run_has_read_it(tmp_path: Path, monk
     monkeypatch.setattr(writing, "LOOK_SECONDS", 0.0)
 
     async def work() -> None:
-        writer, offset, source = SpoolWriter(tmp_path, 4000), {}, Spool("plant", tmp_path, 1 << 30)
+        writer, source = SpoolWriter(tmp_path, 4000), Spool("plant", tmp_path, 1 << 30)
+        offset: Offset = {}
         taken: list[bytes] = []
         for n in range(50):
             while writer.is_full():
                 end = source.latest_offset(offset)
                 for part in source.partitions(offset, end):
                     taken += [payload for table in source.read(part) for payload in table["payload"].to_pylist()]
-                offset: Offset = end
+                offset = end
                 assert source.latest_offset(offset) == offset
             assert await store(writer, b"%d" % n + b"x" * 500) is None
             assert sum(file.stat().st_size for file in tmp_path.glob("*.spool")) < 4000 + 1000
@@ -83,7 +88,7 @@ def test_a_spool_has_one_collector(tmp_path: Path) -> None:
     SpoolWriter(tmp_path / "plant", MEGABYTE).close()
 
 
-LIMITED = f"""
+LIMITED = """
 import asyncio, resource, sys
 from pathlib import Path
 from tests.orchestration.connectors.collector.test_spool_writer import on_a_full_disk

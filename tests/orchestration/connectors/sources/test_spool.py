@@ -60,7 +60,9 @@ def test_what_somebody_sends_never_looks_like_a_record_of_another_segment() -> N
 
 
 def test_rows_have_positions_counted_from_the_first_and_the_time_at_which_they_came(tmp_path: Path) -> None:
-    content = MARK + encoded(MARK, RECEIVED, "connection/a-1", 7, [b"x\ny", b"", b"\xff"]) + encoded(MARK, RECEIVED + 5, "request/a-2", 1, [b"z"])
+    content = (
+        MARK + encoded(MARK, RECEIVED, "connection/a-1", 7, [b"x\ny", b"", b"\xff"]) + encoded(MARK, RECEIVED + 5, "request/a-2", 1, [b"z"])
+    )
     put(tmp_path, 4, content)
     source = Spool("plant", tmp_path, 1 << 30)
     end = source.latest_offset({})
