@@ -1,11 +1,12 @@
 """How many pushed events `tidemark collect` takes in a second, each on the disk before it is acknowledged, and how soon at half of that.
 
-python -m tests.bench.collect [--seconds 10]      senders are two processes of four connections each, on the same machine
+python -m tests.bench.collect [--seconds 10]      senders are two processes on the same machine, each with a few connections
 """
 
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from tests.collectors import collecting, write_conf
 
 EVENT = b'{"device":"press-0001","metric":"temperature","value":21.53,"ts":"2026-01-05T00:00:00.000Z"}'
 A_REQUEST = 100
-SENDERS, CONNECTIONS = 2, 4
+SENDERS, CONNECTIONS = 2, {"tcp": 4, "http": 16}
 WINDOW = {"tcp": 20_000, "http": A_REQUEST}
 """Events of a connection without acknowledgement, at most, where it sends as fast as it can."""
 GOALS = {"tcp": 300_000, "http": 200_000}
@@ -58,7 +59,7 @@ class Sender(asyncio.Protocol):
                 self.over.set_result(None)
             return
         if self.rate:
-            asyncio.get_running_loop().call_later(TICK_SECONDS, self.send)
+            asyncio.get_running_loop().call_later(max(TICK_SECONDS, self.size / self.rate / 4), self.send)
             count = int((now - self.begin) * self.rate) - self.sent
         else:
             count = WINDOW[self.way] - (self.sent - self.acknowledged)
@@ -86,8 +87,8 @@ class Sender(asyncio.Protocol):
 async def send(way: str, port: int, rate: float, seconds: float) -> None:
     """As one of the sending processes; prints what came of it as JSON."""
     loop, begin = asyncio.get_running_loop(), time.monotonic()
-    end, share = begin + seconds, rate / SENDERS / CONNECTIONS
-    made = [await loop.create_connection(lambda: Sender(way, share, end), "127.0.0.1", port) for _ in range(CONNECTIONS)]
+    end, share = begin + seconds, rate / SENDERS / CONNECTIONS[way]
+    made = [await loop.create_connection(lambda: Sender(way, share, end), "127.0.0.1", port) for _ in range(CONNECTIONS[way])]
     senders = [sender for _, sender in made]
     await asyncio.gather(*(sender.over for sender in senders))
     delays = [delay for sender in senders for delay, _ in sender.delays]
@@ -114,6 +115,12 @@ def measure(way: str, port: int, rate: float, seconds: float) -> tuple[float, li
     return sum(one["events"] / one["seconds"] for one in found), [delay for one in found for delay in one["delays"]]
 
 
+def cpu_seconds(pid: int) -> float:
+    """That a process has spent until now."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
     """Measure both ways and print a table."""
     parser = argparse.ArgumentParser()
@@ -125,7 +132,7 @@ def main() -> None:
     if options.send:
         uvloop.run(send(options.send, options.port, options.rate, options.seconds))
         return
-    print(f"{'':6}{'events/s':>12}{'goal':>12}{'at half of the goal':>22}{'p50 ms':>10}{'p99 ms':>10}")
+    print(f"{'':6}{'events/s':>12}{'goal':>12}{'CPU us/event':>14}{'at half of the goal':>22}{'p50 ms':>10}{'p99 ms':>10}")
     for way, goal in GOALS.items():
         spool = "max_spool_bytes: 100000000000"
         with (
@@ -134,9 +141,10 @@ def main() -> None:
         ):
             port = collector.ports["bench"]
             most, _ = measure(way, port, 0, options.seconds)
+            spent = cpu_seconds(collector.process.pid) / (most * options.seconds) * 1e6
             half, delays = measure(way, port, goal / 2, options.seconds)
             middle, late = np.percentile(delays, [50, 99]) * 1000
-            print(f"{way:6}{most:12,.0f}{goal:12,}{half:22,.0f}{middle:10.1f}{late:10.1f}", flush=True)
+            print(f"{way:6}{most:12,.0f}{goal:12,}{spent:14.2f}{half:22,.0f}{middle:10.1f}{late:10.1f}", flush=True)
 
 
 if __name__ == "__main__":
