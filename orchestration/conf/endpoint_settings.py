@@ -34,7 +34,7 @@ class HttpSettings(Setting):
     """Who sends must send it: `Authorization: Bearer TOKEN`."""
     tls: OrAbsent[TlsSettings] = Field(default=None, examples=[{"certificate": "./tls/server.crt", "key": "./tls/server.key"}])
     """HTTPS instead of HTTP."""
-    max_body_bytes: Annotated[Whole, Field(ge=1, le=1_073_741_824)] = 16_777_216
+    max_body_bytes: Annotated[Whole, Field(ge=1, le=1_073_741_824)] = 8_388_608
     """A longer body is refused with 413, also one that is longer once it is unpacked."""
     max_spool_bytes: SpoolBytes = 1_073_741_824
     """While about so much waits on the disk for a run, requests are refused with 429."""

@@ -53,7 +53,7 @@ class HttpEndpoint:
     host: str = "127.0.0.1"
     token: str | None = None
     tls: Tls | None = None
-    max_body_bytes: int = 16 * MEGABYTE
+    max_body_bytes: int = 8 * MEGABYTE
     max_spool_bytes: int = 1024 * MEGABYTE
 
 

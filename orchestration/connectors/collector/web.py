@@ -22,6 +22,8 @@ MAX_HELD_BYTES = 256 * 1024 * 1024
 """Of all requests together, as they come and unpacked."""
 INLINE_BYTES = 256 * 1024
 """A longer body is read beside the event loop, which others wait for."""
+MAX_READERS = 2
+"""Of such bodies at once: many tiny events take several times the memory of their body."""
 
 
 @dataclass
@@ -33,6 +35,7 @@ class HttpCollector:
     token: str | None
     spool: SpoolWriter
     _held: int = 0
+    _readers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_READERS))
     _requests: Iterator[int] = field(default_factory=lambda: count(1))
 
     def application(self) -> Starlette:
@@ -55,14 +58,13 @@ class HttpCollector:
     async def _store(self, request: Request) -> int:
         self._check(request)
         with self._hold() as held:
-            body = await self._body(request, held)
-            events = await self._events(request, body, held)
-        if events:
-            name = f"request/{self.spool.mark.hex()[:8]}-{next(self._requests)}"
-            # A client that goes away ends its own waiting, not that of all others of the group.
-            if await asyncio.shield(self.spool.store(name, 1, events)):
-                raise _broken()
-        return len(events)
+            events = await self._events(request, await self._body(request, held), held)
+            if events:
+                name = f"request/{self.spool.mark.hex()[:8]}-{next(self._requests)}"
+                # A client that goes away ends its own waiting, not that of all others of the group.
+                if await asyncio.shield(self.spool.store(name, 1, events)):
+                    raise _broken()
+            return len(events)
 
     def _check(self, request: Request) -> None:
         """All that the body is not needed for."""
@@ -110,9 +112,11 @@ class HttpCollector:
         encoding = request.headers.get("content-encoding", "").strip().lower()
         if not encoding and len(body) <= INLINE_BYTES:
             return self._read(body, encoding, request)
+        async with self._readers:
+            events = await asyncio.to_thread(self._read, body, encoding, request)
         if encoding:
-            self._keep(self.endpoint.max_body_bytes, held)
-        return await asyncio.to_thread(self._read, body, encoding, request)
+            self._keep(sum(map(len, events)), held)
+        return events
 
     def _read(self, body: bytes, encoding: str, request: Request) -> list[bytes]:
         content = unpacked(body, encoding, self.endpoint.max_body_bytes)

@@ -1,16 +1,22 @@
 """Every source of a lake, as conf declares it: the one list that a new kind of source is added to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from orchestration.conf.model import Conf, HttpEndpoint, LandingFolder, TcpEndpoint
 from orchestration.connectors.sources.files import Files
 from orchestration.connectors.sources.source import Source
 from orchestration.connectors.sources.spool import Spool
+from orchestration.errors import TidemarkError
 from orchestration.storage.retired_sources import claims_folder, former, payload_formats, spool_folder
+from orchestration.storage.source_offsets import SourceOffset, source_offsets
+from orchestration.storage.tables import LakeStore
 
 
 def sources(conf: Conf) -> Sequence[Source]:
-    """Those of conf; and those that it no longer names, of which files may be claimed that bronze has not read."""
+    """Those of conf; and those that it no longer names, of which files or events may be kept that bronze has not read."""
+    known = source_offsets(LakeStore(conf).table_path("bronze.events"))
+    for name in conf.sources:
+        _check_left(conf, name, known)
     return [_spool(conf, name) if _is_pushed(conf, name) else _files(conf, name) for name in payload_formats(conf)]
 
 
@@ -18,6 +24,20 @@ def _is_pushed(conf: Conf, name: str) -> bool:
     """Of one that conf no longer names its spool says so."""
     declared = conf.sources.get(name)
     return isinstance(declared.transport, HttpEndpoint | TcpEndpoint) if declared else spool_folder(conf.lake, name).exists()
+
+
+def _check_left(conf: Conf, name: str, known: Mapping[str, SourceOffset]) -> None:
+    """TidemarkError where events of a source came by another way before, and bronze has not read them all."""
+    folder = (claims_folder if _is_pushed(conf, name) else spool_folder)(conf.lake, name)
+    if not folder.exists():
+        return
+    start = known[name].offset if name in known else {}
+    before = Files(name, folder.local, False, conf.engine.max_batch_bytes) if _is_pushed(conf, name) else _spool(conf, name)
+    if before.latest_offset(start) != start:
+        raise TidemarkError(
+            f"source {name} came by another way before, and {folder} holds events of it that bronze has not read.\n"
+            "  Set in sources.yml what it had for one run of `tidemark run --once`, or give the new source another name."
+        )
 
 
 def _spool(conf: Conf, name: str) -> Spool:

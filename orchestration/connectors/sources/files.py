@@ -39,7 +39,7 @@ class Files:
         waiting = self._claims.after(after)
         lengths = accumulate(claim.length for claim in waiting)
         batch = [claim for n, (claim, length) in enumerate(zip(waiting, lengths, strict=True)) if n == 0 or length <= self.max_batch_bytes]
-        return {CLAIM: batch[-1].number} if batch else start
+        return {**start, CLAIM: batch[-1].number} if batch else start
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Claim]:
         """A claim each."""

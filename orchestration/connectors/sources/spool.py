@@ -47,16 +47,15 @@ class Spool:
             if number < int(start.get(SEGMENT, -1)):
                 file.unlink()
                 continue
-            content, passed = file.read_bytes(), max(_begin(start, number), MARK_BYTES)
-            begin = passed
-            for record in records(content, begin):
+            begin = passed = _begin(start, number)
+            for record in records(content := _content(file, begin), begin):
                 left -= record.end - record.begin
                 if left < 0 and end != start:
                     return end
                 self._tell_of_damage(file, passed, record.begin)
-                passed, end = record.end, {SEGMENT: number, BYTE: record.end}
+                passed, end = record.end, {**start, SEGMENT: number, BYTE: record.end}
             if number < newest:  # nobody writes to it any more
-                self._tell_of_damage(file, passed, len(content))
+                self._tell_of_damage(file, passed, begin - MARK_BYTES + len(content))
                 if passed == begin:
                     file.unlink()
         return end
@@ -71,7 +70,7 @@ class Spool:
         """Its events, in the order in which they were written."""
         waiting: list[Record] = []
         fullness = 0.0
-        for record in records(partition.file.read_bytes()[: partition.end], partition.begin):
+        for record in records(_content(partition.file, partition.begin, partition.end), partition.begin):
             weight = record.events / PIECE_ROWS + len(record.payloads) / PIECE_BYTES
             if waiting and fullness + weight > 1:
                 yield _events(self.name, waiting)
@@ -98,7 +97,15 @@ class Spool:
 
 
 def _begin(start: Offset, number: int) -> int:
-    return int(start[BYTE]) if number == start.get(SEGMENT) else 0
+    return int(start[BYTE]) if number == start.get(SEGMENT) else MARK_BYTES
+
+
+def _content(file: Path, begin: int, end: int | None = None) -> bytes:
+    """The mark of a segment, and what stands behind a byte."""
+    with file.open("rb") as stream:
+        mark = stream.read(MARK_BYTES)
+        stream.seek(begin)
+        return mark + stream.read(-1 if end is None else end - begin)
 
 
 def _events(source: str, together: Sequence[Record]) -> pa.Table:

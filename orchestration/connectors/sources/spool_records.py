@@ -55,14 +55,17 @@ def encoded(mark: bytes, received_us: int, name: str, first: int, payloads: Sequ
     return HEADER.pack(mark, len(body), zlib.crc32(body)) + body
 
 
-def records(content: bytes, begin: int) -> Iterator[Record]:
-    """The whole records of a segment behind a byte. What is no record is passed over: a writer was killed there, or the disk has failed."""
-    mark, view = content[:MARK_BYTES], memoryview(content)
-    at = max(begin, MARK_BYTES)
+def records(content: bytes, begin: int = MARK_BYTES) -> Iterator[Record]:
+    """The whole records of a segment behind a byte; `content` is the mark of the segment, and what stands behind that byte.
+
+    What is no record is passed over: a writer was killed there, or the disk has failed.
+    """
+    mark, view, before = content[:MARK_BYTES], memoryview(content), begin - MARK_BYTES
+    at = MARK_BYTES
     while 0 <= at < len(content):
         if record := _record(mark, view, at):
-            yield record
             at = record.end
+            yield record._replace(begin=record.begin + before, end=record.end + before)
         else:
             at = content.find(mark, at + 1)
 

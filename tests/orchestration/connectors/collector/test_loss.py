@@ -16,10 +16,11 @@ import pytest
 from orchestration.conf.load import load
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.spool_records import segments
+from orchestration.errors import TidemarkError
 from orchestration.storage.retired_sources import remember
 from orchestration.storage.tables import LakeStore, ensure
 from tests.collectors import Collector, collecting, spooled, write_conf
-from tests.lakes import table
+from tests.lakes import land, table
 from tests.orchestration.jobs.test_bronze import take
 
 TCP, HTTP = "tcp: {port: 0}", "http: {port: 0}"
@@ -191,3 +192,30 @@ def test_what_waits_of_a_source_that_conf_no_longer_names_comes_to_bronze_too(tm
     lake = LakeStore(load(write_conf(tmp_path, line=TCP)))
     take(lake, *sources(lake.conf))
     assert brought(lake) == {b"{}": 1}
+
+
+def test_a_source_changes_its_way_once_bronze_has_what_came_by_the_old_one(tmp_path: Path) -> None:
+    lake = opened(write_conf(tmp_path, web=HTTP))
+    with collecting(tmp_path / "conf") as collector:
+        assert ask(collector.ports["web"], b"{}").status == 202
+    files = replaced(tmp_path, web="path: ./landing, settle_seconds: 0")
+    with pytest.raises(TidemarkError, match=r"source web came by another way before, and .*spool/web holds events"):
+        sources(files.conf)
+    take(lake, *sources(lake.conf))
+    land(tmp_path, "1.json", [b"1"])
+    take(files, *sources(files.conf))
+    pushed = replaced(tmp_path, web=HTTP)
+    assert take(pushed, *sources(pushed.conf)) is None
+    files = replaced(tmp_path, web="path: ./landing, settle_seconds: 0")
+    assert take(files, *sources(files.conf)) is None
+    land(tmp_path, "2.json", [b"2"])
+    (source,) = sources(files.conf)
+    assert source.latest_offset({}) != {}  # claims the file, which bronze has not read yet
+    with pytest.raises(TidemarkError, match="intake/web holds events"):
+        sources(pushed.conf)
+    take(files, source)
+    assert (sources(pushed.conf)[0].name, brought(lake)) == ("web", {b"{}": 1, b"1": 1, b"2": 1})
+
+
+def replaced(folder: Path, **ways: str) -> LakeStore:
+    return LakeStore(load(write_conf(folder, **ways)))

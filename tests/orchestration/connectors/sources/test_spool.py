@@ -20,8 +20,8 @@ def segment(*groups: list[bytes]) -> bytes:
     return MARK + b"".join(encoded(MARK, RECEIVED, f"request/a-{n}", 1, group) for n, group in enumerate(groups))
 
 
-def contents(content: bytes, begin: int = 0) -> list[tuple[int, int, int]]:
-    return [(record.begin, record.end, record.events) for record in records(content, begin)]
+def contents(content: bytes) -> list[tuple[int, int, int]]:
+    return [(record.begin, record.end, record.events) for record in records(content)]
 
 
 def put(folder: Path, number: int, content: bytes) -> None:
