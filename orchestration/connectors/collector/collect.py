@@ -13,6 +13,7 @@ import uvloop
 
 from orchestration.conf.model import Conf, HttpEndpoint, Source, TcpEndpoint, Tls
 from orchestration.conf.secrets import secret
+from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from orchestration.connectors.collector.spool import SpoolWriter
 from orchestration.connectors.collector.tcp import Connection, TcpCollector
 from orchestration.connectors.collector.web import HttpCollector
@@ -89,13 +90,14 @@ async def _serve_http(pushed: Pushed, listener: socket.socket, tls: ssl.SSLConte
     application = HttpCollector(pushed.endpoint, pushed.source.payload_format.format == "csv", pushed.secret, pushed.spool).application()
     config = uvicorn.Config(
         application,
-        http="httptools",
+        http=BoundedHttpProtocol,
         ws="none",
         lifespan="off",
         log_config=None,
         log_level="error",
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         backlog=BACKLOG,
         limit_concurrency=MAX_REQUESTS,
         timeout_graceful_shutdown=GRACE_SECONDS,

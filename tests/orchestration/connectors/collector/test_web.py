@@ -1,5 +1,6 @@
 """POST /events, asked over sockets: what is accepted is in the spool as it was sent, and of a request that is refused there is nothing."""
 
+import asyncio
 import gzip
 import http.client
 import json
@@ -8,13 +9,18 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import uvicorn
 from backports import zstd
+from uvicorn.server import ServerState
 
+from orchestration.connectors.collector import http_protocol
+from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from tests.collectors import Collector, collecting, spooled, tls_files, write_conf
 
 JSON, LINES = {"Content-Type": "application/json"}, {"Content-Type": "application/x-ndjson"}
@@ -192,3 +198,40 @@ def test_secrets_of_conf_are_references(tmp_path: Path) -> None:
     (tmp_path / "token.txt").write_text(TOKEN + "\n")
     with collecting(conf) as collector:
         assert ask(collector, b"{}", JSON | {"Authorization": f"Bearer {TOKEN}"}, "plant")[0] == 202
+
+
+def test_an_endless_head_ends_its_own_connection(collector: Collector) -> None:
+    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), 30) as connection:
+        connection.sendall(b"POST /events HTTP/1.1\r\nHost: a\r\n")
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            for n in range(1000):
+                connection.sendall(b"X-%d: " % n + b"a" * 10_000 + b"\r\n")
+                time.sleep(0.001)
+    assert ask(collector, b"{}", JSON)[0] == 202
+
+
+def test_who_sends_no_head_is_not_waited_for_but_one_request_may_follow_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.2)
+
+    async def answer(scope: object, receive: object, send: Callable[[dict[str, object]], Awaitable[None]]) -> None:
+        await asyncio.sleep(0.4)
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    async def work() -> tuple[bytes, bytes]:
+        config, loop = uvicorn.Config(answer, lifespan="off", log_config=None), asyncio.get_running_loop()
+        config.load()
+        server = await loop.create_server(lambda: BoundedHttpProtocol(config, ServerState(), {}), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        silent, silent_writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 3)
+        answers = await asyncio.gather(silent.read(), reader.read())
+        for closing_one in (silent_writer, writer):
+            closing_one.close()
+            await closing_one.wait_closed()
+        server.close()
+        return answers
+
+    nothing, answers = asyncio.run(work())
+    assert (nothing, answers.count(b"204")) == (b"", 3)
