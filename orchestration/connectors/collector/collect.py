@@ -28,7 +28,6 @@ GRACE_SECONDS = 10
 """For requests that have begun when the collector is told to stop."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 Notify = Callable[[str], None]
-Stop = Callable[[], Awaitable[None]]
 
 
 class Pushed(NamedTuple):
@@ -38,6 +37,13 @@ class Pushed(NamedTuple):
     endpoint: HttpEndpoint | TcpEndpoint
     spool: SpoolWriter
     secret: str | None
+
+
+class Served(NamedTuple):
+    """What runs for a source, and how it is ended well."""
+
+    task: "asyncio.Task[None]"
+    stop: Callable[[], Awaitable[None]]
 
 
 def collect(conf: Conf, names: Sequence[str], notify: Notify) -> None:
@@ -71,21 +77,23 @@ async def _serve(chosen: Sequence[Pushed], notify: Notify) -> None:
     loop.set_exception_handler(lambda _, context: notify(f"a connection failed: {context.get('exception') or context['message']}"))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    stops: list[Stop] = []
+    stopping, served = asyncio.create_task(stop.wait()), list[Served]()
     try:
         for pushed in chosen:
             with _listener(pushed) as listener:
                 tls = _context(pushed.endpoint.tls) if pushed.endpoint.tls else None
                 start = _serve_http if isinstance(pushed.endpoint, HttpEndpoint) else _serve_tcp
-                stops.append(await start(pushed, listener.dup(), tls, notify))
+                served.append(await start(pushed, listener.dup(), tls, notify))
                 notify(_address(pushed, listener))
-        await stop.wait()
+        done, _ = await asyncio.wait([stopping, *(one.task for one in served)], return_when=asyncio.FIRST_COMPLETED)
+        for ended in done:
+            ended.result()  # of a server that has failed: it ends all of them
     finally:
-        for end in stops:
-            await end()
+        for one in served:
+            await one.stop()
 
 
-async def _serve_http(pushed: Pushed, listener: socket.socket, tls: ssl.SSLContext | None, _: Notify) -> Stop:
+async def _serve_http(pushed: Pushed, listener: socket.socket, tls: ssl.SSLContext | None, _: Notify) -> Served:
     assert isinstance(pushed.endpoint, HttpEndpoint)
     application = HttpCollector(pushed.endpoint, pushed.source.payload_format.format == "csv", pushed.secret, pushed.spool).application()
     config = uvicorn.Config(
@@ -108,12 +116,12 @@ async def _serve_http(pushed: Pushed, listener: socket.socket, tls: ssl.SSLConte
 
     async def stop() -> None:
         server.should_exit = True
-        await serving
+        await asyncio.wait([serving])
 
-    return stop
+    return Served(serving, stop)
 
 
-async def _serve_tcp(pushed: Pushed, listener: socket.socket, tls: ssl.SSLContext | None, notify: Notify) -> Stop:
+async def _serve_tcp(pushed: Pushed, listener: socket.socket, tls: ssl.SSLContext | None, notify: Notify) -> Served:
     assert isinstance(pushed.endpoint, TcpEndpoint)
     key = None if pushed.secret is None else pushed.secret.encode()
     collector = TcpCollector(pushed.endpoint, key, pushed.spool, notify)
@@ -127,7 +135,7 @@ async def _serve_tcp(pushed: Pushed, listener: socket.socket, tls: ssl.SSLContex
         watching.cancel()
         await asyncio.sleep(0.05)  # what was written to connections leaves
 
-    return stop
+    return Served(watching, stop)
 
 
 class _Server(uvicorn.Server):
