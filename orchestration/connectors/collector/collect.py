@@ -1,6 +1,7 @@
 """`tidemark collect`: takes the events of sources that are pushed, and acknowledges what is on the disk."""
 
 import asyncio
+import gc
 import signal
 import socket
 import ssl
@@ -60,6 +61,7 @@ def collect(conf: Conf, names: Sequence[str], notify: Notify) -> None:
             spool = SpoolWriter(spool_folder(conf.lake, name).local, endpoint.max_spool_bytes, int(offset.get(SEGMENT, -1)) + 1)
             spools.callback(spool.close)
             chosen.append(Pushed(source, endpoint, spool, found))
+        gc.freeze()  # or a full collection walks over all that was imported, and everybody waits for it
         uvloop.run(_serve(chosen, notify))
 
 
