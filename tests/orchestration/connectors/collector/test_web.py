@@ -41,7 +41,9 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     )
     with collecting(conf, OF_A_TEST=TOKEN) as collector:
         yield collector
-    assert TOKEN not in "".join(collector.log)
+        command = Path(f"/proc/{collector.process.pid}/cmdline").read_text()
+    assert TOKEN not in "".join((command, *collector.log))
+    assert [file for file in folder.rglob("*") if file.is_file() and TOKEN.encode() in file.read_bytes()] == []
 
 
 def ask(
