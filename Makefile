@@ -185,6 +185,10 @@ bench-growth: install ## batches of 20,000 events upon HISTORY="1000000 3000000 
 bench-shuffled: install ## the 2,000,000 events as eight files in a shuffled order, one a micro-batch: is anything lost, is gold what a batch job makes?
 	$(PY) -m tests.bench.shuffled
 
+.PHONY: bench-collect
+bench-collect: install ## events/s that `tidemark collect` takes over TCP and HTTP, each on the disk before it is acknowledged; and how soon at half the goal
+	$(PY) -m tests.bench.collect
+
 .PHONY: bench-ask
 bench-ask: install ## after make demo: how soon `tidemark sql` answers: Spark and the fast engine from cold, the warm server
 	$(PY) -m tests.bench.ask

@@ -15,6 +15,8 @@ VARIABLE = "TIDEMARK_CRASH_AT"
 class Point(StrEnum):
     """What has just been done, and what has not."""
 
+    EVENTS_SPOOLED = "events-spooled"
+    """Pushed events are on the disk of the collector, their senders have no acknowledgement."""
     EVENTS_WRITTEN = "events-written"
     """Bronze has a batch, and silver nothing of it."""
     READINGS_WRITTEN = "readings-written"

@@ -27,6 +27,7 @@ COMMANDS = {
     "check": "Find every mistake of a conf, without starting Spark.",
     "simulate": "Write events of devices that behave like the field.",
     "run": "Bring events through bronze, silver and gold, once or for ever.",
+    "collect": "Take events over HTTP and TCP, and keep them until a run reads them.",
     "status": "Say how far each flow is: rows, last batch, watermark, lag.",
     "ledger": "Account for every event: where each measurement is, and whether any is lost.",
     "verify": "Recompute silver and gold from bronze, and compare every row.",

@@ -34,6 +34,6 @@ def command(folder: Path, sample: Path | None) -> None:
             click.echo(f"found: {sentence}", err=True)
     conf = load(folder)
     click.echo(f"{folder}: {summary(conf)}")
-    (landing,) = {source.transport.path for source in conf.sources.values() if isinstance(source.transport, LandingFolder)}
+    landing = next(source.transport.path for source in conf.sources.values() if isinstance(source.transport, LandingFolder))
     click.echo(f"next: read the comments in {folder}, put files into {landing}, then", err=True)
     click.echo(f"  tidemark --conf {folder} check && tidemark --conf {folder} run --once", err=True)

@@ -4,9 +4,10 @@ from pathlib import Path
 
 from expectations.rule import Rule
 from gold.spec import Group, Vector
+from orchestration.conf.endpoint_settings import TlsSettings
 from orchestration.conf.files import Settings
 from orchestration.conf.kafka_meaning import REFERENCE, instant_of
-from orchestration.conf.model import Conf, Device, KafkaTopics, LandingFolder, Source
+from orchestration.conf.model import Conf, Device, HttpEndpoint, KafkaTopics, LandingFolder, Source, TcpEndpoint, Tls, Transport
 from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, MetricSettings
 from orchestration.conf.source_settings import OriginSettings, SourceSettings
@@ -54,18 +55,26 @@ def _source(folder: Path, name: str, source: SourceSettings) -> Source:
     return Source(name, payload, _transport(folder, source))
 
 
-def _transport(folder: Path, source: SourceSettings) -> LandingFolder | KafkaTopics:
-    """By the settings that are there: of `path` and `kafka` there is one."""
-    if source.kafka is None:
-        return LandingFolder(absolute(folder, source.path or ""), source.files, source.settle_seconds)
-    options = {name: _with_absolute_path(folder, value) for name, value in source.kafka.options.items()}
-    starting = instant_of(source.kafka.starting) or source.kafka.starting
-    return KafkaTopics(**vars(source.kafka) | {"options": options, "starting": starting, "subscribe": source.kafka.subscribe or ()})
+def _transport(folder: Path, source: SourceSettings) -> Transport:
+    """By the settings that are there: of path, kafka, http and tcp there is one."""
+    if source.kafka:
+        options = {name: _with_absolute_path(folder, value) for name, value in source.kafka.options.items()}
+        starting = instant_of(source.kafka.starting) or source.kafka.starting
+        return KafkaTopics(**vars(source.kafka) | {"options": options, "starting": starting, "subscribe": source.kafka.subscribe or ()})
+    if source.http:
+        return HttpEndpoint(**vars(source.http) | {"tls": _tls(folder, source.http.tls)})
+    if source.tcp:
+        return TcpEndpoint(**vars(source.tcp) | {"tls": _tls(folder, source.tcp.tls)})
+    return LandingFolder(absolute(folder, source.path or ""), source.files, source.settle_seconds)
 
 
 def _with_absolute_path(folder: Path, option: str) -> str:
     reference = REFERENCE.fullmatch(option)
     return f"${{file:{folder.resolve().parent / Path(reference[2]).expanduser()}}}" if reference and reference[1] == "file" else option
+
+
+def _tls(folder: Path, tls: TlsSettings | None) -> Tls | None:
+    return None if tls is None else Tls(absolute(folder, tls.certificate), absolute(folder, tls.key))
 
 
 def _origin(origin: OriginSettings | None) -> Origin | None:

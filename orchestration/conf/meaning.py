@@ -13,7 +13,7 @@ from orchestration.conf.document import Step
 from orchestration.conf.files import Settings
 from orchestration.conf.group_meaning import check_devices, check_groups
 from orchestration.conf.names import Declared
-from orchestration.conf.paths import check_dbt, check_paths
+from orchestration.conf.paths import check_dbt, check_paths, check_tls
 from orchestration.conf.pipeline_settings import PipelineFile
 from orchestration.conf.plant_settings import MetricSettings, RuleSettings
 from orchestration.conf.quality_meaning import check_quality
@@ -31,7 +31,7 @@ def check_meaning(folder: Path, settings: Settings, declared: Declared) -> Itera
     sources, devices = settings.sources.sources or {}, settings.devices.devices or {}
     by_file = {
         "pipeline": _check_pipeline(folder, settings.pipeline, declared),
-        "sources": check_sources(sources, declared),
+        "sources": (*check_sources(sources, declared), *check_tls(folder, sources)),
         "metrics": _check_metrics(settings.metrics.metrics or {}),
         "devices": check_devices(devices, declared),
         "groups": check_groups(settings.groups.groups or {}, devices, declared),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from expectations.rule import Rule
 from gold.spec import Group
@@ -12,7 +12,25 @@ from orchestration.conf.pipeline_settings import Engine, GateMode, Maintenance, 
 from orchestration.location import Location
 from silver.spec import Metric, PayloadFormat, Policy
 
-__all__ = ["Conf", "Device", "Engine", "GateMode", "KafkaTopics", "LandingFolder", "Maintenance", "Quality", "Reference", "Source"]
+__all__ = [
+    "Conf",
+    "Device",
+    "Engine",
+    "GateMode",
+    "HttpEndpoint",
+    "KafkaTopics",
+    "LandingFolder",
+    "Maintenance",
+    "Quality",
+    "Reference",
+    "Source",
+    "TcpEndpoint",
+    "Tls",
+    "Transport",
+]
+
+
+MEGABYTE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -42,12 +60,51 @@ class KafkaTopics:
 
 
 @dataclass(frozen=True)
+class Tls:
+    """Files in PEM, by absolute path."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True)
+class HttpEndpoint:
+    """Where `tidemark collect` takes POST /events. `token` is a reference (conf/secrets.py), never the secret. `port` 0: any free one."""
+
+    port: int
+    host: str = "127.0.0.1"
+    token: str | None = None
+    tls: Tls | None = None
+    max_body_bytes: int = 8 * MEGABYTE
+    max_spool_bytes: int = 1024 * MEGABYTE
+
+
+@dataclass(frozen=True)
+class TcpEndpoint:
+    """Where `tidemark collect` takes frames. `key` is a reference (conf/secrets.py), never the secret. `port` 0: any free one."""
+
+    port: int
+    host: str = "127.0.0.1"
+    framing: str = "lines"
+    key: str | None = None
+    tls: Tls | None = None
+    acknowledge: bool = True
+    max_frame_bytes: int = MEGABYTE
+    max_connections: int = 2000
+    idle_seconds: float = 600.0
+    max_spool_bytes: int = 1024 * MEGABYTE
+
+
+Transport: TypeAlias = LandingFolder | KafkaTopics | HttpEndpoint | TcpEndpoint
+
+
+@dataclass(frozen=True)
 class Source:
     """`transport`: how events come."""
 
     name: str
     payload_format: PayloadFormat
-    transport: LandingFolder | KafkaTopics
+    transport: Transport
 
 
 @dataclass(frozen=True)

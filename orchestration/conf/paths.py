@@ -36,6 +36,17 @@ def check_paths(folder: Path, lake: str | None, sources: Mapping[str, SourceSett
         seen[label] = path
 
 
+def check_tls(folder: Path, sources: Mapping[str, SourceSettings]) -> Iterator[Finding]:
+    """That the files can be named; whether they are there is seen when the server starts, perhaps on another machine."""
+    for name, source in sources.items():
+        for way, endpoint in (("http", source.http), ("tcp", source.tcp)):
+            for key, path in vars(endpoint.tls).items() if endpoint and endpoint.tls else ():
+                try:
+                    absolute(folder, path or "")
+                except ValueError as error:
+                    yield Finding.of(("sources", name, way, "tls", key), str(error))
+
+
 def check_dbt(folder: Path, project: str) -> Iterator[Finding]:
     """That dbt would take the folder for a project."""
     try:

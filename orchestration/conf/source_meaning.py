@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
+from orchestration.conf.endpoint_meaning import check_transports
 from orchestration.conf.kafka_meaning import check_kafka
 from orchestration.conf.names import Declared, differ_in_case
 from orchestration.conf.source_settings import OriginSettings, SourceSettings, TimeSettings, ValueSettings
@@ -13,7 +14,6 @@ from orchestration.conf.structure import Finding, where
 from silver.spec import ELEMENT
 
 CSV_ONLY = ("header", "columns", "separator", "quote")
-FILES_ONLY = ("files", "settle_seconds", "header")
 NAMED_FORMATS = ("iso", "epoch_s", "epoch_ms", "epoch_us")
 PATTERN_LETTERS = set("GyMLdDaHhkKmsSVzOXx")
 """Letters by which Spark parses times (it formats with more); any other fails at start."""
@@ -23,10 +23,12 @@ Path = tuple[Step, ...]
 
 
 def check_sources(sources: Mapping[str, SourceSettings], declared: Declared) -> Iterator[Finding]:
+    yield from check_transports(sources, declared)
     for name, source in sources.items():
         base: Path = ("sources", name)
         written = declared.settings.get(name, frozenset())
-        yield from _check_transport(base, source, written, declared)
+        if source.kafka:
+            yield from check_kafka((*base, "kafka"), source.kafka, declared.of_kafka.get(name, frozenset()))
         yield from _check_measured(base, written)
         yield from _check_format(base, source, written)
         if source.time:
@@ -45,25 +47,6 @@ def check_sources(sources: Mapping[str, SourceSettings], declared: Declared) -> 
         yield from (
             _check_columns(base, source.columns or (), fields) if source.format == "csv" else _check_json_paths(base, source.each, fields)
         )
-
-
-def _check_transport(base: Path, source: SourceSettings, written: frozenset[str], declared: Declared) -> Iterator[Finding]:
-    chosen = [key for key in ("path", "kafka") if key in written]
-    if not chosen:
-        yield Finding.of(base, "does not say where events come from; set path (a landing folder), or kafka")
-    elif len(chosen) > 1:
-        yield Finding.of(base, "sets path (a landing folder) and kafka; keep one of the two", "kafka")
-    elif chosen == ["kafka"]:
-        for key in FILES_ONLY:
-            if key in written and (key != "header" or source.header):
-                remedy = "name the columns in order instead" if key == "header" else "remove it"
-                yield Finding.of((*base, key), f"is for landing folders, but {base[1]} reads from Kafka; {remedy}")
-        for key, origin in _origins(source):
-            if origin.file_name:
-                remedy = "take the text from a field, or write a constant"
-                yield Finding.of((*base, key), f"is taken from the name of a file, but {base[1]} reads from Kafka; {remedy}", "file_name")
-    if source.kafka:
-        yield from check_kafka((*base, "kafka"), source.kafka, declared.of_kafka.get(str(base[1]), frozenset()))
 
 
 def _check_measured(base: Path, written: frozenset[str]) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings
 from orchestration.conf.kafka_settings import KafkaSettings
 from orchestration.conf.values import (
     CONFIG,
@@ -63,9 +64,9 @@ class ValueSettings(Setting):
     field: FieldPath = Field(examples=["value"], description=_PATH)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SourceSettings(Setting):
-    """Where events come from, a landing folder (`path`) or Kafka (`kafka`), and how their payloads are read."""
+    """How events come, by exactly one of path, kafka, http and tcp; and how their payloads are read."""
 
     format: Literal["json", "csv"] = Field(examples=["json"])
     """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked."""
@@ -76,11 +77,15 @@ class SourceSettings(Setting):
     path: OrAbsent[Text] = Field(default=None, examples=["./landing"])
     """Landing folder. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE} expand."""
     kafka: OrAbsent[KafkaSettings] = Field(default=None, examples=[{"servers": "broker-1:9092", "subscribe": ["readings"]}])
-    """Topics of Kafka, in the place of a landing folder: a message is an event."""
+    """Topics of Kafka: a message is an event."""
+    http: OrAbsent[HttpSettings] = Field(default=None, examples=[{"port": 8080}])
+    """Events come by `POST /events` to `tidemark collect`."""
+    tcp: OrAbsent[TcpSettings] = Field(default=None, examples=[{"port": 9000}])
+    """Events come over TCP connections to `tidemark collect`."""
     files: Text = Field(default="*", examples=["*", "*.json"])
-    """Landing folder: glob on the names of the files to read."""
+    """With path: glob on the names of the files to read."""
     settle_seconds: Number = Field(default=2.0, ge=0, le=86_400)
-    """Landing folder: a file is read once it has not changed for this long."""
+    """With path: a file is read once it has not changed for this long."""
     zone: OrAbsent[OriginSettings] = Field(default=None, examples=[{"field": "zone"}])
     """Where it was measured; else the zone of the device in devices.yml."""
     metric: OrAbsent[OriginSettings] = Field(default=None, examples=[{"field": "metric"}])

@@ -17,11 +17,18 @@ from silver.spec import PayloadFormat
 FILE = "sources.json"
 INTAKE = "intake"
 """The folder of claimed files in a lake."""
+SPOOL = "spool"
+"""The folder of pushed events that bronze may not have yet."""
 
 
 def claims_folder(lake: Location, source: str) -> Location:
     """Where the links of a source are (connectors/sources/claims.py)."""
     return lake / INTAKE / source
+
+
+def spool_folder(lake: Location, source: str) -> Location:
+    """Where `tidemark collect` keeps what it acknowledged of a source until bronze has it."""
+    return lake / SPOOL / source
 
 
 def payload_formats(conf: Conf) -> dict[str, PayloadFormat]:
@@ -37,10 +44,10 @@ def former(conf: Conf) -> list[str]:
 def remember(conf: Conf) -> None:
     """Keep what conf declares for the time when it no longer does; TidemarkError where there are files of a source that nobody knows."""
     known = payload_formats(conf)
-    strangers = sorted({folder.name for folder in (conf.lake / INTAKE).glob("*/")} - known.keys())
-    if strangers:
+    kept = [folder for below in (INTAKE, SPOOL) for folder in sorted((conf.lake / below).glob("*/")) if folder.name not in known]
+    if kept:
         raise TidemarkError(
-            f"{conf.lake / INTAKE} holds files of the source {strangers[0]}, of which neither sources.yml nor {conf.lake / FILE} says how"
+            f"{kept[0].parent} holds files of the source {kept[0].name}, of which neither sources.yml nor {conf.lake / FILE} says how"
             " they are read.\n  Name it in sources.yml again for one run; after that it may go."
         )
     if known != _remembered(conf.lake / FILE):

@@ -1,24 +1,59 @@
 """Every source of a lake, as conf declares it: the one list that a new kind of source is added to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from orchestration.conf.model import Conf, KafkaTopics
+from orchestration.conf.model import Conf, HttpEndpoint, KafkaTopics, LandingFolder, TcpEndpoint
 from orchestration.connectors.sources.files import Files
 from orchestration.connectors.sources.kafka import Kafka
 from orchestration.connectors.sources.source import Source
-from orchestration.storage.retired_sources import claims_folder, former, payload_formats
+from orchestration.connectors.sources.spool import Spool
+from orchestration.errors import TidemarkError
+from orchestration.storage.retired_sources import claims_folder, former, payload_formats, spool_folder
+from orchestration.storage.source_offsets import SourceOffset, source_offsets
+from orchestration.storage.tables import LakeStore
 
 
 def sources(conf: Conf) -> Sequence[Source]:
-    """Those of conf; and those that it no longer names, of which files may be claimed that bronze has not read."""
+    """Those of conf; and those that it no longer names, of which files or events may be kept that bronze has not read."""
+    known = source_offsets(LakeStore(conf).table_path("bronze.events"))
+    for name in conf.sources:
+        _check_left(conf, name, known)
     return [_source(conf, name) for name in payload_formats(conf)]
 
 
 def _source(conf: Conf, name: str) -> Source:
+    declared = conf.sources.get(name)
+    if declared is not None and isinstance(declared.transport, KafkaTopics):
+        return Kafka(name, declared.transport, conf.engine.max_batch_bytes)
+    return _spool(conf, name) if _is_pushed(conf, name) else _files(conf, name)
+
+
+def _is_pushed(conf: Conf, name: str) -> bool:
+    """Of one that conf no longer names its spool says so."""
+    declared = conf.sources.get(name)
+    return isinstance(declared.transport, HttpEndpoint | TcpEndpoint) if declared else spool_folder(conf.lake, name).exists()
+
+
+def _check_left(conf: Conf, name: str, known: Mapping[str, SourceOffset]) -> None:
+    """TidemarkError where events of a source came by another way before, and bronze has not read them all."""
+    start, present = known[name].offset if name in known else {}, _source(conf, name)
+    claims, spool = claims_folder(conf.lake, name), spool_folder(conf.lake, name)
+    files = Files(name, claims.local, False, conf.engine.max_batch_bytes)
+    for folder, before in ((claims, files), (spool, _spool(conf, name))):
+        if folder.exists() and not isinstance(present, type(before)) and before.latest_offset(start) != start:
+            raise TidemarkError(
+                f"source {name} came by another way before, and {folder} holds events of it that bronze has not read.\n"
+                "  Set in sources.yml what it had for one run of `tidemark run --once`, or give the new source another name."
+            )
+
+
+def _spool(conf: Conf, name: str) -> Spool:
+    return Spool(name, spool_folder(conf.lake, name).local, conf.engine.max_batch_bytes)
+
+
+def _files(conf: Conf, name: str) -> Files:
     landing, others = None, []
-    if (declared := conf.sources.get(name)) is not None:
-        if isinstance(declared.transport, KafkaTopics):
-            return Kafka(name, declared.transport, conf.engine.max_batch_bytes)
+    if (declared := conf.sources.get(name)) is not None and isinstance(declared.transport, LandingFolder):
         landing, others = declared.transport, [claims_folder(conf.lake, gone).local for gone in former(conf)]
     has_header = payload_formats(conf)[name].has_header
     return Files(name, claims_folder(conf.lake, name).local, has_header, conf.engine.max_batch_bytes, landing, others)

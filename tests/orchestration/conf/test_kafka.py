@@ -15,14 +15,14 @@ from tests.orchestration.conf.conftest import changed, mistakes_of
 KAFKA = "    kafka: {servers: 'localhost:9092', subscribe: [readings]}\n"
 OF_FILES = '    path: ./landing\n    files: "*"\n'
 CASES = [
-    pytest.param("", "plant does not say where events come from; set path (a landing folder), or kafka", 7, id="neither"),
-    pytest.param(OF_FILES + KAFKA, "plant sets path (a landing folder) and kafka; keep one of the two", 10, id="both"),
+    pytest.param("", "plant does not say how its events come; set path (a landing folder), kafka, http or tcp", 7, id="neither"),
+    pytest.param(OF_FILES + KAFKA, "plant sets path and kafka; keep one of them", 10, id="both"),
     pytest.param(
-        KAFKA + '    files: "*"\n', "plant.files is for landing folders, but plant reads from Kafka; remove it", 9, id="glob on files"
+        KAFKA + '    files: "*"\n', "plant.files is for files, but events come by kafka; remove it", 9, id="glob on files"
     ),
     pytest.param(
         KAFKA + "    settle_seconds: 2\n",
-        "plant.settle_seconds is for landing folders, but plant reads from Kafka; remove it",
+        "plant.settle_seconds is for files, but events come by kafka; remove it",
         9,
         id="files that settle",
     ),
@@ -100,8 +100,7 @@ def test_a_contradiction_is_told_on_its_line(written: str, text: str, line: int,
 def test_what_only_files_have_is_refused(mistakes_after: Callable[..., list[str]]) -> None:
     changes = (("sources", OF_FILES, KAFKA), ("sources", "device: {field: device}", "device: {file_name: '^(.+)$'}"))
     assert mistakes_after(*changes) == [
-        "conf/sources.yml:10: plant.device is taken from the name of a file, but plant reads from Kafka; take the text from a field, or "
-        "write a constant"
+        "conf/sources.yml:10: plant.device.file_name is for files, but events come by kafka; take a field or a constant"
     ]
 
 

@@ -1,0 +1,21 @@
+"""`tidemark collect`: take events that devices push."""
+
+from typing import Any
+
+import click
+
+from orchestration.rendering import visible
+
+
+@click.command(epilog="Example: tidemark collect")
+@click.argument("names", metavar="[SOURCE]...", nargs=-1)
+@click.pass_obj
+def command(obj: dict[str, Any], names: tuple[str, ...]) -> None:
+    """Take events over HTTP and TCP, for all sources of conf with `http` or `tcp`, or those named, until Ctrl-C or SIGTERM.
+
+    What is acknowledged is on the disk of the lake; `tidemark run` brings it to bronze, at the same time or later.
+    """
+    from orchestration.conf.load import load
+    from orchestration.connectors.collector.collect import collect
+
+    collect(load(obj["conf"]), names, lambda line: click.echo(visible(f"tidemark: {line}"), err=True))

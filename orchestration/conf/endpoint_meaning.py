@@ -1,0 +1,40 @@
+"""What sources.yml means by how events come: exactly one way, with the settings that belong to it."""
+
+from collections.abc import Iterator, Mapping
+
+from orchestration.conf.names import Declared
+from orchestration.conf.source_settings import SourceSettings
+from orchestration.conf.structure import Finding
+
+TRANSPORTS = ("path", "kafka", "http", "tcp")
+ONLY_OF_FILES = ("files", "settle_seconds", "header")
+
+
+def check_transports(sources: Mapping[str, SourceSettings], declared: Declared) -> Iterator[Finding]:
+    """Of each source; and that no two listen on one port."""
+    listening: dict[tuple[str, int], str] = {}
+    for name, source in sources.items():
+        base = ("sources", name)
+        written = declared.settings.get(name, frozenset())
+        ways = [key for key in TRANSPORTS if key in written]
+        if not ways:
+            yield Finding.of(base, "does not say how its events come; set path (a landing folder), kafka, http or tcp")
+        elif len(ways) > 1:
+            yield Finding.of(base, f"sets {' and '.join(ways)}; keep one of them", ways[1])
+        elif ways != ["path"]:
+            yield from _check_pushed(base, source, written, ways[0])
+        for key, endpoint in (("http", source.http), ("tcp", source.tcp)):
+            if endpoint and endpoint.port:
+                if other := listening.get((endpoint.host, endpoint.port)):
+                    yield Finding.of((*base, key, "port"), f"is {endpoint.port}, on which {other} listens too; choose another")
+                listening[endpoint.host, endpoint.port] = name
+
+
+def _check_pushed(base: tuple[str, str], source: SourceSettings, written: frozenset[str], way: str) -> Iterator[Finding]:
+    for key in ONLY_OF_FILES:
+        if key in written and (key != "header" or source.header):
+            remedy = f"name the columns in {base[1]}.columns" if key == "header" else "remove it"
+            yield Finding.of((*base, key), f"is for files, but events come by {way}; {remedy}")
+    for key in ("device", "zone", "metric", "unit"):
+        if (origin := getattr(source, key)) and origin.file_name:
+            yield Finding.of((*base, key, "file_name"), f"is for files, but events come by {way}; take a field or a constant")

@@ -1,0 +1,1 @@
+"""What events come from and where results go."""

@@ -1,0 +1,187 @@
+"""Writes a spool: what is stored is acknowledged once it is on the disk, and one sync is for all that wait.
+
+Called from one event loop; a thread writes. While a group is written, the next one gathers. The format is that of
+connectors/sources/spool_records.py.
+"""
+
+import asyncio
+import fcntl
+import os
+import secrets
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO, TypeAlias
+
+from orchestration import crash
+from orchestration.connectors.sources.spool_records import MARK_BYTES, encoded, segment_file, segments
+from orchestration.errors import HeldError
+
+LOCK = "collector.lock"
+SEGMENT_BYTES = 64 * 1024 * 1024
+MAX_WAITING_BYTES = 16 * 1024 * 1024
+"""Above it connections are not read: senders are faster than the disk."""
+LOOK_SECONDS, PAUSE_SECONDS = 0.2, 1.0
+"""Between two looks at a full spool, and after a write that failed."""
+
+
+Stored: TypeAlias = "asyncio.Future[BaseException | None]"
+"""None once it is on the disk, or why it could not be written."""
+
+
+@dataclass
+class Group:
+    """What one sync is for."""
+
+    done: Stored
+    records: list[bytes] = field(default_factory=list)
+
+
+class SpoolWriter:
+    """Of one source. `first`: no segment gets a lower number, such as one that bronze has read and somebody has removed by hand."""
+
+    def __init__(self, folder: Path, max_bytes: int, first: int = 0) -> None:
+        """Takes the spool for this process; HeldError if another one has it."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _locked(folder)
+        for made in (folder, folder.parent, folder.parent.parent):
+            _sync_folder(made)
+        self.mark = secrets.token_bytes(MARK_BYTES)
+        self._folder, self._max_bytes = folder, max_bytes
+        self._number = max([first - 1, *segments(folder)])
+        self._segment: int | None = None
+        self._length = 0
+        self._group: Group | None = None
+        self._is_writing = False
+        self._waiting_bytes = 0
+        self._on_disk, self._looked, self._broken_until = self._measured(), 0.0, 0.0
+        self._thread = ThreadPoolExecutor(1, "spool")
+
+    def store(self, name: str, first: int, payloads: Sequence[bytes]) -> Stored:
+        """Events of a request or connection; `first`: number of the first of them in it. The future is that of the whole group."""
+        record = encoded(self.mark, time.time_ns() // 1000, name, first, payloads)
+        self._waiting_bytes += len(record)
+        if self._group is None:
+            loop = asyncio.get_running_loop()
+            self._group = Group(loop.create_future())
+            if not self._is_writing:
+                loop.call_soon(self._write_group)  # behind all that has come by now
+        self._group.records.append(record)
+        return self._group.done
+
+    @property
+    def is_broken(self) -> bool:
+        """The disk has refused the last write, a moment ago."""
+        return time.monotonic() < self._broken_until
+
+    @property
+    def is_busy(self) -> bool:
+        """More waits than one write should take."""
+        return self._waiting_bytes > MAX_WAITING_BYTES
+
+    def is_full(self) -> bool:
+        """Whether as much waits on the disk as may. What a run has read is gone then at the next look."""
+        if self._on_disk + self._waiting_bytes < self._max_bytes:
+            return False
+        if time.monotonic() > self._looked + LOOK_SECONDS:
+            self._on_disk, self._looked = self._measured(), time.monotonic()
+            if self._on_disk >= self._max_bytes and self._length and not self._is_writing:
+                with suppress(OSError):
+                    self._begin_segment()  # or the one that is written would stay, however much of it was read
+        return self._on_disk + self._waiting_bytes >= self._max_bytes
+
+    async def drain(self) -> None:
+        """Until nothing waits."""
+        while self._is_writing or self._group is not None:
+            await asyncio.sleep(0.001)
+
+    def close(self) -> None:
+        """Let another process have it."""
+        self._thread.shutdown()
+        self._end_segment()
+        self._lock.close()
+
+    def _write_group(self) -> None:
+        group, self._group = self._group, None
+        if group is not None:
+            self._is_writing = True
+            written = asyncio.get_running_loop().run_in_executor(self._thread, self._write, group.records)
+            written.add_done_callback(lambda _: self._settle(group, written))
+
+    def _settle(self, group: Group, written: "asyncio.Future[int]") -> None:
+        self._is_writing = False
+        self._waiting_bytes -= sum(map(len, group.records))
+        error = written.exception()
+        if error is None:
+            self._on_disk += written.result()
+        else:
+            self._broken_until = time.monotonic() + PAUSE_SECONDS
+        group.done.set_result(error)
+        self._write_group()
+
+    def _write(self, records: Sequence[bytes]) -> int:
+        """In the thread: on the disk when it returns. After an error the segment is over: a reader may know what was begun."""
+        try:
+            if self._segment is None or self._length >= min(SEGMENT_BYTES, self._max_bytes // 4):
+                self._begin_segment()
+            assert self._segment is not None
+            content = memoryview(b"".join(records if self._length else (self.mark, *records)))
+            left = content
+            while left:
+                left = left[os.write(self._segment, left) :]
+            os.fdatasync(self._segment)
+        except OSError:
+            if self._segment is not None:
+                with suppress(OSError):
+                    os.ftruncate(self._segment, self._length)
+            self._end_segment()
+            raise
+        self._length += len(content)
+        crash.point(crash.Point.EVENTS_SPOOLED)
+        return len(content)
+
+    def _begin_segment(self) -> None:
+        self._end_segment()
+        self._number += 1
+        self._segment = os.open(segment_file(self._folder, self._number), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o600)
+        _sync_folder(self._folder)
+
+    def _end_segment(self) -> None:
+        if self._segment is not None:
+            os.close(self._segment)
+        self._segment, self._length = None, 0
+
+    def _measured(self) -> int:
+        total = 0
+        for file in segments(self._folder).values():
+            with suppress(FileNotFoundError):  # a run has just removed it
+                total += file.stat().st_size
+        return total
+
+
+def _locked(folder: Path) -> TextIO:
+    file = (folder / LOCK).open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        holder = file.read() or "unknown"
+        file.close()
+        raise HeldError(
+            f"process {holder} collects the events of source {folder.name} already; stop it first, or wait for its end."
+        ) from None
+    file.truncate(0)
+    file.write(str(os.getpid()))
+    file.flush()
+    return file
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,147 @@
+"""The spool of pushed events as a source: an offset is a segment, and the byte of it up to which bronze has it.
+
+Only what bronze has is removed: whole segments, and never the newest, to which a collector may be writing. A run may read what is not
+synced yet; if that is lost with the power, its sender has no acknowledgement, and its segment ends before the offset: nobody appends to it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bronze.events import ARRIVED, HEADERS, INSTANT
+from orchestration.connectors.sources.source import Gap, Notice, Offset, Unsettled
+from orchestration.connectors.sources.spool_records import MARK_BYTES, Record, records, segments
+
+SEGMENT, BYTE = "segment", "byte"
+PIECE_BYTES, PIECE_ROWS = 16 * 1024 * 1024, 250_000
+
+
+class Part(NamedTuple):
+    """Of a segment: from a byte, up to another one or None for its end."""
+
+    file: Path
+    begin: int
+    end: int | None
+
+
+@dataclass
+class Spool:
+    """Read beside a `tidemark collect` that writes, or without one."""
+
+    is_remote: ClassVar[bool] = False
+    name: str
+    folder: Path
+    max_batch_bytes: int
+    _is_ending: bool = False
+    _limit: tuple[int, int] | None = None
+    """Of a run that ends: the newest segment at its first look, and its length then."""
+    _notices: list[Notice] = field(default_factory=list)
+    _told: set[tuple[Path, int]] = field(default_factory=set)
+
+    def stop_at_present(self) -> None:
+        """At the end of the newest segment as it is at the next look."""
+        self._is_ending = True
+
+    def latest_offset(self, start: Offset) -> Offset:
+        """As many records as fit a batch, one at least. `start` is in a commit of bronze: segments before it are removed."""
+        found, left, end = segments(self.folder), self.max_batch_bytes, start
+        newest = max(found, default=-1)
+        if self._is_ending and self._limit is None and found:
+            self._limit = newest, found[newest].stat().st_size
+        for number, file in found.items():
+            if number < int(start.get(SEGMENT, -1)):
+                file.unlink()
+                continue
+            begin = passed = _begin(start, number)
+            for record in records(content := _content(file, begin), begin):
+                left -= record.end - record.begin
+                if (left < 0 and end != start) or (self._limit and (number, record.end) > self._limit):
+                    return end
+                self._tell_of_damage(file, passed, record.begin)
+                passed, end = record.end, {**start, SEGMENT: number, BYTE: record.end}
+            if number < newest:  # nobody writes to it any more
+                self._tell_of_damage(file, passed, begin - MARK_BYTES + len(content))
+                if passed == begin:
+                    file.unlink()
+        return end
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[Part]:
+        """A segment each."""
+        numbers = range(int(start.get(SEGMENT, -1)), end[SEGMENT] + 1)
+        found = {number: file for number, file in segments(self.folder).items() if number in numbers}
+        return [Part(file, _begin(start, number), end[BYTE] if number == end[SEGMENT] else None) for number, file in found.items()]
+
+    def read(self, partition: Part) -> Iterator[pa.Table]:
+        """Its events, in the order in which they were written."""
+        waiting: list[Record] = []
+        fullness = 0.0
+        for record in records(_content(partition.file, partition.begin, partition.end), partition.begin):
+            weight = record.events / PIECE_ROWS + len(record.payloads) / PIECE_BYTES
+            if waiting and fullness + weight > 1:
+                yield _events(self.name, waiting)
+                waiting, fullness = [], 0.0
+            waiting.append(record)
+            fullness += weight
+        if waiting:
+            yield _events(self.name, waiting)
+
+    def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
+        """None: only what bronze has is removed."""
+        return []
+
+    def unsettled(self) -> Unsettled | None:
+        """Nothing: a record is there as soon as it is whole."""
+        return None
+
+    def notices(self) -> Sequence[Notice]:
+        """What in segments is no record."""
+        new, self._notices = self._notices, []
+        return new
+
+    def _tell_of_damage(self, file: Path, begin: int, end: int) -> None:
+        if begin < end and (file, begin) not in self._told:
+            self._told.add((file, begin))
+            reason = f"bytes {begin} to {end} are no whole record: a collector was killed while it wrote them, or the disk has failed"
+            self._notices.append(Notice("spool damaged", {"file": str(file), "reason": reason}))
+
+
+def _begin(start: Offset, number: int) -> int:
+    return int(start[BYTE]) if number == start.get(SEGMENT) else MARK_BYTES
+
+
+def _content(file: Path, begin: int, end: int | None = None) -> bytes:
+    """The mark of a segment, and what stands behind a byte."""
+    with file.open("rb") as stream:
+        mark = stream.read(MARK_BYTES)
+        stream.seek(begin)
+        return mark + stream.read(-1 if end is None else end - begin)
+
+
+def _events(source: str, together: Sequence[Record]) -> pa.Table:
+    """ARRIVED; the position is `request/<id>/<n>` or `connection/<id>/<n>`, counted from 1."""
+    counts = np.array([record.events for record in together])
+    rows, total = np.repeat(np.arange(len(together)), counts), int(counts.sum())
+    offsets = np.zeros(total + 1, np.int32)
+    np.cumsum(np.frombuffer(b"".join(record.lengths for record in together), "<u4"), out=offsets[1:])
+    payloads = b"".join(record.payloads for record in together)
+    shift = np.array([record.first for record in together]) - (np.cumsum(counts) - counts)
+    numbers = pa.array(np.arange(total) + shift[rows]).cast(pa.string())
+    names = pa.array([record.name for record in together]).take(pa.array(rows))
+    received = pa.array(np.array([record.received_us for record in together])[rows])
+    return pa.table(
+        {
+            "payload": pa.BinaryArray.from_buffers(pa.binary(), total, [None, pa.py_buffer(offsets), pa.py_buffer(payloads)]),
+            "header": pa.nulls(total, pa.string()),
+            "source": pa.repeat(pa.scalar(source), total),
+            "position": pc.binary_join_element_wise(names, numbers, "/"),
+            "received_at": received.cast(INSTANT),
+            "key": pa.nulls(total, pa.binary()),
+            "headers": pa.nulls(total, HEADERS),
+        },
+        ARRIVED,
+    )

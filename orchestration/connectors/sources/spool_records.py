@@ -1,0 +1,85 @@
+"""The format of a spool: what `tidemark collect` writes, and a run reads.
+
+A spool is a folder of segments, `000000000007.spool`: files that are only appended to, by one process, which begins one of its own. Numbers
+only grow. A segment begins with 8 random bytes, its mark; a record begins with the mark of its segment. So no event that somebody sends
+can look like a record. A record holds what came together: several events, in their order.
+"""
+
+import re
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+MARK_BYTES = 8
+HEADER = struct.Struct("<8sII")
+"""The mark; how many bytes follow the header, and their CRC."""
+BODY = struct.Struct("<qQIH")
+"""When it came in µs since 1970; number of the first event in its connection or request; how many events; length of what names those.
+
+Then that name, a length of 4 bytes for each event, and the events.
+"""
+SEGMENT = re.compile(r"(\d{12})\.spool")
+
+
+class Record(NamedTuple):
+    """`end`: where it ends in its segment. `lengths`: of the events in `payloads`, 4 bytes each."""
+
+    begin: int
+    end: int
+    received_us: int
+    first: int
+    events: int
+    name: str
+    lengths: memoryview
+    payloads: memoryview
+
+
+def segments(folder: Path) -> dict[int, Path]:
+    """Files by their number, in ascending order."""
+    found = ((match, file) for file in folder.glob("*.spool") if (match := SEGMENT.fullmatch(file.name)))
+    return dict(sorted((int(match[1]), file) for match, file in found))
+
+
+def segment_file(folder: Path, number: int) -> Path:
+    """Where the segment of that number is."""
+    return folder / f"{number:012d}.spool"
+
+
+def encoded(mark: bytes, received_us: int, name: str, first: int, payloads: Sequence[bytes]) -> bytes:
+    """A record."""
+    named = name.encode()
+    lengths = struct.pack(f"<{len(payloads)}I", *map(len, payloads))
+    body = b"".join((BODY.pack(received_us, first, len(payloads), len(named)), named, lengths, *payloads))
+    return HEADER.pack(mark, len(body), zlib.crc32(body)) + body
+
+
+def records(content: bytes, begin: int = MARK_BYTES) -> Iterator[Record]:
+    """The whole records of a segment behind a byte; `content` is the mark of the segment, and what stands behind that byte.
+
+    What is no record is passed over: a writer was killed there, or the disk has failed.
+    """
+    mark, view, before = content[:MARK_BYTES], memoryview(content), begin - MARK_BYTES
+    at = MARK_BYTES
+    while 0 <= at < len(content):
+        if record := _record(mark, view, at):
+            at = record.end
+            yield record._replace(begin=record.begin + before, end=record.end + before)
+        else:
+            at = content.find(mark, at + 1)
+
+
+def _record(mark: bytes, content: memoryview, at: int) -> Record | None:
+    begin = at + HEADER.size
+    if begin > len(content):
+        return None
+    found, size, checksum = HEADER.unpack_from(content, at)
+    end = begin + size
+    if found != mark or size < BODY.size or end > len(content) or zlib.crc32(content[begin:end]) != checksum:
+        return None
+    received_us, first, count, named = BODY.unpack_from(content, begin)
+    lengths = begin + BODY.size + named
+    payloads = lengths + 4 * count
+    name = str(content[lengths - named : lengths], "utf-8")
+    return Record(at, end, received_us, first, count, name, content[lengths:payloads], content[payloads:end])

@@ -1,0 +1,153 @@
+"""How many pushed events `tidemark collect` takes in a second, each on the disk before it is acknowledged, and how soon at half of that.
+
+python -m tests.bench.collect [--seconds 10]      senders are two processes on the same machine, each with a few connections
+"""
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import uvloop
+
+from tests.collectors import collecting, write_conf
+
+EVENT = b'{"device":"press-0001","metric":"temperature","value":21.53,"ts":"2026-01-05T00:00:00.000Z"}'
+A_REQUEST = 100
+SENDERS, CONNECTIONS = 2, {"tcp": 4, "http": 16}
+WINDOW = {"tcp": 20_000, "http": A_REQUEST}
+"""Events of a connection without acknowledgement, at most, where it sends as fast as it can."""
+GOALS = {"tcp": 300_000, "http": 200_000}
+TICK_SECONDS = 0.002
+
+
+class Sender(asyncio.Protocol):
+    """A connection. `rate` in events a second; 0: as fast as the window lets it."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, way: str, rate: float, end: float) -> None:
+        """Not connected yet; `end` by the monotonic clock."""
+        self.way, self.rate, self.end = way, rate, end
+        body = b"[" + b",".join([EVENT] * A_REQUEST) + b"]"
+        head = f"POST /events HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        self.unit, self.size = (EVENT + b"\n", 1) if way == "tcp" else (head + body, A_REQUEST)
+        self.sent = self.acknowledged = 0
+        self.begin = time.monotonic()
+        self.due: deque[tuple[int, float]] = deque()
+        self.delays: list[tuple[float, int]] = []
+        self.over = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self.transport = cast(asyncio.Transport, transport)
+        self.send()
+
+    def send(self) -> None:
+        """What is due now: one event a write, or one request."""
+        now = time.monotonic()
+        if now > self.end:
+            if self.acknowledged == self.sent and not self.over.done():
+                self.over.set_result(None)
+            return
+        if self.rate:
+            asyncio.get_running_loop().call_later(max(TICK_SECONDS, self.size / self.rate / 4), self.send)
+            count = int((now - self.begin) * self.rate) - self.sent
+        else:
+            count = WINDOW[self.way] - (self.sent - self.acknowledged)
+        for _ in range(count // self.size):
+            self.transport.write(self.unit)
+        if count >= self.size:
+            self.sent += count // self.size * self.size
+            self.due.append((self.sent, now))
+
+    def data_received(self, data: bytes) -> None:
+        """An acknowledgement, or several."""
+        if self.way == "tcp":
+            self.acknowledged = int(data.rsplit(b"\n", 2)[-2]) if data.count(b"\n") else self.acknowledged
+        else:
+            assert data.count(b"HTTP/1.1") == data.count(b"HTTP/1.1 202"), data
+            self.acknowledged += data.count(b"HTTP/1.1 202") * A_REQUEST
+        now = time.monotonic()
+        while self.due and self.due[0][0] <= self.acknowledged:
+            number, then = self.due.popleft()
+            self.delays.append((now - then, number))
+        if not self.rate or now > self.end:
+            self.send()
+
+
+async def send(way: str, port: int, rate: float, seconds: float) -> None:
+    """As one of the sending processes; prints what came of it as JSON."""
+    loop, begin = asyncio.get_running_loop(), time.monotonic()
+    end, share = begin + seconds, rate / SENDERS / CONNECTIONS[way]
+    made = [await loop.create_connection(lambda: Sender(way, share, end), "127.0.0.1", port) for _ in range(CONNECTIONS[way])]
+    senders = [sender for _, sender in made]
+    await asyncio.gather(*(sender.over for sender in senders))
+    delays = [delay for sender in senders for delay, _ in sender.delays]
+    print(json.dumps({"events": sum(s.acknowledged for s in senders), "seconds": time.monotonic() - begin, "delays": delays}))
+
+
+def measure(way: str, port: int, rate: float, seconds: float) -> tuple[float, list[float]]:
+    """Events a second that all senders together got acknowledged, and how long each group of them waited."""
+    command = [
+        sys.executable,
+        "-m",
+        "tests.bench.collect",
+        "--send",
+        way,
+        "--port",
+        str(port),
+        "--rate",
+        str(rate),
+        "--seconds",
+        str(seconds),
+    ]
+    senders = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(SENDERS)]
+    found = [json.loads(sender.communicate()[0]) for sender in senders]
+    return sum(one["events"] / one["seconds"] for one in found), [delay for one in found for delay in one["delays"]]
+
+
+def cpu_seconds(pid: int) -> float:
+    """That a process has spent until now."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    """Measure both ways and print a table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--send", choices=list(GOALS))
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--rate", type=float, default=0)
+    options = parser.parse_args()
+    if options.send:
+        gc.disable()  # its pauses would count as the collector's
+        uvloop.run(send(options.send, options.port, options.rate, options.seconds))
+        return
+    print(f"{'':6}{'events/s':>12}{'goal':>12}{'CPU us/event':>14}{'at half of the goal':>22}{'p50 ms':>10}{'p99 ms':>10}")
+    for way, goal in GOALS.items():
+        spool = "max_spool_bytes: 100000000000"
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            collecting(write_conf(Path(folder), bench=f"{way}: {{port: 0, {spool}}}")) as collector,
+        ):
+            port = collector.ports["bench"]
+            most, _ = measure(way, port, 0, options.seconds)
+            spent = cpu_seconds(collector.process.pid) / (most * options.seconds) * 1e6
+            half, delays = measure(way, port, goal / 2, options.seconds)
+            middle, late = np.percentile(delays, [50, 99]) * 1000
+            print(f"{way:6}{most:12,.0f}{goal:12,}{spent:14.2f}{half:22,.0f}{middle:10.1f}{late:10.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

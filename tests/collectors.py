@@ -1,0 +1,110 @@
+"""`tidemark collect` as a process, for tests and benchmarks."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from orchestration.connectors.sources.spool import Spool
+
+ROOT = Path(__file__).parent.parent
+PROGRAM = "from orchestration.cli.app import main; main()"
+PAYLOAD = "format: json, device: {field: device}, time: {field: ts}, metric: {field: metric}, value: {field: value}"
+FILES = {
+    "pipeline": "pipeline: test\nlake: ./lake\npolicy: {lateness_seconds: 600}\n",
+    "metrics": "metrics:\n  temperature: {unit: degC, aggregation: average, step_seconds: 600}\n",
+    "devices": "devices:\n  oven: {groups: [kitchen]}\n",
+    "groups": "groups:\n  kitchen: {metrics: [temperature]}\n",
+    "rules": "rules: {}\n",
+}
+
+
+def write_conf(folder: Path, **sources: str) -> Path:
+    """A conf with these sources, each as the text of its transport, such as `http: {port: 0}`; of JSON, unless the text has a format."""
+    conf = folder / "conf"
+    conf.mkdir(parents=True, exist_ok=True)
+    for name, text in FILES.items():
+        (conf / f"{name}.yml").write_text(text)
+    entries = (
+        f"  {name}: {{{text}, {PAYLOAD.replace('format: json, ', '') if 'format:' in text else PAYLOAD}}}" for name, text in sources.items()
+    )
+    (conf / "sources.yml").write_text("sources:\n" + "\n".join(entries) + "\n")
+    return conf
+
+
+class Collector:
+    """A process in a group of its own. `folder`: of its conf. `ports`: by source. `log`: what it has said until then."""
+
+    def __init__(self, conf: Path, *names: str, **environment: str) -> None:
+        """Returns when it listens for all of its sources."""
+        self.log: list[str] = []
+        self.folder = conf.parent
+        command = [sys.executable, "-c", PROGRAM, "--conf", str(conf), "collect", *names]
+        variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables, start_new_session=True)
+        self.ports: dict[str, int] = {}
+        wanted = len(names) or (conf / "sources.yml").read_text().count("port:")
+        while len(self.ports) < wanted:
+            assert self.process.stderr
+            line = self.process.stderr.readline()
+            assert line, f"it ended: {self.log}"
+            self.log.append(line)
+            if match := re.match(r"tidemark: source (\w+): .*://[^/]*?:(\d+)", line):
+                self.ports[match[1]] = int(match[2])
+
+    def end(self) -> int:
+        """As SIGTERM does it; returns the exit code."""
+        self.process.terminate()
+        return self.wait()
+
+    def kill(self) -> int:
+        """As the power does it."""
+        self.process.kill()
+        return self.wait()
+
+    def wait(self) -> int:
+        """Until it has ended."""
+        assert self.process.stderr
+        self.log += self.process.stderr.readlines()
+        self.process.stderr.close()
+        return self.process.wait()
+
+
+@contextmanager
+def collecting(conf: Path, *names: str, **environment: str) -> Iterator[Collector]:
+    """A collector that ends with the block, well."""
+    collector = Collector(conf, *names, **environment)
+    try:
+        yield collector
+    except BaseException:
+        collector.process.kill()
+        collector.wait()
+        raise
+    assert collector.process.poll() is not None or collector.end() == 0, collector.log
+
+
+def spooled(folder: Path, source: str) -> list[tuple[str, bytes]]:
+    """Position and payload of all that a spool holds, read as a run reads it."""
+    spool = Spool(source, folder / "lake" / "spool" / source, 1 << 40)
+    end = spool.latest_offset({})
+    parts = spool.partitions({}, end) if end else []
+    tables = [table for part in parts for table in spool.read(part)]
+    return [pair for table in tables for pair in zip(table["position"].to_pylist(), table["payload"].to_pylist(), strict=True)]
+
+
+def tls_files(folder: Path) -> str:
+    """A certificate for localhost that signs itself, as the setting `tls` of conf."""
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    names = [
+        "-addext",
+        "subjectAltName=DNS:localhost,IP:127.0.0.1",
+        "-keyout",
+        str(folder / "server.key"),
+        "-out",
+        str(folder / "server.crt"),
+    ]
+    subprocess.run([*command.split(), *names], check=True, capture_output=True)
+    return f"{{certificate: {folder / 'server.crt'}, key: {folder / 'server.key'}}}"

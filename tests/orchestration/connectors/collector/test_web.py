@@ -1,0 +1,239 @@
+"""POST /events, asked over sockets: what is accepted is in the spool as it was sent, and of a request that is refused there is nothing."""
+
+import asyncio
+import gzip
+import http.client
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import uvicorn
+from backports import zstd
+from uvicorn.server import ServerState
+
+from orchestration.connectors.collector import http_protocol
+from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
+from tests.collectors import Collector, collecting, spooled, tls_files, write_conf
+
+JSON, LINES = {"Content-Type": "application/json"}, {"Content-Type": "application/x-ndjson"}
+MOST = 100_000
+TOKEN = "a-canary-that-nobody-may-see"
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
+    folder = tmp_path_factory.mktemp("web")
+    shop = tls_files(folder)
+    conf = write_conf(
+        folder,
+        plain=f"http: {{port: 0, max_body_bytes: {MOST}}}",
+        table="http: {port: 0}, format: csv, columns: [device, ts, metric, value]",
+        closed='http: {port: 0, token: "${env:OF_A_TEST}"}',
+        secure=f"http: {{port: 0, tls: {shop}}}",
+    )
+    with collecting(conf, OF_A_TEST=TOKEN) as collector:
+        yield collector
+        command = Path(f"/proc/{collector.process.pid}/cmdline").read_text()
+    assert TOKEN not in "".join((command, *collector.log))
+    assert [file for file in folder.rglob("*") if file.is_file() and TOKEN.encode() in file.read_bytes()] == []
+
+
+def ask(
+    collector: Collector, body: bytes, headers: dict[str, str], source: str = "plain", *, method: str = "POST", path: str = "/events"
+) -> tuple[int, dict[str, object]]:
+    """Status and answer."""
+    with closing(http.client.HTTPConnection("127.0.0.1", collector.ports[source], timeout=30)) as connection:
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        content = answer.read()
+        return answer.status, json.loads(content) if content.startswith(b"{") else {}
+
+
+def kept(collector: Collector, source: str = "plain") -> list[bytes]:
+    return [payload for _, payload in spooled(collector.folder, source)]
+
+
+ACCEPTED = [
+    pytest.param(b' {"a": 1.10,\n "b": "\\u00e9"}\n', JSON, [b'{"a": 1.10,\n "b": "\\u00e9"}'], id="an object over several lines"),
+    pytest.param(b'[{"a":1} ,\n {"a": [1, {}]}]', JSON, [b'{"a":1}', b'{"a": [1, {}]}'], id="an array"),
+    pytest.param(b'{"a":1}\n\n{"a":2}\r\n{"a":3}', LINES, [b'{"a":1}', b'{"a":2}', b'{"a":3}'], id="lines"),
+    pytest.param(b'{"a":1}', {}, [b'{"a":1}'], id="without a type"),
+    pytest.param(b"[]", JSON, [], id="no event"),
+    pytest.param(
+        gzip.compress(b'[{"a":1},') + gzip.compress(b'{"a":2}]'), JSON | {"Content-Encoding": "gzip"}, [b'{"a":1}', b'{"a":2}'], id="gzip"
+    ),
+    pytest.param(
+        zstd.compress(b'{"a":1}\n') + zstd.compress(b'{"a":2}'), LINES | {"Content-Encoding": "zstd"}, [b'{"a":1}', b'{"a":2}'], id="zstd"
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "headers", "events"), ACCEPTED)
+def test_events_are_kept_in_the_bytes_in_which_they_were_sent(
+    body: bytes, headers: dict[str, str], events: list[bytes], collector: Collector
+) -> None:
+    before = len(kept(collector))
+    assert ask(collector, body, headers) == (202, {"accepted": len(events)})
+    assert kept(collector)[before:] == events
+
+
+def test_positions_name_the_request_and_the_number_in_it(collector: Collector) -> None:
+    ask(collector, b'[{"n":1},{"n":2}]', JSON)
+    (first, second) = [position for position, _ in spooled(collector.folder, "plain")][-2:]
+    assert (first.rpartition("/")[0], first[-2:], second[-2:]) == (second.rpartition("/")[0], "/1", "/2")
+    assert first.startswith("request/")
+
+
+BOMB = 50_000_000
+REFUSED = [
+    pytest.param(b'{"a":1', JSON, 400, "truncated", id="cut"),
+    pytest.param(b"", JSON, 400, "truncated", id="empty"),
+    pytest.param(b'{"a":1}\n{"a":', LINES, 400, "truncated", id="cut line"),
+    pytest.param(b'[{"a":1}, 2]', JSON, 400, "event 2 is no JSON object", id="no object"),
+    pytest.param(b'{"a":' * 20_000, JSON, 400, "depth", id="deep"),
+    pytest.param(b"\x16\x03\x01\x02\x00", JSON, 400, "not JSON", id="binary"),
+    pytest.param(b'{"a":1}', {"Content-Type": "application/x-www-form-urlencoded"}, 415, "Content-Type: application/json", id="a form"),
+    pytest.param(b'{"a":1}', JSON | {"Content-Encoding": "br"}, 415, "gzip, zstd", id="brotli"),
+    pytest.param(gzip.compress(b'{"a":1}')[:-1], JSON | {"Content-Encoding": "gzip"}, 400, "ends in the middle", id="cut gzip"),
+    pytest.param(zstd.compress(b'{"a":1}')[:-1], JSON | {"Content-Encoding": "zstd"}, 400, "ends in the middle", id="cut zstd"),
+    pytest.param(gzip.compress(b'{"a":1}') + b"xyz", JSON | {"Content-Encoding": "gzip"}, 400, "not gzip", id="gzip and more"),
+    pytest.param(b'{"a":1}', JSON | {"Content-Encoding": "zstd"}, 400, "not zstd", id="no zstd"),
+    pytest.param(gzip.compress(b" " * BOMB), JSON | {"Content-Encoding": "gzip"}, 413, "at most 100,000 bytes", id="gzip bomb"),
+    pytest.param(zstd.compress(b" " * BOMB), JSON | {"Content-Encoding": "zstd"}, 413, "at most 100,000 bytes", id="zstd bomb"),
+    pytest.param(
+        zstd.compress(b" ") * 5_000 + zstd.compress(b" " * MOST), JSON | {"Content-Encoding": "zstd"}, 413, "at most", id="many frames"
+    ),
+    pytest.param(zstd.compress(b"") * 10_001, JSON | {"Content-Encoding": "zstd"}, 400, "10,000 zstd members", id="endless frames"),
+    pytest.param(b" " * (MOST + 1), JSON, 413, "at most 100,000 bytes", id="long"),
+]
+
+
+@pytest.mark.parametrize(("body", "headers", "status", "reason"), REFUSED)
+def test_nothing_is_kept_of_a_request_that_is_refused(
+    body: bytes, headers: dict[str, str], status: int, reason: str, collector: Collector
+) -> None:
+    before = kept(collector)
+    found, answer = ask(collector, body, headers)
+    assert (found, reason in str(answer["error"])) == (status, True), answer
+    assert kept(collector) == before
+
+
+def test_a_window_that_only_a_bomb_needs_is_refused(collector: Collector) -> None:
+    packer = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: 27})
+    packed = packer.compress(b"{}") + packer.flush()
+    assert ask(collector, packed, JSON | {"Content-Encoding": "zstd"})[0] == 400
+
+
+def test_a_body_without_a_length_is_refused_as_soon_as_it_is_too_long(collector: Collector) -> None:
+    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), 30) as connection:
+        connection.sendall(b"POST /events HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(3):
+            connection.sendall(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 413")
+
+
+def test_a_client_that_leaves_within_its_body_leaves_nothing(collector: Collector) -> None:
+    before = kept(collector)
+    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), 30) as connection:
+        connection.sendall(b'POST /events HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"a":1}')
+    assert ask(collector, b"", {}, method="GET", path="/health") == (200, {"is_full": False, "is_broken": False})
+    assert kept(collector) == before
+
+
+def test_other_paths_and_methods_are_refused(collector: Collector) -> None:
+    assert ask(collector, b"{}", JSON, path="/other")[0] == 404
+    assert ask(collector, b"", JSON, method="GET")[0] == 405
+
+
+@pytest.mark.parametrize("header", [{}, {"Authorization": "Bearer x"}, {"Authorization": TOKEN}, {"Authorization": f"Bearer {TOKEN}x"}])
+def test_without_the_token_nothing_is_taken(header: dict[str, str], collector: Collector) -> None:
+    status, answer = ask(collector, b"{}", JSON | header, "closed")
+    assert (status, TOKEN in str(answer)) == (401, False)
+    assert kept(collector, "closed") == []
+
+
+def test_with_the_token_events_are_taken(collector: Collector) -> None:
+    assert ask(collector, b"{}", JSON | {"Authorization": f"Bearer {TOKEN}"}, "closed") == (202, {"accepted": 1})
+    spooled(collector.folder, "closed")
+    (segment,) = (collector.folder / "lake/spool/closed").glob("*.spool")
+    segment.unlink()
+
+
+def test_lines_of_csv_are_events(collector: Collector) -> None:
+    assert ask(collector, b"oven,1,temperature,2\r\noven,2,temperature,3\n", {"Content-Type": "text/csv"}, "table") == (
+        202,
+        {"accepted": 2},
+    )
+    assert kept(collector, "table") == [b"oven,1,temperature,2\r", b"oven,2,temperature,3"]
+    assert ask(collector, b"{}", JSON, "table")[0] == 415
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
+def test_tls_is_spoken_where_conf_says_so_and_garbage_ends_nothing(collector: Collector) -> None:
+    port = collector.ports["secure"]
+    trusted = ssl.create_default_context(cafile=str(collector.folder / "server.crt"))
+    with socket.create_connection(("127.0.0.1", port), 30) as connection:
+        connection.sendall(b"POST /events HTTP/1.1\r\n\r\n")
+        assert b"202" not in connection.recv(100)
+    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), 30) as connection:
+        connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 20)
+        assert connection.recv(100).startswith(b"HTTP/1.1 400")
+    with closing(http.client.HTTPSConnection("localhost", port, timeout=30, context=trusted)) as secure:
+        secure.request("POST", "/events", b'{"a":1}', JSON)
+        assert secure.getresponse().status == 202
+    assert kept(collector, "secure") == [b'{"a":1}']
+
+
+def test_secrets_of_conf_are_references(tmp_path: Path) -> None:
+    conf = write_conf(tmp_path, plant='http: {port: 0, token: "${file:token.txt}"}')
+    command = ["-c", "from orchestration.cli.app import main; main()", "--conf", str(conf), "collect"]
+    failed = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
+    assert (failed.returncode, "the file token.txt" in failed.stderr) == (4, True)
+    (tmp_path / "token.txt").write_text(TOKEN + "\n")
+    with collecting(conf) as collector:
+        assert ask(collector, b"{}", JSON | {"Authorization": f"Bearer {TOKEN}"}, "plant")[0] == 202
+
+
+def test_an_endless_head_ends_its_own_connection(collector: Collector) -> None:
+    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), 30) as connection:
+        connection.sendall(b"POST /events HTTP/1.1\r\nHost: a\r\n")
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            for n in range(1000):
+                connection.sendall(b"X-%d: " % n + b"a" * 10_000 + b"\r\n")
+                time.sleep(0.001)
+    assert ask(collector, b"{}", JSON)[0] == 202
+
+
+def test_who_sends_no_head_is_not_waited_for_but_one_request_may_follow_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.2)
+
+    async def answer(scope: object, receive: object, send: Callable[[dict[str, object]], Awaitable[None]]) -> None:
+        await asyncio.sleep(0.4)
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    async def work() -> tuple[bytes, bytes]:
+        config, loop = uvicorn.Config(answer, lifespan="off", log_config=None), asyncio.get_running_loop()
+        config.load()
+        server = await loop.create_server(lambda: BoundedHttpProtocol(config, ServerState(), {}), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        silent, silent_writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 3)
+        answers = await asyncio.gather(silent.read(), reader.read())
+        for closing_one in (silent_writer, writer):
+            closing_one.close()
+            await closing_one.wait_closed()
+        server.close()
+        return answers
+
+    nothing, answers = asyncio.run(work())
+    assert (nothing, answers.count(b"204")) == (b"", 3)
