@@ -17,9 +17,7 @@ OF_FILES = '    path: ./landing\n    files: "*"\n'
 CASES = [
     pytest.param("", "plant does not say how its events come; set path (a landing folder), kafka, http or tcp", 7, id="neither"),
     pytest.param(OF_FILES + KAFKA, "plant sets path and kafka; keep one of them", 10, id="both"),
-    pytest.param(
-        KAFKA + '    files: "*"\n', "plant.files is for files, but events come by kafka; remove it", 9, id="glob on files"
-    ),
+    pytest.param(KAFKA + '    files: "*"\n', "plant.files is for files, but events come by kafka; remove it", 9, id="glob on files"),
     pytest.param(
         KAFKA + "    settle_seconds: 2\n",
         "plant.settle_seconds is for files, but events come by kafka; remove it",

@@ -69,7 +69,8 @@ def test_rows_have_positions_counted_from_the_first_and_the_time_at_which_they_c
     (table,) = [table for part in source.partitions({}, end) for table in source.read(part)]
     came = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=RECEIVED)
     assert table.to_pylist() == [
-        {"payload": payload, "header": None, "source": "plant", "position": position, "received_at": came + timedelta(microseconds=later)}
+        {"payload": payload, "source": "plant", "position": position, "received_at": came + timedelta(microseconds=later)}
+        | dict.fromkeys(("header", "key", "headers"))
         for payload, position, later in [
             (b"x\ny", "connection/a-1/7", 0),
             (b"", "connection/a-1/8", 0),
