@@ -6,10 +6,11 @@ from pathlib import Path
 from expectations.rule import Rule
 from gold.spec import Group
 from orchestration.conf.pipeline_settings import Engine, GateMode, Maintenance, Quality, Reference
+from orchestration.conf.sink_settings import SinkSettings
 from orchestration.location import Location
 from silver.spec import Metric, PayloadFormat, Policy
 
-__all__ = ["Conf", "Device", "Engine", "GateMode", "LandingFolder", "Maintenance", "Quality", "Reference", "Source"]
+__all__ = ["Conf", "Device", "Engine", "GateMode", "LandingFolder", "Maintenance", "Quality", "Reference", "SinkSettings", "Source"]
 
 
 @dataclass(frozen=True)
@@ -57,3 +58,4 @@ class Conf:
     maintenance: Maintenance = field(default_factory=Maintenance)
     quality: Quality = field(default_factory=Quality)
     dbt_project: Path | None = None
+    sinks: dict[str, SinkSettings] = field(default_factory=dict)

@@ -14,6 +14,8 @@ class Declared:
     names: dict[str, frozenset[str] | None]
     settings: dict[str, frozenset[str]]
     """Settings of each source as written, right or wrong."""
+    sinks: dict[str, frozenset[str]]
+    """The same of each sink."""
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Declared":
@@ -22,9 +24,7 @@ class Declared:
             noun: _names(noun, data[noun].get(noun)) if isinstance(data.get(noun), dict) else None
             for noun in ("metrics", "devices", "groups")
         }
-        sources = data["sources"].get("sources") if isinstance(data.get("sources"), dict) else None
-        written = sources.items() if isinstance(sources, dict) else ()
-        return cls(names, {name: frozenset(source) for name, source in written if isinstance(source, dict)})
+        return cls(names, _settings(data.get("sources"), "sources"), _settings(data.get("pipeline"), "sinks"))
 
     def lacks(self, noun: str, name: str) -> bool:
         known = self.names[noun]
@@ -39,6 +39,12 @@ def differ_in_case(path: str, other: str) -> bool:
     """Whether two field paths part where they differ by upper and lower case only."""
     parted = next(((a, b) for a, b in zip(path.split("."), other.split("."), strict=False) if a != b), None)
     return parted is not None and parted[0].lower() == parted[1].lower()
+
+
+def _settings(file: object, noun: str) -> dict[str, frozenset[str]]:
+    entries = file.get(noun) if isinstance(file, dict) else None
+    written = entries.items() if isinstance(entries, dict) else ()
+    return {name: frozenset(entry) for name, entry in written if isinstance(entry, dict)}
 
 
 def _names(noun: str, entries: object) -> frozenset[str] | None:

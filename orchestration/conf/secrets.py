@@ -1,0 +1,34 @@
+"""Secrets in conf: only references to them, `${env:NAME}` or `${file:PATH}`, which are followed when a server or client starts."""
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from orchestration.conf.place import absolute
+from orchestration.errors import TidemarkError
+
+REFERENCE = r"^\$\{(env:[A-Za-z_][A-Za-z0-9_]*|file:[^{}\x00-\x1f]+)\}$"
+HINT = "write ${env:NAME} or ${file:PATH}, so that conf, logs and messages hold no secret"
+Secret = Annotated[
+    str,
+    Field(strict=True, max_length=1000, pattern=REFERENCE, json_schema_extra={"patternErrorMessage": HINT, "writeOnly": True}),
+]
+
+
+def secret(folder: Path, reference: str) -> str:
+    """What a reference of the conf in `folder` leads to, without the line end of a file; TidemarkError where there is nothing."""
+    match = re.fullmatch(REFERENCE, reference)
+    if match is None:
+        raise TidemarkError(f"a secret of {folder / 'sources.yml'} is no reference; {HINT}.")
+    kind, _, name = match[1].partition(":")
+    try:
+        found = os.environ[name] if kind == "env" else absolute(folder, name).read_text(encoding="utf-8").rstrip("\r\n")
+    except (KeyError, OSError, ValueError):  # of a file that is no text the message would show its bytes
+        found = ""
+    if not found:
+        where = f"the variable {name}" if kind == "env" else f"the file {name}"
+        raise TidemarkError(f"{where}, which {folder / 'sources.yml'} names for a secret, is missing or empty; set it, then start again.")
+    return found
