@@ -103,7 +103,8 @@ def _problem(node: Node, error: Any, name: str) -> str:
         remedy = "put it in quotes" if is_quotable else f"write for example {_example(node, name)}"
         is_fraction = node["type"] == "integer" and isinstance(value, float)
         return f"is {quoted(value) if is_fraction else KINDS[type(value)]}, but must be {wanted}; {remedy}"
-    said = f"is {quoted(value)}"
+    # A secret that stands in conf must not get into a log too.
+    said = "is a secret in plain text" if node.get("writeOnly") else f"is {quoted(value)}"
     match error["type"], value:
         case (("enum" | "literal_error"), str()):
             remedy = hint(value, node["enum"], "choose one of " + ", ".join(node["enum"]))

@@ -38,7 +38,10 @@ def run_once(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progre
     if run.is_check_due() and not stop.is_set():
         run.check()
     if run.flows["gold"]:
-        run.handover.refuse_closed()
+        try:
+            run.deliveries.run_to_end()
+        finally:
+            run.handover.refuse_closed()
 
 
 def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progress, stop: threading.Event) -> None:
@@ -52,16 +55,21 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
     queries = start_queries(lake, run.flows["silver"], every(POLL_SECONDS), run.barrier)  # it only asks a log whether bronze has a batch
     if run.feeds:
         run.feeds.start(is_followed=bool(queries))
+    if run.flows["gold"]:
+        run.deliveries.start()
     behind: dict[str, Future[None]] = {}
     next_look = 0.0
-    while not stop.wait(POLL_SECONDS) and generations.requested_switch(lake.conf.lake) is None:
-        report_batches(queries, progress, run.barrier)
-        if run.feeds:
-            run.feeds.raise_if_broken()
-        if time.monotonic() >= next_look:
-            next_look = time.monotonic() + lake.conf.engine.trigger_seconds
-            _go_on_behind(run, behind)
-    leave.set()
+    try:
+        while not stop.wait(POLL_SECONDS) and generations.requested_switch(lake.conf.lake) is None:
+            report_batches(queries, progress, run.barrier)
+            if run.feeds:
+                run.feeds.raise_if_broken()
+            if time.monotonic() >= next_look:
+                next_look = time.monotonic() + lake.conf.engine.trigger_seconds
+                _go_on_behind(run, behind)
+    finally:
+        leave.set()
+        run.deliveries.wake()
     try:
         if run.feeds:
             run.feeds.join()
@@ -69,6 +77,7 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
     finally:
         for work in behind.values():
             work.result()
+        run.deliveries.join()
         run.seal()
 
 
