@@ -53,8 +53,7 @@ class PostgresSink:
             if self._position(cursor) != batch.after:
                 return False
             self._ensure_table(cursor, batch)
-            self._stage(cursor, batch, rows)
-            self._merge(cursor, batch)
+            self._put_in(cursor, batch, rows)
             cursor.execute(
                 sql.SQL(
                     "insert into {} values (%s, %s, %s, now())"
@@ -101,19 +100,21 @@ class PostgresSink:
             hint = "drop it, and it is made anew with all rows."
             raise TidemarkError(f"table {self._schema}.{self._table} has other columns than {batch.table} ({odd}); {hint}")
 
-    def _stage(self, cursor: psycopg.Cursor[Any], batch: Batch, rows: Iterator[pa.Table]) -> None:
-        """By COPY into a table of this transaction."""
-        cursor.execute(sql.SQL("create temporary table {} (like {}) on commit drop").format(STAGED, self._target))
-        with cursor.copy(sql.SQL("copy {} from stdin (format csv)").format(STAGED)) as copy:
+    def _put_in(self, cursor: psycopg.Cursor[Any], batch: Batch, rows: Iterator[pa.Table]) -> None:
+        """By COPY: straight into an empty table, else beside it."""
+        if not batch.key:
+            cursor.execute(sql.SQL("delete from {}").format(self._target))
+        is_empty = cursor.execute(sql.SQL("select 1 from {} limit 1").format(self._target)).fetchone() is None
+        if not is_empty:
+            cursor.execute(sql.SQL("create temporary table {} (like {}) on commit drop").format(STAGED, self._target))
+        with cursor.copy(sql.SQL("copy {} from stdin (format csv)").format(self._target if is_empty else STAGED)) as copy:
             for chunk in rows:
                 copy.write(as_csv(chunk))
+        if not is_empty:
+            self._merge(cursor, batch)
 
     def _merge(self, cursor: psycopg.Cursor[Any], batch: Batch) -> None:
         parts = {"target": self._target, "staged": STAGED, "key": _names(batch.key)}
-        if not batch.key:
-            cursor.execute(sql.SQL("delete from {target}").format(**parts))
-            cursor.execute(sql.SQL("insert into {target} select * from {staged}").format(**parts))
-            return
         if batch.is_complete:
             same = sql.SQL(" and ").join(sql.SQL("old.{0} = new.{0}").format(sql.Identifier(name)) for name in batch.key)
             gone = "delete from {target} as old where not exists (select from {staged} as new where {same})"
