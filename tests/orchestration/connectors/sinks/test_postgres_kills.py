@@ -1,11 +1,8 @@
 """Whoever is killed, and whenever: the table of Postgres is that of the lake at some snapshot, and at the end at the newest."""
 
-import os
-import pickle
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,32 +13,12 @@ from orchestration.connectors.sinks.all import sinks
 from orchestration.jobs.sinks import send
 from orchestration.storage.snapshot import Snapshot
 from tests.orchestration.connectors.sinks.postgres_server import PASSWORD, PostgresServer
+from tests.orchestration.connectors.sinks.sender import sender
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, SmallLake, window
 from tests.orchestration.connectors.sinks.test_postgres import NOW, TO
 
 pytestmark = pytest.mark.postgres
-ROOT = Path(__file__).parents[4]
 KILLS = 10
-SENDER = """
-import pickle, sys
-from datetime import UTC, datetime
-from orchestration.connectors.sinks.all import sinks
-from orchestration.jobs.sinks import send
-conf = pickle.loads(open(sys.argv[1], "rb").read())
-print("ready", flush=True)
-while sent := send(conf, "warehouse", sinks(conf)["warehouse"], datetime.now(UTC)):
-    print(sent.rows, flush=True)
-"""
-
-
-def sender(lake: SmallLake) -> subprocess.Popen[bytes]:
-    """A process that sends until nothing is left."""
-    file = lake.conf.folder / "conf.pickle"
-    file.write_bytes(pickle.dumps(lake.conf))
-    command = [sys.executable, "-c", SENDER, str(file)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)})
-    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
-    return process
 
 
 def grow(lake: SmallLake, number: int, chance: random.Random) -> Snapshot:
@@ -72,7 +49,7 @@ def test_the_server_and_the_sender_are_killed_at_ten_moments_and_the_tables_are_
     taken: list[Snapshot] = []
     for kill in range(KILLS):
         taken.append(grow(lake, kill, chance))
-        process = sender(lake)
+        process = sender(lake.conf, "warehouse")
         time.sleep(chance.uniform(0.0, 0.5))
         if kill % 2:
             server.kill()
@@ -85,7 +62,7 @@ def test_the_server_and_the_sender_are_killed_at_ten_moments_and_the_tables_are_
         if is_made:
             ((position,),) = postgres.rows("select (position::json ->> 'snapshot_id')::int from tidemark_positions")
             assert contents(postgres) == expected(lake, taken[position])
-    process = sender(lake)
+    process = sender(lake.conf, "warehouse")
     _, errors = process.communicate()
     assert process.returncode == 0, errors
     assert contents(postgres) == expected(lake, taken[-1])
@@ -95,7 +72,7 @@ def test_two_processes_that_send_at_once_send_each_row_once(tmp_path: Path, post
     lake, chance = SmallLake(tmp_path, {"warehouse": {"table": AGGREGATES, "postgres": TO}}), random.Random(1)
     for number in range(3):
         last = grow(lake, number, chance)
-        processes = [sender(lake) for _ in range(2)]
+        processes = [sender(lake.conf, "warehouse") for _ in range(2)]
         told = [process.communicate() for process in processes]
         assert [process.returncode for process in processes] == [0, 0], told
         assert contents(postgres) == expected(lake, last)
@@ -104,7 +81,7 @@ def test_two_processes_that_send_at_once_send_each_row_once(tmp_path: Path, post
 def test_the_command_line_of_a_sender_and_of_the_server_hold_no_secret(tmp_path: Path, postgres: PostgresServer) -> None:
     lake = SmallLake(tmp_path, {"warehouse": {"table": AGGREGATES, "postgres": TO}})
     grow(lake, 0, random.Random(1))
-    process = sender(lake)
+    process = sender(lake.conf, "warehouse")
     lists = subprocess.run(["ps", "axww", "-o", "args="], capture_output=True, text=True, check=True).stdout
     process.communicate()
     assert PASSWORD not in lists
