@@ -28,7 +28,7 @@ def command(context: click.Context, format: str) -> None:
       tidemark sinks --format json
     """
     from orchestration.conf.load import load
-    from orchestration.supervisor.sinks import COLUMNS, status
+    from orchestration.supervisor.sink_status import COLUMNS, status
 
     if context.invoked_subcommand is None:
         show(status(load(context.obj["conf"]), datetime.now(UTC)), format, COLUMNS)

@@ -6,7 +6,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from orchestration.conf.secrets import Secret
-from orchestration.conf.values import OrAbsent, PlainText, Setting, Text, Whole, of_pattern
+from orchestration.conf.values import PLAIN, OrAbsent, PlainText, Setting, Text, Whole, of_pattern
 
 _NAME = "[a-z_][a-z0-9_]{0,62}"
 TargetName = Annotated[str, of_pattern(f"^({_NAME}[.])?{_NAME}$", "write table or schema.table in lower case", 127)]
@@ -15,11 +15,25 @@ FunctionName = Annotated[
 ]
 
 
+Endpoint = Annotated[
+    str,
+    Field(
+        strict=True,
+        max_length=1000,
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+        json_schema_extra={
+            "patternErrorMessage": PLAIN,
+            "writeOnly": True,
+        },  # it may be one that should be a reference: no message shows it
+    ),
+]
+
+
 @dataclass(frozen=True)
 class PostgresSettings(Setting):
     """A table of a Postgres database, which Tidemark makes and keeps equal to the table of the lake: exactly once."""
 
-    dsn: Text = Field(examples=["${env:PG_DSN}"])
+    dsn: Endpoint = Field(examples=["${env:PG_DSN}"])
     """Connection string or URL, as libpq takes it. One with a password is named as `${env:NAME}` or `${file:PATH}`."""
     table: TargetName = Field(examples=["public.kitchen"])
     """Table to make; without a schema in `public`."""
@@ -39,7 +53,7 @@ class FilesSettings(Setting):
 class WebhookSettings(Setting):
     """An address that rows are posted to as JSON: at least once, a repeat under the same `Idempotency-Key`."""
 
-    url: Text = Field(examples=["${env:URL}", "https://plant.example/rows"])
+    url: Endpoint = Field(examples=["${env:URL}", "https://plant.example/rows"])
     """Address that begins with https:// or http://. One that holds a secret is named as `${env:NAME}` or `${file:PATH}`."""
     token: OrAbsent[Secret] = Field(default=None, examples=["${env:TOKEN}"])
     """Sent as `Authorization: Bearer`."""
@@ -61,3 +75,12 @@ class SinkSettings(Setting):
     """An address."""
     python: OrAbsent[FunctionName] = Field(default=None, examples=["plant_export:receive"])
     """A function of yours, called with an Arrow table and a `Batch`: at least once. The module may lie beside the conf folder."""
+
+    @property
+    def target(self) -> str:
+        """Where rows go, without what may be a secret."""
+        if self.postgres:
+            return f"postgres {self.postgres.table}"
+        if self.files:
+            return f"{self.files.format} files {self.files.path}"
+        return "webhook" if self.webhook else f"python {self.python}"

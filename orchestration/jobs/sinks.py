@@ -30,18 +30,20 @@ class Sent:
 def send(conf: Conf, name: str, sink: Sink, now: datetime) -> Sent | None:
     """Send one batch; None where the sink has what the newest snapshot has. Whatever the sink raises is raised on."""
     begin, state, reset = time.monotonic(), read_state(conf.lake, name), requested_reset(conf.lake, name)
+    pinned = newest_table(conf, name)
+    if pinned is None or (reset is None and state == replace(state, sent=pinned.position, sending=None)):
+        return None  # without asking the far side, which may be looked at every few seconds for days
     last = sink.last(state.sent)
     is_half_sent = state.sending is not None and state.sending != last
     begun = _again(conf, name, state.sending) if is_half_sent and reset is None else None
-    pinned = begun or newest_table(conf, name)
-    if pinned is None or (pinned.position == last and reset is None and not is_half_sent):
-        if state.sent != last:
-            write_state(conf.lake, name, replace(state, sent=last, sending=None))
+    pinned = begun or pinned
+    if pinned.position == last and reset is None and not is_half_sent:
+        write_state(conf.lake, name, replace(state, sent=last, sending=None))
         return None
     # Of a batch that cannot be sent again the far side may have a part.
     is_complete = pinned.is_replaced_since(last) or reset is not None or (is_half_sent and begun is None)
     write_state(conf.lake, name, replace(state, sent=last, sending=pinned.position))
-    batch = Batch(name, conf.sinks[name].table, _number(pinned, reset), last, pinned.position, is_complete, pinned.schema(), pinned.key)
+    batch = Batch(name, conf.sinks[name].table, _number(pinned, reset), last, pinned.position, is_complete, pinned.schema, pinned.key)
     rows = _Counted(pinned.rows(None if is_complete else last, is_ordered=sink.is_ordered))
     if not sink.write(batch, iter(rows)):
         return send(conf, name, sink, now)

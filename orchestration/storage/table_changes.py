@@ -7,6 +7,7 @@ rows of that one are compared with the earlier version, which is kept as long as
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -21,7 +22,6 @@ from orchestration.storage.snapshots import is_kept
 from orchestration.storage.views import KEYS, View
 
 MEASUREMENT = ("bronze_batch", "bronze_row", "part")
-CHUNK_ROWS = {"datafusion.execution.batch_size": "65536"}
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,15 @@ class PinnedTable:
     key: tuple[str, ...]
     position: SinkPosition
 
+    @cached_property
+    def opened(self) -> OpenTable:
+        """At its version."""
+        return open_table(self.view.location, self.view.version)
+
+    @cached_property
     def schema(self) -> pa.Schema:
         """As declared."""
-        return pa.schema(open_table(self.view.location, self.view.version).schema().to_arrow())
+        return pa.schema(self.opened.schema().to_arrow())
 
     def is_replaced_since(self, after: SinkPosition | None) -> bool:
         """Whether all rows are to be sent: there was nothing, or another table; a mart is made anew, and a retry empties quarantine."""
@@ -46,11 +52,10 @@ class PinnedTable:
     def rows(self, after: SinkPosition | None, *, is_ordered: bool = False) -> Iterator[pa.Table]:
         """All rows, or those beyond `after`, a chunk at a time; of gold the newest revision of each. `is_ordered`: by the key."""
         sql, tables = self._query(after)
-        order = ", ".join(self.key or self.schema().names)
-        schema = self.schema()
-        for batch in ask(f"{sql} order by {order}" if is_ordered else sql, tables, CHUNK_ROWS):
+        order = ", ".join(self.key or self.schema.names)
+        for batch in ask(f"{sql} order by {order}" if is_ordered else sql, tables):
             if batch.num_rows:
-                yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
+                yield pa.Table.from_batches([batch]).select(self.schema.names).cast(self.schema)
 
     def count(self, after: SinkPosition | None) -> int:
         """How many these are."""
@@ -59,12 +64,12 @@ class PinnedTable:
 
     def _query(self, after: SinkPosition | None) -> tuple[str, dict[str, OpenTable]]:
         location = self.view.location
-        tables = {"pinned": open_table(location, self.view.version)}
+        tables = {"pinned": self.opened}
         if after is None:
             return self.view.select("pinned"), tables
         if self.view.bronze_batch is not None:
             beyond = f"bronze_batch > {after.mark}"
-            if "retry" in self.schema().names:
+            if "retry" in self.schema.names:
                 beyond = f"{beyond} or retry > {after.retry}"
             return self.view.select(f"(select * from pinned where {beyond}) as beyond"), tables
         beyond = f"select rows.* from pinned as rows where rows.gold_batch >= {after.mark}"

@@ -19,6 +19,9 @@ from orchestration.jobs import retry
 from orchestration.storage import generations
 from orchestration.supervisor.pipeline_run import PipelineRun
 
+LEAVE_SECONDS = 20.0
+"""For a sink, at the end of the process."""
+
 
 def run_once(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progress, stop: threading.Event) -> None:
     """Layer by layer, until nothing waits. Micro-batches bound the memory, however much waits. GateClosedError: gold waits."""
@@ -77,7 +80,7 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
     finally:
         for work in behind.values():
             work.result()
-        run.deliveries.join()
+        run.deliveries.join(LEAVE_SECONDS if stop.is_set() else None)
         run.seal()
 
 

@@ -2,26 +2,23 @@
 
 import threading
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from orchestration.conf.model import Conf
-from orchestration.connectors.sinks.all import sinks, target_of
+from orchestration.connectors.sinks.all import sinks
 from orchestration.connectors.sinks.sink import Sink
 from orchestration.connectors.sources.source import Notice
 from orchestration.engine.progress import Progress
 from orchestration.errors import TidemarkError
-from orchestration.jobs.sinks import newest_table, send
-from orchestration.storage.sink_states import SinkState, read_state, write_state
-from orchestration.storage.snapshots import all_snapshots
+from orchestration.jobs.sinks import send
+from orchestration.storage.sink_states import read_state, write_state
 
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 60.0
 """After a failure, and each time twice as long."""
 LOOK_SECONDS = 10.0
 """Marts are built by another process, which wakes nobody."""
-COLUMNS = ("sink", "table", "target", "snapshot", "sent_at", "snapshots_behind", "rows_behind", "lag_seconds", "down_since", "reason")
 
 
 class Deliveries:
@@ -32,7 +29,7 @@ class Deliveries:
         self._conf, self._progress, self._stop = conf, progress, stop
         self._sinks = sinks(conf) if declared is None else declared
         self._wakes = {name: threading.Event() for name in self._sinks}
-        self._threads: list[Future[None]] = []
+        self._threads = [threading.Thread(target=self._follow, args=[name], name=f"sink {name}", daemon=True) for name in self._sinks]
 
     def run_to_end(self) -> None:
         """Until every sink has the newest snapshot; then a TidemarkError if one is down."""
@@ -44,18 +41,19 @@ class Deliveries:
 
     def start(self) -> None:
         """Until the run is told to stop."""
-        for name in self._sinks:
-            self._threads.append(ThreadPoolExecutor(1, f"sink {name}").submit(self._follow, name))
+        for thread in self._threads:
+            thread.start()
 
     def wake(self) -> None:
         """There is a snapshot, or the run ends."""
         for event in self._wakes.values():
             event.set()
 
-    def join(self) -> None:
-        """Wait for the batches that are being sent."""
+    def join(self, seconds: float | None = None) -> None:
+        """Wait for the batches that are being sent; after so many seconds leave those that hang: they are sent again, as after a kill."""
         for thread in self._threads:
-            thread.result()
+            if thread.is_alive():
+                thread.join(seconds)
 
     def _follow(self, name: str) -> None:
         pause = FIRST_PAUSE_SECONDS
@@ -97,24 +95,3 @@ class Deliveries:
                 self._progress.notice(Notice("sink is down", {"sink": name, "since": now, "reason": reason}))
         except (TidemarkError, OSError) as error:  # of the lake itself; the pipeline will come upon it too
             self._progress.notice(Notice("sink is down", {"sink": name, "reason": f"{reason} {error}"}))
-
-
-def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
-    """One row a sink (COLUMNS), without asking the far side; None where there is nothing to say yet.
-
-    `rows_behind`: rows that the newest snapshot has and the far side has not. `lag_seconds`: the age of the oldest snapshot that it lacks.
-    """
-    return [_row(conf, name, read_state(conf.lake, name), now) for name in conf.sinks]
-
-
-def _row(conf: Conf, name: str, state: SinkState, now: datetime) -> dict[str, Any]:
-    sent, behind, rows, lag = state.sent, None, None, None
-    pinned = newest_table(conf, name)
-    if pinned is not None:
-        missing = [snapshot for snapshot in all_snapshots(conf.lake) if sent is None or snapshot.snapshot_id > sent.snapshot_id]
-        missing = [snapshot for snapshot in missing if snapshot.snapshot_id <= pinned.position.snapshot_id]
-        behind, lag = len(missing), round(max((now - missing[0].at).total_seconds(), 0.0), 1) if missing else 0.0
-        rows = 0 if sent == pinned.position else pinned.count(None if pinned.is_replaced_since(sent) else sent)
-    settings = conf.sinks[name]
-    told = name, settings.table, target_of(settings), sent and sent.snapshot_id, state.sent_at, behind, rows, lag, state.down_since
-    return dict(zip(COLUMNS, (*told, state.reason), strict=True))

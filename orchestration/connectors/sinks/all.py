@@ -4,11 +4,7 @@ from collections.abc import Mapping
 
 from orchestration.conf.model import Conf, SinkSettings
 from orchestration.conf.place import absolute
-from orchestration.connectors.sinks.files import FileSink
-from orchestration.connectors.sinks.postgres import PostgresSink
-from orchestration.connectors.sinks.python import PythonSink
 from orchestration.connectors.sinks.sink import Sink
-from orchestration.connectors.sinks.webhook import WebhookSink
 
 
 def sinks(conf: Conf) -> Mapping[str, Sink]:
@@ -16,20 +12,20 @@ def sinks(conf: Conf) -> Mapping[str, Sink]:
     return {name: _sink(conf, name, settings) for name, settings in conf.sinks.items()}
 
 
-def target_of(settings: SinkSettings) -> str:
-    """Where rows go, without what may be a secret."""
-    if settings.postgres:
-        return f"postgres {settings.postgres.table}"
-    if settings.files:
-        return f"{settings.files.format} files {settings.files.path}"
-    return "webhook" if settings.webhook else f"python {settings.python}"
-
-
 def _sink(conf: Conf, name: str, settings: SinkSettings) -> Sink:
+    """Imported when it is named: together they take half a second, and most lakes have none."""
     if settings.postgres:
+        from orchestration.connectors.sinks.postgres import PostgresSink
+
         return PostgresSink(f"{conf.pipeline}/{name}", conf.folder, settings.postgres)
     if settings.files:
+        from orchestration.connectors.sinks.files import FileSink
+
         return FileSink(absolute(conf.folder, settings.files.path), settings.files.format)
     if settings.webhook:
+        from orchestration.connectors.sinks.webhook import WebhookSink
+
         return WebhookSink(conf.folder, settings.webhook)
+    from orchestration.connectors.sinks.python import PythonSink
+
     return PythonSink(conf.folder, str(settings.python))

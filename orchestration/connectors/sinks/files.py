@@ -26,6 +26,7 @@ DAYS_OF = (DAY, "window_start", "event_time", "window_end", "hour_at", "ingested
 DRAFTS = ".draft"
 MAX_OPEN_FILES = 100
 MAX_DAYS = 100_000
+MIN_GROUP_ROWS = 65_536
 
 
 class FileSink:
@@ -76,6 +77,7 @@ class FileSink:
             partitioning=None if time is None else ds.partitioning(pa.schema([(DAY, pa.string())]), flavor="hive"),
             max_partitions=MAX_DAYS,
             max_open_files=MAX_OPEN_FILES,
+            min_rows_per_group=MIN_GROUP_ROWS,
             use_threads=False,
         )
 

@@ -24,7 +24,14 @@ from orchestration.storage.sink_states import SinkPosition
 
 POSITIONS = "tidemark_positions"
 STAGED = sql.Identifier("tidemark_batch")
-DEFAULTS = {"connect_timeout": "10", "application_name": "tidemark", "keepalives_idle": "30", "tcp_user_timeout": "60000"}
+DEFAULTS = {
+    "application_name": "tidemark",
+    "connect_timeout": "10",
+    "tcp_user_timeout": "60000",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+}
 """Without these a server that is gone without a word holds a connection for hours."""
 
 

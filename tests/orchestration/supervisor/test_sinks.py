@@ -18,7 +18,8 @@ from orchestration.engine.progress import Progress
 from orchestration.errors import TidemarkError, exit_code_of
 from orchestration.storage.sink_states import SinkPosition
 from orchestration.supervisor import sinks as supervisor_sinks
-from orchestration.supervisor.sinks import Deliveries, status
+from orchestration.supervisor.sink_status import describe_down, status
+from orchestration.supervisor.sinks import Deliveries
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, START, SmallLake, windows
 
 
@@ -90,6 +91,7 @@ def test_one_that_is_down_is_told_once_holds_no_other_up_and_goes_on_where_it_wa
     (row,) = [row for row in status(lake.conf, START + timedelta(days=1, seconds=60)) if row["sink"] == "other"]
     assert (row["snapshot"], row["snapshots_behind"], row["rows_behind"], row["lag_seconds"]) == (None, 2, 8, 60.0)
     assert (row["down_since"] is not None, row["reason"]) == (True, "sink other: the far side is away.")
+    assert describe_down(lake.conf) == [f"down since {row['down_since']}: sink other: the far side is away."]
     down.is_down = False
     until(lambda: sum(down.rows) == 8)
     stop.set()

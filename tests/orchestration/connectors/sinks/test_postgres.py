@@ -212,6 +212,7 @@ def test_a_table_that_was_dropped_and_a_reset_bring_all_rows_again(tmp_path: Pat
     snapshot = lake.pin(0)
     step(lake)
     postgres.rows("drop table received")
+    snapshot = lake.pin(0)
     step(lake)
     assert_equal(postgres, lake, AGGREGATES, snapshot)
     postgres.rows("update received set value = 0; insert into received select 'stranger', metric, window_start, window_end from received")
