@@ -70,6 +70,15 @@ def test_a_section_that_cannot_be_meant_is_one_line(sinks: str, mistake: str, mi
     assert line.split(": ", 1)[1].removeprefix("sinks.") == mistake.removeprefix("sinks.")
 
 
+def test_the_example_of_the_page_has_no_mistake(folder: Path) -> None:
+    page = (Path(__file__).parents[3] / "orchestration" / "connectors" / "sinks" / "README.md").read_text(encoding="utf-8")
+    example = page.partition("```yaml\n")[2].partition("```")[0]
+    changed(folder, "pipeline", OLD, example)
+    assert [sink.target for sink in load(folder).sinks.values()] == [
+        *("postgres public.kitchen", "parquet files ./export", "webhook", "python plant_export:receive")
+    ]
+
+
 @pytest.mark.parametrize("target", SECRETS)
 def test_a_secret_in_plain_text_is_refused_and_not_shown(target: str, mistakes_after: Callable[..., list[str]]) -> None:
     (line,) = mistakes_after(("pipeline", OLD, f"sinks: {{x: {{table: silver.readings, {target}}}}}"))

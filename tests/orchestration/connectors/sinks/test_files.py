@@ -159,14 +159,13 @@ def test_a_mart_is_replaced_as_a_whole_and_sent_once_a_build(tmp_path: Path) -> 
         ]
 
 
-def test_the_days_of_a_large_batch_are_one_file_each(tmp_path: Path) -> None:
+def test_a_batch_may_have_more_days_than_files_are_open_at_a_time(tmp_path: Path) -> None:
     lake = lake_for(tmp_path, AGGREGATES)
     for part in range(3):
         lake.write(AGGREGATES, [window(part, number, 1.0) for number in range(part, 144 * 150, 3)])
     lake.pin(0)
     step(lake)
-    days = [name.rpartition("/")[0] for name in names(tmp_path)]
-    assert len(days) == len({*days}) >= 150
+    assert len({name.rpartition("/")[0] for name in names(tmp_path)}) == 150
     assert len(exported(tmp_path)) == 144 * 150
 
 
