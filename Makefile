@@ -69,8 +69,13 @@ bubblewrap: ## the sandbox of the BI servers, a Debian package; installed where 
 	@command -v bwrap >/dev/null || test "$$(id -u)" != 0 || { apt-get update -qq && apt-get install -y -qq bubblewrap >/dev/null; }
 	@command -v bwrap >/dev/null || echo "bubblewrap is missing: its tests are left out; install the package as root" >&2
 
+.PHONY: postgres
+postgres: ## the server for tests of sinks, a Debian package; installed where it is missing and you are root
+	@test -n "$$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" || test "$$(id -u)" != 0 || { apt-get update -qq && apt-get install -y -qq postgresql >/dev/null; }
+	@test -n "$$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" || echo "postgres is missing: its tests are left out; install the package postgresql as root" >&2
+
 .PHONY: test
-test: install bubblewrap ## all tests, file by file on two processes
+test: install bubblewrap postgres ## all tests, file by file on two processes
 	$(PY) -m pytest $(IN_TWO) --durations=25 --durations-min=5
 
 .PHONY: quick
@@ -78,7 +83,7 @@ quick: install ## the tests that need no Spark, in two minutes
 	$(PY) -m pytest $(IN_TWO) -m "not spark and not slow"
 
 .PHONY: slow
-slow: install bubblewrap ## the long ones of the tests, of which `make test` has shorter ones
+slow: install bubblewrap postgres ## the long ones of the tests, of which `make test` has shorter ones
 	$(PY) -m pytest $(IN_TWO) -m "slow and not (bi or damage or dbt or defects or fast or kill or planted or snapshots)"
 
 ROUNDS ?= 1

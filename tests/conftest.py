@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
     from tests.broker import Broker
 
-PROGRAMS = {"bubblewrap": "bwrap"}
+PROGRAMS = {"bubblewrap": "bwrap", "postgres": "postgres"}
 """By marker: what a test cannot do without, and no package brings."""
+PATH = os.pathsep.join([os.environ["PATH"], *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin")))])
+"""Debian keeps the server of Postgres away from it."""
 
 # Far from UTC, where a test would pass by luck.
 os.environ["TZ"] = "Asia/Kathmandu"
@@ -48,13 +50,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     Files that start Spark come first: they take minutes, and what takes seconds fills up the end where processes share the files.
     """
-    missing = {marker: program for marker, program in PROGRAMS.items() if shutil.which(program) is None}
+    missing = {marker: program for marker, program in PROGRAMS.items() if shutil.which(program, path=PATH) is None}
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
         for marker, program in missing.items():
             if item.get_closest_marker(marker):
-                item.add_marker(pytest.mark.skip(reason=f"{program} is missing"))
+                item.add_marker(pytest.mark.skip(reason=f"{program} is missing: `make {marker}` installs it"))
     of_spark = {item.path for item in items if item.get_closest_marker("spark")}
     items.sort(key=lambda item: item.path not in of_spark)
 

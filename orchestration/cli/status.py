@@ -21,7 +21,7 @@ def command(obj: dict[str, Any], format: str) -> None:
     behind        rows of its source that the flow has not read yet
     lag_seconds   how long the oldest of these has been waiting
 
-    Closed gates, and tables that fail a gate, are reported on the error stream.
+    Closed gates, tables that fail a gate, and sinks that are down are reported on the error stream.
 
     \b
     Example:
@@ -29,9 +29,10 @@ def command(obj: dict[str, Any], format: str) -> None:
     """
     from orchestration.conf.load import load
     from orchestration.storage.gate_state import describe_gates
+    from orchestration.supervisor.sink_status import describe_down
     from orchestration.supervisor.status import COLUMNS, path_of, status
 
     conf = load(obj["conf"])
     show(status(conf, datetime.now(UTC)), format, COLUMNS)
-    for line in describe_gates(conf, lambda name: path_of(conf, name)):
+    for line in (*describe_gates(conf, lambda name: path_of(conf, name)), *describe_down(conf)):
         click.echo(visible(line), err=True)

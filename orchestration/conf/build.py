@@ -33,6 +33,7 @@ def build(folder: Path, settings: Settings) -> Conf:
         maintenance=pipeline.maintenance,
         quality=pipeline.quality,
         dbt_project=None if pipeline.dbt.project is None else absolute(folder, pipeline.dbt.project),
+        sinks=pipeline.sinks,
     )
 
 

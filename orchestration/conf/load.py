@@ -35,6 +35,7 @@ def summary(conf: Conf) -> str:
         counted(len(conf.devices), "device"),
         f"{counted(len(conf.groups), 'group')} in {counted(streams, 'stream')}",
         f"{counted(len(rules_of(conf.policy, conf.rules)), 'rule')} ({len(conf.rules)} of your own)",
+        *([counted(len(conf.sinks), "sink")] if conf.sinks else []),
     ]
     return f"no mistakes; pipeline {conf.pipeline} with {', '.join(parts)}"
 

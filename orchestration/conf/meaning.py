@@ -17,6 +17,7 @@ from orchestration.conf.paths import check_dbt, check_paths, check_tls
 from orchestration.conf.pipeline_settings import PipelineFile
 from orchestration.conf.plant_settings import MetricSettings, RuleSettings
 from orchestration.conf.quality_meaning import check_quality
+from orchestration.conf.sink_meaning import check_sinks
 from orchestration.conf.source_meaning import check_sources
 from orchestration.conf.structure import Finding
 from silver.rules import BUILT_IN
@@ -39,7 +40,7 @@ def check_meaning(folder: Path, settings: Settings, declared: Declared) -> Itera
     }
     for file, findings in by_file.items():
         yield from ((file, finding) for finding in findings)
-    yield from check_paths(folder, settings.pipeline.lake, sources)
+    yield from check_paths(folder, settings.pipeline.lake, sources, settings.pipeline.sinks or {})
 
 
 def _check_pipeline(folder: Path, pipeline: PipelineFile, declared: Declared) -> Iterator[Finding]:
@@ -57,6 +58,7 @@ def _check_pipeline(folder: Path, pipeline: PipelineFile, declared: Declared) ->
         yield from check_quality(folder, pipeline.quality, declared)
     if pipeline.dbt and pipeline.dbt.project:
         yield from check_dbt(folder, pipeline.dbt.project)
+    yield from check_sinks(pipeline.sinks or {}, declared)
 
 
 def _check_metrics(metrics: Mapping[str, MetricSettings]) -> Iterator[Finding]:

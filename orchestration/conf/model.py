@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from expectations.rule import Rule
 from gold.spec import Group
 from orchestration.conf.pipeline_settings import Engine, GateMode, Maintenance, Quality, Reference
+from orchestration.conf.sink_settings import SinkSettings
 from orchestration.location import Location
 from silver.spec import Metric, PayloadFormat, Policy
 
@@ -23,6 +24,7 @@ __all__ = [
     "Maintenance",
     "Quality",
     "Reference",
+    "SinkSettings",
     "Source",
     "TcpEndpoint",
     "Tls",
@@ -134,3 +136,4 @@ class Conf:
     maintenance: Maintenance = field(default_factory=Maintenance)
     quality: Quality = field(default_factory=Quality)
     dbt_project: Path | None = None
+    sinks: dict[str, SinkSettings] = field(default_factory=dict)

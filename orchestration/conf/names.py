@@ -16,6 +16,8 @@ class Declared:
     """Settings of each source as written, right or wrong."""
     of_kafka: dict[str, frozenset[str]]
     """The same of its `kafka`."""
+    sinks: dict[str, frozenset[str]]
+    """The same of each sink."""
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Declared":
@@ -24,10 +26,10 @@ class Declared:
             noun: _names(noun, data[noun].get(noun)) if isinstance(data.get(noun), dict) else None
             for noun in ("metrics", "devices", "groups")
         }
-        sources = data["sources"].get("sources") if isinstance(data.get("sources"), dict) else None
-        written = {name: source for name, source in sources.items() if isinstance(source, dict)} if isinstance(sources, dict) else {}
-        kafka = {name: source["kafka"] for name, source in written.items() if isinstance(source.get("kafka"), dict)}
-        return cls(names, *({name: frozenset(settings) for name, settings in of.items()} for of in (written, kafka)))
+        written = data["sources"].get("sources") if isinstance(data.get("sources"), dict) else None
+        sources = written if isinstance(written, dict) else {}
+        of_kafka = _settings({"kafka": {name: of.get("kafka") for name, of in sources.items() if isinstance(of, dict)}}, "kafka")
+        return cls(names, _settings(data.get("sources"), "sources"), of_kafka, _settings(data.get("pipeline"), "sinks"))
 
     def lacks(self, noun: str, name: str) -> bool:
         known = self.names[noun]
@@ -42,6 +44,12 @@ def differ_in_case(path: str, other: str) -> bool:
     """Whether two field paths part where they differ by upper and lower case only."""
     parted = next(((a, b) for a, b in zip(path.split("."), other.split("."), strict=False) if a != b), None)
     return parted is not None and parted[0].lower() == parted[1].lower()
+
+
+def _settings(file: object, noun: str) -> dict[str, frozenset[str]]:
+    entries = file.get(noun) if isinstance(file, dict) else None
+    written = entries.items() if isinstance(entries, dict) else ()
+    return {name: frozenset(entry) for name, entry in written if isinstance(entry, dict)}
 
 
 def _names(noun: str, entries: object) -> frozenset[str] | None:

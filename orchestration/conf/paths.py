@@ -1,4 +1,4 @@
-"""Paths in conf: where the lake, the landing folders and the dbt project are, and that none of the first two lies inside another."""
+"""Paths in conf: where the lake, the landing folders, exported files and the dbt project are; none but the last lies inside another."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,6 +7,7 @@ from pathlib import Path
 from orchestration.conf.diagnostic import quoted
 from orchestration.conf.document import Step
 from orchestration.conf.place import absolute
+from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
 
@@ -14,10 +15,14 @@ UNREADABLE = re.compile(r"[\[\]^|\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
 """What delta-rs finds no table below: it takes paths for URLs."""
 
 
-def check_paths(folder: Path, lake: str | None, sources: Mapping[str, SourceSettings]) -> Iterator[tuple[str, Finding]]:
+def check_paths(
+    folder: Path, lake: str | None, sources: Mapping[str, SourceSettings], sinks: Mapping[str, SinkSettings]
+) -> Iterator[tuple[str, Finding]]:
     """Findings with the file they belong to. Spark would read the lake's own files as events, or one file for two sources."""
     settings: list[tuple[str, tuple[Step, ...], str, str | None]] = [("pipeline", ("lake",), "the lake", lake)]
     settings += [("sources", ("sources", name, "path"), f"source {name}", source.path) for name, source in sources.items()]
+    exports = {name: sink.files.path for name, sink in sinks.items() if sink and sink.files}
+    settings += [("pipeline", ("sinks", name, "files", "path"), f"sink {name}", path) for name, path in exports.items()]
     seen: dict[str, Path] = {}
     for file, at, label, text in settings:
         if text is None:
@@ -27,7 +32,7 @@ def check_paths(folder: Path, lake: str | None, sources: Mapping[str, SourceSett
         except ValueError as error:
             yield file, Finding.of(at, str(error))
             continue
-        if file == "pipeline" and (odd := UNREADABLE.search(str(path))):
+        if label == "the lake" and (odd := UNREADABLE.search(str(path))):
             yield file, Finding.of(at, f"has {odd[0]!r} in its path, below which no table can be read; choose another folder")
         for other, taken in seen.items():
             if path == taken or path in taken.parents or taken in path.parents:

@@ -7,7 +7,20 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from orchestration.conf.values import Instant, Number, OrAbsent, OrNone, PlainText, Seconds, Setting, Text, Whole, of_pattern
+from orchestration.conf.sink_settings import SinkSettings
+from orchestration.conf.values import (
+    Instant,
+    Number,
+    OrAbsent,
+    OrNone,
+    PlainText,
+    Seconds,
+    Setting,
+    TableKey,
+    Text,
+    Whole,
+    of_pattern,
+)
 from silver.spec import Unknown
 
 _UNKNOWN = (
@@ -137,3 +150,8 @@ class PipelineFile(Setting):
     """When suites of expectations are checked, and what a failure does."""
     dbt: DbtSettings = Field(default_factory=DbtSettings, examples=[{"project": "./plant/dbt"}])
     """What `tidemark dbt` runs."""
+    sinks: dict[TableKey, SinkSettings] = Field(
+        default_factory=dict,
+        examples=[{"export": {"table": "silver.readings", "files": {"path": "./export"}}}],
+    )
+    """Where rows of silver, gold and marts are sent, by name; each after every snapshot. Nothing here changes a result of the pipeline."""

@@ -51,7 +51,7 @@ def check_structure(name: str, data: Any) -> tuple[Any, list[Finding]]:
 
 def where(path: Sequence[Step]) -> str:
     """A setting as people name it: kitchen.vector.features; top-level keys of files with one noun go without saying."""
-    noun = {"sources", "metrics", "devices", "groups", "rules"}
+    noun = {"sources", "metrics", "devices", "groups", "rules", "sinks"}
     steps = path[1:] if len(path) > 1 and path[0] in noun else path
     return ".".join(str(step + 1) if isinstance(step, int) else step for step in steps)
 

@@ -85,8 +85,12 @@ class Progress:
         self._add(flow, rows, seconds)
         self._line(flow=flow, **facts, rows=rows, seconds=round(seconds, 3))
 
+    def sent(self, sink: str, snapshot_id: int, rows: int, seconds: float) -> None:
+        """Report a batch that a sink has."""
+        self._line(sink=sink, snapshot=snapshot_id, rows=rows, seconds=round(seconds, 3))
+
     def notice(self, notice: Notice) -> None:
-        """Say what a source has come upon."""
+        """Say what a source or a sink has come upon."""
         self._say(notice.what, **notice.facts)
 
     def warned(self, of: str) -> None:

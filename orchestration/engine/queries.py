@@ -16,7 +16,7 @@ from orchestration.engine.progress import Progress
 from orchestration.flow import Flow
 from orchestration.location import Location
 from orchestration.storage.bindings import shuffle_partitions
-from orchestration.storage.checkpoints import newest_batch
+from orchestration.storage.checkpoints import clear_drafts, newest_batch
 
 POLL_SECONDS = 0.2
 AVAILABLE_NOW = {"availableNow": True}
@@ -96,6 +96,7 @@ def prepare_query(lake: Lake, flow: Flow, trigger: Mapping[str, Any], barrier: W
     for key, value in settings.items():
         lake.spark.conf.set(f"spark.sql.streaming.{key}", value)
     lake.spark.conf.set("spark.sql.shuffle.partitions", shuffle_partitions(lake, flow.name))
+    clear_drafts(lake.checkpoint(flow.name))
     writer = flow.rows().writeStream.queryName(flow.name).foreachBatch(barrier.guarded(flow, lake.checkpoint(flow.name) / "offsets"))
     return writer.option("checkpointLocation", str(lake.checkpoint(flow.name))).trigger(**trigger)
 

@@ -32,6 +32,7 @@ from orchestration.storage.retention import (
     removable_log,
     remove,
 )
+from orchestration.storage.sink_states import snapshots_of_sinks
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, expired
 from orchestration.storage.source_offsets import offsets_told_at
@@ -107,8 +108,8 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
 
 
 def expired_snapshots(lake: Lake, taken: Sequence[Snapshot], now: datetime) -> list[Snapshot]:
-    """Of the known ones those that have expired, by the conf; what marts were built of stays."""
-    return expired(taken, _retain(lake), now, needed_snapshots(lake.conf.lake))
+    """Of the known ones those that have expired, by the conf; what marts were built of stays, and what sinks have."""
+    return expired(taken, _retain(lake), now, needed_snapshots(lake.conf.lake) | snapshots_of_sinks(lake.conf))
 
 
 def next_at(lake: Lake, now: datetime) -> datetime | None:

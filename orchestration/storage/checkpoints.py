@@ -43,6 +43,13 @@ def offsets(checkpoint: Location, batch: int) -> Offsets:
     return Offsets(int(of_batch["batchWatermarkMs"]), int(of_batch["batchTimestampMs"]), read)
 
 
+def clear_drafts(checkpoint: Location) -> None:
+    """Of a query that was killed while it noted its first batch: Spark refuses to begin where anything lies."""
+    if newest_batch(checkpoint / "offsets") < 0:
+        for draft in checkpoint.glob("offsets/.*"):
+            draft.local.unlink()
+
+
 def newest_batch(log: Location) -> int:
     """The greatest number in one of a checkpoint's logs; -1 in an empty one."""
     return max((int(file.name) for file in log.glob("*") if file.name.isdecimal()), default=-1)

@@ -69,6 +69,11 @@ def expired(taken: Sequence[Snapshot], retain: timedelta, now: datetime, needed:
     return [snapshot for snapshot in past if snapshot.snapshot_id not in {*kept.values(), *needed}]
 
 
+def is_kept(lake: Location, snapshot_id: int) -> bool:
+    """Whether there is a snapshot of that id: then every version that it pins can be read."""
+    return _numbered(lake, snapshot_id) is not None
+
+
 def _is_followed(lake: Location, snapshot: Snapshot) -> bool:
     """Whether the one after it is there, or there was none: else what came after it has expired."""
     return snapshot.snapshot_id == _newest(lake, None) or _numbered(lake, snapshot.snapshot_id + 1) is not None

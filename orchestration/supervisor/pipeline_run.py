@@ -26,6 +26,7 @@ from orchestration.storage.tables import ensure, ensure_rows
 from orchestration.supervisor import schedules
 from orchestration.supervisor.feeds import Feeds
 from orchestration.supervisor.quality_gate import QualityGate
+from orchestration.supervisor.sinks import Deliveries
 
 PAUSE_SECONDS = 10.0
 
@@ -43,6 +44,7 @@ class PipelineRun:
         self.feeds = feeds[0] if feeds else None
         self._jobs = {job.name: job for job in chosen if isinstance(job, Job)}
         self.handover = QualityGate(lake, stop, progress.warned)
+        self.deliveries = Deliveries(lake.conf, progress, stop)
         self._seen_by_gold: tuple[int, ...] = ()
         self._settled: tuple[int, ...] = ()
         self._paused_until = 0.0
@@ -185,6 +187,7 @@ class PipelineRun:
     def _pin(self) -> None:
         if not self.barrier.stop.is_set():
             take_snapshot(self._lake, [*streams(self._lake)], datetime.now(UTC))
+            self.deliveries.wake()
 
     def _do(self, name: str) -> None:
         if name in self._jobs and not self.barrier.stop.is_set():

@@ -19,6 +19,9 @@ from orchestration.jobs import retry
 from orchestration.storage import generations
 from orchestration.supervisor.pipeline_run import PipelineRun
 
+LEAVE_SECONDS = 20.0
+"""For a sink, at the end of the process."""
+
 
 def run_once(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progress, stop: threading.Event) -> None:
     """Layer by layer, until nothing waits. Micro-batches bound the memory, however much waits. GateClosedError: gold waits.
@@ -42,7 +45,10 @@ def run_once(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progre
         run.check()
     run.refuse_down()
     if run.flows["gold"]:
-        run.handover.refuse_closed()
+        try:
+            run.deliveries.run_to_end()
+        finally:
+            run.handover.refuse_closed()
 
 
 def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progress, stop: threading.Event) -> None:
@@ -56,16 +62,21 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
     queries = start_queries(lake, run.flows["silver"], every(POLL_SECONDS), run.barrier)  # it only asks a log whether bronze has a batch
     if run.feeds:
         run.feeds.start(is_followed=bool(queries))
+    if run.flows["gold"]:
+        run.deliveries.start()
     behind: dict[str, Future[None]] = {}
     next_look = 0.0
-    while not stop.wait(POLL_SECONDS) and generations.requested_switch(lake.conf.lake) is None:
-        report_batches(queries, progress, run.barrier)
-        if run.feeds:
-            run.feeds.raise_if_broken()
-        if time.monotonic() >= next_look:
-            next_look = time.monotonic() + lake.conf.engine.trigger_seconds
-            _go_on_behind(run, behind)
-    leave.set()
+    try:
+        while not stop.wait(POLL_SECONDS) and generations.requested_switch(lake.conf.lake) is None:
+            report_batches(queries, progress, run.barrier)
+            if run.feeds:
+                run.feeds.raise_if_broken()
+            if time.monotonic() >= next_look:
+                next_look = time.monotonic() + lake.conf.engine.trigger_seconds
+                _go_on_behind(run, behind)
+    finally:
+        leave.set()
+        run.deliveries.wake()
     try:
         if run.feeds:
             run.feeds.join()
@@ -73,6 +84,7 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
     finally:
         for work in behind.values():
             work.result()
+        run.deliveries.join(LEAVE_SECONDS if stop.is_set() else None)
         run.seal()
 
 

@@ -15,7 +15,7 @@ from orchestration.flows import gold
 from orchestration.storage.bindings import bind
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.tables import ensure
-from tests.lakes import conf, event, land, run
+from tests.lakes import conf, event, land, run, table
 from tests.rows import at
 
 
@@ -47,3 +47,14 @@ def test_a_query_that_repeats_a_batch_has_not_begun_before_it_knows_what_comes_a
     is_settled = not query.isActive or newest_batch(offsets) > 0
     query.awaitTermination()
     assert is_settled
+
+
+def test_a_query_that_was_killed_while_it_noted_its_first_batch_begins_again(spark: SparkSession, tmp_path: Path) -> None:
+    made = conf(tmp_path)
+    land(tmp_path, "a.jsonl", [event("oven", "temperature", 20.0, at("12:00:00"))])
+    offsets = made.lake.local / "checkpoints/silver.readings/offsets"
+    offsets.mkdir(parents=True)
+    for draft in (".0.b22795ee-14fc-4d94-a42a-556335d33da2.tmp", "..0.b22795ee-14fc-4d94-a42a-556335d33da2.tmp.crc"):
+        (offsets / draft).write_text("v2")
+    run(made, spark, ["bronze.events", "silver.readings"])
+    assert table(made, "silver.readings").value.to_list() == [20.0]

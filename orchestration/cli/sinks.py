@@ -1,0 +1,55 @@
+"""`tidemark sinks`: how far each sink has come, and sending everything again."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from orchestration.rendering import format_option, show
+
+
+@click.group(invoke_without_command=True)
+@format_option
+@click.pass_context
+def command(context: click.Context, format: str) -> None:
+    """List the sinks of pipeline.yml, and how far each has come; safe beside a running pipeline. No sink is asked.
+
+    \b
+    snapshot          the newest one whose rows it has, and when they were sent
+    snapshots_behind  later ones
+    rows_behind       rows that it lacks of the newest one
+    lag_seconds       age of the oldest snapshot that it lacks
+    down_since        since when every attempt failed, and the reason of the first
+
+    `tidemark run` sends after each snapshot, `tidemark run --once` at its end.
+
+    \b
+    Example:
+      tidemark sinks --format json
+    """
+    from orchestration.conf.load import load
+    from orchestration.supervisor.sink_status import COLUMNS, status
+
+    if context.invoked_subcommand is None:
+        show(status(load(context.obj["conf"]), datetime.now(UTC)), format, COLUMNS)
+
+
+@command.command()
+@click.argument("name")
+@click.pass_obj
+def reset(obj: dict[str, Any], name: str) -> None:
+    """Send everything again to the sink NAME, at the next step of `tidemark run`; what the far side has beside it goes.
+
+    \b
+    Example:
+      tidemark sinks reset warehouse
+    """
+    from orchestration.conf.diagnostic import hint
+    from orchestration.conf.load import load
+    from orchestration.storage.sink_states import request_reset
+
+    conf = load(obj["conf"])
+    if name not in conf.sinks:
+        raise click.UsageError(f"there is no sink {name}; {hint(name, conf.sinks, 'the sinks are ' + (', '.join(conf.sinks) or 'none'))}")
+    request_reset(conf.lake, name, datetime.now(UTC))
+    click.echo(f"sink {name} gets all rows at the next step of `tidemark run`", err=True)

@@ -1,0 +1,66 @@
+"""What section `sinks` of pipeline.yml means: which tables can be sent, one target each, and no secret in plain text."""
+
+import re
+from collections.abc import Iterator, Mapping
+from urllib.parse import parse_qs, urlsplit
+
+from orchestration.conf.diagnostic import hint, quoted
+from orchestration.conf.document import Step
+from orchestration.conf.names import Declared
+from orchestration.conf.secrets import HINT, REFERENCE
+from orchestration.conf.sink_settings import SinkSettings
+from orchestration.conf.structure import Finding
+
+SILVER = ("silver.readings", "silver.quarantine", "silver.late", "silver.duplicates")
+OF_GROUP = ("aggregates", "vectors", "late")
+TARGETS = ("postgres", "files", "webhook", "python")
+MART = re.compile("marts[.][a-z_][a-z0-9_]*")
+PASSWORD = re.compile(r"password\s*=", re.IGNORECASE)
+
+
+def check_sinks(sinks: Mapping[str, SinkSettings], declared: Declared) -> Iterator[Finding]:
+    """A target that is wrong counts as one too."""
+    for name, sink in sinks.items():
+        path: tuple[Step, ...] = ("sinks", name)
+        if name in declared.sinks:
+            yield from _check_targets(path, [key for key in TARGETS if key in declared.sinks[name]])
+        if sink and sink.table is not None:
+            yield from _check_table((*path, "table"), sink.table, declared)
+        if sink and sink.postgres and sink.postgres.dsn:
+            yield from _check_secret((*path, "postgres", "dsn"), sink.postgres.dsn, has_password(sink.postgres.dsn))
+        if sink and sink.webhook and sink.webhook.url:
+            yield from _check_secret((*path, "webhook", "url"), sink.webhook.url, has_password(sink.webhook.url))
+            if not re.match(r"https?://|\$", sink.webhook.url):
+                yield Finding.of((*path, "webhook", "url"), "is no address that begins with https:// or http://; write one")
+
+
+def has_password(text: str) -> bool:
+    """Whether a connection string or URL holds one; also one that cannot be read."""
+    try:
+        url = urlsplit(text)
+        return PASSWORD.search(text) is not None or url.password is not None or any("password" in key for key in parse_qs(url.query))
+    except ValueError:
+        return True
+
+
+def _check_targets(path: tuple[Step, ...], targets: list[str]) -> Iterator[Finding]:
+    if len(targets) != 1:
+        said = f"sets {' and '.join(targets)}" if targets else "names no place to send rows to"
+        yield Finding.of(path, f"{said}; set exactly one of {', '.join(TARGETS)}")
+
+
+def _check_table(path: tuple[Step, ...], table: str, declared: Declared) -> Iterator[Finding]:
+    groups = declared.names["groups"]
+    known = [*SILVER, *(f"gold.{group}_{kind}" for group in sorted(groups or ()) for kind in OF_GROUP)]
+    is_known = table in known or MART.fullmatch(table) or (groups is None and table.startswith("gold."))
+    if not is_known:
+        remedy = hint(table, known, "name a table of silver, gold or marts, such as silver.readings")
+        yield Finding.of(path, f"is {quoted(table)}, which cannot be sent; {remedy}")
+
+
+def _check_secret(path: tuple[Step, ...], text: str, is_secret: bool) -> Iterator[Finding]:
+    """The text itself is not shown: it may hold a secret."""
+    if is_secret:
+        yield Finding.of(path, f"holds a password in plain text; {HINT}")
+    elif "${" in text and not re.fullmatch(REFERENCE, text):
+        yield Finding.of(path, f"is a reference that cannot be followed; {HINT}")

@@ -1,0 +1,31 @@
+"""Every sink of a lake, as conf declares it: the one list that a new kind of sink is added to."""
+
+from collections.abc import Mapping
+
+from orchestration.conf.model import Conf, SinkSettings
+from orchestration.conf.place import absolute
+from orchestration.connectors.sinks.sink import Sink
+
+
+def sinks(conf: Conf) -> Mapping[str, Sink]:
+    """By name. Nothing is looked at, and no secret read, before the first call."""
+    return {name: _sink(conf, name, settings) for name, settings in conf.sinks.items()}
+
+
+def _sink(conf: Conf, name: str, settings: SinkSettings) -> Sink:
+    """Imported when it is named: together they take half a second, and most lakes have none."""
+    if settings.postgres:
+        from orchestration.connectors.sinks.postgres import PostgresSink
+
+        return PostgresSink(f"{conf.pipeline}/{name}", conf.folder, settings.postgres)
+    if settings.files:
+        from orchestration.connectors.sinks.files import FileSink
+
+        return FileSink(absolute(conf.folder, settings.files.path), settings.files.format)
+    if settings.webhook:
+        from orchestration.connectors.sinks.webhook import WebhookSink
+
+        return WebhookSink(conf.folder, settings.webhook)
+    from orchestration.connectors.sinks.python import PythonSink
+
+    return PythonSink(conf.folder, str(settings.python))

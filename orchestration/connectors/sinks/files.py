@@ -1,0 +1,114 @@
+"""Rows as files of Parquet or CSV, in a folder a day: exactly once.
+
+    export/day=2026-01-05/readings-4c1f20aa-17-0.parquet
+
+Names carry the number of the batch, so a repeat replaces what the try before it left. Files are written aside and renamed.
+A later row of a key comes in a later file: of gold the highest `revision` counts.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from orchestration.connectors.sinks.sink import Batch
+from orchestration.rendering import plain
+from orchestration.storage.sink_states import SinkPosition
+
+DAY = "day"
+DAYS_OF = (DAY, "window_start", "event_time", "window_end", "hour_at", "ingested_at")
+"""The first of these that a table has says on which day a row is, in UTC; without any, all are in one folder."""
+DRAFTS = ".draft"
+MAX_OPEN_FILES = 100
+MAX_DAYS = 100_000
+MIN_GROUP_ROWS = 65_536
+
+
+class FileSink:
+    """A folder for files of one sink alone."""
+
+    is_ordered = False
+
+    def __init__(self, folder: Path, format: str) -> None:
+        """`format`: parquet or csv."""
+        self._folder, self._format = folder, format
+
+    def last(self, known: SinkPosition | None) -> SinkPosition | None:
+        """As the lake remembers it."""
+        return known
+
+    def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
+        """Files are whole when they get their names. Where the batch is complete, those of other batches go then."""
+        name = f"{batch.sink}-{batch.number}"
+        drafts = self._folder / DRAFTS
+        shutil.rmtree(drafts, ignore_errors=True)
+        drafts.mkdir(parents=True)
+        self._write_drafts(drafts, name, rows, batch.schema)
+        others = set(self._folder.glob(f"**/{batch.sink if batch.is_complete else name}-*.{self._format}"))
+        written = {self._folder / draft.relative_to(drafts): draft for draft in drafts.glob(f"**/*.{self._format}")}
+        for file, draft in sorted(written.items()):
+            _sync(draft)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            draft.replace(file)
+        for file in others - written.keys() - set(written.values()):
+            file.unlink()
+        for folder in {self._folder, *(file.parent for file in written)}:
+            _sync(folder)
+        shutil.rmtree(drafts)
+        return True
+
+    def _write_drafts(self, drafts: Path, name: str, rows: Iterable[pa.Table], schema: pa.Schema) -> None:
+        time = next((column for column in DAYS_OF if column in schema.names), None)
+        shaped = (_with_day(_with_json(chunk) if self._format == "csv" else chunk, time) for chunk in rows)
+        first = next(shaped, None)
+        if first is None:
+            return
+        batches = (batch for chunk in _chain(first, shaped) for batch in chunk.to_batches())
+        ds.write_dataset(
+            pa.RecordBatchReader.from_batches(first.schema, batches),
+            drafts,
+            format=self._format,
+            basename_template=f"{name}-{{i}}.{self._format}",
+            partitioning=None if time is None else ds.partitioning(pa.schema([(DAY, pa.string())]), flavor="hive"),
+            max_partitions=MAX_DAYS,
+            max_open_files=MAX_OPEN_FILES,
+            min_rows_per_group=MIN_GROUP_ROWS,
+            use_threads=False,
+        )
+
+
+def _with_day(rows: pa.Table, time: str | None) -> pa.Table:
+    """A row without a time is of `day=unknown`."""
+    if time is None:
+        return rows
+    is_instant = pa.types.is_timestamp(rows.schema.field(time).type)
+    days = pc.cast(pc.cast(rows[time], pa.date32(), safe=False) if is_instant else rows[time], pa.string())
+    return rows.select([name for name in rows.column_names if name != DAY]).append_column(DAY, pc.fill_null(days, "unknown"))
+
+
+def _with_json(rows: pa.Table) -> pa.Table:
+    """CSV has no lists."""
+    for at, field in enumerate(rows.schema):
+        if pa.types.is_nested(field.type):
+            texts = [None if value is None else json.dumps(plain(value), ensure_ascii=False) for value in rows[field.name].to_pylist()]
+            rows = rows.set_column(at, field.name, pa.array(texts, pa.string()))
+    return rows
+
+
+def _chain(first: pa.Table, others: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    yield first
+    yield from others
+
+
+def _sync(path: Path) -> None:
+    """To the disk, before the position says that it is there."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,163 @@
+"""Rows as a table of Postgres that equals the table of the lake: exactly once.
+
+One transaction a batch writes the rows and the position, in `tidemark_positions` beside the table. A row is put in, or put in the place of
+the one with its key unless that has a higher revision. Text keeps all but the character NUL, which Postgres has not: it becomes U+FFFD.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn
+
+import psycopg
+import pyarrow as pa
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from orchestration.conf.sink_settings import PostgresSettings
+from orchestration.connectors.sinks.postgres_rows import as_csv, column_types
+from orchestration.connectors.sinks.sink import Batch, resolved
+from orchestration.errors import TidemarkError
+from orchestration.storage.sink_states import SinkPosition
+
+POSITIONS = "tidemark_positions"
+STAGED = sql.Identifier("tidemark_batch")
+DEFAULTS = {
+    "application_name": "tidemark",
+    "connect_timeout": "10",
+    "tcp_user_timeout": "60000",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+}
+"""Without these a server that is gone without a word holds a connection for hours."""
+
+
+class PostgresSink:
+    """A connection for each call: a batch comes every few seconds at most."""
+
+    is_ordered = False
+
+    def __init__(self, owner: str, folder: Path, settings: PostgresSettings) -> None:
+        """`owner`: pipeline and sink; no other one writes the table. `folder`: that of the conf."""
+        self._owner, self._folder, self._dsn = owner, folder, settings.dsn
+        schema, _, table = settings.table.rpartition(".")
+        self._schema, self._table = schema or "public", table
+        self._target = sql.Identifier(self._schema, self._table)
+        self._positions = sql.Identifier(self._schema, POSITIONS)
+
+    def last(self, known: SinkPosition | None) -> SinkPosition | None:
+        """As the database has it, whatever the lake remembers."""
+        with self._transaction() as cursor:
+            return self._position(cursor) if _exists(cursor, self._schema, POSITIONS) else None
+
+    def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
+        """All of it in one transaction; a second process that sends to the same table waits for its end."""
+        with self._transaction() as cursor:
+            self._lock(cursor)
+            if self._position(cursor) != batch.after:
+                return False
+            self._ensure_table(cursor, batch)
+            self._put_in(cursor, batch, rows)
+            cursor.execute(
+                sql.SQL(
+                    "insert into {} values (%s, %s, %s, now())"
+                    " on conflict (sink_table) do update set position = excluded.position, at = excluded.at"
+                ).format(self._positions),
+                [self._table, self._owner, json.dumps(asdict(batch.position))],
+            )
+            return True
+
+    def _lock(self, cursor: psycopg.Cursor[Any]) -> None:
+        """Until the end of the transaction; tables of other sinks go on, unless nobody has made the table of positions yet."""
+        lock = "select pg_advisory_xact_lock(hashtextextended(%s, 0))"
+        if not _exists(cursor, self._schema, POSITIONS):
+            cursor.execute(lock, [f"{self._schema}.{POSITIONS}"])
+            query = (
+                "create table if not exists {} (sink_table text primary key, owner text not null, position text, at timestamptz not null)"
+            )
+            cursor.execute(sql.SQL(query).format(self._positions))
+        cursor.execute(lock, [f"{self._schema}.{self._table}"])
+
+    def _position(self, cursor: psycopg.Cursor[Any]) -> SinkPosition | None:
+        """None too where the table itself is gone; TidemarkError where somebody else made it."""
+        query = sql.SQL("select owner, position from {} where sink_table = %s for update").format(self._positions)
+        row = cursor.execute(query, [self._table]).fetchone()
+        is_there = _exists(cursor, self._schema, self._table)
+        if (row is None and is_there) or (row is not None and row[0] != self._owner):
+            made_by = "was not made by this sink" if row is None else f"belongs to sink {row[0]}"
+            raise TidemarkError(f"table {self._schema}.{self._table} {made_by}; name another table, or drop that one.")
+        return SinkPosition(**json.loads(row[1])) if row is not None and is_there else None
+
+    def _ensure_table(self, cursor: psycopg.Cursor[Any], batch: Batch) -> None:
+        types = column_types(batch.table, batch.schema)
+        columns = [sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind)) for name, kind in types.items()]
+        if batch.key:
+            columns.append(sql.SQL("primary key ({})").format(_names(batch.key)))
+        cursor.execute(sql.SQL("create table if not exists {} ({})").format(self._target, sql.SQL(", ").join(columns)))
+        query = (
+            "select attname, format_type(atttypid, null) from pg_attribute where attrelid = to_regclass(%s)"
+            " and attnum > 0 and not attisdropped"
+        )
+        found = dict(cursor.execute(query, [f'"{self._schema}"."{self._table}"']).fetchall())
+        if found != types:
+            odd = ", ".join(sorted(name for name in found.keys() | types.keys() if found.get(name) != types.get(name)))
+            hint = "drop it, and it is made anew with all rows."
+            raise TidemarkError(f"table {self._schema}.{self._table} has other columns than {batch.table} ({odd}); {hint}")
+
+    def _put_in(self, cursor: psycopg.Cursor[Any], batch: Batch, rows: Iterator[pa.Table]) -> None:
+        """By COPY: straight into an empty table, else beside it."""
+        if not batch.key:
+            cursor.execute(sql.SQL("delete from {}").format(self._target))
+        is_empty = cursor.execute(sql.SQL("select 1 from {} limit 1").format(self._target)).fetchone() is None
+        if not is_empty:
+            cursor.execute(sql.SQL("create temporary table {} (like {}) on commit drop").format(STAGED, self._target))
+        with cursor.copy(sql.SQL("copy {} from stdin (format csv)").format(self._target if is_empty else STAGED)) as copy:
+            for chunk in rows:
+                copy.write(as_csv(chunk))
+        if not is_empty:
+            self._merge(cursor, batch)
+
+    def _merge(self, cursor: psycopg.Cursor[Any], batch: Batch) -> None:
+        parts = {"target": self._target, "staged": STAGED, "key": _names(batch.key)}
+        if batch.is_complete:
+            same = sql.SQL(" and ").join(sql.SQL("old.{0} = new.{0}").format(sql.Identifier(name)) for name in batch.key)
+            gone = "delete from {target} as old where not exists (select from {staged} as new where {same})"
+            cursor.execute(sql.SQL("analyze {staged}").format(**parts))
+            cursor.execute(sql.SQL(gone).format(same=same, **parts))
+        others = [name for name in batch.schema.names if name not in batch.key]
+        changes = sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in others)
+        is_later = (
+            "excluded.revision >= old.revision" if "revision" in others and not batch.is_complete else "old is distinct from excluded"
+        )
+        query = "insert into {target} as old select * from {staged} on conflict ({key}) do update set {changes} where {is_later}"
+        cursor.execute(sql.SQL(query).format(changes=changes, is_later=sql.SQL(is_later), **parts))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[psycopg.Cursor[Any]]:
+        """TidemarkError without any part of the connection string, which messages of the library may quote."""
+        dsn = resolved(self._folder, self._dsn)
+        try:
+            with psycopg.connect(**(DEFAULTS | conninfo_to_dict(dsn))) as connection, connection.cursor() as cursor:  # type: ignore[arg-type]
+                yield cursor
+        except psycopg.Error as error:
+            _refuse(error)
+
+
+def _refuse(error: psycopg.Error) -> NoReturn:
+    if error.diag.message_primary:
+        raise TidemarkError(f"Postgres answered: {error.diag.message_primary}.") from None
+    if isinstance(error, psycopg.OperationalError):
+        raise TidemarkError("the Postgres server was not reached, or the connection broke.") from None
+    raise TidemarkError(f"Postgres could not be used ({type(error).__name__}); look at the dsn that pipeline.yml names.") from None
+
+
+def _exists(cursor: psycopg.Cursor[Any], schema: str, table: str) -> bool:
+    row = cursor.execute("select to_regclass(%s) is not null", [f'"{schema}"."{table}"']).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _names(names: Sequence[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, names))

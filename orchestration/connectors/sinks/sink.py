@@ -1,0 +1,57 @@
+"""What every sink does: it says up to which position it has the rows of its table, and writes those of the next one.
+
+A sink follows snapshots, so what it has is at any time what readers saw at one of them. Positions increase, and may leave snapshots out.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from orchestration.conf.secrets import REFERENCE, secret
+from orchestration.errors import TidemarkError
+from orchestration.storage.sink_states import SinkPosition
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What lies between two positions of a sink. `number`: the same for the same rows, whenever they are written again.
+
+    `is_complete`: these are all the rows of the table, and what the far side has beside them goes. Else each row is new, or, where its
+    `key` is there already, a later one of it. `key`: empty for a mart, which only comes complete.
+    """
+
+    sink: str
+    table: str
+    number: str
+    after: SinkPosition | None
+    position: SinkPosition
+    is_complete: bool
+    schema: pa.Schema
+    key: tuple[str, ...]
+
+
+class Sink(Protocol):
+    """Called by one thread. Any error means that it is down: the same batch, or a later one, is tried again."""
+
+    is_ordered: bool
+    """Whether rows have to come in the order of their key, so that a repeat can be known by its number."""
+
+    def last(self, known: SinkPosition | None) -> SinkPosition | None:
+        """Up to where the far side has rows; None for nothing. `known`: what the lake remembers, for sinks that keep no position."""
+
+    def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
+        """Write all rows, as one. False where the far side is no longer at `batch.after`: it is to be asked again."""
+
+
+def resolved(folder: Path, text: str) -> str:
+    """The text, or what it refers to, in the conf in `folder`; TidemarkError where that is missing. Never to be shown or kept."""
+    if re.fullmatch(REFERENCE, text) is None:
+        return text
+    try:
+        return secret(folder, text)
+    except TidemarkError:
+        raise TidemarkError(f"{text}, which pipeline.yml names, is missing or empty; set it for the process that sends.") from None

@@ -1,0 +1,96 @@
+"""Rows posted to an address as JSON, a bounded number a request: at least once.
+
+Each request has an `Idempotency-Key`: a repeat has the same key and the same rows. Any answer but 2xx means that the sink is down.
+"""
+
+import json
+from collections.abc import Iterator
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+import pyarrow as pa
+
+from orchestration.conf.sink_settings import WebhookSettings
+from orchestration.connectors.sinks.sink import Batch, resolved
+from orchestration.errors import TidemarkError
+from orchestration.rendering import plain, values
+from orchestration.storage.sink_states import SinkPosition
+
+TIMEOUT_SECONDS = 30.0
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A redirected POST becomes a GET without its rows, and would look delivered."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        """None makes the answer an error."""
+
+
+class WebhookSink:
+    """Messages name no part of the address: it is mostly a secret."""
+
+    is_ordered = True
+
+    def __init__(self, folder: Path, settings: WebhookSettings) -> None:
+        """`folder`: that of the conf."""
+        self._folder, self._settings = folder, settings
+
+    def last(self, known: SinkPosition | None) -> SinkPosition | None:
+        """As the lake remembers it."""
+        return known
+
+    def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
+        """Request after request; none where nothing is new."""
+        number = 0
+        for number, part in enumerate(_parts(rows, self._settings.rows_per_request), start=1):
+            self._post(batch, number, part)
+        if not number and batch.is_complete:
+            self._post(batch, 1, batch.schema.empty_table())
+        return True
+
+    def _post(self, batch: Batch, number: int, rows: pa.Table) -> None:
+        columns = [values(column) for column in rows.columns]
+        document = {
+            "sink": batch.sink,
+            "table": batch.table,
+            "snapshot_id": batch.position.snapshot_id,
+            "request": number,
+            "is_complete": batch.is_complete,
+            "rows": [plain(dict(zip(rows.column_names, row, strict=True))) for row in zip(*columns, strict=True)],
+        }
+        key = f"{batch.sink}-{batch.number}-{number}"
+        headers = {"Content-Type": "application/json", "User-Agent": "tidemark", "Idempotency-Key": key}
+        if self._settings.token:
+            headers["Authorization"] = f"Bearer {resolved(self._folder, self._settings.token)}"
+        _send(resolved(self._folder, self._settings.url), json.dumps(document).encode(), headers)
+
+
+def _parts(rows: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
+    """Parts of exactly so many rows but the last, however the rows come."""
+    left: pa.Table | None = None
+    for chunk in rows:
+        whole = chunk if left is None else pa.concat_tables([left, chunk])
+        end = len(whole) - len(whole) % size
+        yield from (whole.slice(at, size) for at in range(0, end, size))
+        left = whole.slice(end)
+    if left is not None and len(left):
+        yield left
+
+
+def _send(url: str, body: bytes, headers: dict[str, str]) -> None:
+    """TidemarkError without the address, which messages of the library may quote."""
+    try:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise TidemarkError("the webhook is no http or https URL; correct what pipeline.yml names.")
+        build_opener(_NoRedirect).open(Request(url, body, headers, method="POST"), timeout=TIMEOUT_SECONDS).close()
+    except HTTPError as error:
+        error.close()
+        raise TidemarkError(f"the webhook answered {error.code}.") from None
+    except (OSError, HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        said = getattr(reason, "strerror", None) or type(reason).__name__
+        raise TidemarkError(f"the webhook was not reached ({said}).") from None

@@ -1,0 +1,81 @@
+"""How far each sink has come, as the lake remembers it: `sinks/<name>.json`, written by the process that holds the lake.
+
+A sink that keeps a position of its own, such as Postgres, is asked for that one; for all others this is the position.
+"""
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+import msgspec
+
+from orchestration.conf.model import Conf
+from orchestration.location import Location
+from orchestration.storage.atomic_json import read_atomic, write_atomic
+
+FOLDER = "sinks"
+
+
+@dataclass(frozen=True)
+class SinkPosition:
+    """The rows of one table at one snapshot.
+
+    `table_id`: Delta's, another one after a replay. `mark`: of silver the bronze batch up to which rows count, of gold the newest
+    `gold_batch`, of marts the build; -1 where there is no row. `retry`: the newest retry of the quarantine, -1 before the first.
+    """
+
+    snapshot_id: int
+    table_id: str
+    version: int
+    mark: int
+    retry: int = -1
+
+
+@dataclass(frozen=True)
+class SinkState:
+    """`sent`: what the far side has. `sending`: what a process began to send, and perhaps did not end. Instants in ISO 8601, UTC."""
+
+    sent: SinkPosition | None = None
+    sending: SinkPosition | None = None
+    sent_at: str | None = None
+    down_since: str | None = None
+    reason: str | None = None
+
+
+def read_state(lake: Location, sink: str) -> SinkState:
+    """That of a new sink where there is none yet; TidemarkError where the file is damaged."""
+    file = lake / FOLDER / f"{sink}.json"
+    if not file.exists():
+        return SinkState()
+    return msgspec.convert(read_atomic(file, "Remove it: the sink then sends everything again."), SinkState)
+
+
+def write_state(lake: Location, sink: str, state: SinkState) -> None:
+    """Whole or not at all."""
+    write_atomic(lake / FOLDER / f"{sink}.json", asdict(state))
+
+
+def request_reset(lake: Location, sink: str, now: datetime) -> None:
+    """Ask whoever sends to send everything again."""
+    write_atomic(_reset(lake, sink), {"at": f"{now:%Y%m%dT%H%M%S%f}"})
+
+
+def requested_reset(lake: Location, sink: str) -> str | None:
+    """What tells one request from another; None where there is none."""
+    file = _reset(lake, sink)
+    return str(read_atomic(file, "Remove it, and ask again with `tidemark sinks reset`.")["at"]) if file.exists() else None
+
+
+def end_reset(lake: Location, sink: str, request: str) -> None:
+    """Everything was sent again; a request that came meanwhile stays."""
+    if requested_reset(lake, sink) == request:
+        _reset(lake, sink).local.unlink()
+
+
+def snapshots_of_sinks(conf: Conf) -> set[int]:
+    """Ids of those that never expire, as a sink of conf has them: what it has yet to send is told by them."""
+    states = (read_state(conf.lake, name) for name in conf.sinks)
+    return {position.snapshot_id for state in states for position in (state.sent, state.sending) if position is not None}
+
+
+def _reset(lake: Location, sink: str) -> Location:
+    return lake / FOLDER / f"{sink}.reset"

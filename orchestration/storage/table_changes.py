@@ -1,0 +1,120 @@
+"""What the table of a sink has at a snapshot beyond what it had at an earlier one, without Spark.
+
+Rows are told apart by their lineage, not by the files that brought them: compaction changes no answer. Silver grows by `bronze_batch`, and
+what a retry re-admits has a higher `retry`. Gold grows by `gold_batch`; an amendment carries the newest one, which may be sent already, so
+rows of that one are compared with the earlier version, which is kept as long as a sink has it (sink_states.snapshots_of_sinks).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from orchestration.conf.model import Conf
+from orchestration.location import Location
+from orchestration.storage.delta import OpenTable, ask, max_in_log, open_table, table_id
+from orchestration.storage.generations import numbered
+from orchestration.storage.marts import builds, newest
+from orchestration.storage.sink_states import SinkPosition
+from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.snapshots import is_kept
+from orchestration.storage.views import KEYS, View
+
+MEASUREMENT = ("bronze_batch", "bronze_row", "part")
+
+
+@dataclass(frozen=True)
+class PinnedTable:
+    """A table at a snapshot. `key`: of what readers see; empty for a mart, whose rows have none that is known."""
+
+    lake: Location
+    view: View
+    key: tuple[str, ...]
+    position: SinkPosition
+
+    @cached_property
+    def opened(self) -> OpenTable:
+        """At its version."""
+        return open_table(self.view.location, self.view.version)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """As declared."""
+        return pa.schema(self.opened.schema().to_arrow())
+
+    def is_replaced_since(self, after: SinkPosition | None) -> bool:
+        """Whether all rows are to be sent: there was nothing, or another table; a mart is made anew, and a retry empties quarantine."""
+        if after is None or after.table_id != self.position.table_id or not self.key:
+            return True
+        return self.view.name == "silver.quarantine" and after.retry != self.position.retry
+
+    def rows(self, after: SinkPosition | None, *, is_ordered: bool = False) -> Iterator[pa.Table]:
+        """All rows, or those beyond `after`, a chunk at a time; of gold the newest revision of each. `is_ordered`: by the key."""
+        sql, tables = self._query(after)
+        order = ", ".join(self.key or self.schema.names)
+        for batch in ask(f"{sql} order by {order}" if is_ordered else sql, tables):
+            if batch.num_rows:
+                yield pa.Table.from_batches([batch]).select(self.schema.names).cast(self.schema)
+
+    def count(self, after: SinkPosition | None) -> int:
+        """How many these are."""
+        sql, tables = self._query(after)
+        return int(ask(f"select count(*) as rows from ({sql}) as beyond", tables).read_all()["rows"][0].as_py())
+
+    def _query(self, after: SinkPosition | None) -> tuple[str, dict[str, OpenTable]]:
+        location = self.view.location
+        tables = {"pinned": self.opened}
+        if after is None:
+            return self.view.select("pinned"), tables
+        if self.view.bronze_batch is not None:
+            beyond = f"bronze_batch > {after.mark}"
+            if "retry" in self.schema.names:
+                beyond = f"{beyond} or retry > {after.retry}"
+            return self.view.select(f"(select * from pinned where {beyond}) as beyond"), tables
+        beyond = f"select rows.* from pinned as rows where rows.gold_batch >= {after.mark}"
+        if is_kept(self.lake, after.snapshot_id):
+            tables["earlier"] = open_table(location, after.version)
+            key = (*self.key, "revision") if self.view.key else self.key
+            same = " and ".join(f"rows.{name} = sent.{name}" for name in key)
+            beyond = (
+                f"select rows.* from (select * from pinned where gold_batch >= {after.mark}) as rows"
+                f" left anti join (select * from earlier where gold_batch >= {after.mark}) as sent on {same}"
+            )
+        return self.view.select(f"({beyond})"), tables
+
+
+def pinned_table(conf: Conf, name: str, snapshot: Snapshot) -> PinnedTable | None:
+    """A table of silver or gold; of a mart the newest build. None where it is not there yet."""
+    lake = conf.lake
+    if name.startswith("marts."):
+        return _pinned_mart(lake, name)
+    if name not in snapshot.versions:
+        return None
+    location, version = numbered(lake, snapshot.generation).table(lake, name), snapshot.versions[name]
+    if name.startswith("silver."):
+        retry = _retried(lake, snapshot)
+        position = SinkPosition(snapshot.snapshot_id, table_id(location), version, snapshot.bronze_batch, retry)
+        return PinnedTable(lake, View(name, location, version, snapshot.bronze_batch), MEASUREMENT, position)
+    mark = max_in_log(location, "gold_batch", version)
+    position = SinkPosition(snapshot.snapshot_id, table_id(location), version, -1 if mark is None else mark)
+    key = KEYS.get(name.rpartition("_")[2], ())
+    return PinnedTable(lake, View(name, location, version, key=key), key or (*MEASUREMENT, "window_end"), position)
+
+
+def _pinned_mart(lake: Location, name: str) -> PinnedTable | None:
+    known = builds(lake)
+    build = newest(lake, known) if known else None
+    if build is None or name not in build.versions:
+        return None
+    location = lake / name.replace(".", "/", 1)
+    position = SinkPosition(build.snapshot_id, table_id(location), build.versions[name], build.build)
+    return PinnedTable(lake, View(name, location, position.version), (), position)
+
+
+def _retried(lake: Location, snapshot: Snapshot) -> int:
+    """The newest retry of the quarantine that a snapshot knows; -1 before the first."""
+    generation = numbered(lake, snapshot.generation)
+    places = ((generation.table(lake, name), snapshot.versions.get(name)) for name in ("silver.late", "silver.duplicates"))
+    marks = (max_in_log(location, "retry", version) for location, version in places if version is not None)
+    return max((int(mark) for mark in marks if mark is not None), default=-1)

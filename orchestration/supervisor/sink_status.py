@@ -1,0 +1,38 @@
+"""How far each sink has come, from what the lake remembers: no sink is asked, and no secret read."""
+
+from datetime import datetime
+from typing import Any
+
+from orchestration.conf.model import Conf
+from orchestration.jobs.sinks import newest_table
+from orchestration.storage.sink_states import SinkState, read_state
+from orchestration.storage.snapshots import all_snapshots
+
+COLUMNS = ("sink", "table", "target", "snapshot", "sent_at", "snapshots_behind", "rows_behind", "lag_seconds", "down_since", "reason")
+
+
+def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
+    """One row a sink (COLUMNS), without asking the far side; None where there is nothing to say yet.
+
+    `rows_behind`: rows that the newest snapshot has and the far side has not. `lag_seconds`: the age of the oldest snapshot that it lacks.
+    """
+    return [_row(conf, name, read_state(conf.lake, name), now) for name in conf.sinks]
+
+
+def describe_down(conf: Conf) -> list[str]:
+    """A sentence for each sink that is down."""
+    states = {name: read_state(conf.lake, name) for name in conf.sinks}
+    return [f"down since {state.down_since}: {state.reason}" for state in states.values() if state.down_since]
+
+
+def _row(conf: Conf, name: str, state: SinkState, now: datetime) -> dict[str, Any]:
+    sent, behind, rows, lag = state.sent, None, None, None
+    pinned = newest_table(conf, name)
+    if pinned is not None:
+        missing = [snapshot for snapshot in all_snapshots(conf.lake) if sent is None or snapshot.snapshot_id > sent.snapshot_id]
+        missing = [snapshot for snapshot in missing if snapshot.snapshot_id <= pinned.position.snapshot_id]
+        behind, lag = len(missing), round(max((now - missing[0].at).total_seconds(), 0.0), 1) if missing else 0.0
+        rows = 0 if sent == pinned.position else pinned.count(None if pinned.is_replaced_since(sent) else sent)
+    settings = conf.sinks[name]
+    told = name, settings.table, settings.target, sent and sent.snapshot_id, state.sent_at, behind, rows, lag, state.down_since
+    return dict(zip(COLUMNS, (*told, state.reason), strict=True))

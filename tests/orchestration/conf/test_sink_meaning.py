@@ -1,0 +1,98 @@
+"""Section `sinks` of pipeline.yml: what it cannot mean is one line each, with the way out, and no secret is shown."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from orchestration.conf.load import load
+from orchestration.conf.model import SinkSettings
+from orchestration.conf.secrets import HINT
+from orchestration.conf.sink_meaning import has_password
+from orchestration.conf.sink_settings import PostgresSettings
+from tests.orchestration.conf.conftest import changed
+
+OLD = "sinks: {}"
+FILES = "files: {path: ./export}"
+CASES = [
+    pytest.param("{x: {table: silver.readings}}", "x names no place to send rows to; set exactly one of postgres, files, webhook, python"),
+    pytest.param(
+        f"{{x: {{table: silver.readings, {FILES}, python: 'a:b'}}}}",
+        "x sets files and python; set exactly one of postgres, files, webhook, python",
+    ),
+    pytest.param(
+        f"{{x: {{table: silver.reading, {FILES}}}}}", "x.table is 'silver.reading', which cannot be sent; did you mean 'silver.readings'?"
+    ),
+    pytest.param(
+        f"{{x: {{table: gold.kitchen_vector, {FILES}}}}}",
+        "x.table is 'gold.kitchen_vector', which cannot be sent; did you mean 'gold.kitchen_vectors'?",
+    ),
+    pytest.param(
+        f"{{x: {{table: bronze.events, {FILES}}}}}",
+        "x.table is 'bronze.events', which cannot be sent; name a table of silver, gold or marts, such as silver.readings",
+    ),
+    pytest.param("{x: {table: silver.readings, python: 'module.function'}}", "x.python is 'module.function'; write module:function"),
+    pytest.param(
+        "{x: {table: silver.readings, files: {path: ./landing/export}}}",
+        "sinks.x.files.path lies inside the folder of source plant; give each a folder of its own",
+    ),
+    pytest.param(
+        "{x: {table: silver.readings, files: {path: ./export, format: xml}}}", "x.files.format is 'xml'; choose one of parquet, csv"
+    ),
+    pytest.param(
+        "{x: {table: silver.readings, postgres: {dsn: host=h, table: A.b}}}",
+        "x.postgres.table is 'A.b'; write table or schema.table in lower case",
+    ),
+    pytest.param(
+        "{x: {table: silver.readings, webhook: {url: 'ftp://h/x'}}}",
+        "x.webhook.url is no address that begins with https:// or http://; write one",
+    ),
+    pytest.param(
+        "{x: {table: silver.readings, postgres: {dsn: '${PG}', table: b}}}",
+        f"x.postgres.dsn is a reference that cannot be followed; {HINT}",
+    ),
+]
+SECRETS = [
+    "postgres: {dsn: 'host=h password=canary', table: t}",
+    "postgres: {dsn: 'host=h PASSWORD = canary', table: t}",
+    "postgres: {dsn: 'postgresql://u:canary@h/db', table: t}",
+    "postgres: {dsn: 'postgresql://h/db?user=u&password=canary', table: t}",
+    "postgres: {dsn: 'postgresql://u:canary@[h/db', table: t}",
+    "webhook: {url: 'https://u:canary@h/x'}",
+    "webhook: {url: 'https://h/x', token: canary}",
+    'postgres: {dsn: "host=h\\npassword=canary", table: t}',
+]
+
+
+@pytest.mark.parametrize(("sinks", "mistake"), CASES)
+def test_a_section_that_cannot_be_meant_is_one_line(sinks: str, mistake: str, mistakes_after: Callable[..., list[str]]) -> None:
+    (line,) = mistakes_after(("pipeline", OLD, f"sinks: {sinks}"))
+    assert line.split(": ", 1)[1].removeprefix("sinks.") == mistake.removeprefix("sinks.")
+
+
+def test_the_example_of_the_page_has_no_mistake(folder: Path) -> None:
+    page = (Path(__file__).parents[3] / "orchestration" / "connectors" / "sinks" / "README.md").read_text(encoding="utf-8")
+    example = page.partition("```yaml\n")[2].partition("```")[0]
+    changed(folder, "pipeline", OLD, example)
+    assert [sink.target for sink in load(folder).sinks.values()] == [
+        *("postgres public.kitchen", "parquet files ./export", "webhook", "python plant_export:receive")
+    ]
+
+
+@pytest.mark.parametrize("target", SECRETS)
+def test_a_secret_in_plain_text_is_refused_and_not_shown(target: str, mistakes_after: Callable[..., list[str]]) -> None:
+    (line,) = mistakes_after(("pipeline", OLD, f"sinks: {{x: {{table: silver.readings, {target}}}}}"))
+    assert "in plain text; write" in line
+    assert "canary" not in line
+
+
+@pytest.mark.parametrize("dsn", ["host=h user=u passfile=/p", "postgresql://u@h:5432/db?sslmode=require", "service=plant"])
+def test_a_connection_string_without_a_password_may_be_written_out(dsn: str) -> None:
+    assert not has_password(dsn)
+
+
+def test_a_reference_is_kept_as_it_is_written(folder: Path) -> None:
+    changed(folder, "pipeline", OLD, "sinks: {w: {table: marts.daily, postgres: {dsn: '${env:PG_DSN}', table: public.daily}}}")
+    assert load(folder).sinks == {
+        "w": SinkSettings(table="marts.daily", postgres=PostgresSettings(dsn="${env:PG_DSN}", table="public.daily"))
+    }

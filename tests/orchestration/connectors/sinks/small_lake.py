@@ -1,0 +1,123 @@
+"""A small lake for tests of sinks, written without Spark: readings, windows of one group, and snapshots of both."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from orchestration.conf.model import Conf, SinkSettings
+from orchestration.storage import generations
+from orchestration.storage.ddl import schema_of
+from orchestration.storage.delta import append, files_of, open_table, path_of
+from orchestration.storage.generations import Generation
+from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.snapshots import all_snapshots, pin
+from orchestration.storage.tables import LakeStore, ensure
+from tests.lakes import KITCHEN, conf
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+READINGS, AGGREGATES, VECTORS = "silver.readings", "gold.kitchen_aggregates", "gold.kitchen_vectors"
+KEYS = {
+    READINGS: ["bronze_batch", "bronze_row", "part"],
+    AGGREGATES: ["device_id", "metric", "window_end"],
+    VECTORS: ["entity", "window_end"],
+}
+Row = dict[str, Any]
+
+
+class SmallLake:
+    """Each `pin` is a snapshot of what was written before."""
+
+    def __init__(self, folder: Path, sinks: Mapping[str, Mapping[str, Any]], generation: Generation | None = None) -> None:
+        """`sinks`: as pipeline.yml has them."""
+        (folder / "conf").mkdir(parents=True, exist_ok=True)
+        declared = {name: SinkSettings(**settings) for name, settings in sinks.items()}
+        self.conf: Conf = replace(conf(folder, groups={"kitchen": KITCHEN}, sinks=declared), folder=folder / "conf")
+        self.store = LakeStore(self.conf, generation)
+        for table in self.store.tables.values():
+            ensure(table)
+
+    def write(self, table: str, rows: Sequence[Row]) -> None:
+        """Append rows; a column that is left out is null."""
+        declared = self.store.tables[table]
+        write_deltalake(str(declared.location), pa.Table.from_pylist([*rows], schema_of(declared.ddl)), mode="append")
+
+    def pin(self, bronze_batch: int) -> Snapshot:
+        """Of everything as it is now."""
+        number = max((snapshot.snapshot_id for snapshot in all_snapshots(self.conf.lake)), default=-1) + 1
+        versions = {name: DeltaTable(str(table.location)).version() for name, table in self.store.tables.items()}
+        at = START + timedelta(days=1, seconds=number)
+        return pin(self.conf.lake, Snapshot(number, at, self.store.generation.generation, bronze_batch, versions, {}))
+
+    def compact(self, table: str, *kept: Snapshot) -> None:
+        """Small files become one; on the disk is then only what the table and the kept snapshots need."""
+        path = self.store.tables[table].location
+        DeltaTable(str(path)).optimize.compact()
+        versions = [None, *(snapshot.versions[table] for snapshot in kept)]
+        needed = {name for version in versions for name in files_of(open_table(path, version))}
+        for file in path.glob("*.parquet"):
+            if file.name not in needed:
+                file.local.unlink()
+
+    def expected(self, table: str, snapshot: Snapshot) -> dict[tuple[str, ...], Row]:
+        """What readers see at a snapshot, by key, computed in Python."""
+        declared = LakeStore(self.conf, generations.numbered(self.conf.lake, snapshot.generation)).tables[table]
+        seen: dict[tuple[str, ...], Row] = {}
+        for row in DeltaTable(str(declared.location), version=snapshot.versions[table]).to_pyarrow_table().to_pylist():
+            key = tuple(str(row[name]) for name in KEYS[table])
+            if row.get("bronze_batch", -1) <= snapshot.bronze_batch and row.get("revision", 0) >= seen.get(key, row).get("revision", 0):
+                seen[key] = row
+        return seen
+
+    def next_generation(self) -> "SmallLake":
+        """As after a replay: tables of its own, active from now on."""
+        places = {f"{layer}/{name}": 2 for layer, _, name in (table.partition(".") for table in self.store.tables) if layer != "bronze"}
+        generation = Generation(1, 2, START, "a test", 0, places)
+        append(path_of(self.conf.lake, generations.TABLE), pa.Table.from_pylist([vars(generation)], generations.SCHEMA))
+        other = object.__new__(SmallLake)
+        other.conf, other.store = self.conf, LakeStore(self.conf, generation)
+        for table in other.store.tables.values():
+            ensure(table)
+        return other
+
+
+def reading(bronze_batch: int, row: int, value: float | None = 1.0, **changes: Any) -> Row:
+    """One a minute."""
+    return {
+        "device_id": f"oven-{row % 7}",
+        "metric": "temperature",
+        "event_time": START + timedelta(minutes=row),
+        "value": value,
+        "groups": ["kitchen", 'say "hi", \\ {x}', ""],
+        "source": "plant",
+        "ingested_at": START,
+        "bronze_batch": bronze_batch,
+        "bronze_row": row,
+        "part": 0,
+        **changes,
+    }
+
+
+def window(gold_batch: int, number: int, value: float | None, revision: int = 0, device: str = "oven") -> Row:
+    """One every ten minutes."""
+    end = START + timedelta(minutes=10 * number + 10)
+    numbers = dict.fromkeys(("value", "min", "max", "sum", "latest"), value)
+    times = {"window_start": end - timedelta(minutes=10), "window_end": end}
+    return {"device_id": device, "metric": "power", **times, "count": 3, **numbers, "revision": revision, "gold_batch": gold_batch}
+
+
+def vector(gold_batch: int, number: int, values: Sequence[float | None] | None, revision: int = 0) -> Row:
+    """The same."""
+    end = START + timedelta(minutes=10 * number + 10)
+    lists = {"vector": None if values is None else [*values], "missing": ["power"], "filled": []}
+    times = {"window_start": end - timedelta(minutes=10), "window_end": end}
+    return {"entity": "oven", **times, **lists, "revision": revision, "gold_batch": gold_batch}
+
+
+def windows(gold_batch: int, numbers: Sequence[int], value: float = 1.0) -> Iterator[Row]:
+    """First revisions."""
+    yield from (window(gold_batch, number, value) for number in numbers)

@@ -1,0 +1,186 @@
+"""Files of a sink hold each row once, whoever is killed in between; names tell what a repeat replaces."""
+
+import json
+import math
+import random
+import time
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset as ds
+import pytest
+from deltalake import write_deltalake
+
+from orchestration.connectors.sinks.all import sinks
+from orchestration.jobs.sinks import send
+from orchestration.storage.marts import Build, record
+from orchestration.storage.sink_states import read_state, request_reset
+from tests.orchestration.connectors.sinks.sender import sender
+from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, READINGS, VECTORS, SmallLake, reading, vector, window, windows
+
+NOW = datetime(2026, 1, 6, 12, tzinfo=UTC)
+
+
+def lake_for(folder: Path, table: str, format: str = "parquet") -> SmallLake:
+    return SmallLake(folder, {"export": {"table": table, "files": {"path": str(folder / "export"), "format": format}}})
+
+
+def step(lake: SmallLake) -> bool:
+    return send(lake.conf, "export", sinks(lake.conf)["export"], NOW) is not None
+
+
+def exported(folder: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = ds.dataset(folder / "export", partitioning="hive", exclude_invalid_files=False).to_table().to_pylist()
+    return rows
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(file.relative_to(folder / "export")) for file in (folder / "export").rglob("*") if file.is_file())
+
+
+def test_there_is_a_folder_a_day_and_a_file_a_batch_and_amendments_come_in_a_later_file(tmp_path: Path) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    lake.write(AGGREGATES, [*windows(0, range(140, 148))])  # two hours around midnight
+    lake.pin(0)
+    assert step(lake)
+    lake.write(AGGREGATES, [window(0, 141, 9.0, revision=1)])
+    lake.pin(1)
+    assert step(lake)
+    assert not step(lake)
+    days = [name.rpartition("/")[0] for name in names(tmp_path)]
+    assert days == ["day=2026-01-05", "day=2026-01-05", "day=2026-01-06"]
+    revisions = sorted((row["window_start"].astimezone(UTC).isoformat(), row["revision"]) for row in exported(tmp_path))
+    assert len(revisions) == 9
+    assert ("2026-01-05T23:30:00+00:00", 1) in revisions
+
+
+def test_a_batch_that_was_half_written_is_written_again_under_the_same_names_also_if_there_is_a_newer_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = lake_for(tmp_path, READINGS)
+    lake.write(READINGS, [reading(0, row) for row in range(2000)])
+    lake.pin(0)
+    with monkeypatch.context() as patched:
+        patched.setattr("orchestration.connectors.sinks.files.shutil.rmtree", _killed_at_the_end())
+        with pytest.raises(KeyboardInterrupt):
+            step(lake)
+    assert read_state(lake.conf.lake, "export").sent is None
+    before = names(tmp_path)
+    lake.write(READINGS, [reading(1, row) for row in range(10)])
+    lake.pin(1)
+    assert step(lake)
+    assert names(tmp_path) == before
+    assert step(lake)
+    assert len(exported(tmp_path)) == 2010
+    assert len({(row["bronze_batch"], row["bronze_row"]) for row in exported(tmp_path)}) == 2010
+
+
+def _killed_at_the_end() -> Any:
+    """In place of rmtree: the first call is before anything is written, the second after all files have their names."""
+    calls: list[object] = []
+
+    def rmtree(path: Path, **_: object) -> None:
+        calls.append(path)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    return rmtree
+
+
+def test_after_a_replay_and_a_reset_only_files_of_the_new_batch_are_left_and_those_of_others(tmp_path: Path) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    lake.write(AGGREGATES, [*windows(0, range(5))])
+    lake.pin(0)
+    step(lake)
+    stranger = tmp_path / "export" / "day=2026-01-05" / "mine.parquet"
+    stranger.touch()
+    built = lake.next_generation()
+    built.write(AGGREGATES, [*windows(-1, range(3), value=5.0)])
+    built.pin(0)
+    step(built)
+    stranger.unlink()
+    assert sorted(row["value"] for row in exported(tmp_path)) == [5.0] * 3
+    (before,) = names(tmp_path)
+    request_reset(lake.conf.lake, "export", NOW)
+    assert step(built)
+    (after,) = names(tmp_path)
+    assert after != before
+    assert len(exported(tmp_path)) == 3
+
+
+def test_csv_has_a_header_and_lists_as_json_and_null_is_not_an_empty_text(tmp_path: Path) -> None:
+    lake = lake_for(tmp_path, VECTORS, "csv")
+    lake.write(VECTORS, [vector(0, 0, [1.5, None, math.inf]), vector(0, 1, None)])
+    lake.pin(0)
+    step(lake)
+    (file,) = (tmp_path / "export").rglob("*.csv")
+    rows = pyarrow.csv.read_csv(
+        file, convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
+    )
+    assert [cell if cell is None else json.loads(cell) for cell in rows["vector"].to_pylist()] == [[1.5, None, "Infinity"], None]
+    assert rows["filled"].to_pylist() == ["[]", "[]"]
+
+
+def test_a_row_without_a_time_is_of_an_unknown_day(tmp_path: Path) -> None:
+    lake = lake_for(tmp_path, "silver.quarantine")
+    lake.write("silver.quarantine", [{"broken_rules": ["a"], "payload": b"\x00\xff", "bronze_batch": 0, "bronze_row": 0, "part": 0}])
+    lake.pin(0)
+    step(lake)
+    (name,) = names(tmp_path)
+    assert name.startswith("day=unknown/export-")
+    assert exported(tmp_path)[0]["payload"] == b"\x00\xff"
+
+
+def test_a_snapshot_with_nothing_new_makes_no_file(tmp_path: Path) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    lake.pin(0)
+    assert step(lake)
+    lake.pin(1)
+    assert step(lake)
+    assert names(tmp_path) == []
+
+
+def test_a_mart_is_replaced_as_a_whole_and_sent_once_a_build(tmp_path: Path) -> None:
+    lake = lake_for(tmp_path, "marts.daily")
+    lake.pin(0)
+    assert not step(lake)
+    mart = str(lake.conf.lake / "marts" / "daily")
+    for build, count in ((1, 3), (2, 2)):
+        rows = pa.table({"day": [date(2026, 1, day + 1) for day in range(count)], "value": [float(build)] * count})
+        write_deltalake(mart, rows, mode="overwrite")
+        record(lake.conf.lake, Build(build, NOW, 0, 1, {"marts.daily": build - 1}))
+        assert step(lake)
+        assert not step(lake)
+        assert sorted((str(row["day"]), row["value"]) for row in exported(tmp_path)) == [
+            (f"2026-01-{day + 1:02}", float(build)) for day in range(count)
+        ]
+
+
+def test_a_batch_may_have_more_days_than_files_are_open_at_a_time(tmp_path: Path) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    for part in range(3):
+        lake.write(AGGREGATES, [window(part, number, 1.0) for number in range(part, 144 * 150, 3)])
+    lake.pin(0)
+    step(lake)
+    assert len({name.rpartition("/")[0] for name in names(tmp_path)}) == 150
+    assert len(exported(tmp_path)) == 144 * 150
+
+
+def test_a_process_that_is_killed_at_any_moment_leaves_each_row_once(tmp_path: Path, seed: int | None) -> None:
+    chosen = seed if seed is not None else random.randrange(10_000)
+    print(f"seed {chosen}")
+    chance, lake = random.Random(chosen), lake_for(tmp_path, READINGS)
+    for number in range(5):
+        lake.write(READINGS, [reading(number, row) for row in range(20_000)])
+        lake.pin(number)
+        process = sender(lake.conf, "export")
+        time.sleep(chance.uniform(0.0, 0.4))
+        process.kill()
+        process.communicate()
+    _, errors = (process := sender(lake.conf, "export")).communicate()
+    assert process.returncode == 0, errors
+    rows = exported(tmp_path)
+    assert len(rows) == len({(row["bronze_batch"], row["bronze_row"]) for row in rows}) == 100_000

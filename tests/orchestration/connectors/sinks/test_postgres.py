@@ -1,0 +1,279 @@
+"""A table of Postgres equals the table of the lake at a snapshot, and never holds half of one."""
+
+import json
+import math
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestration.connectors.sinks.all import sinks
+from orchestration.errors import TidemarkError
+from orchestration.jobs.sinks import Sent, send
+from orchestration.storage import snapshots
+from orchestration.storage.delta import delete, path_of
+from orchestration.storage.sink_states import read_state, request_reset, snapshots_of_sinks
+from orchestration.storage.snapshot import Snapshot
+from tests.orchestration.connectors.sinks.postgres_server import PASSWORD, PostgresServer
+from tests.orchestration.connectors.sinks.small_lake import (
+    AGGREGATES,
+    KEYS,
+    READINGS,
+    VECTORS,
+    SmallLake,
+    reading,
+    vector,
+    window,
+    windows,
+)
+
+pytestmark = pytest.mark.postgres
+NOW = datetime(2026, 1, 6, 12, tzinfo=UTC)
+TO = {"dsn": "${env:PG_DSN}", "table": "public.received"}
+
+
+def lake_for(folder: Path, table: str) -> SmallLake:
+    return SmallLake(folder, {"warehouse": {"table": table, "postgres": TO}})
+
+
+def step(lake: SmallLake) -> Sent | None:
+    return send(lake.conf, "warehouse", sinks(lake.conf)["warehouse"], NOW)
+
+
+def received(server: PostgresServer, table: str) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Rows of Postgres by key, with instants in UTC."""
+    columns = [name for (name,) in server.rows("select attname from pg_attribute where attrelid = 'received'::regclass and attnum > 0")]
+    rows = (dict(zip(columns, row, strict=True)) for row in server.rows("select * from received"))
+    in_utc = ({name: cell.astimezone(UTC) if isinstance(cell, datetime) else cell for name, cell in row.items()} for row in rows)
+    return {tuple(str(row[name]) for name in KEYS[table]): row for row in in_utc}
+
+
+def assert_equal(server: PostgresServer, lake: SmallLake, table: str, snapshot: Snapshot) -> None:
+    found, expected = received(server, table), lake.expected(table, snapshot)
+    assert found.keys() == expected.keys()
+    assert {key: repr(row) for key, row in found.items()} == {key: repr(_plain(row)) for key, row in expected.items()}
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """With the one class of UTC that the driver uses."""
+    return {name: cell.astimezone(UTC) if isinstance(cell, datetime) else cell for name, cell in row.items()}
+
+
+def test_new_rows_come_once_and_amendments_take_the_place_of_what_they_amend(tmp_path: Path, postgres: PostgresServer) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    lake.write(AGGREGATES, [*windows(0, range(5)), window(0, 2, 7.0, revision=1)])
+    first = lake.pin(0)
+    sent = step(lake)
+    assert sent is not None and (sent.rows, sent.is_complete) == (5, True)
+    assert_equal(postgres, lake, AGGREGATES, first)
+    assert step(lake) is None
+    lake.write(AGGREGATES, [window(0, 1, 9.0, revision=1)])  # amended, and no micro-batch of gold since
+    lake.write(AGGREGATES, [window(0, 4, 9.5, revision=1)])
+    lake.compact(AGGREGATES, first)
+    second = lake.pin(1)
+    sent = step(lake)
+    assert sent is not None and (sent.rows, sent.is_complete) == (2, False)
+    assert_equal(postgres, lake, AGGREGATES, second)
+    lake.write(AGGREGATES, [*windows(1, range(5, 8)), window(1, 5, 3.0, revision=1), window(1, 1, 11.0, revision=2)])
+    third = lake.pin(2)
+    sent = step(lake)
+    assert sent is not None and sent.rows == 4
+    assert_equal(postgres, lake, AGGREGATES, third)
+
+
+def test_without_the_earlier_snapshot_rows_of_the_newest_batch_come_again_and_change_nothing(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    lake.write(AGGREGATES, [*windows(0, range(5)), *windows(1, range(5, 7))])
+    first = lake.pin(0)
+    step(lake)
+    lake.write(AGGREGATES, [window(1, 1, 9.0, revision=1)])
+    second = lake.pin(1)
+    delete(path_of(lake.conf.lake, snapshots.TABLE), f"snapshot_id = {first.snapshot_id}")
+    sent = step(lake)
+    assert sent is not None and (sent.rows, sent.is_complete) == (3, False)
+    assert_equal(postgres, lake, AGGREGATES, second)
+
+
+def test_a_snapshot_that_a_sink_has_never_expires(tmp_path: Path, postgres: PostgresServer) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    assert snapshots_of_sinks(lake.conf) == set()
+    lake.pin(0)
+    kept = lake.pin(0)
+    step(lake)
+    newest = lake.pin(1)
+    assert snapshots_of_sinks(lake.conf) == {kept.snapshot_id}
+    assert snapshots_of_sinks(replace(lake.conf, sinks={})) == set()
+    assert newest.snapshot_id not in snapshots_of_sinks(lake.conf)
+
+
+def test_a_snapshot_that_pins_nothing_new_moves_the_position_alone(tmp_path: Path, postgres: PostgresServer) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    lake.write(AGGREGATES, [*windows(0, range(5))])
+    lake.pin(0)
+    step(lake)
+    lake.compact(AGGREGATES)
+    last = lake.pin(1)
+    sent = step(lake)
+    assert sent is not None and (sent.rows, sent.snapshot_id) == (0, last.snapshot_id)
+    ((position,),) = postgres.rows("select position from tidemark_positions")
+    assert json.loads(position)["snapshot_id"] == last.snapshot_id
+
+
+def test_of_silver_what_lies_beyond_the_prefix_of_a_snapshot_waits_for_the_next(tmp_path: Path, postgres: PostgresServer) -> None:
+    lake = lake_for(tmp_path, READINGS)
+    lake.write(READINGS, [reading(batch, row) for batch in range(3) for row in range(4)])
+    first = lake.pin(1)
+    sent = step(lake)
+    assert sent is not None and sent.rows == 8
+    assert_equal(postgres, lake, READINGS, first)
+    second = lake.pin(2)
+    sent = step(lake)
+    assert sent is not None and sent.rows == 4
+    assert_equal(postgres, lake, READINGS, second)
+
+
+def test_every_type_arrives_as_it_is(tmp_path: Path, postgres: PostgresServer) -> None:
+    lake = lake_for(tmp_path, VECTORS)
+    odd = [math.nan, math.inf, -math.inf, None, -0.0, 5e-324, 1.7976931348623157e308, 0.1]
+    lake.write(VECTORS, [vector(0, 0, odd), vector(0, 1, []), vector(0, 2, None), vector(0, 3, [1.0])])
+    snapshot = lake.pin(0)
+    step(lake)
+    assert_equal(postgres, lake, VECTORS, snapshot)
+    other = lake_for(tmp_path / "other", READINGS)
+    texts = ["", "a,b", 'say "x"', "line\nend\r\n", "\\.", "NULL", "\\N", "é 日本 🌊", " ", "'", "{}"]
+    rows = [reading(0, row, device_id=text, unit=text, groups=[text, text]) for row, text in enumerate(texts)]
+    other.write(READINGS, [*rows, reading(0, 90, math.nan), reading(0, 91, None, groups=None), reading(0, 92, -math.inf, groups=[])])
+    snapshot = other.pin(0)
+    postgres.rows("drop table received; delete from tidemark_positions")
+    step(other)
+    assert_equal(postgres, other, READINGS, snapshot)
+
+
+def test_bytes_arrive_as_they_are_and_a_nul_in_a_text_is_replaced(tmp_path: Path, postgres: PostgresServer) -> None:
+    lake = lake_for(tmp_path, "silver.quarantine")
+    row = {"broken_rules": ["a"], "payload": bytes(range(256)), "device_id": "a\x00b", "bronze_batch": 0, "bronze_row": 0, "part": 0}
+    lake.write("silver.quarantine", [row, row | {"payload": None, "bronze_row": 1}])
+    lake.pin(0)
+    step(lake)
+    found = postgres.rows("select payload, device_id from received order by bronze_row")
+    assert found == [
+        (bytes(range(256)), "a\ufffdb"),
+        (None, "a\ufffdb"),
+    ]
+
+
+def test_what_a_retry_takes_from_quarantine_goes_and_what_it_brings_to_late_comes(tmp_path: Path, postgres: PostgresServer) -> None:
+    both = {name: {"table": f"silver.{name}", "postgres": TO | {"table": name}} for name in ("quarantine", "late")}
+    lake = SmallLake(tmp_path, both)
+    bad = [{"broken_rules": ["a"], "payload": b"1", "bronze_batch": 0, "bronze_row": row, "part": 0} for row in range(3)]
+    lake.write("silver.quarantine", bad)
+    lake.write("silver.late", [reading(0, 7, cause="late")])
+    lake.pin(3)
+    for name in both:
+        send(lake.conf, name, sinks(lake.conf)[name], NOW)
+    lake.write("silver.late", [reading(0, 1, cause="retried", retry=0)])
+    delete(lake.store.tables["silver.quarantine"].location, "bronze_row = 1")
+    lake.pin(3)
+    for name, rows in (("quarantine", 2), ("late", 1)):
+        sent = send(lake.conf, name, sinks(lake.conf)[name], NOW)
+        assert sent is not None and sent.rows == rows
+    assert postgres.rows("select bronze_row from quarantine order by 1") == [(0,), (2,)]
+    assert postgres.rows("select bronze_row, retry from late order by 1") == [(1, 0), (7, None)]
+
+
+def test_after_a_replay_and_after_a_rollback_the_table_is_that_of_the_active_generation(tmp_path: Path, postgres: PostgresServer) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    lake.write(AGGREGATES, [*windows(0, range(5)), window(0, 3, 7.0, revision=2)])
+    first = lake.pin(0)
+    step(lake)
+    built = lake.next_generation()
+    built.write(AGGREGATES, [*windows(-1, range(2, 4), value=5.0)])
+    second = built.pin(0)
+    sent = step(built)
+    assert sent is not None and sent.is_complete
+    assert_equal(postgres, built, AGGREGATES, second)
+    built.write(AGGREGATES, [*windows(0, [4])])
+    third = built.pin(1)
+    sent = step(built)
+    assert sent is not None and sent.rows == 1
+    assert_equal(postgres, built, AGGREGATES, third)
+    lake.pin(0)
+    step(lake)
+    assert_equal(postgres, lake, AGGREGATES, first)
+
+
+def test_a_table_that_was_dropped_and_a_reset_bring_all_rows_again(tmp_path: Path, postgres: PostgresServer) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    lake.write(AGGREGATES, [*windows(0, range(5))])
+    snapshot = lake.pin(0)
+    step(lake)
+    postgres.rows("drop table received")
+    snapshot = lake.pin(0)
+    step(lake)
+    assert_equal(postgres, lake, AGGREGATES, snapshot)
+    postgres.rows("update received set value = 0; insert into received select 'stranger', metric, window_start, window_end from received")
+    assert step(lake) is None
+    request_reset(lake.conf.lake, "warehouse", NOW)
+    step(lake)
+    assert_equal(postgres, lake, AGGREGATES, snapshot)
+    assert step(lake) is None
+
+
+def test_a_table_of_somebody_else_is_left_as_it_is(tmp_path: Path, postgres: PostgresServer) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    lake.write(AGGREGATES, [*windows(0, range(5))])
+    lake.pin(0)
+    postgres.rows("create table received (mine int)")
+    postgres.rows("insert into received values (1)")
+    with pytest.raises(TidemarkError, match=r"table public.received was not made by this sink; name another table, or drop that one"):
+        step(lake)
+    other = SmallLake(tmp_path, {"other": {"table": AGGREGATES, "postgres": TO | {"table": "elsewhere"}}})
+    send(other.conf, "other", sinks(other.conf)["other"], NOW)
+    third = SmallLake(tmp_path, {"third": {"table": AGGREGATES, "postgres": TO | {"table": "elsewhere"}}})
+    with pytest.raises(TidemarkError, match=r"belongs to sink test/other"):
+        send(third.conf, "third", sinks(third.conf)["third"], NOW)
+    assert postgres.rows("select * from received") == [(1,)]
+
+
+def test_a_table_with_other_columns_is_refused(tmp_path: Path, postgres: PostgresServer) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    lake.write(AGGREGATES, [*windows(0, range(5))])
+    lake.pin(0)
+    step(lake)
+    postgres.rows("alter table received add column mine int")
+    lake.write(AGGREGATES, [*windows(1, [6])])
+    lake.pin(1)
+    with pytest.raises(TidemarkError, match=r"has other columns than gold.kitchen_aggregates \(mine\); drop it, and it is made anew"):
+        step(lake)
+
+
+def test_no_message_holds_any_part_of_the_connection_string(
+    tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    lake.write(AGGREGATES, [*windows(0, range(5))])
+    lake.pin(0)
+    wrong = (
+        f"{PASSWORD} nonsense",
+        f"postgresql://u:{PASSWORD}@127.0.0.1:1/x",
+        postgres.dsn.replace(PASSWORD, f"{PASSWORD}x"),
+        f"a={PASSWORD}",
+    )
+    for dsn in wrong:
+        monkeypatch.setenv("PG_DSN", dsn)
+        with pytest.raises(TidemarkError) as raised:
+            step(lake)
+        assert PASSWORD not in str(raised.value)
+        assert raised.value.__suppress_context__
+    monkeypatch.delenv("PG_DSN")
+    with pytest.raises(TidemarkError, match=r"\$\{env:PG_DSN\}, which pipeline.yml names, is missing or empty"):
+        step(lake)
+    monkeypatch.setenv("PG_DSN", postgres.dsn)
+    step(lake)
+    assert read_state(lake.conf.lake, "warehouse").sent is not None
+    holding = [file for file in tmp_path.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()]
+    assert holding == []

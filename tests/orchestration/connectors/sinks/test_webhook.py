@@ -1,0 +1,160 @@
+"""A real HTTP server gets every row at least once; a repeat has the key of what it repeats, and the same rows."""
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestration.connectors.sinks.all import sinks
+from orchestration.errors import TidemarkError
+from orchestration.jobs.sinks import send
+from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, VECTORS, SmallLake, vector, window, windows
+
+NOW = datetime(2026, 1, 6, 12, tzinfo=UTC)
+CANARY = "canary-0815-secret"
+
+
+@dataclass
+class Receiver:
+    """What was posted: headers and document; `answers`: codes of the next requests, then 204."""
+
+    requests: list[tuple[dict[str, str], dict[str, Any]]] = field(default_factory=list)
+    answers: list[int] = field(default_factory=list)
+    port: int = 0
+
+    @property
+    def values(self) -> list[list[float]]:
+        return [[row["value"] for row in document["rows"]] for _, document in self.requests]
+
+    @property
+    def keys(self) -> list[str]:
+        return [headers["Idempotency-Key"] for headers, _ in self.requests]
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    made = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            made.requests.append((dict(self.headers.items()), json.loads(body)))
+            code = made.answers.pop(0) if made.answers else 204
+            self.send_response(code)
+            if code == 302:
+                self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        made.port = server.server_address[1]
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        monkeypatch.setenv("URL", f"http://127.0.0.1:{made.port}/{CANARY}")
+        monkeypatch.setenv("TOKEN", CANARY)
+        yield made
+        server.shutdown()
+        thread.join()
+
+
+def lake_for(folder: Path, table: str = AGGREGATES, **settings: Any) -> SmallLake:
+    return SmallLake(folder, {"alarm": {"table": table, "webhook": {"url": "${env:URL}", "rows_per_request": 3, **settings}}})
+
+
+def step(lake: SmallLake) -> bool:
+    return send(lake.conf, "alarm", sinks(lake.conf)["alarm"], NOW) is not None
+
+
+def test_rows_come_in_the_order_of_their_key_a_bounded_number_a_request(tmp_path: Path, receiver: Receiver) -> None:
+    lake = lake_for(tmp_path, token="${env:TOKEN}")
+    lake.write(AGGREGATES, [window(0, number, float(number)) for number in reversed(range(7))])
+    lake.pin(0)
+    assert step(lake)
+    assert receiver.values == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0]]
+    headers, document = receiver.requests[0]
+    assert (headers["Authorization"], headers["Content-Type"]) == (f"Bearer {CANARY}", "application/json")
+    assert {name: document[name] for name in document if name != "rows"} == {
+        "sink": "alarm",
+        "table": AGGREGATES,
+        "snapshot_id": 0,
+        "request": 1,
+        "is_complete": True,
+    }
+    assert document["rows"][0]["window_end"] == "2026-01-05T00:10:00Z"
+    assert not step(lake)
+    lake.write(AGGREGATES, [window(0, 2, 9.0, revision=1)])
+    lake.pin(1)
+    assert step(lake)
+    assert receiver.values[3:] == [[9.0]]
+    assert receiver.requests[-1][1]["is_complete"] is False
+    assert len({*receiver.keys}) == 4
+
+
+def test_a_snapshot_with_nothing_new_makes_no_request(tmp_path: Path, receiver: Receiver) -> None:
+    lake = lake_for(tmp_path)
+    lake.write(AGGREGATES, [*windows(0, range(2))])
+    lake.pin(0)
+    step(lake)
+    lake.pin(1)
+    assert step(lake)
+    assert len(receiver.requests) == 1
+
+
+@pytest.mark.parametrize("code", [302, 400, 503])
+def test_what_is_not_accepted_is_sent_again_with_the_same_keys_before_what_came_later(
+    tmp_path: Path, receiver: Receiver, code: int
+) -> None:
+    lake = lake_for(tmp_path)
+    lake.write(AGGREGATES, [window(0, number, float(number)) for number in range(7)])
+    first = lake.pin(0)
+    receiver.answers = [204, code]
+    with pytest.raises(TidemarkError, match=f"the webhook answered {code}"):
+        step(lake)
+    lake.write(AGGREGATES, [window(1, number, float(number)) for number in range(7, 9)])
+    lake.compact(AGGREGATES, first)
+    lake.pin(1)
+    while step(lake):
+        pass
+    assert receiver.values == [*([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] * 2), [6.0], [7.0, 8.0]]
+    assert receiver.keys[:2] == receiver.keys[2:4]
+    by_key = dict(zip(receiver.keys, receiver.values, strict=True))
+    assert sorted(value for values in by_key.values() for value in values) == [*map(float, range(9))]
+
+
+def test_no_message_and_no_file_holds_any_part_of_the_address(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake = lake_for(tmp_path, token="${env:TOKEN}")
+    lake.write(AGGREGATES, [*windows(0, range(2))])
+    lake.pin(0)
+    for url in (
+        f"http://127.0.0.1:1/{CANARY}",
+        f"ftp://{CANARY}",
+        f"http://{CANARY}.invalid/x",
+        f"http://[{CANARY}",
+        f"http://a b/{CANARY}",
+    ):
+        monkeypatch.setenv("URL", url)
+        with pytest.raises(TidemarkError) as raised:
+            step(lake)
+        assert CANARY not in str(raised.value)
+    monkeypatch.setenv("URL", f"http://127.0.0.1:{receiver.port}/{CANARY}")
+    assert step(lake)
+    assert [file for file in tmp_path.rglob("*") if file.is_file() and CANARY.encode() in file.read_bytes()] == []
+    assert CANARY not in caplog.text
+
+
+def test_numbers_that_json_has_no_word_for(tmp_path: Path, receiver: Receiver) -> None:
+    lake = lake_for(tmp_path, VECTORS)
+    lake.write(VECTORS, [vector(0, 0, [float("nan"), float("inf"), None, 0.1])])
+    lake.pin(0)
+    step(lake)
+    assert receiver.requests[0][1]["rows"][0]["vector"] == [None, "Infinity", None, 0.1]

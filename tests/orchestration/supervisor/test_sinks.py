@@ -1,0 +1,127 @@
+"""Sinks beside a run: one that is down holds nobody up, is told once, and is listed with what it lacks."""
+
+import io
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from orchestration.connectors.sinks.sink import Batch, Sink
+from orchestration.engine.progress import Progress
+from orchestration.errors import TidemarkError, exit_code_of
+from orchestration.storage.sink_states import SinkPosition
+from orchestration.supervisor import sinks as supervisor_sinks
+from orchestration.supervisor.sink_status import describe_down, status
+from orchestration.supervisor.sinks import Deliveries
+from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, START, SmallLake, windows
+
+
+@dataclass
+class Receiver:
+    """A sink that does as it is told."""
+
+    is_ordered: bool = False
+    is_down: bool = False
+    rows: list[int] = field(default_factory=list)
+    tries: int = 0
+
+    def last(self, known: SinkPosition | None) -> SinkPosition | None:
+        return known
+
+    def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
+        self.tries += 1
+        if self.is_down:
+            raise TidemarkError("the far side is away.")
+        self.rows.append(sum(map(len, rows)))
+        return True
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> SmallLake:
+    made = SmallLake(tmp_path, {name: {"table": AGGREGATES, "python": "module:function"} for name in ("one", "other")})
+    made.write(AGGREGATES, [*windows(0, range(5))])
+    made.pin(0)
+    return made
+
+
+def deliveries(lake: SmallLake, declared: Mapping[str, Sink], stop: threading.Event) -> Deliveries:
+    return Deliveries(lake.conf, Progress([], Console(file=io.StringIO())), stop, declared)
+
+
+def told(capsys: pytest.CaptureFixture[str], key: str) -> list[dict[str, object]]:
+    return [line for line in map(json.loads, capsys.readouterr().err.splitlines()) if key in line]
+
+
+def until(is_done: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not is_done():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_run_that_ends_sends_to_all_and_then_tells_of_those_that_are_down(lake: SmallLake, capsys: pytest.CaptureFixture[str]) -> None:
+    up, down = Receiver(), Receiver(is_down=True)
+    with pytest.raises(TidemarkError, match=r"^sink other: the far side is away.\n  Everything else is done; the next run sends") as raised:
+        deliveries(lake, {"one": up, "other": down}, threading.Event()).run_to_end()
+    assert exit_code_of(raised.value) == 4
+    assert up.rows == [5]
+    (warning,) = told(capsys, "warning")
+    assert (warning["warning"], warning["sink"], warning["reason"]) == ("sink is down", "other", "sink other: the far side is away.")
+
+
+def test_one_that_is_down_is_told_once_holds_no_other_up_and_goes_on_where_it_was(
+    lake: SmallLake, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor_sinks, "FIRST_PAUSE_SECONDS", 0.05)
+    up, down, stop = Receiver(), Receiver(is_down=True), threading.Event()
+    running = deliveries(lake, {"one": up, "other": down}, stop)
+    running.start()
+    until(lambda: up.rows == [5] and down.tries >= 3)
+    lake.write(AGGREGATES, [*windows(1, range(5, 8))])
+    lake.pin(1)
+    running.wake()
+    until(lambda: up.rows == [5, 3])
+    (row,) = [row for row in status(lake.conf, START + timedelta(days=1, seconds=60)) if row["sink"] == "other"]
+    assert (row["snapshot"], row["snapshots_behind"], row["rows_behind"], row["lag_seconds"]) == (None, 2, 8, 60.0)
+    assert (row["down_since"] is not None, row["reason"]) == (True, "sink other: the far side is away.")
+    assert describe_down(lake.conf) == [f"down since {row['down_since']}: sink other: the far side is away."]
+    down.is_down = False
+    until(lambda: sum(down.rows) == 8)
+    stop.set()
+    running.wake()
+    running.join()
+    lines = told(capsys, "sink")
+    assert [line["warning"] for line in lines if "warning" in line] == ["sink is down", "sink is up again"]
+    assert [(line["sink"], line["rows"]) for line in lines if line["sink"] == "one"] == [("one", 5), ("one", 3)]
+    assert {row["down_since"] for row in status(lake.conf, datetime.now(UTC))} == {None}
+
+
+def test_a_sink_that_has_everything_is_not_behind(lake: SmallLake) -> None:
+    deliveries(lake, {"one": Receiver(), "other": Receiver()}, threading.Event()).run_to_end()
+    row = status(lake.conf, datetime.now(UTC))[0]
+    assert (row["sink"], row["table"], row["target"]) == ("one", AGGREGATES, "python module:function")
+    assert (row["snapshot"], row["snapshots_behind"], row["rows_behind"], row["lag_seconds"]) == (0, 0, 0, 0.0)
+    assert row["sent_at"] is not None
+
+
+def test_pauses_grow_up_to_a_minute(lake: SmallLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(timeout or 0.0)
+            if len(pauses) == 8:
+                self.set()
+            return False
+
+    running = deliveries(lake, {"one": Receiver(is_down=True)}, Stop())
+    running.start()
+    running.join()
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
