@@ -29,7 +29,7 @@ class Sent:
 
 def send(conf: Conf, name: str, sink: Sink, now: datetime) -> Sent | None:
     """Send one batch; None where the sink has what the newest snapshot has. Whatever the sink raises is raised on."""
-    begin, state, reset = time.monotonic(), read_state(conf.lake, name), requested_reset(conf.lake, name)
+    begin, state, reset = time.monotonic(), read_state(conf, name), requested_reset(conf.lake, name)
     pinned = newest_table(conf, name)
     if pinned is None or (reset is None and state == replace(state, sent=pinned.position, sending=None)):
         return None  # without asking the far side, which may be looked at every few seconds for days

@@ -67,7 +67,7 @@ def test_a_batch_that_was_half_written_is_written_again_under_the_same_names_als
         patched.setattr("orchestration.connectors.sinks.files.shutil.rmtree", _killed_at_the_end())
         with pytest.raises(KeyboardInterrupt):
             step(lake)
-    assert read_state(lake.conf.lake, "export").sent is None
+    assert read_state(lake.conf, "export").sent is None
     before = names(tmp_path)
     lake.write(READINGS, [reading(1, row) for row in range(10)])
     lake.pin(1)
@@ -109,6 +109,16 @@ def test_after_a_replay_and_a_reset_only_files_of_the_new_batch_are_left_and_tho
     (after,) = names(tmp_path)
     assert after != before
     assert len(exported(tmp_path)) == 3
+
+
+def test_another_folder_gets_all_rows(tmp_path: Path) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    lake.write(AGGREGATES, [*windows(0, range(5))])
+    lake.pin(0)
+    step(lake)
+    moved = SmallLake(tmp_path, {"export": {"table": AGGREGATES, "files": {"path": str(tmp_path / "moved" / "export")}}})
+    assert step(moved)
+    assert len(exported(tmp_path / "moved")) == 5
 
 
 def test_csv_has_a_header_and_lists_as_json_and_null_is_not_an_empty_text(tmp_path: Path) -> None:

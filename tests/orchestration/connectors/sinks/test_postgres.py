@@ -274,6 +274,6 @@ def test_no_message_holds_any_part_of_the_connection_string(
         step(lake)
     monkeypatch.setenv("PG_DSN", postgres.dsn)
     step(lake)
-    assert read_state(lake.conf.lake, "warehouse").sent is not None
+    assert read_state(lake.conf, "warehouse").sent is not None
     holding = [file for file in tmp_path.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()]
     assert holding == []
