@@ -10,7 +10,7 @@ from orchestration.conf.sink_settings import SinkSettings
 from orchestration.location import Location
 from silver.spec import Metric, PayloadFormat, Policy
 
-__all__ = ["Conf", "Device", "Engine", "GateMode", "LandingFolder", "Maintenance", "Quality", "Reference", "SinkSettings", "Source"]
+__all__ = ["Conf", "Device", "Engine", "GateMode", "LandingFolder", "Maintenance", "Quality", "Reference", "Source"]
 
 
 @dataclass(frozen=True)

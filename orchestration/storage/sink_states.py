@@ -32,7 +32,8 @@ class SinkPosition:
 
 @dataclass(frozen=True)
 class SinkState:
-    """`sent`: what the far side has, at `target`. `sending`: what a process began to send, and perhaps did not end.
+    """`sent`: what the far side has, at `target`. `sending`: what a process began to send, and perhaps did not end;
+    `is_complete`: as all the rows of the table.
 
     Instants in ISO 8601, UTC.
     """
@@ -40,6 +41,7 @@ class SinkState:
     target: str = ""
     sent: SinkPosition | None = None
     sending: SinkPosition | None = None
+    is_complete: bool = False
     sent_at: str | None = None
     down_since: str | None = None
     reason: str | None = None

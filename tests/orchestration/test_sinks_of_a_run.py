@@ -10,7 +10,8 @@ import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.conf.model import Conf, SinkSettings
+from orchestration.conf.model import Conf
+from orchestration.conf.sink_settings import SinkSettings
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.storage.sink_states import read_state

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import shutil
 import time
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -16,6 +17,8 @@ from deltalake import write_deltalake
 
 from orchestration.connectors.sinks.all import sinks
 from orchestration.jobs.sinks import send
+from orchestration.storage import snapshots
+from orchestration.storage.delta import delete, path_of
 from orchestration.storage.marts import Build, record
 from orchestration.storage.sink_states import read_state, request_reset
 from tests.orchestration.connectors.sinks.sender import sender
@@ -78,14 +81,39 @@ def test_a_batch_that_was_half_written_is_written_again_under_the_same_names_als
     assert len({(row["bronze_batch"], row["bronze_row"]) for row in exported(tmp_path)}) == 2010
 
 
+def test_a_half_written_batch_whose_snapshot_is_gone_is_replaced_as_a_whole_also_after_a_second_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = lake_for(tmp_path, READINGS)
+    lake.write(READINGS, [reading(0, row) for row in range(10)])
+    lake.pin(0)
+    step(lake)
+    for number in (1, 2):
+        lake.write(READINGS, [reading(number, row) for row in range(10)])
+        snapshot = lake.pin(number)
+        with monkeypatch.context() as patched:
+            patched.setattr("orchestration.connectors.sinks.files.shutil.rmtree", _killed_at_the_end())
+            with pytest.raises(KeyboardInterrupt):
+                step(lake)
+        if number == 1:
+            delete(path_of(lake.conf.lake, snapshots.TABLE), f"snapshot_id = {snapshot.snapshot_id}")
+    while step(lake):
+        pass
+    assert sorted((row["bronze_batch"], row["bronze_row"]) for row in exported(tmp_path)) == [
+        (n, row) for n in range(3) for row in range(10)
+    ]
+
+
 def _killed_at_the_end() -> Any:
     """In place of rmtree: the first call is before anything is written, the second after all files have their names."""
     calls: list[object] = []
+    remove = shutil.rmtree
 
     def rmtree(path: Path, **_: object) -> None:
         calls.append(path)
         if len(calls) == 2:
             raise KeyboardInterrupt
+        remove(path, ignore_errors=True)
 
     return rmtree
 
