@@ -24,7 +24,6 @@ __all__ = [
     "Maintenance",
     "Quality",
     "Reference",
-    "SinkSettings",
     "Source",
     "TcpEndpoint",
     "Tls",

@@ -29,25 +29,26 @@ class Sent:
 
 def send(conf: Conf, name: str, sink: Sink, now: datetime) -> Sent | None:
     """Send one batch; None where the sink has what the newest snapshot has. Whatever the sink raises is raised on."""
-    begin, state, reset = time.monotonic(), read_state(conf.lake, name), requested_reset(conf.lake, name)
+    begin, state, reset = time.monotonic(), read_state(conf, name), requested_reset(conf.lake, name)
     pinned = newest_table(conf, name)
     if pinned is None or (reset is None and state == replace(state, sent=pinned.position, sending=None)):
         return None  # without asking the far side, which may be looked at every few seconds for days
     last = sink.last(state.sent)
     is_half_sent = state.sending is not None and state.sending != last
     begun = _again(conf, name, state.sending) if is_half_sent and reset is None else None
-    pinned = begun or pinned
+    pinned = begun or newest_table(conf, name) or pinned  # anew: another process may have sent a later one meanwhile
     if pinned.position == last and reset is None and not is_half_sent:
         write_state(conf.lake, name, replace(state, sent=last, sending=None))
         return None
+    is_complete = pinned.is_replaced_since(last) or reset is not None or _is_of_another_history(conf, name, last)
     # Of a batch that cannot be sent again the far side may have a part.
-    is_complete = pinned.is_replaced_since(last) or reset is not None or (is_half_sent and begun is None)
-    write_state(conf.lake, name, replace(state, sent=last, sending=pinned.position))
+    is_complete |= is_half_sent and (begun is None or state.is_complete)
+    write_state(conf.lake, name, replace(state, sent=last, sending=pinned.position, is_complete=is_complete))
     batch = Batch(name, conf.sinks[name].table, _number(pinned, reset), last, pinned.position, is_complete, pinned.schema, pinned.key)
     rows = _Counted(pinned.rows(None if is_complete else last, is_ordered=sink.is_ordered))
     if not sink.write(batch, iter(rows)):
         return send(conf, name, sink, now)
-    write_state(conf.lake, name, replace(state, sent=pinned.position, sending=None, sent_at=f"{now:%Y-%m-%dT%H:%M:%SZ}"))
+    write_state(conf.lake, name, replace(state, sent=pinned.position, sending=None, is_complete=False, sent_at=f"{now:%Y-%m-%dT%H:%M:%SZ}"))
     if reset is not None:
         end_reset(conf.lake, name, reset)
     return Sent(pinned.position.snapshot_id, rows.count, time.monotonic() - begin, is_complete)
@@ -66,6 +67,11 @@ def _again(conf: Conf, name: str, begun: SinkPosition | None) -> PinnedTable | N
     snapshot = find_snapshot(conf.lake, begun.snapshot_id)
     pinned = None if snapshot is None else pinned_table(conf, conf.sinks[name].table, snapshot)
     return pinned if pinned is not None and pinned.position == begun else None
+
+
+def _is_of_another_history(conf: Conf, name: str, last: SinkPosition | None) -> bool:
+    """Whether the snapshot that the far side has is not the one of that id here: the lake was restored from a backup, and went on."""
+    return last is not None and is_kept(conf.lake, last.snapshot_id) and _again(conf, name, last) is None
 
 
 def _number(pinned: PinnedTable, reset: str | None) -> str:

@@ -32,21 +32,28 @@ class SinkPosition:
 
 @dataclass(frozen=True)
 class SinkState:
-    """`sent`: what the far side has. `sending`: what a process began to send, and perhaps did not end. Instants in ISO 8601, UTC."""
+    """`sent`: what the far side has, at `target`. `sending`: what a process began to send, and perhaps did not end;
+    `is_complete`: as all the rows of the table.
 
+    Instants in ISO 8601, UTC.
+    """
+
+    target: str = ""
     sent: SinkPosition | None = None
     sending: SinkPosition | None = None
+    is_complete: bool = False
     sent_at: str | None = None
     down_since: str | None = None
     reason: str | None = None
 
 
-def read_state(lake: Location, sink: str) -> SinkState:
-    """That of a new sink where there is none yet; TidemarkError where the file is damaged."""
-    file = lake / FOLDER / f"{sink}.json"
+def read_state(conf: Conf, sink: str) -> SinkState:
+    """That of a new sink where there is none yet, or where it has another target now; TidemarkError where the file is damaged."""
+    file, target = conf.lake / FOLDER / f"{sink}.json", conf.sinks[sink].target
     if not file.exists():
-        return SinkState()
-    return msgspec.convert(read_atomic(file, "Remove it: the sink then sends everything again."), SinkState)
+        return SinkState(target)
+    state = msgspec.convert(read_atomic(file, "Remove it: the sink then sends everything again."), SinkState)
+    return state if state.target == target else SinkState(target)
 
 
 def write_state(lake: Location, sink: str, state: SinkState) -> None:
@@ -73,7 +80,7 @@ def end_reset(lake: Location, sink: str, request: str) -> None:
 
 def snapshots_of_sinks(conf: Conf) -> set[int]:
     """Ids of those that never expire, as a sink of conf has them: what it has yet to send is told by them."""
-    states = (read_state(conf.lake, name) for name in conf.sinks)
+    states = (read_state(conf, name) for name in conf.sinks)
     return {position.snapshot_id for state in states for position in (state.sent, state.sending) if position is not None}
 
 

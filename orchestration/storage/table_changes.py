@@ -44,8 +44,11 @@ class PinnedTable:
         return pa.schema(self.opened.schema().to_arrow())
 
     def is_replaced_since(self, after: SinkPosition | None) -> bool:
-        """Whether all rows are to be sent: there was nothing, or another table; a mart is made anew, and a retry empties quarantine."""
-        if after is None or after.table_id != self.position.table_id or not self.key:
+        """Whether all rows are to be sent: there was nothing, or another table, or the lake is an earlier one, restored from a backup.
+
+        A mart is made anew each time, and a retry empties quarantine.
+        """
+        if after is None or after.table_id != self.position.table_id or after.snapshot_id > self.position.snapshot_id or not self.key:
             return True
         return self.view.name == "silver.quarantine" and after.retry != self.position.retry
 

@@ -16,12 +16,12 @@ def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
 
     `rows_behind`: rows that the newest snapshot has and the far side has not. `lag_seconds`: the age of the oldest snapshot that it lacks.
     """
-    return [_row(conf, name, read_state(conf.lake, name), now) for name in conf.sinks]
+    return [_row(conf, name, read_state(conf, name), now) for name in conf.sinks]
 
 
 def describe_down(conf: Conf) -> list[str]:
     """A sentence for each sink that is down."""
-    states = {name: read_state(conf.lake, name) for name in conf.sinks}
+    states = {name: read_state(conf, name) for name in conf.sinks}
     return [f"down since {state.down_since}: {state.reason}" for state in states.values() if state.down_since]
 
 

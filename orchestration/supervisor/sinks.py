@@ -71,7 +71,8 @@ class Deliveries:
         try:
             while not self._stop.is_set() and (sent := send(self._conf, name, self._sinks[name], datetime.now(UTC))):
                 self._up(name)
-                self._progress.sent(name, sent.snapshot_id, sent.rows, sent.seconds)
+                if sent.rows:
+                    self._progress.sent(name, sent.snapshot_id, sent.rows, sent.seconds)
             self._up(name)
         except Exception as error:
             reason = f"sink {name}: {error if isinstance(error, TidemarkError) else type(error).__name__}"
@@ -80,7 +81,7 @@ class Deliveries:
         return None
 
     def _up(self, name: str) -> None:
-        state = read_state(self._conf.lake, name)
+        state = read_state(self._conf, name)
         if state.down_since is not None:
             write_state(self._conf.lake, name, replace(state, down_since=None, reason=None))
             self._progress.notice(Notice("sink is up again", {"sink": name, "down_since": state.down_since}))
@@ -88,7 +89,7 @@ class Deliveries:
     def _down(self, name: str, reason: str) -> None:
         """Told once, however often it is tried."""
         try:
-            state = read_state(self._conf.lake, name)
+            state = read_state(self._conf, name)
             if state.down_since is None:
                 now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
                 write_state(self._conf.lake, name, replace(state, down_since=now, reason=reason))

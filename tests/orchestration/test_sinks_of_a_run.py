@@ -10,14 +10,15 @@ import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.conf.model import Conf, SinkSettings
+from orchestration.conf.model import Conf
+from orchestration.conf.sink_settings import SinkSettings
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.storage.sink_states import read_state
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor import sinks as supervisor_sinks
 from tests.lakes import KITCHEN, conf, event, land, minutes, run, run_until
-from tests.orchestration.connectors.sinks.postgres_server import PostgresServer
+from tests.orchestration.connectors.sinks.postgres_server import PASSWORD, PostgresServer
 from tests.rows import at
 
 pytestmark = pytest.mark.postgres
@@ -77,6 +78,7 @@ def test_what_a_run_brings_and_amends_is_sent_at_its_end_also_after_one_that_fou
     assert in_postgres(server) == in_lake(made, spark)
     assert [row[2] for row in in_postgres(server)] == [1, 0]
     exported = ds.dataset(tmp_path / "export", partitioning="hive").to_table()
+    assert [file for file in tmp_path.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()] == []
     assert exported.num_rows == Lake(made, spark).sql("select * from silver.readings").count() == 31
 
 
@@ -90,7 +92,7 @@ def test_a_run_that_goes_on_sends_after_each_snapshot_and_a_server_that_is_down_
     def is_done() -> bool:
         """Sent; then the server is away for a snapshot; then it is back, and has all."""
         newest = all_snapshots(made.lake)
-        state = read_state(made.lake, "warehouse")
+        state = read_state(made, "warehouse")
         if not steps and state.sent is not None:
             server.kill()
             land(tmp_path, "2.json", [late(100), *(event("oven", "temperature", 1, START + timedelta(minutes=45)),)])

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from orchestration.conf.model import Conf, SinkSettings
+from orchestration.conf.model import Conf
 from orchestration.conf.place import absolute
+from orchestration.conf.sink_settings import SinkSettings
 from orchestration.connectors.sinks.sink import Sink
 
 

@@ -24,14 +24,9 @@ from orchestration.storage.sink_states import SinkPosition
 
 POSITIONS = "tidemark_positions"
 STAGED = sql.Identifier("tidemark_batch")
-DEFAULTS = {
-    "application_name": "tidemark",
-    "connect_timeout": "10",
-    "tcp_user_timeout": "60000",
-    "keepalives_idle": "30",
-    "keepalives_interval": "10",
-    "keepalives_count": "3",
-}
+DEFAULTS = conninfo_to_dict(
+    "application_name=tidemark connect_timeout=10 tcp_user_timeout=60000 keepalives_idle=30 keepalives_interval=10 keepalives_count=3"
+)
 """Without these a server that is gone without a word holds a connection for hours."""
 
 
@@ -61,13 +56,9 @@ class PostgresSink:
                 return False
             self._ensure_table(cursor, batch)
             self._put_in(cursor, batch, rows)
-            cursor.execute(
-                sql.SQL(
-                    "insert into {} values (%s, %s, %s, now())"
-                    " on conflict (sink_table) do update set position = excluded.position, at = excluded.at"
-                ).format(self._positions),
-                [self._table, self._owner, json.dumps(asdict(batch.position))],
-            )
+            query = sql.SQL("insert into {} values (%s, %s, %s, now()) on conflict (sink_table) do update set {}")
+            moved = sql.SQL("position = excluded.position, at = excluded.at")
+            cursor.execute(query.format(self._positions, moved), [self._table, self._owner, json.dumps(asdict(batch.position))])
             return True
 
     def _lock(self, cursor: psycopg.Cursor[Any]) -> None:
@@ -75,9 +66,7 @@ class PostgresSink:
         lock = "select pg_advisory_xact_lock(hashtextextended(%s, 0))"
         if not _exists(cursor, self._schema, POSITIONS):
             cursor.execute(lock, [f"{self._schema}.{POSITIONS}"])
-            query = (
-                "create table if not exists {} (sink_table text primary key, owner text not null, position text, at timestamptz not null)"
-            )
+            query = "create table if not exists {} (sink_table text primary key, owner text, position text, at timestamptz)"
             cursor.execute(sql.SQL(query).format(self._positions))
         cursor.execute(lock, [f"{self._schema}.{self._table}"])
 
@@ -97,15 +86,13 @@ class PostgresSink:
         if batch.key:
             columns.append(sql.SQL("primary key ({})").format(_names(batch.key)))
         cursor.execute(sql.SQL("create table if not exists {} ({})").format(self._target, sql.SQL(", ").join(columns)))
-        query = (
-            "select attname, format_type(atttypid, null) from pg_attribute where attrelid = to_regclass(%s)"
-            " and attnum > 0 and not attisdropped"
-        )
+        query = "select attname, format_type(atttypid, null) from pg_attribute where attrelid = to_regclass(%s)"
+        query = f"{query} and attnum > 0 and not attisdropped"
         found = dict(cursor.execute(query, [f'"{self._schema}"."{self._table}"']).fetchall())
         if found != types:
             odd = ", ".join(sorted(name for name in found.keys() | types.keys() if found.get(name) != types.get(name)))
-            hint = "drop it, and it is made anew with all rows."
-            raise TidemarkError(f"table {self._schema}.{self._table} has other columns than {batch.table} ({odd}); {hint}")
+            said = f"table {self._schema}.{self._table} has other columns than {batch.table} ({odd})"
+            raise TidemarkError(f"{said}; drop it, and it is made anew with all rows.")
 
     def _put_in(self, cursor: psycopg.Cursor[Any], batch: Batch, rows: Iterator[pa.Table]) -> None:
         """By COPY: straight into an empty table, else beside it."""
@@ -129,9 +116,8 @@ class PostgresSink:
             cursor.execute(sql.SQL(gone).format(same=same, **parts))
         others = [name for name in batch.schema.names if name not in batch.key]
         changes = sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in others)
-        is_later = (
-            "excluded.revision >= old.revision" if "revision" in others and not batch.is_complete else "old is distinct from excluded"
-        )
+        is_revised = "revision" in others and not batch.is_complete
+        is_later = "excluded.revision >= old.revision" if is_revised else "old is distinct from excluded"
         query = "insert into {target} as old select * from {staged} on conflict ({key}) do update set {changes} where {is_later}"
         cursor.execute(sql.SQL(query).format(changes=changes, is_later=sql.SQL(is_later), **parts))
 

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from orchestration.conf.load import load
-from orchestration.conf.model import SinkSettings
 from orchestration.conf.secrets import HINT
 from orchestration.conf.sink_meaning import has_password
-from orchestration.conf.sink_settings import PostgresSettings
+from orchestration.conf.sink_settings import PostgresSettings, SinkSettings
 from tests.orchestration.conf.conftest import changed
 
 OLD = "sinks: {}"

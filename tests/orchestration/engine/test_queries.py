@@ -26,8 +26,8 @@ def test_a_query_that_repeats_a_batch_has_not_begun_before_it_knows_what_comes_a
     run(made, spark, ["bronze.events", "silver.readings"])
     lake = Lake(made, spark)
     flow = gold(lake, "kitchen")
-    for table in flow.tables:
-        ensure(table)
+    for of_flow in flow.tables:
+        ensure(of_flow)
     bind(lake, flow.name, flow.tables)
 
     def die(batch: DataFrame, batch_id: int) -> None:

@@ -111,6 +111,24 @@ def test_a_sink_that_has_everything_is_not_behind(lake: SmallLake) -> None:
     assert row["sent_at"] is not None
 
 
+def test_one_that_hangs_does_not_keep_the_process_from_ending(lake: SmallLake) -> None:
+    class Hanging(Receiver):
+        def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
+            begun.set()
+            return over.wait(60)
+
+    begun, over, stop = threading.Event(), threading.Event(), threading.Event()
+    running = deliveries(lake, {"one": Hanging()}, stop)
+    running.start()
+    begun.wait(60)
+    stop.set()
+    running.wake()
+    running.join(0.1)
+    assert status(lake.conf, datetime.now(UTC))[0]["snapshot"] is None
+    over.set()
+    running.join()
+
+
 def test_pauses_grow_up_to_a_minute(lake: SmallLake, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
 

@@ -25,10 +25,10 @@ class PostgresServer:
     def __init__(self) -> None:
         """A new empty database cluster; root gives it to the user of Debian's package, as the server refuses root."""
         self.folder = Path(tempfile.mkdtemp(prefix="tidemark-postgres-"))
-        self._as_user: list[str] = []
+        self._as_user = ["setpriv", "--pdeathsig=KILL"]  # so that a killed session leaves no server
         if os.geteuid() == 0:
             shutil.chown(self.folder, USER, USER)
-            self._as_user = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--pdeathsig=KILL"]
+            self._as_user += [f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])

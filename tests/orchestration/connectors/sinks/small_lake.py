@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from orchestration.conf.model import Conf, SinkSettings
+from orchestration.conf.model import Conf
+from orchestration.conf.sink_settings import SinkSettings
 from orchestration.storage import generations
 from orchestration.storage.ddl import schema_of
 from orchestration.storage.delta import append, files_of, open_table, path_of

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import shutil
 import time
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -16,6 +17,8 @@ from deltalake import write_deltalake
 
 from orchestration.connectors.sinks.all import sinks
 from orchestration.jobs.sinks import send
+from orchestration.storage import snapshots
+from orchestration.storage.delta import delete, path_of
 from orchestration.storage.marts import Build, record
 from orchestration.storage.sink_states import read_state, request_reset
 from tests.orchestration.connectors.sinks.sender import sender
@@ -67,7 +70,7 @@ def test_a_batch_that_was_half_written_is_written_again_under_the_same_names_als
         patched.setattr("orchestration.connectors.sinks.files.shutil.rmtree", _killed_at_the_end())
         with pytest.raises(KeyboardInterrupt):
             step(lake)
-    assert read_state(lake.conf.lake, "export").sent is None
+    assert read_state(lake.conf, "export").sent is None
     before = names(tmp_path)
     lake.write(READINGS, [reading(1, row) for row in range(10)])
     lake.pin(1)
@@ -78,14 +81,39 @@ def test_a_batch_that_was_half_written_is_written_again_under_the_same_names_als
     assert len({(row["bronze_batch"], row["bronze_row"]) for row in exported(tmp_path)}) == 2010
 
 
+def test_a_half_written_batch_whose_snapshot_is_gone_is_replaced_as_a_whole_also_after_a_second_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = lake_for(tmp_path, READINGS)
+    lake.write(READINGS, [reading(0, row) for row in range(10)])
+    lake.pin(0)
+    step(lake)
+    for number in (1, 2):
+        lake.write(READINGS, [reading(number, row) for row in range(10)])
+        snapshot = lake.pin(number)
+        with monkeypatch.context() as patched:
+            patched.setattr("orchestration.connectors.sinks.files.shutil.rmtree", _killed_at_the_end())
+            with pytest.raises(KeyboardInterrupt):
+                step(lake)
+        if number == 1:
+            delete(path_of(lake.conf.lake, snapshots.TABLE), f"snapshot_id = {snapshot.snapshot_id}")
+    while step(lake):
+        pass
+    assert sorted((row["bronze_batch"], row["bronze_row"]) for row in exported(tmp_path)) == [
+        (n, row) for n in range(3) for row in range(10)
+    ]
+
+
 def _killed_at_the_end() -> Any:
     """In place of rmtree: the first call is before anything is written, the second after all files have their names."""
     calls: list[object] = []
+    remove = shutil.rmtree
 
     def rmtree(path: Path, **_: object) -> None:
         calls.append(path)
         if len(calls) == 2:
             raise KeyboardInterrupt
+        remove(path, ignore_errors=True)
 
     return rmtree
 
@@ -109,6 +137,16 @@ def test_after_a_replay_and_a_reset_only_files_of_the_new_batch_are_left_and_tho
     (after,) = names(tmp_path)
     assert after != before
     assert len(exported(tmp_path)) == 3
+
+
+def test_another_folder_gets_all_rows(tmp_path: Path) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    lake.write(AGGREGATES, [*windows(0, range(5))])
+    lake.pin(0)
+    step(lake)
+    moved = SmallLake(tmp_path, {"export": {"table": AGGREGATES, "files": {"path": str(tmp_path / "moved" / "export")}}})
+    assert step(moved)
+    assert len(exported(tmp_path / "moved")) == 5
 
 
 def test_csv_has_a_header_and_lists_as_json_and_null_is_not_an_empty_text(tmp_path: Path) -> None:

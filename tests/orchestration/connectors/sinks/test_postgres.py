@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,13 +11,12 @@ from typing import Any
 import pytest
 
 from orchestration.connectors.sinks.all import sinks
-from orchestration.errors import TidemarkError
 from orchestration.jobs.sinks import Sent, send
 from orchestration.storage import snapshots
 from orchestration.storage.delta import delete, path_of
-from orchestration.storage.sink_states import read_state, request_reset, snapshots_of_sinks
+from orchestration.storage.sink_states import snapshots_of_sinks
 from orchestration.storage.snapshot import Snapshot
-from tests.orchestration.connectors.sinks.postgres_server import PASSWORD, PostgresServer
+from tests.orchestration.connectors.sinks.postgres_server import PostgresServer
 from tests.orchestration.connectors.sinks.small_lake import (
     AGGREGATES,
     KEYS,
@@ -96,6 +96,29 @@ def test_without_the_earlier_snapshot_rows_of_the_newest_batch_come_again_and_ch
     sent = step(lake)
     assert sent is not None and (sent.rows, sent.is_complete) == (3, False)
     assert_equal(postgres, lake, AGGREGATES, second)
+
+
+@pytest.mark.parametrize("snapshots_since", [1, 3])
+def test_a_lake_that_was_restored_from_a_backup_brings_the_table_to_what_it_has_now(
+    tmp_path: Path, postgres: PostgresServer, snapshots_since: int
+) -> None:
+    lake = lake_for(tmp_path, AGGREGATES)
+    lake.write(AGGREGATES, [*windows(0, range(5))])
+    lake.pin(0)
+    step(lake)
+    shutil.copytree(lake.conf.lake.local, tmp_path / "backup")
+    lake.write(AGGREGATES, [*windows(1, range(5, 9)), window(1, 0, 9.0, revision=1)])
+    lake.pin(1)
+    lake.pin(1)
+    step(lake)
+    shutil.rmtree(lake.conf.lake.local)
+    shutil.copytree(tmp_path / "backup", lake.conf.lake.local)
+    for number in range(snapshots_since):
+        lake.write(AGGREGATES, [*windows(number + 1, [number + 5], value=2.0)])
+        last = lake.pin(number + 1)
+    while step(lake):
+        pass
+    assert_equal(postgres, lake, AGGREGATES, last)
 
 
 def test_a_snapshot_that_a_sink_has_never_expires(tmp_path: Path, postgres: PostgresServer) -> None:
@@ -204,76 +227,3 @@ def test_after_a_replay_and_after_a_rollback_the_table_is_that_of_the_active_gen
     lake.pin(0)
     step(lake)
     assert_equal(postgres, lake, AGGREGATES, first)
-
-
-def test_a_table_that_was_dropped_and_a_reset_bring_all_rows_again(tmp_path: Path, postgres: PostgresServer) -> None:
-    lake = lake_for(tmp_path, AGGREGATES)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    snapshot = lake.pin(0)
-    step(lake)
-    postgres.rows("drop table received")
-    snapshot = lake.pin(0)
-    step(lake)
-    assert_equal(postgres, lake, AGGREGATES, snapshot)
-    postgres.rows("update received set value = 0; insert into received select 'stranger', metric, window_start, window_end from received")
-    assert step(lake) is None
-    request_reset(lake.conf.lake, "warehouse", NOW)
-    step(lake)
-    assert_equal(postgres, lake, AGGREGATES, snapshot)
-    assert step(lake) is None
-
-
-def test_a_table_of_somebody_else_is_left_as_it_is(tmp_path: Path, postgres: PostgresServer) -> None:
-    lake = lake_for(tmp_path, AGGREGATES)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    lake.pin(0)
-    postgres.rows("create table received (mine int)")
-    postgres.rows("insert into received values (1)")
-    with pytest.raises(TidemarkError, match=r"table public.received was not made by this sink; name another table, or drop that one"):
-        step(lake)
-    other = SmallLake(tmp_path, {"other": {"table": AGGREGATES, "postgres": TO | {"table": "elsewhere"}}})
-    send(other.conf, "other", sinks(other.conf)["other"], NOW)
-    third = SmallLake(tmp_path, {"third": {"table": AGGREGATES, "postgres": TO | {"table": "elsewhere"}}})
-    with pytest.raises(TidemarkError, match=r"belongs to sink test/other"):
-        send(third.conf, "third", sinks(third.conf)["third"], NOW)
-    assert postgres.rows("select * from received") == [(1,)]
-
-
-def test_a_table_with_other_columns_is_refused(tmp_path: Path, postgres: PostgresServer) -> None:
-    lake = lake_for(tmp_path, AGGREGATES)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    lake.pin(0)
-    step(lake)
-    postgres.rows("alter table received add column mine int")
-    lake.write(AGGREGATES, [*windows(1, [6])])
-    lake.pin(1)
-    with pytest.raises(TidemarkError, match=r"has other columns than gold.kitchen_aggregates \(mine\); drop it, and it is made anew"):
-        step(lake)
-
-
-def test_no_message_holds_any_part_of_the_connection_string(
-    tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lake = lake_for(tmp_path, AGGREGATES)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    lake.pin(0)
-    wrong = (
-        f"{PASSWORD} nonsense",
-        f"postgresql://u:{PASSWORD}@127.0.0.1:1/x",
-        postgres.dsn.replace(PASSWORD, f"{PASSWORD}x"),
-        f"a={PASSWORD}",
-    )
-    for dsn in wrong:
-        monkeypatch.setenv("PG_DSN", dsn)
-        with pytest.raises(TidemarkError) as raised:
-            step(lake)
-        assert PASSWORD not in str(raised.value)
-        assert raised.value.__suppress_context__
-    monkeypatch.delenv("PG_DSN")
-    with pytest.raises(TidemarkError, match=r"\$\{env:PG_DSN\}, which pipeline.yml names, is missing or empty"):
-        step(lake)
-    monkeypatch.setenv("PG_DSN", postgres.dsn)
-    step(lake)
-    assert read_state(lake.conf.lake, "warehouse").sent is not None
-    holding = [file for file in tmp_path.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()]
-    assert holding == []
