@@ -87,7 +87,7 @@ def payload(site: int, event: Sequence[Measurement]) -> bytes:
 
 def sent(spark: SparkSession, batches: Batches) -> DataFrame:
     rows = [
-        (payload(*event), None, "plant", "1.json", INGESTED_AT, INGESTED_AT, INGESTED_AT.date(), batch, row)
+        (payload(*event), None, "plant", "1.json", INGESTED_AT, None, None, INGESTED_AT, INGESTED_AT.date(), batch, row)
         for batch, events in enumerate(batches)
         for row, event in enumerate(events)
     ]

@@ -65,7 +65,7 @@ def test_both_evaluators_treat_hostile_payloads_alike(spark: SparkSession, tmp_p
 def hostile_events(seed: int) -> Iterator[tuple[Any, ...]]:
     for n, (source, payload, header) in enumerate(payloads(seed, MUTATIONS)):
         ingested_at = INGESTED_AT + timedelta(seconds=n % 10)
-        yield payload, header, source, f"{'oven' if n % 3 else 'room'}.json", INGESTED_AT, ingested_at, INGESTED_AT.date(), 0, n
+        yield payload, header, source, f"{'oven' if n % 3 else 'room'}.json", INGESTED_AT, None, None, ingested_at, INGESTED_AT.date(), 0, n
 
 
 def table(rows: DataFrame) -> pa.Table:
