@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from bronze.events import ARRIVED, identified
 from orchestration import crash
+from orchestration.connectors.sources.batching import gather
 from orchestration.connectors.sources.source import Offset, Source
 from orchestration.storage.delta import version_of
 from orchestration.storage.ops_tables import GAPS
@@ -27,8 +28,6 @@ from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import LakeStore
 
 EVENTS = "bronze.events"
-PIECE_BYTES, PIECE_ROWS = 16 * 1024 * 1024, 250_000
-"""Of a row group. Events of small files come together: a Parquet file has 32,767 row groups at most."""
 
 
 @dataclass(frozen=True)
@@ -115,16 +114,14 @@ def _brought(lake: LakeStore, ready: Ready) -> pa.Buffer:
 
 
 def in_row_groups(arrived: Iterable[pa.Table], ingested_at: datetime, bronze_batch: int) -> Iterator[pa.Table]:
-    """Identified events of a bronze batch that began at `ingested_at`."""
-    waiting: list[pa.Table] = []
-    count, fullness = 0, 0.0
-    for events in arrived:
-        piece = identified(events, ingested_at, bronze_batch, count)
-        weight = len(piece) / PIECE_ROWS + piece.nbytes / PIECE_BYTES
-        if waiting and fullness + weight > 1:
-            yield pa.concat_tables(waiting)
-            waiting, fullness = [], 0.0
-        waiting.append(piece)
-        count, fullness = count + len(piece), fullness + weight
-    if waiting:
-        yield pa.concat_tables(waiting)
+    """Identified events of a bronze batch that began at `ingested_at`. Those of small files come together: a Parquet file has 32,767 row
+    groups at most.
+    """
+
+    def pieces() -> Iterator[pa.Table]:
+        count = 0
+        for events in arrived:
+            yield identified(events, ingested_at, bronze_batch, count)
+            count += len(events)
+
+    return map(pa.concat_tables, gather(pieces(), lambda piece: (len(piece), piece.nbytes)))

@@ -9,8 +9,8 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from bronze.events import LINE_FEED, File, events, lines
+from orchestration.connectors.sources.batching import PIECE_BYTES, PIECE_ROWS
 
-PIECE_BYTES, PIECE_ROWS = 16 * 1024 * 1024, 250_000
 LONGEST_HEADER = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SINCE_1970 = datetime(1970, 1, 1, tzinfo=UTC)

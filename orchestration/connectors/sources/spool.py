@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bronze.events import ARRIVED, HEADERS, INSTANT
+from orchestration.connectors.sources.batching import gather
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Unsettled
 from orchestration.connectors.sources.spool_records import MARK_BYTES, Record, records, segments
 
 SEGMENT, BYTE = "segment", "byte"
-PIECE_BYTES, PIECE_ROWS = 16 * 1024 * 1024, 250_000
 
 
 class Part(NamedTuple):
@@ -78,17 +78,9 @@ class Spool:
 
     def read(self, partition: Part) -> Iterator[pa.Table]:
         """Its events, in the order in which they were written."""
-        waiting: list[Record] = []
-        fullness = 0.0
-        for record in records(_content(partition.file, partition.begin, partition.end), partition.begin):
-            weight = record.events / PIECE_ROWS + len(record.payloads) / PIECE_BYTES
-            if waiting and fullness + weight > 1:
-                yield _events(self.name, waiting)
-                waiting, fullness = [], 0.0
-            waiting.append(record)
-            fullness += weight
-        if waiting:
-            yield _events(self.name, waiting)
+        whole = records(_content(partition.file, partition.begin, partition.end), partition.begin)
+        for together in gather(whole, lambda record: (record.events, len(record.payloads))):
+            yield _events(self.name, together)
 
     def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
         """None: only what bronze has is removed."""

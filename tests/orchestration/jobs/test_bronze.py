@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from bronze.events import ARRIVED
+from orchestration.connectors.sources import batching
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.source import Source
 from orchestration.errors import TidemarkError
-from orchestration.jobs import bronze
 from orchestration.jobs.bronze import HandOver, hand_over, in_row_groups, look
 from orchestration.storage.delta import log_of, open_table, version_of
 from orchestration.storage.source_offsets import refuse_earlier_version, source_offsets
@@ -104,6 +104,7 @@ KILLED = """
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from orchestration.connectors.sources import batching
 from orchestration.connectors.sources.all import sources
 from orchestration.jobs.bronze import hand_over, look
 from orchestration.storage.tables import LakeStore
@@ -127,8 +128,8 @@ def test_a_process_that_is_killed_behind_the_commit_has_written_each_line_once(l
 
 def test_events_of_small_files_come_together_and_long_or_many_ones_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row group each."""
-    monkeypatch.setattr(bronze, "PIECE_BYTES", 50_000)
-    monkeypatch.setattr(bronze, "PIECE_ROWS", 100)
+    monkeypatch.setattr(batching, "PIECE_BYTES", 50_000)
+    monkeypatch.setattr(batching, "PIECE_ROWS", 100)
     payloads = [[b"1"]] * 150 + [[b"x" * 60_000], [b"2"]] + [[b""] * 100, [b""] * 100, [b""] * 50]
     rows = [
         [{"payload": payload, "source": "plant", "position": "a", "received_at": RECEIVED_AT} for payload in piece] for piece in payloads
