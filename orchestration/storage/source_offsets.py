@@ -37,21 +37,14 @@ def refuse_earlier_version(lake: LakeStore) -> None:
 
 def source_offsets(events: Location) -> dict[str, SourceOffset]:
     """Of every source that was ever read, by its name."""
-    version = offsets_told_at(events)
-    for info in actions(log_of(events, version).local, "commitInfo") if version >= 0 else ():
-        return {name: SourceOffset(**known) for name, known in json.loads(info["commitInfo"][KEY]).items()}
-    return {}
+    _, told = _told(events)
+    return {name: SourceOffset(**known) for name, known in json.loads(told).items()}
 
 
 def offsets_told_at(events: Location) -> int:
     """The newest version of bronze.events that tells offsets: its entry in the log must stay. -1 for none."""
-    for version in range(version_of(events), -1, -1):
-        entry = log_of(events, version)
-        if not entry.exists():
-            break
-        if any(KEY in info["commitInfo"] for info in actions(entry.local, "commitInfo")):
-            return version
-    return -1
+    version, _ = _told(events)
+    return version
 
 
 def with_offsets(known: Mapping[str, SourceOffset], bronze_batch: int, new: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -63,3 +56,15 @@ def with_offsets(known: Mapping[str, SourceOffset], bronze_batch: int, new: Mapp
 def next_bronze_batch(known: Mapping[str, SourceOffset]) -> int:
     """Behind every batch that was written, also one without rows."""
     return max((of_source.bronze_batch for of_source in known.values()), default=-1) + 1
+
+
+def _told(events: Location) -> tuple[int, str]:
+    """That version, and what it tells, as JSON."""
+    for version in range(version_of(events), -1, -1):
+        entry = log_of(events, version)
+        if not entry.exists():
+            break
+        for action in actions(entry.local, "commitInfo"):
+            if KEY in action["commitInfo"]:
+                return version, action["commitInfo"][KEY]
+    return -1, "{}"
