@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from orchestration.errors import TidemarkError
@@ -34,6 +35,15 @@ def read_atomic(location: Location, way_out: str) -> dict[str, Any]:
     if digest != _digest(content):
         raise TidemarkError(f"{location} is not as it was written.\n  {way_out}")
     return content
+
+
+def sync(path: Path) -> None:
+    """A file, or the names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _digest(content: Mapping[str, object]) -> str:

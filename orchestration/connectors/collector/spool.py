@@ -19,6 +19,7 @@ from typing import TextIO, TypeAlias
 from orchestration import crash
 from orchestration.connectors.sources.spool_records import MARK_BYTES, encoded, segment_file, segments
 from orchestration.errors import HeldError
+from orchestration.storage.atomic_json import sync
 
 LOCK = "collector.lock"
 SEGMENT_BYTES = 64 * 1024 * 1024
@@ -48,7 +49,7 @@ class SpoolWriter:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(folder)
         for made in (folder, folder.parent, folder.parent.parent):
-            _sync_folder(made)
+            sync(made)
         self.mark = secrets.token_bytes(MARK_BYTES)
         self._folder, self._max_bytes = folder, max_bytes
         self._number = max([first - 1, *segments(folder)])
@@ -147,7 +148,7 @@ class SpoolWriter:
         self._end_segment()
         self._number += 1
         self._segment = os.open(segment_file(self._folder, self._number), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o600)
-        _sync_folder(self._folder)
+        sync(self._folder)
 
     def _end_segment(self) -> None:
         if self._segment is not None:
@@ -177,11 +178,3 @@ def _locked(folder: Path) -> TextIO:
     file.write(str(os.getpid()))
     file.flush()
     return file
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

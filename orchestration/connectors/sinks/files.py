@@ -7,9 +7,9 @@ A later row of a key comes in a later file: of gold the highest `revision` count
 """
 
 import json
-import os
 import shutil
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ import pyarrow.dataset as ds
 
 from orchestration.connectors.sinks.sink import Batch
 from orchestration.rendering import plain
+from orchestration.storage.atomic_json import sync
 from orchestration.storage.sink_states import SinkPosition
 
 DAY = "day"
@@ -52,13 +53,13 @@ class FileSink:
         others = set(self._folder.glob(f"**/{batch.sink if batch.is_complete else name}-*.{self._format}"))
         written = {self._folder / draft.relative_to(drafts): draft for draft in drafts.glob(f"**/*.{self._format}")}
         for file, draft in sorted(written.items()):
-            _sync(draft)
+            sync(draft)  # before the position says that it is there
             file.parent.mkdir(parents=True, exist_ok=True)
             draft.replace(file)
         for file in others - written.keys() - set(written.values()):
             file.unlink()
         for folder in {self._folder, *(file.parent for file in written)}:
-            _sync(folder)
+            sync(folder)
         shutil.rmtree(drafts)
         return True
 
@@ -68,7 +69,7 @@ class FileSink:
         first = next(shaped, None)
         if first is None:
             return
-        batches = (batch for chunk in _chain(first, shaped) for batch in chunk.to_batches())
+        batches = (batch for chunk in chain([first], shaped) for batch in chunk.to_batches())
         ds.write_dataset(
             pa.RecordBatchReader.from_batches(first.schema, batches),
             drafts,
@@ -98,17 +99,3 @@ def _with_json(rows: pa.Table) -> pa.Table:
             texts = [None if value is None else json.dumps(plain(value), ensure_ascii=False) for value in rows[field.name].to_pylist()]
             rows = rows.set_column(at, field.name, pa.array(texts, pa.string()))
     return rows
-
-
-def _chain(first: pa.Table, others: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    yield first
-    yield from others
-
-
-def _sync(path: Path) -> None:
-    """To the disk, before the position says that it is there."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
