@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from orchestration.connectors.http_post import post
 from orchestration.quality.formatting import shorten
 from orchestration.quality.history import Change
 from orchestration.quality.outcome import Run
@@ -21,13 +21,6 @@ PAUSES_SECONDS = (0.5, 2.0)
 """Before the second try and the third; with the timeouts a call ends within 20 s where nobody answers."""
 
 log = logging.getLogger(__name__)
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """A redirected POST becomes a GET without its document, and would look delivered."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        """None makes the answer an error."""
 
 
 def post_changes(url: str, run: Run, changed: Sequence[Change], report: Path | None, pauses: Sequence[float] = PAUSES_SECONDS) -> bool:
@@ -55,8 +48,7 @@ def _post(url: str, body: bytes) -> tuple[str, bool]:
     try:
         if urlsplit(url).scheme not in ("http", "https"):
             return "it is no http or https URL", True
-        request = Request(url, body, {"Content-Type": "application/json", "User-Agent": "tidemark"}, method="POST")
-        build_opener(_NoRedirect).open(request, timeout=TIMEOUT_SECONDS).close()
+        post(url, body, {"Content-Type": "application/json", "User-Agent": "tidemark"}, TIMEOUT_SECONDS)
     except HTTPError as error:
         error.close()
         return f"it answered {error.code}", error.code < 500 and error.code not in (408, 429)

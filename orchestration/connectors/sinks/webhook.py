@@ -7,27 +7,19 @@ import json
 from collections.abc import Iterator
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import pyarrow as pa
 
 from orchestration.conf.sink_settings import WebhookSettings
+from orchestration.connectors.http_post import post
 from orchestration.connectors.sinks.sink import Batch, resolved
 from orchestration.errors import TidemarkError
 from orchestration.rendering import plain, values
 from orchestration.storage.sink_states import SinkPosition
 
 TIMEOUT_SECONDS = 30.0
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """A redirected POST becomes a GET without its rows, and would look delivered."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        """None makes the answer an error."""
 
 
 class WebhookSink:
@@ -86,7 +78,7 @@ def _send(url: str, body: bytes, headers: dict[str, str]) -> None:
     try:
         if urlsplit(url).scheme not in ("http", "https"):
             raise TidemarkError("the webhook is no http or https URL; correct what pipeline.yml names.")
-        build_opener(_NoRedirect).open(Request(url, body, headers, method="POST"), timeout=TIMEOUT_SECONDS).close()
+        post(url, body, headers, TIMEOUT_SECONDS)
     except HTTPError as error:
         error.close()
         raise TidemarkError(f"the webhook answered {error.code}.") from None

@@ -1,0 +1,17 @@
+"""POST, and nothing that only looks like it."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A redirected POST becomes a GET without its body, and would look delivered."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        """None makes the answer an error."""
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str], timeout_seconds: float) -> None:
+    """Raises what urllib does, for any answer but 2xx; its messages may quote the address."""
+    build_opener(_NoRedirect).open(Request(url, body, dict(headers), method="POST"), timeout=timeout_seconds).close()
