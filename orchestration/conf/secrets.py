@@ -16,6 +16,13 @@ Secret = Annotated[
     str,
     Field(strict=True, max_length=1000, pattern=REFERENCE, json_schema_extra={"patternErrorMessage": HINT, "writeOnly": True}),
 ]
+NOTHING_THERE = (KeyError, OSError, ValueError)
+"""Raised by `followed`. Not to be shown: of a file that is no text the message would show its bytes."""
+
+
+def followed(kind: str, place: str | Path) -> str:
+    """The value of a variable (`env`), or the content of a file without its line end; raises one of NOTHING_THERE."""
+    return os.environ[str(place)] if kind == "env" else Path(place).read_text(encoding="utf-8").rstrip("\r\n")
 
 
 def secret(folder: Path, reference: str) -> str:
@@ -25,8 +32,8 @@ def secret(folder: Path, reference: str) -> str:
         raise TidemarkError(f"a secret of {folder / 'sources.yml'} is no reference; {HINT}.")
     kind, _, name = match[1].partition(":")
     try:
-        found = os.environ[name] if kind == "env" else absolute(folder, name).read_text(encoding="utf-8").rstrip("\r\n")
-    except (KeyError, OSError, ValueError):  # of a file that is no text the message would show its bytes
+        found = followed(kind, name if kind == "env" else absolute(folder, name))
+    except NOTHING_THERE:
         found = ""
     if not found:
         where = f"the variable {name}" if kind == "env" else f"the file {name}"

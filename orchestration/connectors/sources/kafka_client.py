@@ -4,20 +4,19 @@ No group of consumers is joined, and no offset is kept at the brokers. Whatever 
 holds a secret.
 """
 
-import os
 import time
 from collections.abc import Callable, Collection, Generator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from orchestration.conf.kafka_meaning import REFERENCE
+from orchestration.conf.secrets import NOTHING_THERE, followed
 from orchestration.connectors.sources.source import SourceDownError
 
 PATIENCE_SECONDS = 5.0
@@ -146,8 +145,8 @@ class KafkaClient:
             return value
         kind, at = reference.groups()
         try:
-            secret = os.environ[at] if kind == "env" else Path(at).read_text(encoding="utf-8").rstrip("\r\n")
-        except (KeyError, OSError, ValueError):
+            secret = followed(kind, at)
+        except NOTHING_THERE:
             of = "variable" if kind == "env" else "file"
             problem = f"source {self._source} needs the {of} {at} for kafka.options.{name}, and it is not there"
             raise SourceDownError(f"{problem}; set it, or correct {name} in sources.yml.") from None
