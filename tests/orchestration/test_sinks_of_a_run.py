@@ -18,7 +18,7 @@ from orchestration.storage.sink_states import read_state
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor import sinks as supervisor_sinks
 from tests.lakes import KITCHEN, conf, event, land, minutes, run, run_until
-from tests.orchestration.connectors.sinks.postgres_server import PASSWORD, PostgresServer
+from tests.orchestration.connectors.sinks.postgres_server import PASSWORD, PostgresServer, running
 from tests.rows import at
 
 pytestmark = pytest.mark.postgres
@@ -32,12 +32,8 @@ SINKS = {
 
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:
-    made = PostgresServer()
-    try:
-        made.start()
+    with running() as made:
         yield made
-    finally:
-        made.close()
 
 
 @pytest.fixture

@@ -4,18 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.orchestration.connectors.sinks.postgres_server import PostgresServer
+from tests.orchestration.connectors.sinks.postgres_server import PostgresServer, running
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[PostgresServer]:
     """Of all tests."""
-    made = PostgresServer()
-    try:
-        made.start()
+    with running() as made:
         yield made
-    finally:
-        made.close()
 
 
 @pytest.fixture

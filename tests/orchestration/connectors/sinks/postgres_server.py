@@ -7,7 +7,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,17 @@ from tests.conftest import PATH
 
 USER = "postgres"
 PASSWORD = "canary-4711-secret"
+
+
+@contextmanager
+def running() -> "Iterator[PostgresServer]":
+    """A server that is gone afterwards."""
+    made = PostgresServer()
+    try:
+        made.start()
+        yield made
+    finally:
+        made.close()
 
 
 class PostgresServer:
