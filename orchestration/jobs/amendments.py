@@ -24,7 +24,7 @@ from orchestration.engine.writing import gold_tables, is_half_done
 from orchestration.errors import TidemarkError
 from orchestration.jobs.amended_windows import Amendment, append_all
 from orchestration.storage.atomic_json import read_atomic, write_atomic
-from orchestration.storage.bindings import repair_hint
+from orchestration.storage.bindings import REPAIR
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import in_log, max_in_log, open_table, written_by
 from orchestration.storage.positions import GoldPosition, closed_until_ms, gold_position, read_by
@@ -80,7 +80,7 @@ def refuse_older(lake: Lake, stream: str, groups: Sequence[Group]) -> None:
         if written > newest:
             raise TidemarkError(
                 f"the checkpoint of gold.{stream} at {lake.checkpoint(f'gold.{stream}')} is older than {table.name}, which holds"
-                f" {word} {written} of amendments: the checkpoint knows {newest}.\n  {repair_hint()}"
+                f" {word} {written} of amendments: the checkpoint knows {newest}.\n  {REPAIR}"
             )
 
 
@@ -195,7 +195,7 @@ def _instant(milliseconds: int) -> Column:
 
 def _read(lake: Lake, stream: str) -> Round:
     file = lake.checkpoint(f"gold.{stream}") / FILE
-    return msgspec.convert(read_atomic(file, repair_hint()), Round) if file.exists() else Round()
+    return msgspec.convert(read_atomic(file, REPAIR), Round) if file.exists() else Round()
 
 
 def _write(lake: Lake, stream: str, this: Round) -> None:

@@ -18,6 +18,8 @@ from orchestration.storage.tables import LakeStore, Table
 
 BINDING = "tidemark.json"
 REPLAY = "run `tidemark replay` to build silver and gold anew from bronze, beside the old ones."
+REPAIR = f"Restore the checkpoint, or {REPLAY}"
+"""What mends the checkpoint of a flow."""
 Plan = Mapping[str, str]
 """What of the conf a checkpoint depends on, in words, by what it is about."""
 
@@ -70,11 +72,6 @@ def shuffle_partitions(lake: LakeStore, flow: str) -> int:
     return int(_binding(lake, flow)["shuffle_partitions"])
 
 
-def repair_hint() -> str:
-    """What mends the checkpoint of a flow."""
-    return f"Restore the checkpoint, or {REPLAY}"
-
-
 def plan_of(conf: Conf, flow: str) -> Plan:
     """Only what would lose or change rows in silence, or end the query: everything else may change at any time.
 
@@ -92,7 +89,7 @@ def plan_of(conf: Conf, flow: str) -> Plan:
 
 
 def _binding(lake: LakeStore, flow: str) -> dict[str, Any]:
-    return read_atomic(lake.checkpoint(flow) / BINDING, repair_hint())
+    return read_atomic(lake.checkpoint(flow) / BINDING, REPAIR)
 
 
 def _owner(lake: LakeStore, flow: str) -> dict[str, object]:
@@ -108,12 +105,12 @@ def _refuse_foreign(lake: LakeStore, flow: str, binding: Mapping[str, Any], writ
     about = f"the checkpoint of {flow} at {lake.checkpoint(flow)}"
     for word, ours in _owner(lake, flow).items():
         if binding[word] != ours:
-            raise TidemarkError(f"{about} is of {word} {binding[word]}, and not of {ours}.\n  {repair_hint()}")
+            raise TidemarkError(f"{about} is of {word} {binding[word]}, and not of {ours}.\n  {REPAIR}")
     for name, ours in _ids(written).items():
         if binding["tables"].get(name, ours) != ours:
             raise TidemarkError(
                 f"{about} belongs to another {name} than the one at {lake.table_path(name)}: one of them is of another lake, or was made"
-                f" anew.\n  {repair_hint()}"
+                f" anew.\n  {REPAIR}"
             )
 
 
@@ -133,15 +130,13 @@ def _refuse_older(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> Non
         if (batch := written_by(table.location, lake.app_id(flow, table.name))) > begun:
             raise TidemarkError(
                 f"the checkpoint of {flow} at {lake.checkpoint(flow)} is older than {table.name}: it has come to batch {begun}, and the"
-                f" table holds batch {batch}.\n  {repair_hint()}"
+                f" table holds batch {batch}.\n  {REPAIR}"
             )
 
 
 def _refuse_missing(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
     if newest_batch(lake.checkpoint(flow) / "offsets") >= 0:
-        raise TidemarkError(f"{lake.checkpoint(flow) / BINDING} is gone.\n  {repair_hint()}")
+        raise TidemarkError(f"{lake.checkpoint(flow) / BINDING} is gone.\n  {REPAIR}")
     for table in written:
         if max_in_log(table.location, "bronze_batch" if flow.startswith("silver.") else "gold_batch") is not None:
-            raise TidemarkError(
-                f"{table.name} holds rows, but the checkpoint of {flow} at {lake.checkpoint(flow)} is missing.\n  {repair_hint()}"
-            )
+            raise TidemarkError(f"{table.name} holds rows, but the checkpoint of {flow} at {lake.checkpoint(flow)} is missing.\n  {REPAIR}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage import generations, registry, snapshots
-from orchestration.storage.bindings import REPLAY, repair_hint
+from orchestration.storage.bindings import REPAIR, REPLAY
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import LOG, added, is_draft, version_of
 from orchestration.storage.ops_tables import GAPS, GAPS_SCHEMA, LEDGER, LEDGER_SCHEMA, TICKS, TICKS_SCHEMA
@@ -58,7 +58,7 @@ def refuse_damage(lake: LakeStore, flows: Iterable[str]) -> None:
             raise TidemarkError(f"the log of {name} is not as it was written: {listed(damages)}.\n  {_hint(lake, name)}")
     for flow in flows:
         if lake.checkpoint(flow).exists() and (damages := damaged_checkpoint(lake.checkpoint(flow))):
-            raise TidemarkError(f"the checkpoint of {flow} is not as it was written: {listed(damages)}.\n  {repair_hint()}")
+            raise TidemarkError(f"the checkpoint of {flow} is not as it was written: {listed(damages)}.\n  {REPAIR}")
 
 
 def refuse_damaged_records(lake: LakeStore, *, is_everything: bool) -> None:
