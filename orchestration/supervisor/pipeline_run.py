@@ -40,8 +40,7 @@ class PipelineRun:
         self.barrier = WriteBarrier(stop)
         self._flows = [flow for flow in chosen if isinstance(flow, Flow)]
         self.flows = {layer: [flow for flow in self._flows if flow.layer == layer] for layer in ("silver", "gold")}
-        feeds = [Feeds(lake, intake, self.barrier, progress) for intake in chosen if isinstance(intake, Intake)]
-        self.feeds = feeds[0] if feeds else None
+        self.feeds = next((Feeds(lake, intake, self.barrier, progress) for intake in chosen if isinstance(intake, Intake)), None)
         self._jobs = {job.name: job for job in chosen if isinstance(job, Job)}
         self.handover = QualityGate(lake, stop, progress.warned)
         self.deliveries = Deliveries(lake.conf, progress, stop)

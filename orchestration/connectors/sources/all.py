@@ -16,9 +16,10 @@ from orchestration.storage.tables import LakeStore
 def sources(conf: Conf) -> Sequence[Source]:
     """Those of conf; and those that it no longer names, of which files or events may be kept that bronze has not read."""
     known = source_offsets(LakeStore(conf).table_path("bronze.events"))
+    made = {name: _source(conf, name) for name in payload_formats(conf)}
     for name in conf.sources:
-        _check_left(conf, name, known)
-    return [_source(conf, name) for name in payload_formats(conf)]
+        _check_left(conf, made[name], known)
+    return [*made.values()]
 
 
 def _source(conf: Conf, name: str) -> Source:
@@ -34,13 +35,14 @@ def _is_pushed(conf: Conf, name: str) -> bool:
     return isinstance(declared.transport, HttpEndpoint | TcpEndpoint) if declared else spool_folder(conf.lake, name).exists()
 
 
-def _check_left(conf: Conf, name: str, known: Mapping[str, SourceOffset]) -> None:
+def _check_left(conf: Conf, source: Source, known: Mapping[str, SourceOffset]) -> None:
     """TidemarkError where events of a source came by another way before, and bronze has not read them all."""
-    start, present = known[name].offset if name in known else {}, _source(conf, name)
+    name = source.name
+    start = known[name].offset if name in known else {}
     claims, spool = claims_folder(conf.lake, name), spool_folder(conf.lake, name)
     files = Files(name, claims.local, False, conf.engine.max_batch_bytes)
     for folder, before in ((claims, files), (spool, _spool(conf, name))):
-        if folder.exists() and not isinstance(present, type(before)) and before.latest_offset(start) != start:
+        if folder.exists() and not isinstance(source, type(before)) and before.latest_offset(start) != start:
             raise TidemarkError(
                 f"source {name} came by another way before, and {folder} holds events of it that bronze has not read.\n"
                 "  Set in sources.yml what it had for one run of `tidemark run --once`, or give the new source another name."
