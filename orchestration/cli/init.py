@@ -6,9 +6,9 @@ import click
 
 from orchestration.cli.option_types import PATH
 from orchestration.conf.load import load, summary
-from orchestration.conf.model import LandingFolder
 from orchestration.conf.proposal import findings_of, proposal_of
 from orchestration.conf.starter import write_proposal, write_starter
+from orchestration.conf.transports import LandingFolder
 
 
 @click.command()

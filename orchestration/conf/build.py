@@ -7,10 +7,11 @@ from gold.spec import Group, Vector
 from orchestration.conf.endpoint_settings import TlsSettings
 from orchestration.conf.files import Settings
 from orchestration.conf.kafka_meaning import REFERENCE, instant_of
-from orchestration.conf.model import Conf, Device, HttpEndpoint, KafkaTopics, LandingFolder, Source, TcpEndpoint, Tls, Transport
+from orchestration.conf.model import Conf, Device, Source
 from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, MetricSettings
 from orchestration.conf.source_settings import OriginSettings, SourceSettings
+from orchestration.conf.transports import HttpEndpoint, KafkaTopics, LandingFolder, TcpEndpoint, Tls, Transport
 from orchestration.location import Location
 from silver.spec import Conversion, Metric, Origin, PayloadFormat, Policy, Time
 

@@ -22,7 +22,8 @@ READER = """
 import sys, time
 from contextlib import nullcontext
 from pathlib import Path
-from orchestration.conf.model import KafkaTopics, Source
+from orchestration.conf.model import Source
+from orchestration.conf.transports import KafkaTopics
 from orchestration.connectors.sources import kafka, kafka_client
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.source import SourceDownError

@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gold.spec import Group
-from orchestration.conf.model import LandingFolder, Source
+from orchestration.conf.model import Source
+from orchestration.conf.transports import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from silver.spec import Origin, PayloadFormat, Time

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import uvicorn
 import uvloop
 
-from orchestration.conf.model import Conf, HttpEndpoint, Source, TcpEndpoint, Tls
+from orchestration.conf.model import Conf, Source
 from orchestration.conf.secrets import secret
+from orchestration.conf.transports import Collected, HttpEndpoint, TcpEndpoint, Tls
 from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from orchestration.connectors.collector.spool import SpoolWriter
 from orchestration.connectors.collector.tcp import Connection, TcpCollector
@@ -35,7 +36,7 @@ class Pushed(NamedTuple):
     """A source with what serves it. `secret`: None for one without."""
 
     source: Source
-    endpoint: HttpEndpoint | TcpEndpoint
+    endpoint: Collected
     spool: SpoolWriter
     secret: str | None
 
@@ -55,7 +56,7 @@ def collect(conf: Conf, names: Sequence[str], notify: Notify) -> None:
         for name in _names(conf, names):
             source, offset = conf.sources[name], known[name].offset if name in known else {}
             endpoint = source.transport
-            assert isinstance(endpoint, HttpEndpoint | TcpEndpoint)
+            assert isinstance(endpoint, Collected)
             reference = endpoint.token if isinstance(endpoint, HttpEndpoint) else endpoint.key
             found = None if reference is None else secret(conf.folder, reference)
             spool = SpoolWriter(spool_folder(conf.lake, name).local, endpoint.max_spool_bytes, int(offset.get(SEGMENT, -1)) + 1)
@@ -66,7 +67,7 @@ def collect(conf: Conf, names: Sequence[str], notify: Notify) -> None:
 
 
 def _names(conf: Conf, names: Sequence[str]) -> list[str]:
-    pushed = [name for name, source in conf.sources.items() if isinstance(source.transport, HttpEndpoint | TcpEndpoint)]
+    pushed = [name for name, source in conf.sources.items() if isinstance(source.transport, Collected)]
     if odd := sorted(set(names) - set(pushed)):
         raise ConfError(f"{odd[0]} is no source with http or tcp; sources.yml has " + (", ".join(pushed) or "none"))
     if not pushed:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import cast
 
-from orchestration.conf.model import TcpEndpoint
+from orchestration.conf.transports import TcpEndpoint
 from orchestration.connectors.collector.spool import SpoolWriter, Stored
 
 LENGTH = struct.Struct(">I")

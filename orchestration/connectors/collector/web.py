@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from orchestration.conf.model import HttpEndpoint
+from orchestration.conf.transports import HttpEndpoint
 from orchestration.connectors.collector.bodies import RefusedError, payloads, too_long, unpacked
 from orchestration.connectors.collector.spool import SpoolWriter
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from orchestration.conf.model import Conf, HttpEndpoint, KafkaTopics, LandingFolder, TcpEndpoint
+from orchestration.conf.model import Conf
+from orchestration.conf.transports import Collected, KafkaTopics, LandingFolder
 from orchestration.connectors.sources.files import Files
 from orchestration.connectors.sources.kafka import Kafka
 from orchestration.connectors.sources.source import Source
@@ -32,7 +33,7 @@ def _source(conf: Conf, name: str) -> Source:
 def _is_pushed(conf: Conf, name: str) -> bool:
     """Of one that conf no longer names its spool says so."""
     declared = conf.sources.get(name)
-    return isinstance(declared.transport, HttpEndpoint | TcpEndpoint) if declared else spool_folder(conf.lake, name).exists()
+    return isinstance(declared.transport, Collected) if declared else spool_folder(conf.lake, name).exists()
 
 
 def _check_left(conf: Conf, source: Source, known: Mapping[str, SourceOffset]) -> None:

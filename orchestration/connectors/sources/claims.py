@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from bronze.events import LINE_FEED
-from orchestration.conf.model import LandingFolder
+from orchestration.conf.transports import LandingFolder
 from orchestration.connectors.sources.file_reader import opened
 
 LONGEST_LINE = 1 << 30

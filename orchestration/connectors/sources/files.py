@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from orchestration.conf.model import LandingFolder
+from orchestration.conf.transports import LandingFolder
 from orchestration.connectors.sources.claims import Claim, Claims, claim_settled, growing
 from orchestration.connectors.sources.file_reader import events_of
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Unsettled

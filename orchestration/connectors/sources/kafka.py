@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from orchestration.conf.model import KafkaTopics
+from orchestration.conf.transports import KafkaTopics
 from orchestration.connectors.sources.kafka_client import KafkaClient, Place, Range, Topic
 from orchestration.connectors.sources.kafka_events import events_of
 from orchestration.connectors.sources.source import Gap, Notice, Offset, SourceDownError, Unsettled

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from orchestration.conf.load import load
-from orchestration.conf.model import Conf, LandingFolder
+from orchestration.conf.model import Conf
+from orchestration.conf.transports import LandingFolder
 from orchestration.errors import ConfError
 
 DEFAULT = Path(__file__).parents[3] / "conf"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from orchestration.conf.load import load
-from orchestration.conf.model import HttpEndpoint, TcpEndpoint, Tls
 from orchestration.conf.secrets import secret
+from orchestration.conf.transports import HttpEndpoint, TcpEndpoint, Tls
 from orchestration.errors import TidemarkError
 from tests.collectors import write_conf
 from tests.orchestration.conf.conftest import mistakes_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.conf.load import load
-from orchestration.conf.model import KafkaTopics
+from orchestration.conf.transports import KafkaTopics
 from tests.orchestration.conf.conftest import changed, mistakes_of
 
 KAFKA = "    kafka: {servers: 'localhost:9092', subscribe: [readings]}\n"

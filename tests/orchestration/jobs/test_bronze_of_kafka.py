@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from orchestration.conf.model import KafkaTopics, Source
+from orchestration.conf.model import Source
+from orchestration.conf.transports import KafkaTopics
 from orchestration.connectors.sources import kafka, kafka_client
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.kafka import Kafka

@@ -12,7 +12,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from orchestration.conf.model import LandingFolder, Source
+from orchestration.conf.model import Source
+from orchestration.conf.transports import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.jobs import ledger, measurements, ranges
 from silver import account

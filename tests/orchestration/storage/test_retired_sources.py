@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from orchestration.audit.reconciliation.account import ALARMS, account, by_day, open_tables
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
-from orchestration.conf.model import Conf, LandingFolder, Source
+from orchestration.conf.model import Conf, Source
+from orchestration.conf.transports import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.jobs import bronze

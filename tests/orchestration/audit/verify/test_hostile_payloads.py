@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from bronze.schema import EVENTS
 from expectations.rule import Rule
 from orchestration.audit.verify.silver_evaluator import SilverEvaluator
-from orchestration.conf.model import LandingFolder, Source
+from orchestration.conf.model import Source
+from orchestration.conf.transports import LandingFolder
 from silver import account
 from silver.config import SilverConfig
 from silver.enrich import catalogue

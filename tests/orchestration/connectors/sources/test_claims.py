@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.conf.model import LandingFolder
+from orchestration.conf.transports import LandingFolder
 from orchestration.connectors.sources import claims as claims_of_files
 from orchestration.connectors.sources.claims import Claims, claim_settled, growing
 

@@ -12,7 +12,7 @@ import confluent_kafka
 import pytest
 
 from bronze.events import ARRIVED
-from orchestration.conf.model import KafkaTopics
+from orchestration.conf.transports import KafkaTopics
 from orchestration.connectors.sources import kafka, kafka_client
 from orchestration.connectors.sources.kafka import Kafka
 from orchestration.connectors.sources.source import Gap, Offset, SourceDownError

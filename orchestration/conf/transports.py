@@ -1,0 +1,76 @@
+"""The ways by which events come, after checking: what each kind of source needs to know. Frozen and plain."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True)
+class LandingFolder:
+    """`path` is absolute; `files` is a glob on file names; a file is read once it has not changed for `settle_seconds`."""
+
+    path: Path
+    files: str = "*"
+    settle_seconds: float = 2.0
+
+
+@dataclass(frozen=True)
+class KafkaTopics:
+    """Exactly one of `subscribe`, `subscribe_pattern` (on whole names) and `assign` (partitions by topic) is set.
+
+    `starting`: where the first read begins, but for partitions of `starting_offsets`. `options`: of librdkafka; in a value `${env:NAME}` or
+    `${file:PATH}`, with an absolute path, stands for a secret, which is nowhere in a conf.
+    """
+
+    servers: str
+    subscribe: tuple[str, ...] = ()
+    subscribe_pattern: str | None = None
+    assign: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    starting: datetime | Literal["earliest", "latest"] = "earliest"
+    starting_offsets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Files in PEM, by absolute path."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True)
+class HttpEndpoint:
+    """Where `tidemark collect` takes POST /events. `token` is a reference (conf/secrets.py), never the secret. `port` 0: any free one."""
+
+    port: int
+    host: str = "127.0.0.1"
+    token: str | None = None
+    tls: Tls | None = None
+    max_body_bytes: int = 8 * MEGABYTE
+    max_spool_bytes: int = 1024 * MEGABYTE
+
+
+@dataclass(frozen=True)
+class TcpEndpoint:
+    """Where `tidemark collect` takes frames. `key` is a reference (conf/secrets.py), never the secret. `port` 0: any free one."""
+
+    port: int
+    host: str = "127.0.0.1"
+    framing: str = "lines"
+    key: str | None = None
+    tls: Tls | None = None
+    acknowledge: bool = True
+    max_frame_bytes: int = MEGABYTE
+    max_connections: int = 2000
+    idle_seconds: float = 600.0
+    max_spool_bytes: int = 1024 * MEGABYTE
+
+
+Collected: TypeAlias = HttpEndpoint | TcpEndpoint
+"""Events come to `tidemark collect`, which spools them."""
+Transport: TypeAlias = LandingFolder | KafkaTopics | Collected
