@@ -1,13 +1,10 @@
-"""Broker and reader of Kafka are killed by turns while messages come: each is in bronze once."""
+"""Broker and run are killed by turns while a topic, a partition and messages come: each event is accounted for, once, in all layers."""
 
-import os
 import random
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -15,108 +12,82 @@ import pytest
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 
-from tests.broker import Broker, die_with_parent
+from orchestration.connectors.simulator.plan import DEFAULT_START
+from tests.broker import Broker
+from tests.chaos.plants import Plant
+from tests.lakes import event
 
-MESSAGES = 1_000_000
-READER = """
-import sys, time
-from contextlib import nullcontext
-from pathlib import Path
-from orchestration.conf.model import Source
-from orchestration.conf.transports import KafkaTopics
-from orchestration.connectors.sources import kafka, kafka_client
-from orchestration.connectors.sources.all import sources
-from orchestration.connectors.sources.source import SourceDownError
-from orchestration.jobs.bronze import hand_over, look
-from orchestration.storage.tables import LakeStore, ensure
-from tests.lakes import SHAPE, conf
-
-folder, servers = Path(sys.argv[1]), sys.argv[2]
-kafka.MAX_MESSAGES, kafka_client.PATIENCE_SECONDS = 20_000, 1.5
-lake = LakeStore(conf(folder, sources={"fleet": Source("fleet", SHAPE, KafkaTopics(servers, subscribe_pattern="storm-[0-9]"))}))
-ensure(lake.tables["bronze.events"])
-(source,) = sources(lake.conf)
-while True:
-    all_has_come = (folder / "all-has-come").exists()
-    try:
-        if ready := look(lake, source):
-            hand_over(lake, [ready], nullcontext())
-        elif all_has_come:
-            break
-    except SourceDownError:
-        pass
-    time.sleep(0.05)
+DEVICES = ("oven-01", "fridge-01", "press-01", "pump-01")
+SOURCES = """
+sources:
+  fleet:
+    kafka: {{servers: "{servers}", subscribe_pattern: "storm-[0-9]", options: {{reconnect.backoff.max.ms: "500"}}}}
+    format: json
+    device: {{field: device}}
+    time: {{field: ts}}
+    metric: {{field: metric}}
+    value: {{field: value}}
 """
 
 
-@contextmanager
-def reader(folder: Path, servers: str) -> Iterator["Reader"]:
-    """A process that brings the topics to bronze; none is left behind it."""
-    of_test = Reader(folder, servers)
-    try:
-        yield of_test
-    finally:
-        of_test.process.kill()
-        of_test.process.wait()
-
-
-class Reader:
-    """Started at once."""
-
-    def __init__(self, folder: Path, servers: str) -> None:
-        self._command = [sys.executable, "-c", READER, str(folder), servers]
-        self.process = self._started()
-
-    def restart(self) -> None:
-        """As after `kill -9`."""
-        self.process.kill()
-        self.process.wait()
-        self.process = self._started()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        return subprocess.Popen(self._command, env=environment, preexec_fn=die_with_parent)  # noqa: PLW1509
-
-
-def produce(servers: str) -> None:
-    """Numbers, each once, though the broker dies; the second half to two topics, one of which comes later. It takes half a minute."""
+def produce(servers: str, count: int, a_second: int) -> None:
+    """A reading of each device a tenth of a second, each once though the broker dies; of the second half every
+    other to a topic that the broker makes at the first of them.
+    """
     producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "log_level": 0, "reconnect.backoff.max.ms": 500})
-    for number in range(MESSAGES):
-        topic = "storm-1" if number < MESSAGES // 2 or number % 2 else "storm-2"
+    begin = time.monotonic()
+    for number in range(count):
+        topic = "storm-1" if number < count // 2 or number % 2 else "storm-2"
+        reading = event(DEVICES[number % 4], "temperature", 20, DEFAULT_START + timedelta(milliseconds=100 * (number // 4)))
         while True:
             with suppress(BufferError):
-                producer.produce(topic, b"%d" % number, partition=number % 3 if topic == "storm-1" else 0)
+                producer.produce(topic, reading, partition=number % 3 if topic == "storm-1" else 0)
                 break
             producer.poll(0.1)
         if number % 500 == 0:
-            producer.poll(0)
-            time.sleep(0.012)
+            producer.poll(max(0.0, begin + number / a_second - time.monotonic()))
     assert producer.flush(120) == 0
 
 
-@pytest.mark.slow
-def test_a_million_messages_are_in_bronze_once_though_broker_and_reader_are_killed_three_times_each(
-    running: Broker, tmp_path: Path, seed: int | None
+def fed_by_kafka(folder: Path, servers: str) -> Plant:
+    """Batches are small, so that a kill comes in the middle of some; the broker's pauses make no event late for silver."""
+    plant = Plant(folder)
+    (folder / "conf/sources.yml").write_text(SOURCES.format(servers=servers))
+    pipeline = folder / "conf/pipeline.yml"
+    pipeline.write_text(pipeline.read_text().replace("max_batch_bytes: 1048576", "max_batch_bytes: 8388608"))
+    return plant
+
+
+@pytest.mark.parametrize(
+    ("count", "kills"), [pytest.param(20_000, 1, id="one"), pytest.param(1_000_000, 3, id="three", marks=pytest.mark.slow)]
+)
+def test_messages_are_accounted_for_once_though_broker_and_run_are_killed(
+    running: Broker, tmp_path: Path, seed: int | None, count: int, kills: int
 ) -> None:
-    chosen = random.Random(seed)
+    chosen, plant = random.Random(seed), fed_by_kafka(tmp_path, running.servers)
     running.create("storm-1", 3)
-    with reader(tmp_path, running.servers) as of_test:
-        producer = threading.Thread(target=produce, args=(running.servers,))
-        producer.start()
-        for turn in range(3):
-            time.sleep(chosen.uniform(1, 4))
+    producer = threading.Thread(target=produce, args=(running.servers, count, max(count // 50, 2_000)))
+    producer.start()
+    for turn in range(kills):
+        with plant.running("run"):  # killed at its end
+            time.sleep(chosen.uniform(5, 10))
             running.kill()
             time.sleep(1)
             running.start()
             if turn == 0:
-                running.create("storm-2")
                 running.grow("storm-1", 4)
-            time.sleep(chosen.uniform(1, 4))
-            of_test.restart()
-        producer.join()
-        running.send("storm-1", [b"%d" % MESSAGES], 3)
-        (tmp_path / "all-has-come").touch()
-        assert of_test.process.wait(120) == 0
-    events = DeltaTable(tmp_path / "lake/bronze/events").to_pyarrow_table(columns=["payload", "position"])
-    assert (len(events), *(pc.count_distinct(events[name]).as_py() for name in events.column_names)) == (MESSAGES + 1,) * 3
-    assert not (tmp_path / "lake/ops/gaps").exists()
+            time.sleep(chosen.uniform(2, 6))
+    producer.join()
+    last = event("oven-01", "temperature", 20, DEFAULT_START + timedelta(days=2))
+    running.send("storm-1", [last.encode()], 3)
+    assert [plant.exit_code(*command) for command in (("run", "--once"), ("ledger",), ("verify",))] == [0, 0, 0], plant.log_end()
+    assert readings_of(plant) == (count + 1,) * 3
+    assert DeltaTable(plant.opened().table_path("ops.gaps").local).to_pyarrow_dataset().count_rows() == 0
+
+
+def readings_of(plant: Plant) -> tuple[int, int, int]:
+    """Events, how many of them are different, and those that silver has as readings, in time or late."""
+    events = DeltaTable(plant.opened().table_path("bronze.events").local).to_pyarrow_table(columns=["payload"])
+    silver = [DeltaTable(plant.opened().table_path(f"silver.{name}").local) for name in ("readings", "late")]
+    readings = sum(table.to_pyarrow_dataset().count_rows() for table in silver)
+    return len(events), pc.count_distinct(events["payload"]).as_py(), readings
