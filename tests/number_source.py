@@ -38,6 +38,10 @@ class Numbers:
         read, left = int(start.get("read", 0)), self.left if self.end is None else self.end
         return {"read": min(left, read + self.most)} if left > read else start
 
+    def describe(self, offset: Offset) -> str:
+        """How many."""
+        return f"{offset['read']} numbers"
+
     def partitions(self, start: Offset, end: Offset) -> Sequence[range]:
         """One."""
         return [range(int(start.get("read", 0)), int(end["read"]))]

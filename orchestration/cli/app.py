@@ -28,7 +28,7 @@ COMMANDS = {
     "simulate": "Write events of devices that behave like the field.",
     "run": "Bring events through bronze, silver and gold, once or for ever.",
     "collect": "Take events over HTTP and TCP, and keep them until a run reads them.",
-    "status": "Say how far each flow is: rows, last batch, watermark, lag.",
+    "status": "Say how far each source and flow is: up or down, rows, last batch, watermark, lag.",
     "sinks": "Say how far rows of tables were sent to other systems; send them again.",
     "ledger": "Account for every event: where each measurement is, and whether any is lost.",
     "verify": "Recompute silver and gold from bronze, and compare every row.",

@@ -1,4 +1,4 @@
-"""`tidemark status`: how far each flow is."""
+"""`tidemark status`: how far each source and each flow is."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -9,10 +9,18 @@ from orchestration.rendering import format_option, show, visible
 
 
 @click.command()
+@click.argument("what", type=click.Choice(["sources", "flows"]), required=False)
 @format_option
 @click.pass_obj
-def command(obj: dict[str, Any], format: str) -> None:
-    """Say how far each flow is; safe and fast beside a running pipeline.
+def command(obj: dict[str, Any], what: str | None, format: str) -> None:
+    """Say how far each source and each flow is; safe and fast beside a running pipeline. Nobody is asked but the lake.
+
+    \b
+    state             up; down when it was asked last; new: not read yet; paused in sources.yml
+    down_since        since when every attempt has failed; reason: of the first one
+    offset            up to where bronze has read the source
+    last_received_at  when the newest event of the last batch came to the source
+    waiting_bytes     of pushed events: what bronze does not have yet; lag_seconds: how long the first of them has been waiting
 
     \b
     rows          rows of the table
@@ -22,17 +30,23 @@ def command(obj: dict[str, Any], format: str) -> None:
     lag_seconds   how long the oldest of these has been waiting
 
     Closed gates, tables that fail a gate, and sinks that are down are reported on the error stream.
+    A table shows both; csv and json hold the flows, unless you ask for the sources.
 
     \b
-    Example:
-      tidemark status --format json
+    Examples:
+      tidemark status
+      tidemark status sources --format json
     """
     from orchestration.conf.load import load
     from orchestration.storage.gate_state import describe_gates
+    from orchestration.supervisor import source_status
     from orchestration.supervisor.sink_status import describe_down
     from orchestration.supervisor.status import COLUMNS, path_of, status
 
-    conf = load(obj["conf"])
-    show(status(conf, datetime.now(UTC)), format, COLUMNS)
+    conf, now = load(obj["conf"]), datetime.now(UTC)
+    if what == "sources" or (what is None and format == "table"):
+        show(source_status.status(conf, now), format, source_status.COLUMNS)
+    if what != "sources":
+        show(status(conf, now), format, COLUMNS)
     for line in (*describe_gates(conf, lambda name: path_of(conf, name)), *describe_down(conf)):
         click.echo(visible(line), err=True)

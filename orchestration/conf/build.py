@@ -54,7 +54,7 @@ def _source(folder: Path, name: str, source: SourceSettings) -> Source:
         separator=source.separator,
         quote=source.quote,
     )
-    return Source(name, payload, _transport(folder, source))
+    return Source(name, payload, _transport(folder, source), source.paused)
 
 
 def _transport(folder: Path, source: SourceSettings) -> Transport:

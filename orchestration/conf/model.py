@@ -25,11 +25,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Source:
-    """`transport`: how events come."""
+    """`transport`: how events come. `is_paused`: bronze reads nothing of it."""
 
     name: str
     payload_format: PayloadFormat
     transport: Transport
+    is_paused: bool = False
 
 
 @dataclass(frozen=True)

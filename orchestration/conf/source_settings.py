@@ -86,6 +86,9 @@ class SourceSettings(Setting):
     """With path: glob on the names of the files to read."""
     settle_seconds: Number = Field(default=2.0, ge=0, le=86_400)
     """With path: a file is read once it has not changed for this long."""
+    paused: Flag = Field(default=False, examples=[True])
+    """Bronze reads nothing of it until this is gone, and nothing is lost: files stay in their folder, messages with their brokers,
+    and `tidemark collect` goes on to spool what is pushed."""
     zone: OrAbsent[OriginSettings] = Field(default=None, examples=[{"field": "zone"}])
     """Where it was measured; else the zone of the device in devices.yml."""
     metric: OrAbsent[OriginSettings] = Field(default=None, examples=[{"field": "metric"}])

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 MEGABYTE = 1 << 20
 
@@ -13,6 +13,7 @@ MEGABYTE = 1 << 20
 class LandingFolder:
     """`path` is absolute; `files` is a glob on file names; a file is read once it has not changed for `settle_seconds`."""
 
+    kind: ClassVar[str] = "files"
     path: Path
     files: str = "*"
     settle_seconds: float = 2.0
@@ -26,6 +27,7 @@ class KafkaTopics:
     `${file:PATH}`, with an absolute path, stands for a secret, which is nowhere in a conf.
     """
 
+    kind: ClassVar[str] = "kafka"
     servers: str
     subscribe: tuple[str, ...] = ()
     subscribe_pattern: str | None = None
@@ -47,6 +49,7 @@ class Tls:
 class HttpEndpoint:
     """Where `tidemark collect` takes POST /events. `token` is a reference (conf/secrets.py), never the secret. `port` 0: any free one."""
 
+    kind: ClassVar[str] = "http"
     port: int
     host: str = "127.0.0.1"
     token: str | None = None
@@ -59,6 +62,7 @@ class HttpEndpoint:
 class TcpEndpoint:
     """Where `tidemark collect` takes frames. `key` is a reference (conf/secrets.py), never the secret. `port` 0: any free one."""
 
+    kind: ClassVar[str] = "tcp"
     port: int
     host: str = "127.0.0.1"
     framing: str = "lines"

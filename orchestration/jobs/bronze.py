@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from tempfile import TemporaryFile
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bronze.events import ARRIVED, identified
 from orchestration import crash
@@ -75,25 +77,31 @@ def look(lake: LakeStore, source: Source) -> Ready | None:
 
 def hand_over(lake: LakeStore, ready: Sequence[Ready], is_sole: AbstractContextManager[object]) -> HandOver:
     """Bring to bronze what sources have. `is_sole`: held while bronze is written."""
-    table, begin, rows = lake.tables[EVENTS], time.monotonic(), Counter[str]()
-
-    def arrived() -> Iterator[pa.Table]:
-        for of_source in ready:
-            for events in of_source.events():
-                rows[of_source.source.name] += len(events)
-                yield events
-
+    table, begin, rows, received = lake.tables[EVENTS], time.monotonic(), Counter[str](), dict[str, int]()
     with is_sole:
         known = source_offsets(table.location)
         bronze_batch, ingested_at = next_bronze_batch(known), datetime.now(UTC)
-        info = with_offsets(known, bronze_batch, {of_source.source.name: of_source.end for of_source in ready})
+        ends = {of_source.source.name: of_source.end for of_source in ready}
+        info = partial(with_offsets, known, bronze_batch, ends, rows, received)
         gaps = [row for of_source in ready for row in _gaps(of_source, bronze_batch, ingested_at)]
         record_gaps(lake.table_path(GAPS), gaps)
-        pieces = in_row_groups(arrived(), ingested_at, bronze_batch)
+        pieces = in_row_groups(_arrived(ready, rows, received), ingested_at, bronze_batch)
         append_pieces(table, pieces, lake.app_id(EVENTS, EVENTS), bronze_batch, unlike="payload", info=info)
         version = version_of(table.location)
     crash.point(crash.Point.EVENTS_WRITTEN)
     return HandOver(bronze_batch, version, rows, ingested_at, time.monotonic() - begin, gaps)
+
+
+def _arrived(ready: Sequence[Ready], rows: Counter[str], received: dict[str, int]) -> Iterator[pa.Table]:
+    """ARRIVED. Counts rows by source, and notes the newest time at which one was received, in µs since 1970."""
+    for of_source in ready:
+        name = of_source.source.name
+        for events in of_source.events():
+            rows[name] += len(events)
+            newest = pc.max(events["received_at"]).cast(pa.int64()).as_py()
+            if newest is not None:
+                received[name] = max(newest, received.get(name, newest))
+            yield events
 
 
 def _gaps(ready: Ready, bronze_batch: int, found_at: datetime) -> Iterator[dict[str, Any]]:

@@ -150,14 +150,11 @@ def compact_many(path: Location) -> None:
         table.vacuum(dry_run=False)  # files that were replaced a week ago
 
 
-def once(table: OpenTable, app_id: str, version: int, info: Mapping[str, str] | None = None) -> CommitProperties | None:
-    """What makes a commit one that Delta knows again; None where an application has committed this version, or a higher one.
-
-    `info`: what the commit says in its `commitInfo`.
-    """
+def once(table: OpenTable, app_id: str, version: int) -> CommitProperties | None:
+    """What makes a commit one that Delta knows again; None where an application has committed this version, or a higher one."""
     if (written := table.transaction_version(app_id)) is not None and written >= version:
         return None
-    return CommitProperties(app_transactions=[Transaction(app_id, version)], custom_metadata=dict(info) if info else None)
+    return CommitProperties(app_transactions=[Transaction(app_id, version)])
 
 
 @contextmanager

@@ -43,8 +43,6 @@ class SinkState:
     sending: SinkPosition | None = None
     is_complete: bool = False
     sent_at: str | None = None
-    down_since: str | None = None
-    reason: str | None = None
 
 
 def read_state(conf: Conf, sink: str) -> SinkState:

@@ -7,7 +7,10 @@ and no checkpoint beside the table can disagree with it.
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
+
+import numpy as np
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
@@ -20,10 +23,15 @@ KEY = "tidemark.sources"
 
 @dataclass(frozen=True)
 class SourceOffset:
-    """`bronze_batch`: the last one that read the source, perhaps without a row. `offset`: in the source's own words."""
+    """`bronze_batch`: the last one that read the source, perhaps without a row. `offset`: in the source's own words.
+
+    `rows`: that were read of it. `received_at`: the newest in the last batch that had rows, ISO 8601, UTC; None where none had.
+    """
 
     bronze_batch: int
     offset: Mapping[str, Any]
+    rows: int = 0
+    received_at: str | None = None
 
 
 def refuse_earlier_version(lake: LakeStore) -> None:
@@ -37,20 +45,37 @@ def refuse_earlier_version(lake: LakeStore) -> None:
 
 def source_offsets(events: Location) -> dict[str, SourceOffset]:
     """Of every source that was ever read, by its name."""
-    _, told = _told(events)
-    return {name: SourceOffset(**known) for name, known in json.loads(told).items()}
+    return _known(_told(events, version_of(events))[1])
 
 
 def offsets_told_at(events: Location) -> int:
     """The newest version of bronze.events that tells offsets: its entry in the log must stay. -1 for none."""
-    version, _ = _told(events)
-    return version
+    return _told(events, version_of(events))[0]
 
 
-def with_offsets(known: Mapping[str, SourceOffset], bronze_batch: int, new: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """What the commit of a batch says that brings sources to new offsets."""
-    read = {name: SourceOffset(bronze_batch, offset) for name, offset in new.items()}
-    return {KEY: json.dumps({name: asdict(of_source) for name, of_source in {**known, **read}.items()})}
+def rows_since(events: Location, instant: datetime) -> dict[str, int]:
+    """Rows by source that came with commits after an instant."""
+    version = version_of(events)
+    while log_of(events, version - 1).exists() and log_of(events, version).local.stat().st_mtime >= instant.timestamp():
+        version -= 1
+    before = _known(_told(events, version)[1])
+    return {name: of.rows - (before[name].rows if name in before else 0) for name, of in source_offsets(events).items()}
+
+
+def with_offsets(
+    known: Mapping[str, SourceOffset],
+    bronze_batch: int,
+    new: Mapping[str, Mapping[str, Any]],
+    rows: Mapping[str, int],
+    received_us: Mapping[str, int],
+) -> dict[str, str]:
+    """What the commit of a batch says that brings sources to new offsets. `received_us`: since 1970, of the newest event."""
+    of_sources = dict(known)
+    for name, offset in new.items():
+        before = known.get(name) or SourceOffset(-1, {})
+        received_at = f"{np.datetime64(received_us[name], 'us')}Z" if name in received_us else before.received_at
+        of_sources[name] = SourceOffset(bronze_batch, offset, before.rows + rows.get(name, 0), received_at)
+    return {KEY: json.dumps({name: asdict(of_source) for name, of_source in of_sources.items()})}
 
 
 def next_bronze_batch(known: Mapping[str, SourceOffset]) -> int:
@@ -58,9 +83,13 @@ def next_bronze_batch(known: Mapping[str, SourceOffset]) -> int:
     return max((of_source.bronze_batch for of_source in known.values()), default=-1) + 1
 
 
-def _told(events: Location) -> tuple[int, str]:
-    """That version, and what it tells, as JSON."""
-    for version in range(version_of(events), -1, -1):
+def _known(told: str) -> dict[str, SourceOffset]:
+    return {name: SourceOffset(**known) for name, known in json.loads(told).items()}
+
+
+def _told(events: Location, newest: int) -> tuple[int, str]:
+    """The last version up to `newest` that tells offsets, and what it tells, as JSON."""
+    for version in range(newest, -1, -1):
         entry = log_of(events, version)
         if not entry.exists():
             break

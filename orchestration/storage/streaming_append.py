@@ -4,7 +4,7 @@ By Arrow's own writer: that of delta-rs holds the whole file in memory, three ti
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,18 +25,19 @@ def append_pieces(  # noqa: PLR0917
     app_id: str,
     version: int,
     unlike: str | None = None,
-    info: Mapping[str, str] | None = None,
+    info: Callable[[], Mapping[str, str]] | None = None,
 ) -> int:
     """Append rows of one partition once. Returns how many; none of a repeat with the same app id and a version that is not higher.
 
     A piece becomes a row group. `unlike`: a column in which no two values are alike, so that looking for repeats is in vain. `info`: what
-    the commit says in its `commitInfo`.
+    the commit says in its `commitInfo`, asked for when all rows are written.
     """
     with committing(table.location) as known:
-        if (properties := once(known, app_id, version, info)) is None:
+        if (properties := once(known, app_id, version)) is None:
             return 0
         schema = known.schema()
         added = [*_file(table, pa.schema(schema.to_arrow()), filter(len, pieces), unlike)]
+        properties.custom_metadata = dict(info()) if info else None
         known.create_write_transaction([*added], "append", schema, known.metadata().partition_columns, commit_properties=properties)
         return sum(json.loads(file.stats)["numRecords"] for file in added)
 

@@ -14,6 +14,7 @@ from orchestration.engine.queries import WriteBarrier
 from orchestration.flow import Intake
 from orchestration.jobs.bronze import EVENTS, HandOver, Ready, hand_over, look
 from orchestration.storage.positions import is_begun_by_silver
+from orchestration.supervisor.outages import Outages
 
 PATIENCE_SECONDS = 0.2
 """For a source that has just been asked; after that the others go on without it."""
@@ -30,6 +31,7 @@ class Feeds:
         self._kept: dict[str, Ready] = {}
         """Of remote sources, which need not be read again: what silver was too slow to take."""
         self._down: dict[str, SourceDownError] = {}
+        self._outages = Outages(lake.conf.lake, "source", progress.notice)
         self._following: Future[None] | None = None
 
     def run_to_end(self) -> None:
@@ -41,7 +43,7 @@ class Feeds:
         for source in sources:
             source.stop_at_present()
         stop.wait(max((unsettled.seconds for source in sources if (unsettled := source.unsettled())), default=0.0))
-        with ThreadPoolExecutor(len(sources), "source") as threads:
+        with ThreadPoolExecutor(max(1, len(sources)), "source") as threads:
             while not stop.is_set() and (ready := [of_source for of_source in threads.map(self._look, sources) if of_source]):
                 self._hand_over(ready)
                 sources = [source for source in sources if source.name not in self._down]
@@ -72,7 +74,7 @@ class Feeds:
     def _follow(self, is_followed: bool) -> None:
         """A batch of bronze is one of silver: where silver is slow, they grow."""
         last: HandOver | None = None
-        with ThreadPoolExecutor(len(self._sources), "source") as threads:
+        with ThreadPoolExecutor(max(1, len(self._sources)), "source") as threads:
             while not self._barrier.stop.is_set():
                 begin = time.monotonic()
                 ready = self._ready(threads)
@@ -99,12 +101,11 @@ class Feeds:
         try:
             ready = look(self._lake, source)
         except SourceDownError as error:
-            if source.name not in self._down:
-                self._progress.notice(Notice("source is down", {"source": source.name, "reason": str(error)}))
             self._down[source.name] = error
+            self._outages.failed(source.name, str(error))
             return None
-        if self._down.pop(source.name, None):
-            self._progress.notice(Notice("source is back", {"source": source.name}))
+        self._down.pop(source.name, None)
+        self._outages.answered(source.name)
         for notice in source.notices():
             self._progress.notice(notice)
         return ready

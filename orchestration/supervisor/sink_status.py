@@ -5,6 +5,7 @@ from typing import Any
 
 from orchestration.conf.model import Conf
 from orchestration.jobs.sinks import newest_table
+from orchestration.storage.outages import current_outage
 from orchestration.storage.sink_states import SinkState, read_state
 from orchestration.storage.snapshots import all_snapshots
 
@@ -21,8 +22,8 @@ def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
 
 def describe_down(conf: Conf) -> list[str]:
     """A sentence for each sink that is down."""
-    states = {name: read_state(conf, name) for name in conf.sinks}
-    return [f"down since {state.down_since}: {state.reason}" for state in states.values() if state.down_since]
+    outages = [current_outage(conf.lake, "sink", name) for name in conf.sinks]
+    return [f"down since {outage.since}: {outage.reason}" for outage in outages if outage]
 
 
 def _row(conf: Conf, name: str, state: SinkState, now: datetime) -> dict[str, Any]:
@@ -33,6 +34,6 @@ def _row(conf: Conf, name: str, state: SinkState, now: datetime) -> dict[str, An
         missing = [snapshot for snapshot in missing if snapshot.snapshot_id <= pinned.position.snapshot_id]
         behind, lag = len(missing), round(max((now - missing[0].at).total_seconds(), 0.0), 1) if missing else 0.0
         rows = 0 if sent == pinned.position else pinned.count(None if pinned.is_replaced_since(sent) else sent)
-    settings = conf.sinks[name]
-    told = name, settings.table, settings.target, sent and sent.snapshot_id, state.sent_at, behind, rows, lag, state.down_since
-    return dict(zip(COLUMNS, (*told, state.reason), strict=True))
+    settings, outage = conf.sinks[name], current_outage(conf.lake, "sink", name)
+    told = name, settings.table, settings.target, sent and sent.snapshot_id, state.sent_at, behind, rows, lag
+    return dict(zip(COLUMNS, (*told, outage and outage.since, outage and outage.reason), strict=True))

@@ -3,17 +3,15 @@
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from orchestration.conf.model import Conf
 from orchestration.connectors.sinks.all import sinks
 from orchestration.connectors.sinks.sink import Sink
-from orchestration.connectors.sources.source import Notice
 from orchestration.engine.progress import Progress
 from orchestration.errors import TidemarkError
 from orchestration.jobs.sinks import send
-from orchestration.storage.sink_states import read_state, write_state
+from orchestration.supervisor.outages import Outages
 
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 60.0
 """After a failure, and each time twice as long."""
@@ -27,6 +25,7 @@ class Deliveries:
     def __init__(self, conf: Conf, progress: Progress, stop: threading.Event, declared: Mapping[str, Sink] | None = None) -> None:
         """Nothing happens yet. `declared`: instead of those of the conf."""
         self._conf, self._progress, self._stop = conf, progress, stop
+        self._outages = Outages(conf.lake, "sink", progress.notice)
         self._sinks = sinks(conf) if declared is None else declared
         self._wakes = {name: threading.Event() for name in self._sinks}
         self._threads = [threading.Thread(target=self._follow, args=[name], name=f"sink {name}", daemon=True) for name in self._sinks]
@@ -70,29 +69,12 @@ class Deliveries:
         """Send all that there is; what is wrong, in a sentence, where that did not work."""
         try:
             while not self._stop.is_set() and (sent := send(self._conf, name, self._sinks[name], datetime.now(UTC))):
-                self._up(name)
+                self._outages.answered(name)
                 if sent.rows:
                     self._progress.sent(name, sent.snapshot_id, sent.rows, sent.seconds)
-            self._up(name)
+            self._outages.answered(name)
         except Exception as error:
             reason = f"sink {name}: {error if isinstance(error, TidemarkError) else type(error).__name__}"
-            self._down(name, reason)
+            self._outages.failed(name, reason)
             return reason
         return None
-
-    def _up(self, name: str) -> None:
-        state = read_state(self._conf, name)
-        if state.down_since is not None:
-            write_state(self._conf.lake, name, replace(state, down_since=None, reason=None))
-            self._progress.notice(Notice("sink is up again", {"sink": name, "down_since": state.down_since}))
-
-    def _down(self, name: str, reason: str) -> None:
-        """Told once, however often it is tried."""
-        try:
-            state = read_state(self._conf, name)
-            if state.down_since is None:
-                now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-                write_state(self._conf.lake, name, replace(state, down_since=now, reason=reason))
-                self._progress.notice(Notice("sink is down", {"sink": name, "since": now, "reason": reason}))
-        except (TidemarkError, OSError) as error:  # of the lake itself; the pipeline will come upon it too
-            self._progress.notice(Notice("sink is down", {"sink": name, "reason": f"{reason} {error}"}))

@@ -106,4 +106,4 @@ def test_a_run_goes_on_while_the_broker_is_killed_and_comes_back(
     run(made, spark)
     assert account_of(made) == {"fleet": (10, 10, 0, 0, 0), "plant": (3, 3, 0, 0, 0)}
     warnings = [json.loads(line)["warning"] for line in capsys.readouterr().err.splitlines() if '"warning"' in line]
-    assert warnings == ["source is down", "source is back"]
+    assert warnings == ["source is down", "source is up again"]

@@ -14,6 +14,7 @@ from orchestration.conf.model import Conf
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
+from orchestration.storage.outages import current_outage
 from orchestration.storage.sink_states import read_state
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor import sinks as supervisor_sinks
@@ -88,15 +89,15 @@ def test_a_run_that_goes_on_sends_after_each_snapshot_and_a_server_that_is_down_
     def is_done() -> bool:
         """Sent; then the server is away for a snapshot; then it is back, and has all."""
         newest = all_snapshots(made.lake)
-        state = read_state(made, "warehouse")
+        state, is_down = read_state(made, "warehouse"), current_outage(made.lake, "sink", "warehouse") is not None
         if not steps and state.sent is not None:
             server.kill()
             land(tmp_path, "2.json", [late(100), *(event("oven", "temperature", 1, START + timedelta(minutes=45)),)])
             steps.append(START)
-        if len(steps) == 1 and newest[-1].bronze_batch == 1 and state.down_since is not None:
+        if len(steps) == 1 and newest[-1].bronze_batch == 1 and is_down:
             server.start()
             steps.append(START)
-        return len(steps) == 2 and state.sent is not None and state.sent.snapshot_id == newest[-1].snapshot_id and state.down_since is None
+        return len(steps) == 2 and state.sent is not None and state.sent.snapshot_id == newest[-1].snapshot_id and not is_down
 
     run_until(made, spark, is_done, seconds=120)
     assert in_postgres(server) == in_lake(made, spark)

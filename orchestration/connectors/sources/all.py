@@ -15,15 +15,18 @@ from orchestration.storage.tables import LakeStore
 
 
 def sources(conf: Conf) -> Sequence[Source]:
-    """Those of conf; and those that it no longer names, of which files or events may be kept that bronze has not read."""
+    """Those of conf that are not paused; and those that it no longer names, of which files or events may be kept that bronze has not
+    read."""
     known = source_offsets(LakeStore(conf).table_path("bronze.events"))
-    made = {name: _source(conf, name) for name in payload_formats(conf)}
-    for name in conf.sources:
+    paused = {name for name, declared in conf.sources.items() if declared.is_paused}
+    made = {name: source_of(conf, name) for name in payload_formats(conf) if name not in paused}
+    for name in conf.sources.keys() - paused:
         _check_left(conf, made[name], known)
     return [*made.values()]
 
 
-def _source(conf: Conf, name: str) -> Source:
+def source_of(conf: Conf, name: str) -> Source:
+    """One of them; nothing is asked or read yet."""
     declared = conf.sources.get(name)
     if declared is not None and isinstance(declared.transport, KafkaTopics):
         return Kafka(name, declared.transport, conf.engine.max_batch_bytes)

@@ -46,6 +46,10 @@ class Files:
         batch = [claim for n, (claim, length) in enumerate(zip(waiting, lengths, strict=True)) if n == 0 or length <= self.max_batch_bytes]
         return {**start, CLAIM: batch[-1].number} if batch else start
 
+    def describe(self, offset: Offset) -> str:
+        """Claims are numbered from 0."""
+        return f"claim {offset[CLAIM]}" if CLAIM in offset else ""
+
     def partitions(self, start: Offset, end: Offset) -> Sequence[Claim]:
         """A claim each."""
         return [claim for claim in self._claims.after(int(start.get(CLAIM, -1))) if claim.number <= end[CLAIM]]

@@ -25,6 +25,8 @@ MAX_MESSAGES, MAX_UNKNOWN = 500_000, 10_000
 """Of a batch of bronze; and of one when nobody knows yet how long messages are."""
 MISSING, ODD = "topic is missing", "headers are left out"
 REASONS = {MISSING: "it is read once it is there", ODD: "the name of one is not UTF-8; all else of the message is kept"}
+MAX_DESCRIBED = 4
+"""Partitions in a line of status."""
 TOPICS, ID, NEXT, FROM = "topics", "id", "next", "from"
 Known = Mapping[str, Any]
 
@@ -70,6 +72,12 @@ class Kafka:
             following = of_before | {str(p): ends[name, p] for p in topic.partitions}
             entries[name] = {ID: topic.topic_id, NEXT: following} | ({FROM: new} if new else {})
         return {**start, TOPICS: entries}
+
+    def describe(self, offset: Offset) -> str:
+        """The next message of each partition, of the first ones."""
+        places = [f"{topic}/{partition} {number}" for topic, of in offset.get(TOPICS, {}).items() for partition, number in of[NEXT].items()]
+        more = f" and {len(places) - MAX_DESCRIBED} more" if len(places) > MAX_DESCRIBED else ""
+        return ", ".join(places[:MAX_DESCRIBED]) + more
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Sequence[Range]]:
         """All ranges are one part: brokers are asked for them at once, so that a hundred cost no more time than one."""

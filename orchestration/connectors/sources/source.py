@@ -63,6 +63,9 @@ class Source(Protocol):
     def latest_offset(self, start: Offset) -> Offset:
         """How far it can be read now, behind `start` by one bronze batch at most; `start` itself where nothing has come."""
 
+    def describe(self, offset: Offset) -> str:
+        """How far an offset is, in a few words for people; empty where it is of another kind of source. Asks nobody."""
+
     def partitions(self, start: Offset, end: Offset) -> Sequence[Any]:
         """What lies behind `start`, up to and with `end`, in parts that can be read apart; the same whenever it is asked."""
 

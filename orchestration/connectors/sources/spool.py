@@ -70,6 +70,10 @@ class Spool:
                     file.unlink()
         return end
 
+    def describe(self, offset: Offset) -> str:
+        """As segments are named."""
+        return f"segment {offset[SEGMENT]}, byte {offset[BYTE]}" if BYTE in offset else ""
+
     def partitions(self, start: Offset, end: Offset) -> Sequence[Part]:
         """A segment each."""
         numbers = range(int(start.get(SEGMENT, -1)), end[SEGMENT] + 1)

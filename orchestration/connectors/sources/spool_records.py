@@ -9,6 +9,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,6 +69,25 @@ def records(content: bytes, begin: int = MARK_BYTES) -> Iterator[Record]:
             yield record._replace(begin=record.begin + before, end=record.end + before)
         else:
             at = content.find(mark, at + 1)
+
+
+def waiting(folder: Path, segment: int, byte: int) -> tuple[int, int | None]:
+    """How many bytes stand behind a byte of a segment, and when the first record of them came, in µs since 1970.
+
+    None where there is no such record.
+    """
+    total, since = 0, None
+    for number, file in segments(folder).items():
+        begin = byte if number == segment else MARK_BYTES
+        with suppress(FileNotFoundError), file.open("rb") as stream:  # a run may just have removed it
+            mark, length = stream.read(MARK_BYTES), file.stat().st_size - begin
+            stream.seek(begin)
+            head = stream.read(HEADER.size + BODY.size)
+            if number >= segment and length > 0:
+                total += length
+                is_record = head.startswith(mark) and len(head) == HEADER.size + BODY.size
+                since = BODY.unpack_from(head, HEADER.size)[0] if since is None and is_record else since
+    return total, since
 
 
 def _record(mark: bytes, content: memoryview, at: int) -> Record | None:

@@ -16,11 +16,13 @@ from orchestration.engine.progress import Progress
 from orchestration.engine.queries import WriteBarrier
 from orchestration.flow import Intake
 from orchestration.jobs.bronze import EVENTS
+from orchestration.storage.outages import begin_outage, current_outage
 from orchestration.storage.tables import ensure
 from orchestration.supervisor import feeds
 from orchestration.supervisor.feeds import Feeds
 from tests.lakes import conf, multiset, table
 from tests.number_source import Numbers
+from tests.rows import at
 
 
 @dataclass
@@ -87,10 +89,22 @@ def test_a_source_that_is_down_is_told_once_and_asked_again_and_others_go_on(lak
             until(lambda left=left: counts(lake) == {"other": left})  # type: ignore[misc]
         down.is_down = False
         until(lambda: counts(lake) == {"down": 2, "other": 3})
-    assert warnings(capsys) == [
-        {"warning": "source is down", "source": "down", "reason": "down is not there"},
-        {"warning": "source is back", "source": "down"},
-    ]
+    told, back = warnings(capsys)
+    assert told == {"warning": "source is down", "source": "down", "since": told["since"], "reason": "down is not there"}
+    assert back == {"warning": "source is up again", "source": "down", "down_since": told["since"]}
+
+
+def test_an_outage_outlives_the_process_and_the_next_one_tells_since_when_it_lasts(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    begin_outage(lake.conf.lake, "source", "down", "it was not there before", at("2026-01-05T00:00"))
+    down = Numbers("down", 2, is_down=True)
+    for _ in range(2):
+        of_run, _ = feeds_of(lake, down)
+        of_run.run_to_end()
+    down.is_down = False
+    of_run.run_to_end()
+    told = {"warning": "source is down", "source": "down", "since": "2026-01-05T00:00:00Z", "reason": "it was not there before"}
+    assert warnings(capsys) == [told, told, {"warning": "source is up again", "source": "down", "down_since": "2026-01-05T00:00:00Z"}]
+    assert current_outage(lake.conf.lake, "source", "down") is None
 
 
 def test_a_run_that_ends_takes_in_what_the_others_have_and_then_says_who_was_down(lake: Lake) -> None:

@@ -1,0 +1,50 @@
+"""Sources and sinks that cannot be reached, and since when: a file each, `outages/<kind>/<name>.json` in the lake, as long as it lasts.
+
+Written by the process that holds the lake; `tidemark status` reads them in another one, and asks no source and no sink.
+"""
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from orchestration.location import Location
+from orchestration.storage.atomic_json import read_atomic, write_atomic
+
+FOLDER = "outages"
+Kind: TypeAlias = Literal["source", "sink"]
+
+
+@dataclass(frozen=True)
+class Outage:
+    """`since`: the first attempt that failed, in ISO 8601, UTC. `reason`: of that one."""
+
+    since: str
+    reason: str
+
+
+def current_outage(lake: Location, kind: Kind, name: str) -> Outage | None:
+    """None for what could be reached when it was tried last, or was never tried; TidemarkError where the file is damaged."""
+    file = _file(lake, kind, name)
+    return msgspec.convert(read_atomic(file, "Remove it: it is written anew, if need be."), Outage) if file.exists() else None
+
+
+def begin_outage(lake: Location, kind: Kind, name: str, reason: str, now: datetime) -> Outage:
+    """The one that is there goes on, also one that an earlier process has begun."""
+    if (known := current_outage(lake, kind, name)) is not None:
+        return known
+    outage = Outage(f"{now:%Y-%m-%dT%H:%M:%SZ}", reason)
+    write_atomic(_file(lake, kind, name), asdict(outage))
+    return outage
+
+
+def end_outage(lake: Location, kind: Kind, name: str) -> Outage | None:
+    """What was there."""
+    if (known := current_outage(lake, kind, name)) is not None:
+        _file(lake, kind, name).local.unlink()
+    return known
+
+
+def _file(lake: Location, kind: Kind, name: str) -> Location:
+    return lake / FOLDER / kind / f"{name}.json"

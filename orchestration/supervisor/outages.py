@@ -1,0 +1,36 @@
+"""What a run says of sources and sinks that it cannot reach: once when one is down, once when it is up again."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from orchestration.connectors.sources.source import Notice
+from orchestration.errors import TidemarkError
+from orchestration.location import Location
+from orchestration.storage.outages import Kind, begin_outage, end_outage
+
+
+class Outages:
+    """Of the sources or of the sinks of one run. What concerns one of them is called by one thread at a time."""
+
+    def __init__(self, lake: Location, kind: Kind, notify: Callable[[Notice], None]) -> None:
+        """Nothing happens yet."""
+        self._lake, self._kind, self._notify = lake, kind, notify
+        self._is_down: dict[str, bool] = {}
+
+    def failed(self, name: str, reason: str) -> None:
+        """It cannot be reached."""
+        if self._is_down.get(name):
+            return
+        self._is_down[name] = True
+        now = datetime.now(UTC)
+        try:
+            since, reason = (outage := begin_outage(self._lake, self._kind, name, reason, now)).since, outage.reason
+        except (TidemarkError, OSError) as error:  # of the lake itself; whatever else writes will come upon it too
+            since, reason = f"{now:%Y-%m-%dT%H:%M:%SZ}", f"{reason} {error}"
+        self._notify(Notice(f"{self._kind} is down", {self._kind: name, "since": since, "reason": reason}))
+
+    def answered(self, name: str) -> None:
+        """It has been reached."""
+        if self._is_down.get(name, True) and (ended := end_outage(self._lake, self._kind, name)) is not None:
+            self._notify(Notice(f"{self._kind} is up again", {self._kind: name, "down_since": ended.since}))
+        self._is_down[name] = False

@@ -1,0 +1,116 @@
+"""A broker that is killed holds up neither files nor pushed events; the log and `tidemark status` say that it is down, and since when."""
+
+import json
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestration.cli.app import exit_code
+from orchestration.conf.load import load
+from orchestration.connectors.sources import kafka_client
+from orchestration.engine.lake import Lake
+from orchestration.engine.progress import Progress
+from orchestration.engine.queries import WriteBarrier
+from orchestration.flows import bronze_events
+from orchestration.jobs.bronze import EVENTS
+from orchestration.storage.tables import ensure
+from orchestration.supervisor.feeds import Feeds
+from tests.broker import Broker
+from tests.collectors import Collector, collecting, write_conf
+from tests.lakes import land, table
+
+
+@pytest.fixture
+def collector(tmp_path: Path, running: Broker, topic: str) -> Iterator[Collector]:
+    """Of `web`, beside files in `plant` and Kafka in `fleet`."""
+    kafka = f"kafka: {{servers: '{running.servers}', subscribe: [{topic}]}}"
+    made = write_conf(tmp_path, plant="path: ./landing, settle_seconds: 0", web="http: {port: 0}", fleet=kafka)
+    with (made / "pipeline.yml").open("a") as pipeline:
+        pipeline.write("engine: {trigger_seconds: 0.2}\n")
+    with collecting(made) as of_web:
+        yield of_web
+
+
+def post(collector: Collector, event: bytes) -> None:
+    address = f"http://127.0.0.1:{collector.ports['web']}/events"
+    request = urllib.request.Request(address, event, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as answer:
+        assert answer.status == 202
+
+
+def until(is_true: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < end, "it never became true"
+        time.sleep(0.1)
+
+
+@dataclass
+class Plant:
+    """Bronze fed by a file and a request for each event. `told`: what the run has said."""
+
+    collector: Collector
+    lake: Lake
+    sent: int = 0
+    told: list[str] = field(default_factory=list)
+
+    def send(self, count: int) -> None:
+        for number in range(self.sent, self.sent + count):
+            land(self.collector.folder, f"{number}.json", [b'{"n": %d}' % number])
+            post(self.collector, b'{"n": %d}' % number)
+        self.sent += count
+
+    def has(self, of_fleet: int) -> bool:
+        """Whether bronze has all that was sent, and so many messages."""
+        counts = table(self.lake.conf, EVENTS)["source"].value_counts().to_dict()
+        return bool(counts == {"plant": self.sent, "web": self.sent, "fleet": of_fleet})
+
+    def sources(self, capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
+        """By `tidemark status`."""
+        capsys.readouterr()
+        assert exit_code(["--conf", str(self.lake.conf.folder), "status", "sources", "--format", "json"]) == 0
+        return {row["source"]: row for row in json.loads(capsys.readouterr().out)}
+
+
+@pytest.fixture
+def plant(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plant]:
+    """While its sources are followed."""
+    monkeypatch.setattr(kafka_client, "PATIENCE_SECONDS", 1.0)
+    made, stop, progress = Plant(collector, Lake(load(collector.folder / "conf"))), threading.Event(), Progress([EVENTS])
+    ensure(made.lake.tables[EVENTS])
+    monkeypatch.setattr(progress, "notice", lambda notice: made.told.append(notice.what))
+    feeds = Feeds(made.lake, bronze_events(made.lake), WriteBarrier(stop), progress)
+    feeds.start(is_followed=False)
+    yield made
+    stop.set()
+    feeds.join()
+
+
+def test_with_the_broker_killed_files_and_pushed_events_go_on_and_status_says_what_is_down(
+    plant: Plant, running: Broker, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running.send(topic, [b'{"n": 0}'])
+    plant.send(3)
+    until(lambda: plant.has(1))
+    assert {row["state"] for row in plant.sources(capsys).values()} == {"up"}
+    running.kill()
+    until(lambda: plant.told == ["source is down"])
+    for _ in range(5):
+        plant.send(2)
+        until(lambda: plant.has(1))
+    rows = plant.sources(capsys)
+    kinds = {name: (row["kind"], row["state"]) for name, row in rows.items()}
+    assert kinds == {"plant": ("files", "up"), "web": ("http", "up"), "fleet": ("kafka", "down")}
+    assert rows["fleet"]["down_since"] is not None
+    assert rows["fleet"]["reason"].startswith(f"source fleet cannot be read from the brokers {running.servers}: ")
+    assert (rows["fleet"]["offset"], rows["plant"]["rows_last_hour"]) == (f"{topic}/0 1", 13)
+    running.start()
+    running.send(topic, [b'{"n": 1}'])
+    until(lambda: plant.has(2) and plant.told == ["source is down", "source is up again"])
+    assert {row["state"] for row in plant.sources(capsys).values()} == {"up"}
