@@ -174,6 +174,10 @@ MINUTES ?= 10
 bench-live: install ## RATE=5000 events/s for MINUTES=10: how long an event takes to silver and to a snapshot, CPU, memory
 	$(PY) -m tests.bench.live --rate $(RATE) --minutes $(MINUTES)
 
+.PHONY: bench-kafka
+bench-kafka: install ## 2,000,000 events from Kafka and from files, ROUNDS=1 times; then RATE=5000 events/s by Kafka for MINUTES=10
+	$(PY) -m tests.bench.kafka --rounds $(ROUNDS) --rate $(RATE) --minutes $(MINUTES)
+
 .PHONY: bench-groups
 bench-groups: install ## 2,000,000 events of 600 devices in 3 groups and in 300: do many groups cost more?
 	$(PY) -m tests.bench.groups

@@ -37,17 +37,19 @@ def write_conf(
     names: Sequence[str] = GROUPS,
     devices: int = DEVICES,
     stream: str | None = None,
+    transport: Mapping[str, Any] | None = None,
     **engine_more: int,
 ) -> Path:
     """A conf folder whose landing folder and lake are its siblings. Each device is in one of the groups `names`, which share a `stream`,
-    or have one each. `engine_more`: further settings of the engine.
+    or have one each. `transport`: how events come, instead of by the landing folder. `engine_more`: further settings of the engine.
     """
     conf = folder / "conf"
     shutil.rmtree(conf, ignore_errors=True)
     conf.mkdir(parents=True)
     text = {name: {"field": name} for name in ("device", "zone", "metric", "value", "unit")}
     # Files are renamed when they are whole.
-    source = {"path": "./landing", "format": "json", "settle_seconds": 0, **text, "time": {"field": "ts", "format": "iso"}}
+    transport = transport or {"path": "./landing", "settle_seconds": 0}
+    source = {**transport, "format": "json", **text, "time": {"field": "ts", "format": "iso"}}
     policy = {"lateness_seconds": LATENESS_SECONDS, "max_future_seconds": 300, "max_payload_bytes": 1_048_576}
     engine = {"driver_memory": driver_memory, "cores": cores, "shuffle_partitions": cores, **engine_more}
     group: dict[str, Any] = {"metrics": list(METRICS), "vector": {"entity": "device", "max_fill_seconds": 5 * STEP_SECONDS}}

@@ -1,4 +1,4 @@
-"""Live events for measurements: a file a second, and how long they took to get where they are asked for."""
+"""Live events for measurements: some each second, in a file or to Kafka, and how long they took to get where they are asked for."""
 
 import json
 import signal
@@ -23,6 +23,8 @@ from orchestration.storage.snapshots import all_snapshots
 from tests.bench.factory import DEVICES, METRICS
 
 REPOSITORY = Path(__file__).parents[2]
+Deliver = Callable[[int, Sequence[str]], None]
+"""Sends events of a second, which is numbered from 0; a device is at the same place of each."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,19 @@ class Arrival:
         return self.pinned_at - self.landed_at
 
 
-def _feed(landing: Path, events_in: Callable[[int], int], over: threading.Event) -> None:
-    """A file at each full second until it is over, `events_in` tells how many events are in which; their time is that second."""
+def by_file(landing: Path) -> Deliver:
+    """A file a second."""
+
+    def deliver(number: int, events: Sequence[str]) -> None:
+        draft = landing / f".{number}"
+        draft.write_text("".join(event + "\n" for event in events))
+        draft.rename(landing / f"live-{number:06d}.json")
+
+    return deliver
+
+
+def _feed(deliver: Deliver, events_in: Callable[[int], int], over: threading.Event) -> None:
+    """Events at each full second until it is over, `events_in` tells how many in which; their time is that second."""
     metrics, number = [*METRICS], 0
     while not over.wait(1 - time.time() % 1):
         now = datetime.now(UTC)
@@ -59,17 +72,18 @@ def _feed(landing: Path, events_in: Callable[[int], int], over: threading.Event)
             }
             for n in range(events_in(number))
         ]
-        draft = landing / f".{number}"
-        draft.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        draft.rename(landing / f"live-{number:06d}.json")
+        deliver(number, [json.dumps(row) for row in rows])
         number += 1
 
 
 @contextmanager
-def fed_run(folder: Path, command: Sequence[str], events_in: Callable[[int], int]) -> Iterator[int]:
-    """`tidemark run`, fed in its landing folder all the while; yields the process, which is the session of what it starts. Then SIGTERM."""
+def fed_run(folder: Path, command: Sequence[str], events_in: Callable[[int], int], deliver: Deliver | None = None) -> Iterator[int]:
+    """`tidemark run`, fed all the while; yields the process, which is the session of what it starts. Then SIGTERM.
+
+    `deliver`: instead of into its landing folder.
+    """
     over = threading.Event()
-    feeder = threading.Thread(target=_feed, args=(folder / "landing", events_in, over))
+    feeder = threading.Thread(target=_feed, args=(deliver or by_file(folder / "landing"), events_in, over))
     with (folder / "run.log").open("wb") as log:
         running = subprocess.Popen([*command, "run"], cwd=REPOSITORY, stdout=log, stderr=log, start_new_session=True)
         try:

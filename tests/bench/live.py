@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from rich.console import Console
 
 from tests.bench.factory import write_conf
-from tests.bench.feed import Arrival, arrivals, fed_run, spread
+from tests.bench.feed import Arrival, Deliver, arrivals, fed_run, spread
 from tests.bench.processes import used
 from tests.bench.script import REPOSITORY, narrow_table, of, parser_for, progress, script, write_report
 
@@ -32,28 +32,46 @@ def main() -> int:
     shutil.rmtree(folder, ignore_errors=True)
     conf = write_conf(folder, options.driver_memory, options.cores, trigger_seconds=options.trigger_seconds)
     (folder / "landing").mkdir()
-    command = of(conf)
-    begin, looks = _run(folder, command, options)
+    report = measured(conf, options)
+    write_report(options, report)
+    return 0 if is_clean(report) else 1
+
+
+def measured(conf: Path, options: argparse.Namespace, deliver: Deliver | None = None) -> dict[str, Any]:
+    """Run, feed, measure, tell. `options`: of `live_options`. `deliver`: instead of into the landing folder."""
+    folder, command = conf.parent, of(conf)
+    begin, looks = _run(folder, command, options, deliver)
     arrived = [*arrivals(folder / "lake")]
     minutes = [_minute(n, arrived, begin, looks) for n in range(options.minutes)]
     report: dict[str, Any] = {"events_a_second": options.rate, "cores": options.cores, "minutes": minutes}
     report |= {name: subprocess.run([*command, name], cwd=REPOSITORY, check=False).returncode == 0 for name in ("ledger", "verify")}
-    write_report(options, report)
     _show(minutes)
-    return 0 if report["ledger"] and report["verify"] else 1
+    return report
+
+
+def is_clean(report: Mapping[str, Any]) -> bool:
+    """Whether the ledger and verify are."""
+    return bool(report["ledger"] and report["verify"])
 
 
 def _options() -> argparse.Namespace:
     parser = parser_for(__doc__, "bench-live")
-    parser.add_argument("--rate", type=int, default=5_000, help="events a second")
-    parser.add_argument("--minutes", type=int, default=10)
-    parser.add_argument("--burst-minute", type=int, default=None, help="the minute in which --burst-factor times as many come")
-    parser.add_argument("--burst-factor", type=int, default=20)
-    parser.add_argument("--trigger-seconds", type=int, default=1)
+    live_options(parser, minutes=10)
     return parser.parse_args()
 
 
-def _run(folder: Path, command: Sequence[str], options: argparse.Namespace) -> tuple[float, list[tuple[float, int]]]:
+def live_options(parser: argparse.ArgumentParser, minutes: int) -> None:
+    """What a continuous run is measured by. `minutes`: by default."""
+    parser.add_argument("--rate", type=int, default=5_000, help="events a second")
+    parser.add_argument("--minutes", type=int, default=minutes)
+    parser.add_argument("--burst-minute", type=int, default=None, help="the minute in which --burst-factor times as many come")
+    parser.add_argument("--burst-factor", type=int, default=20)
+    parser.add_argument("--trigger-seconds", type=int, default=1)
+
+
+def _run(
+    folder: Path, command: Sequence[str], options: argparse.Namespace, deliver: Deliver | None
+) -> tuple[float, list[tuple[float, int]]]:
     """When the feed began, in seconds since 1970, and a look at what the run had used, at the end of each minute."""
     first, looks = MINUTE * (math.inf if options.burst_minute is None else options.burst_minute), []
 
@@ -61,7 +79,7 @@ def _run(folder: Path, command: Sequence[str], options: argparse.Namespace) -> t
         in_burst = first <= second < first + MINUTE
         return int(options.rate) * (int(options.burst_factor) if in_burst else 1)
 
-    with fed_run(folder, command, events_in) as process:
+    with fed_run(folder, command, events_in, deliver) as process:
         begin = time.time()
         looks.append(used(process))
         for minute in range(options.minutes):
