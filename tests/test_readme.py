@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 
 from orchestration.cli.app import COMMANDS, tidemark
 from orchestration.conf.load import load
+from orchestration.conf.sink_meaning import TARGETS
+from orchestration.conf.starter import starter_sources, write_starter
 from silver.rules import BUILT_IN
 from silver.spec import Aggregation
 from tests.rows import at, devices, events, silver
@@ -23,7 +25,7 @@ PAGES = sorted(
 )
 TEXT = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
 PAYLOADS, GOLD = TEXT["silver/README.md"], TEXT["gold/README.md"]
-WALK_THROUGH = "conf/WALKTHROUGH.md"
+WALK_THROUGH, CONNECTORS = "conf/WALKTHROUGH.md", "orchestration/connectors/README.md"
 LONGEST_PAGE = {"README.md": 150, "ARCHITECTURE.md": 250}
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHAPE = re.compile(
@@ -71,6 +73,32 @@ def test_every_command_in_a_block_is_one_that_the_command_line_takes(line: str, 
 def test_every_command_in_the_text_exists_with_the_options_it_names(line: str, parsed: Callable[[str], None]) -> None:
     with suppress(click.MissingParameter, click.exceptions.NoArgsIsHelpError):  # a sentence may name a command without its arguments
         parsed(line)
+
+
+def test_the_page_of_sources_shows_the_starter_of_every_kind() -> None:
+    assert [block for block in blocks(CONNECTORS, "yaml") if "\nsources:\n" in block] == [
+        starter_sources()[kind] for kind in re.findall(r"^\| \[`(\w+)`\]", TEXT[CONNECTORS], re.MULTILINE)
+    ]
+    assert TEXT[CONNECTORS].count("\n| [`") == len(starter_sources())
+
+
+def test_every_sink_on_the_pages_is_one_that_conf_takes_and_the_page_of_sinks_has_one_of_each_kind(tmp_path: Path) -> None:
+    write_starter(tmp_path)
+    pipeline = tmp_path / "pipeline.yml"
+    starter = re.sub("^sinks:.*\n", "", pipeline.read_text(), flags=re.MULTILINE)
+    kinds = []
+    for page in PAGES:
+        for block in (block for block in blocks(page, "yaml") if block.startswith("sinks:")):
+            pipeline.write_text(starter + block)
+            sinks = load(tmp_path).sinks.values()
+            kinds += [kind for kind in TARGETS for sink in sinks if getattr(sink, kind) and page == CONNECTORS]
+    assert sorted(kinds) == sorted(TARGETS)
+
+
+@pytest.mark.parametrize("page", ["README.md", CONNECTORS])
+def test_the_tables_name_every_kind_of_source_and_sink(page: str) -> None:
+    rows = "\n".join(line.split("|")[1] for line in TEXT[page].splitlines() if line.startswith(("| [", "| to [", "| `")))
+    assert {*starter_sources(), *TARGETS} <= set(re.findall(r"\w+", re.sub(r"\]\([^)]*\)", "", rows)))
 
 
 def test_the_two_pages_that_are_read_first_are_short() -> None:

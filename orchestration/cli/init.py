@@ -6,15 +6,17 @@ import click
 
 from orchestration.cli.option_types import PATH
 from orchestration.conf.load import load, summary
+from orchestration.conf.model import Conf
 from orchestration.conf.proposal import findings_of, proposal_of
-from orchestration.conf.starter import write_proposal, write_starter
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.starter import starter_sources, write_proposal, write_starter
+from orchestration.conf.transports import Collected, LandingFolder
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=PATH)
 @click.option("--from", "sample", metavar="FILE", type=PATH, help="A sample of your data: JSON lines or CSV, perhaps gzipped.")
-def command(folder: Path, sample: Path | None) -> None:
+@click.option("--source", type=click.Choice([*starter_sources()]), help="How events come; a starter conf for that.")
+def command(folder: Path, sample: Path | None, source: str | None) -> None:
     """Write a conf folder: the commented starter conf, or one proposed from a sample of your data.
 
     Of a sample the first 1,000 lines are read: fields, times, devices and metrics in it become a conf with comments that
@@ -24,9 +26,12 @@ def command(folder: Path, sample: Path | None) -> None:
     Examples:
       tidemark init conf
       tidemark init plant/conf --from readings.csv.gz
+      tidemark init fleet/conf --source kafka
     """
+    if sample and source:
+        raise click.UsageError("--from and --source both say how events come; name one of them")
     if sample is None:
-        write_starter(folder)
+        write_starter(folder, source)
     else:
         proposal = proposal_of(sample)
         write_proposal(folder, proposal)
@@ -34,6 +39,14 @@ def command(folder: Path, sample: Path | None) -> None:
             click.echo(f"found: {sentence}", err=True)
     conf = load(folder)
     click.echo(f"{folder}: {summary(conf)}")
-    landing = next(source.transport.path for source in conf.sources.values() if isinstance(source.transport, LandingFolder))
-    click.echo(f"next: read the comments in {folder}, put files into {landing}, then", err=True)
+    click.echo(f"next: {_first_step(folder, conf)}, then", err=True)
     click.echo(f"  tidemark --conf {folder} check && tidemark --conf {folder} run --once", err=True)
+
+
+def _first_step(folder: Path, conf: Conf) -> str:
+    transport = next(iter(conf.sources.values())).transport
+    if isinstance(transport, LandingFolder):
+        return f"read the comments in {folder}, put files into {transport.path}"
+    if isinstance(transport, Collected):
+        return f"read the comments in {folder}, start `tidemark --conf {folder} collect` in another terminal, send events"
+    return f"set what the comments in {folder / 'sources.yml'} name"

@@ -1,4 +1,4 @@
-"""Writing a conf folder: the commented starter conf, or one proposed from a sample, with comments that say what to confirm."""
+"""Writing a conf folder: the commented starter conf, perhaps for one kind of source, or one proposed from a sample."""
 
 import json
 import re
@@ -17,10 +17,22 @@ NOT_TEXTS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 """To some YAML reader or other."""
 
 
-def write_starter(folder: Path) -> None:
-    """The default conf, comments and all; raises ConfError where a file of a conf is already there."""
+def starter_sources() -> dict[str, str]:
+    """Text of a sources.yml by kind of source, each a file of `starter_sources`; connectors/README.md shows them too."""
+    files = resources.files("orchestration.conf").joinpath("starter_sources").iterdir()
+    return {file.name.removesuffix(".yml"): file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)}
+
+
+def write_starter(folder: Path, source: str | None = None) -> None:
+    """The default conf, comments and all; with another `source` where a kind of starter_sources is named.
+
+    Raises ConfError where a file of a conf is already there.
+    """
     conf = resources.files("conf")
-    _write(folder, {f"{name}.yml": conf.joinpath(f"{name}.yml").read_text(encoding="utf-8") for name in FILES})
+    texts = {f"{name}.yml": conf.joinpath(f"{name}.yml").read_text(encoding="utf-8") for name in FILES}
+    if source is not None:
+        texts["sources.yml"] = "# yaml-language-server: $schema=schema/sources.json\n" + starter_sources()[source]
+    _write(folder, texts)
 
 
 def write_proposal(folder: Path, proposal: Proposal) -> None:

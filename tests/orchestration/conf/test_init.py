@@ -1,11 +1,14 @@
 """`tidemark init`: the starter conf comes out as it went in, and nothing is overwritten."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
+from orchestration.conf.starter import starter_sources, write_starter
+from orchestration.conf.transports import Collected
 
 DEFAULT = Path(__file__).parents[3] / "conf"
 
@@ -54,3 +57,34 @@ def test_init_from_a_sample_says_what_it_found(tmp_path: Path, capsys: pytest.Ca
 def test_a_sample_that_cannot_be_read_leaves_no_folder(tmp_path: Path) -> None:
     assert exit_code(["init", str(tmp_path / "conf"), "--from", str(tmp_path / "none.csv")]) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", starter_sources())
+def test_init_for_a_kind_of_source_writes_a_conf_without_mistakes_and_says_what_comes_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    folder = tmp_path / "conf"
+    assert exit_code(["init", str(folder), "--source", kind]) == 0
+    (source,) = load(folder).sources.values()
+    assert source.transport.kind == kind
+    captured = capsys.readouterr()
+    assert exit_code(["--conf", str(folder), "check"]) == 0
+    assert captured.out.startswith(f"{folder}: no mistakes; pipeline tidemark with 1 source, ")
+    assert captured.err.endswith(f", then\n  tidemark --conf {folder} check && tidemark --conf {folder} run --once\n")
+    assert (f"start `tidemark --conf {folder} collect`" in captured.err) == isinstance(source.transport, Collected)
+
+
+@pytest.mark.parametrize("kind", starter_sources())
+def test_what_a_starter_has_in_comments_is_right_too(tmp_path: Path, kind: str) -> None:
+    write_starter(tmp_path, kind)
+    file = tmp_path / "sources.yml"
+    text, count = re.subn(r"^( +)# (\w+:)", r"\1\2", file.read_text(), flags=re.MULTILINE)
+    file.write_text(text)
+    assert (count > 0, len(load(tmp_path).sources)) == (True, 1)
+
+
+def test_init_takes_a_sample_or_a_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["init", str(tmp_path / "conf"), "--source", "http", "--from", "a.csv"]) == 2
+    assert "--from and --source both say how events come" in capsys.readouterr().err
+    assert exit_code(["init", str(tmp_path / "conf"), "--source", "carrier-pigeon"]) == 2
+    assert [*tmp_path.iterdir()] == []

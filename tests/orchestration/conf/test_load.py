@@ -44,7 +44,7 @@ def test_the_examples_in_the_comments_of_the_default_conf_are_sound(folder: Path
     start = text.index("#   lab:")
     (folder / "sources.yml").write_text(text[:start] + text[start:].replace("\n# ", "\n").removeprefix("# "))
     sources = load(folder).sources
-    assert list(sources) == ["plant", "lab", "gateway", "fleet", "meters"]
+    assert list(sources) == ["plant", "lab", "gateway"]
     assert (sources["lab"].payload_format.format, sources["gateway"].payload_format.each) == ("csv", "data.readings")
 
 
