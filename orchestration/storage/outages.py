@@ -4,11 +4,12 @@ Written by the process that holds the lake; `tidemark status` reads them in anot
 """
 
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 
@@ -25,16 +26,21 @@ class Outage:
 
 
 def current_outage(lake: Location, kind: Kind, name: str) -> Outage | None:
-    """None for what could be reached when it was tried last, or was never tried; TidemarkError where the file is damaged."""
+    """None for what could be reached when it was tried last, or was never tried. A damaged file still tells since when."""
     file = _file(lake, kind, name)
-    return msgspec.convert(read_atomic(file, "Remove it: it is written anew, if need be."), Outage) if file.exists() else None
+    try:
+        return msgspec.convert(read_atomic(file, "It tells only since when."), Outage)
+    except FileNotFoundError:
+        return None
+    except TidemarkError as error:
+        return Outage(_instant(datetime.fromtimestamp(file.local.stat().st_mtime, UTC)), str(error))
 
 
 def begin_outage(lake: Location, kind: Kind, name: str, reason: str, now: datetime) -> Outage:
     """The one that is there goes on, also one that an earlier process has begun."""
     if (known := current_outage(lake, kind, name)) is not None:
         return known
-    outage = Outage(f"{now:%Y-%m-%dT%H:%M:%SZ}", reason)
+    outage = Outage(_instant(now), reason)
     write_atomic(_file(lake, kind, name), asdict(outage))
     return outage
 
@@ -44,6 +50,10 @@ def end_outage(lake: Location, kind: Kind, name: str) -> Outage | None:
     if (known := current_outage(lake, kind, name)) is not None:
         _file(lake, kind, name).local.unlink()
     return known
+
+
+def _instant(instant: datetime) -> str:
+    return f"{instant:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _file(lake: Location, kind: Kind, name: str) -> Location:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from orchestration.connectors.sources.source import Notice
-from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.outages import Kind, begin_outage, end_outage
 
@@ -25,7 +24,7 @@ class Outages:
         now = datetime.now(UTC)
         try:
             since, reason = (outage := begin_outage(self._lake, self._kind, name, reason, now)).since, outage.reason
-        except (TidemarkError, OSError) as error:  # of the lake itself; whatever else writes will come upon it too
+        except OSError as error:  # of the lake itself; whatever else writes will come upon it too
             since, reason = f"{now:%Y-%m-%dT%H:%M:%SZ}", f"{reason} {error}"
         self._notify(Notice(f"{self._kind} is down", {self._kind: name, "since": since, "reason": reason}))
 

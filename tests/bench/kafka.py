@@ -79,7 +79,11 @@ def _live(folder: Path, running: Broker, options: argparse.Namespace) -> dict[st
     running.create("live", PARTITIONS)
     transport = _topic(running, "live")
     conf = write_conf(folder, options.driver_memory, options.cores, transport=transport, trigger_seconds=options.trigger_seconds)
-    return {"goal_p99_s": GOAL_P99_SECONDS} | measured(conf, options, sender(running, "live"))
+    report = measured(conf, options, sender(running, "live"))
+    warm = [minute["to_silver_s"]["p99"] for minute in report["minutes"][1:] if minute["to_silver_s"]]
+    p99_seconds = max(warm, default=None)
+    Console().print(f"sent to silver, p99 of the slowest minute but the first: {p99_seconds} s, goal {GOAL_P99_SECONDS} s")
+    return report | {"p99_s": p99_seconds, "goal_p99_s": GOAL_P99_SECONDS}
 
 
 def _topic(running: Broker, name: str) -> dict[str, Any]:
