@@ -17,7 +17,7 @@ def command(obj: dict[str, Any], what: str | None, format: str) -> None:
 
     \b
     state             up; down when it was asked last; new: not read yet; paused in sources.yml
-    down_since        since when every attempt has failed; reason: of the first one
+    down_since        since when every attempt has failed
     offset            up to where bronze has read the source
     last_received_at  when the newest event of the last batch came to the source
     waiting_bytes     of pushed events: what bronze does not have yet; lag_seconds: how long the first of them has been waiting
@@ -29,7 +29,7 @@ def command(obj: dict[str, Any], what: str | None, format: str) -> None:
     behind        rows of its source that the flow has not read yet
     lag_seconds   how long the oldest of these has been waiting
 
-    Closed gates, tables that fail a gate, and sinks that are down are reported on the error stream.
+    Closed gates, tables that fail a gate, sources and sinks that are down are reported on the error stream, with the reason.
     A table shows both; csv and json hold the flows, unless you ask for the sources.
 
     \b
@@ -44,9 +44,12 @@ def command(obj: dict[str, Any], what: str | None, format: str) -> None:
     from orchestration.supervisor.status import COLUMNS, path_of, status
 
     conf, now = load(obj["conf"]), datetime.now(UTC)
+    sources = source_status.status(conf, now)
     if what == "sources" or (what is None and format == "table"):
-        show(source_status.status(conf, now), format, source_status.COLUMNS)
+        # A reason takes several lines of a terminal.
+        show(sources, format, [name for name in source_status.COLUMNS if name != "reason" or format != "table"])
     if what != "sources":
         show(status(conf, now), format, COLUMNS)
-    for line in (*describe_gates(conf, lambda name: path_of(conf, name)), *describe_down(conf)):
+    down = [f"down since {row['down_since']}: {row['reason']}" for row in sources if row["down_since"]]
+    for line in (*describe_gates(conf, lambda name: path_of(conf, name)), *down, *describe_down(conf)):
         click.echo(visible(line), err=True)

@@ -25,7 +25,7 @@ KEY = "tidemark.sources"
 class SourceOffset:
     """`bronze_batch`: the last one that read the source, perhaps without a row. `offset`: in the source's own words.
 
-    `rows`: that were read of it. `received_at`: the newest in the last batch that had rows, ISO 8601, UTC; None where none had.
+    `rows`: that were read of it. `received_at`: the newest in the last batch that had rows, in ISO 8601, UTC, to the second; None for none.
     """
 
     bronze_batch: int
@@ -73,7 +73,7 @@ def with_offsets(
     of_sources = dict(known)
     for name, offset in new.items():
         before = known.get(name) or SourceOffset(-1, {})
-        received_at = f"{np.datetime64(received_us[name], 'us')}Z" if name in received_us else before.received_at
+        received_at = f"{np.datetime64(received_us[name] // 1_000_000, 's')}Z" if name in received_us else before.received_at
         of_sources[name] = SourceOffset(bronze_batch, offset, before.rows + rows.get(name, 0), received_at)
     return {KEY: json.dumps({name: asdict(of_source) for name, of_source in of_sources.items()})}
 

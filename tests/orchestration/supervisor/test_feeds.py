@@ -123,6 +123,14 @@ def test_a_run_that_ends_takes_in_what_was_there_when_it_began_though_events_kee
     assert (counts(lake), endless.left) == ({"endless": 3}, 4)
 
 
+def test_without_a_source_as_when_all_are_paused_a_run_goes_on_and_ends(lake: Lake) -> None:
+    of_run, _ = feeds_of(lake)
+    of_run.run_to_end()
+    with running(lake):
+        time.sleep(0.5)
+    assert counts(lake) == {}
+
+
 def test_what_silver_is_too_slow_to_take_is_kept_and_not_read_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     is_behind = threading.Event()
     monkeypatch.setattr(feeds, "is_begun_by_silver", lambda *_: not is_behind.is_set())
