@@ -123,6 +123,15 @@ def test_a_run_that_ends_takes_in_what_was_there_when_it_began_though_events_kee
     assert (counts(lake), endless.left) == ({"endless": 3}, 4)
 
 
+def test_an_outage_is_told_also_where_it_cannot_be_written_down(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    (lake.conf.lake.local / "outages/source/down.draft").mkdir(parents=True)
+    of_run, _ = feeds_of(lake, Numbers("down", 2, is_down=True), Numbers("other", 1))
+    of_run.run_to_end()
+    (told,) = warnings(capsys)
+    assert (told["warning"], told["source"], counts(lake)) == ("source is down", "down", {"other": 1})
+    assert told["reason"].startswith("down is not there [Errno ")
+
+
 def test_without_a_source_as_when_all_are_paused_a_run_goes_on_and_ends(lake: Lake) -> None:
     of_run, _ = feeds_of(lake)
     of_run.run_to_end()

@@ -1,4 +1,4 @@
-"""A broker that is killed holds up neither files nor pushed events; the log and `tidemark status` say that it is down, and since when."""
+"""A broker that is killed, or a pause, holds up neither files nor pushed events; `tidemark status` says what is down, and since when."""
 
 import json
 import threading
@@ -22,7 +22,7 @@ from orchestration.jobs.bronze import EVENTS
 from orchestration.storage.tables import ensure
 from orchestration.supervisor.feeds import Feeds
 from tests.broker import Broker
-from tests.collectors import Collector, collecting, write_conf
+from tests.collectors import Collector, collecting, spooled, write_conf
 from tests.lakes import land, table
 
 
@@ -114,3 +114,9 @@ def test_with_the_broker_killed_files_and_pushed_events_go_on_and_status_says_wh
     running.send(topic, [b'{"n": 1}'])
     until(lambda: plant.has(2) and plant.told == ["source is down", "source is up again"])
     assert {row["state"] for row in plant.sources(capsys).values()} == {"up"}
+
+
+def test_while_a_source_is_paused_its_collector_goes_on_to_acknowledge_and_spool(tmp_path: Path) -> None:
+    with collecting(write_conf(tmp_path, web="http: {port: 0}, paused: true")) as collector:
+        post(collector, b'{"n": 1}')
+    assert [payload for _, payload in spooled(tmp_path, "web")] == [b'{"n": 1}']
