@@ -1,11 +1,14 @@
 """`tidemark status`: how far each source and each flow is."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from orchestration.rendering import format_option, show, visible
+
+if TYPE_CHECKING:
+    from orchestration.conf.model import Conf
 
 
 @click.command()
@@ -38,12 +41,16 @@ def command(obj: dict[str, Any], what: str | None, format: str) -> None:
       tidemark status sources --format json
     """
     from orchestration.conf.load import load
+
+    _show(load(obj["conf"]), what, format, datetime.now(UTC))
+
+
+def _show(conf: "Conf", what: str | None, format: str, now: datetime) -> None:
     from orchestration.storage.gate_state import describe_gates
     from orchestration.supervisor import source_status
     from orchestration.supervisor.sink_status import describe_down
     from orchestration.supervisor.status import COLUMNS, path_of, status
 
-    conf, now = load(obj["conf"]), datetime.now(UTC)
     sources = source_status.status(conf, now)
     if what == "sources" or (what is None and format == "table"):
         # A reason takes several lines of a terminal.
