@@ -1,11 +1,16 @@
 """`tidemark sinks`: how far each sink has come, and sending everything again."""
 
+import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from orchestration.errors import TidemarkError
 from orchestration.rendering import format_option, show
+
+if TYPE_CHECKING:
+    from orchestration.conf.model import Conf
 
 
 @click.group(invoke_without_command=True)
@@ -44,12 +49,38 @@ def reset(obj: dict[str, Any], name: str) -> None:
     Example:
       tidemark sinks reset warehouse
     """
+    from orchestration.storage.sink_states import request_reset
+
+    conf = _conf(obj, name)
+    request_reset(conf.lake, name, datetime.now(UTC))
+    click.echo(f"sink {name} gets all rows at the next step of `tidemark run`", err=True)
+
+
+@command.command()
+@click.argument("name")
+@click.pass_obj
+def schema(obj: dict[str, Any], name: str) -> None:
+    """Print the Avro schema of what the sink NAME sends to Kafka with `format: avro`.
+
+    \b
+    Example:
+      tidemark sinks schema kitchen > kitchen.avsc
+    """
+    from orchestration.connectors.sinks.kafka_messages import avro_schema
+    from orchestration.jobs.sinks import newest_table
+
+    conf = _conf(obj, name)
+    pinned = newest_table(conf, name)
+    if pinned is None:
+        raise TidemarkError(f"{conf.sinks[name].table} is in no snapshot yet; `tidemark run --once` makes one.")
+    click.echo(json.dumps(avro_schema(conf.sinks[name].table, pinned.schema), indent=2))
+
+
+def _conf(obj: dict[str, Any], name: str) -> "Conf":
     from orchestration.conf.diagnostic import hint
     from orchestration.conf.load import load
-    from orchestration.storage.sink_states import request_reset
 
     conf = load(obj["conf"])
     if name not in conf.sinks:
         raise click.UsageError(f"there is no sink {name}; {hint(name, conf.sinks, 'the sinks are ' + (', '.join(conf.sinks) or 'none'))}")
-    request_reset(conf.lake, name, datetime.now(UTC))
-    click.echo(f"sink {name} gets all rows at the next step of `tidemark run`", err=True)
+    return conf

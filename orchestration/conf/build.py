@@ -6,10 +6,11 @@ from expectations.rule import Rule
 from gold.spec import Group, Vector
 from orchestration.conf.endpoint_settings import TlsSettings
 from orchestration.conf.files import Settings
-from orchestration.conf.kafka_meaning import REFERENCE, instant_of
+from orchestration.conf.kafka_meaning import instant_of
 from orchestration.conf.model import Conf, Device, Source
 from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, MetricSettings
+from orchestration.conf.secrets import with_absolute_path
 from orchestration.conf.source_settings import OriginSettings, SourceSettings
 from orchestration.conf.transports import HttpEndpoint, KafkaTopics, LandingFolder, TcpEndpoint, Tls, Transport
 from orchestration.location import Location
@@ -60,7 +61,7 @@ def _source(folder: Path, name: str, source: SourceSettings) -> Source:
 def _transport(folder: Path, source: SourceSettings) -> Transport:
     """By the settings that are there: of path, kafka, http and tcp there is one."""
     if source.kafka:
-        options = {name: _with_absolute_path(folder, value) for name, value in source.kafka.options.items()}
+        options = {name: with_absolute_path(folder, value) for name, value in source.kafka.options.items()}
         starting = instant_of(source.kafka.starting) or source.kafka.starting
         return KafkaTopics(**vars(source.kafka) | {"options": options, "starting": starting, "subscribe": source.kafka.subscribe or ()})
     if source.http:
@@ -68,11 +69,6 @@ def _transport(folder: Path, source: SourceSettings) -> Transport:
     if source.tcp:
         return TcpEndpoint(**vars(source.tcp) | {"tls": _tls(folder, source.tcp.tls)})
     return LandingFolder(absolute(folder, source.path or ""), source.files, source.settle_seconds)
-
-
-def _with_absolute_path(folder: Path, option: str) -> str:
-    reference = REFERENCE.fullmatch(option)
-    return f"${{file:{folder.resolve().parent / Path(reference[2]).expanduser()}}}" if reference and reference[1] == "file" else option
 
 
 def _tls(folder: Path, tls: TlsSettings | None) -> Tls | None:

@@ -1,7 +1,7 @@
 """What `kafka` of a source means: which topics, from where, and that options are harmless and hold no secret."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from orchestration.conf.diagnostic import hint, quoted
@@ -15,9 +15,9 @@ SECRETS = frozenset(
         *("sasl.oauthbearer.assertion.private.key.passphrase", "ssl.key.pem", "ssl.key.password", "ssl.keystore.password"),
     }
 )
-OPTIONS = SECRETS | frozenset(
+CONNECTION = SECRETS | frozenset(
     {
-        *("client.id", "group.id", "client.rack", "client.dns.lookup", "broker.address.family", "broker.address.ttl"),
+        *("client.id", "client.rack", "client.dns.lookup", "broker.address.family", "broker.address.ttl"),
         *("security.protocol", "sasl.mechanism", "sasl.mechanisms", "sasl.username"),
         *("sasl.kerberos.service.name", "sasl.kerberos.principal", "sasl.kerberos.keytab"),
         *("sasl.oauthbearer.method", "sasl.oauthbearer.client.id", "sasl.oauthbearer.scope", "sasl.oauthbearer.extensions"),
@@ -27,10 +27,16 @@ OPTIONS = SECRETS | frozenset(
         *("ssl.endpoint.identification.algorithm", "enable.ssl.certificate.verification"),
         *("socket.timeout.ms", "socket.connection.setup.timeout.ms", "socket.keepalive.enable", "connections.max.idle.ms"),
         *("reconnect.backoff.ms", "reconnect.backoff.max.ms", "metadata.max.age.ms", "topic.metadata.refresh.interval.ms"),
-        *("fetch.max.bytes", "fetch.message.max.bytes", "max.partition.fetch.bytes", "receive.message.max.bytes"),
-        *("queued.max.messages.kbytes", "queued.min.messages"),
     }
 )
+OF_SOURCE = CONNECTION | {
+    *("group.id", "fetch.max.bytes", "fetch.message.max.bytes", "max.partition.fetch.bytes", "receive.message.max.bytes"),
+    *("queued.max.messages.kbytes", "queued.min.messages"),
+}
+OF_SINK = CONNECTION | {
+    *("compression.type", "compression.level", "linger.ms", "batch.size", "message.max.bytes", "message.timeout.ms"),
+    *("transaction.timeout.ms", "queue.buffering.max.messages", "queue.buffering.max.kbytes"),
+}
 """Of librdkafka. Not among them: what runs a command or loads code (sasl.kerberos.kinit.cmd, plugin.library.paths), and what decides which
 messages are read, such as isolation.level."""
 REFERENCE = re.compile(r"\$\{(env|file):([^${}]+)\}")
@@ -50,9 +56,14 @@ def check_kafka(path: tuple[Step, ...], kafka: KafkaSettings, written: frozenset
     if kafka.starting and instant_of(kafka.starting) is None and kafka.starting not in ("earliest", "latest"):
         remedy = hint(kafka.starting, ("earliest", "latest"), "write earliest, latest or an instant such as 2026-01-05T00:00:00Z")
         yield Finding.of((*path, "starting"), f"is {quoted(kafka.starting)}; {remedy}")
-    for name, value in (kafka.options or {}).items():
-        if problem := _problem_of_option(name, value or ""):
-            yield Finding.of((*path, "options", name), problem)
+    yield from check_options((*path, "options"), kafka.options or {}, OF_SOURCE)
+
+
+def check_options(path: tuple[Step, ...], options: Mapping[str, str | None], allowed: frozenset[str]) -> Iterator[Finding]:
+    """`path` leads to them."""
+    for name, value in options.items():
+        if problem := _problem_of_option(name, value or "", allowed):
+            yield Finding.of((*path, name), problem)
 
 
 def instant_of(starting: str) -> datetime | None:
@@ -64,11 +75,11 @@ def instant_of(starting: str) -> datetime | None:
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
-def _problem_of_option(name: str, value: str) -> str | None:
+def _problem_of_option(name: str, value: str, allowed: frozenset[str]) -> str | None:
     """The value is not repeated: it may be a secret in the wrong place."""
-    if name not in OPTIONS:
+    if name not in allowed:
         known = "what may be set is how to connect, such as security.protocol, sasl.username or ssl.ca.location"
-        return f"is no option that may be set; {hint(name, OPTIONS, known)}"
+        return f"is no option that may be set; {hint(name, allowed, known)}"
     if REFERENCE.fullmatch(value):
         return None
     if name in SECRETS:

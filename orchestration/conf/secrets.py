@@ -39,3 +39,10 @@ def secret(folder: Path, reference: str) -> str:
         where = f"the variable {name}" if kind == "env" else f"the file {name}"
         raise TidemarkError(f"{where}, which {folder / 'sources.yml'} names for a secret, is missing or empty; set it, then start again.")
     return found
+
+
+def with_absolute_path(folder: Path, text: str) -> str:
+    """The same reference for whoever does not know the conf in `folder`; any other text as it is."""
+    match = re.fullmatch(REFERENCE, text)
+    is_file = match is not None and match[1].startswith("file:")
+    return f"${{file:{folder.resolve().parent / Path(text[len('${file:') : -1]).expanduser()}}}" if is_file else text

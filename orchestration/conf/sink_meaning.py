@@ -6,14 +6,15 @@ from urllib.parse import parse_qs, urlsplit
 
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
+from orchestration.conf.kafka_meaning import OF_SINK, check_options
 from orchestration.conf.names import Declared
 from orchestration.conf.secrets import HINT, REFERENCE
-from orchestration.conf.sink_settings import SinkSettings
+from orchestration.conf.sink_settings import SinkSettings, TopicSettings
 from orchestration.conf.structure import Finding
 
 SILVER = ("silver.readings", "silver.quarantine", "silver.late", "silver.duplicates")
 OF_GROUP = ("aggregates", "vectors", "late")
-TARGETS = ("postgres", "files", "webhook", "python")
+TARGETS = ("postgres", "kafka", "files", "webhook", "python")
 MART = re.compile("marts[.][a-z_][a-z0-9_]*")
 PASSWORD = re.compile(r"password\s*=", re.IGNORECASE)
 
@@ -29,9 +30,9 @@ def check_sinks(sinks: Mapping[str, SinkSettings], declared: Declared) -> Iterat
         if sink and sink.postgres and sink.postgres.dsn:
             yield from _check_secret((*path, "postgres", "dsn"), sink.postgres.dsn, has_password(sink.postgres.dsn))
         if sink and sink.webhook and sink.webhook.url:
-            yield from _check_secret((*path, "webhook", "url"), sink.webhook.url, has_password(sink.webhook.url))
-            if not re.match(r"https?://|\$", sink.webhook.url):
-                yield Finding.of((*path, "webhook", "url"), "is no address that begins with https:// or http://; write one")
+            yield from _check_url((*path, "webhook", "url"), sink.webhook.url)
+        if sink and sink.kafka:
+            yield from _check_topic((*path, "kafka"), sink.kafka, is_mart=sink.table is not None and MART.fullmatch(sink.table) is not None)
 
 
 def has_password(text: str) -> bool:
@@ -56,6 +57,23 @@ def _check_table(path: tuple[Step, ...], table: str, declared: Declared) -> Iter
     if not is_known:
         remedy = hint(table, known, "name a table of silver, gold or marts, such as silver.readings")
         yield Finding.of(path, f"is {quoted(table)}, which cannot be sent; {remedy}")
+
+
+def _check_topic(path: tuple[Step, ...], kafka: TopicSettings, *, is_mart: bool) -> Iterator[Finding]:
+    yield from check_options((*path, "options"), kafka.options or {}, OF_SINK)
+    if is_mart != bool(kafka.key):
+        problem = "has no key; name the columns that tell rows of the mart apart" if is_mart else "is for marts; remove it"
+        yield Finding.of(path if is_mart else (*path, "key"), problem)
+    if kafka.registry and kafka.format == "json":
+        yield Finding.of((*path, "registry"), "is for avro, but format is json; remove it, or set `format: avro`")
+    if kafka.registry and kafka.registry.url:
+        yield from _check_url((*path, "registry", "url"), kafka.registry.url)
+
+
+def _check_url(path: tuple[Step, ...], url: str) -> Iterator[Finding]:
+    yield from _check_secret(path, url, has_password(url))
+    if not re.match(r"https?://|\$", url):
+        yield Finding.of(path, "is no address that begins with https:// or http://; write one")
 
 
 def _check_secret(path: tuple[Step, ...], text: str, is_secret: bool) -> Iterator[Finding]:

@@ -6,10 +6,11 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from orchestration.conf.secrets import Secret
-from orchestration.conf.values import PLAIN, OrAbsent, PlainText, Setting, Text, Whole, of_pattern
+from orchestration.conf.values import PLAIN, Flag, Key, OrAbsent, OrNone, PlainText, Setting, Text, UniqueSome, Whole, of_pattern
 
 _NAME = "[a-z_][a-z0-9_]{0,62}"
 TargetName = Annotated[str, of_pattern(f"^({_NAME}[.])?{_NAME}$", "write table or schema.table in lower case", 127)]
+TopicName = Annotated[str, of_pattern("^[A-Za-z0-9._-]+$", "use letters, digits, dots, - and _", 249)]
 FunctionName = Annotated[
     str, of_pattern("^[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$", "write module:function", 200)
 ]
@@ -62,13 +63,49 @@ class WebhookSettings(Setting):
 
 
 @dataclass(frozen=True)
+class RegistrySettings(Setting):
+    """A schema registry with the interface of Confluent's. The schema is that of the table, under the subject `TOPIC-value`."""
+
+    url: Endpoint = Field(examples=["http://registry:8081"])
+    """Address that begins with https:// or http://."""
+    username: OrAbsent[PlainText] = Field(default=None, examples=["tidemark"])
+    """Of basic authentication."""
+    password: OrAbsent[Secret] = Field(default=None, examples=["${env:REGISTRY_PASSWORD}"])
+    """Of basic authentication."""
+
+
+@dataclass(frozen=True)
+class TopicSettings(Setting):
+    """A topic of Kafka: a message a row, under its key. Exactly once for consumers that read what is committed, or at least once."""
+
+    servers: Text = Field(examples=["broker-1:9092,broker-2:9092"])
+    """Where the first brokers are: host:port, with commas between them."""
+    topic: TopicName = Field(examples=["kitchen"])
+    """Its name. It has to be there, best compacted."""
+    format: Literal["json", "avro"] = "json"
+    """Kind of the values; keys are JSON."""
+    key: UniqueSome[Text] = Field(default=(), examples=[["day", "device_id"]])
+    """Columns that tell rows of a mart apart. Tables of silver and gold have a key of their own."""
+    transactional: Flag = True
+    """A batch is a transaction that holds the position too: exactly once. Otherwise at least once."""
+    registry: OrAbsent[RegistrySettings] = Field(default=None, examples=[{"url": "http://registry:8081"}])
+    """Of Avro; without one a value is in Avro's single-object encoding."""
+    options: dict[Key, Annotated[PlainText, OrNone]] = Field(
+        default_factory=dict, min_length=1, examples=[{"security.protocol": "SASL_SSL", "sasl.password": "${env:KAFKA_PASSWORD}"}]
+    )
+    """Settings of librdkafka for the connection, as those of a source, and for the producer, such as `compression.type`."""
+
+
+@dataclass(frozen=True)
 class SinkSettings(Setting):
-    """A table and the one place that its rows are sent to: set exactly one of `postgres`, `files`, `webhook` and `python`."""
+    """A table and the one place that its rows are sent to: set exactly one of `postgres`, `kafka`, `files`, `webhook` and `python`."""
 
     table: PlainText = Field(examples=["gold.kitchen_aggregates"])
     """A table of silver, gold or marts. Of gold the newest revision of each row is sent."""
     postgres: OrAbsent[PostgresSettings] = Field(default=None, examples=[{"dsn": "${env:PG_DSN}", "table": "public.kitchen"}])
     """A table of a Postgres database."""
+    kafka: OrAbsent[TopicSettings] = Field(default=None, examples=[{"servers": "broker-1:9092", "topic": "kitchen"}])
+    """A topic of Kafka."""
     files: OrAbsent[FilesSettings] = Field(default=None, examples=[{"path": "./export", "format": "parquet"}])
     """A folder of files."""
     webhook: OrAbsent[WebhookSettings] = Field(default=None, examples=[{"url": "${env:URL}", "rows_per_request": 500}])
@@ -81,6 +118,8 @@ class SinkSettings(Setting):
         """Where rows go, without what may be a secret."""
         if self.postgres:
             return f"postgres {self.postgres.table}"
+        if self.kafka:
+            return f"kafka {self.kafka.topic}"
         if self.files:
             return f"{self.files.format} files {self.files.path}"
         return "webhook" if self.webhook else f"python {self.python}"

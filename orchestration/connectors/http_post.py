@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+MAX_ANSWER_BYTES = 65_536
+
 
 class _NoRedirect(HTTPRedirectHandler):
     """A redirected POST becomes a GET without its body, and would look delivered."""
@@ -12,6 +14,7 @@ class _NoRedirect(HTTPRedirectHandler):
         """None makes the answer an error."""
 
 
-def post(url: str, body: bytes, headers: Mapping[str, str], timeout_seconds: float) -> None:
-    """Raises what urllib does, for any answer but 2xx; its messages may quote the address."""
-    build_opener(_NoRedirect).open(Request(url, body, dict(headers), method="POST"), timeout=timeout_seconds).close()
+def post(url: str, body: bytes, headers: Mapping[str, str], timeout_seconds: float) -> bytes:
+    """The beginning of the answer. Raises what urllib does, for any but 2xx; its messages may quote the address."""
+    with build_opener(_NoRedirect).open(Request(url, body, dict(headers), method="POST"), timeout=timeout_seconds) as answer:
+        return bytes(answer.read(MAX_ANSWER_BYTES))

@@ -12,7 +12,7 @@ from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Source
 from orchestration.conf.transports import KafkaTopics, LandingFolder
-from orchestration.connectors.sources import kafka_client
+from orchestration.connectors import kafka_client
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.engine.lake import Lake
 from tests.broker import Broker

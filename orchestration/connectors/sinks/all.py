@@ -19,6 +19,10 @@ def _sink(conf: Conf, name: str, settings: SinkSettings) -> Sink:
         from orchestration.connectors.sinks.postgres import PostgresSink
 
         return PostgresSink(f"{conf.pipeline}/{name}", conf.folder, settings.postgres)
+    if settings.kafka:
+        from orchestration.connectors.sinks.kafka import KafkaSink
+
+        return KafkaSink(f"{conf.pipeline}/{name}", conf.folder, settings.kafka)
     if settings.files:
         from orchestration.connectors.sinks.files import FileSink
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from orchestration.conf.sink_settings import WebhookSettings
 from orchestration.connectors.http_post import post
+from orchestration.connectors.sinks.json_text import json_rows
 from orchestration.connectors.sinks.sink import Batch, resolved
 from orchestration.errors import TidemarkError
-from orchestration.rendering import plain, values
 from orchestration.storage.sink_states import SinkPosition
 
 TIMEOUT_SECONDS = 30.0
@@ -45,20 +45,19 @@ class WebhookSink:
         return True
 
     def _post(self, batch: Batch, number: int, rows: pa.Table) -> None:
-        columns = [values(column) for column in rows.columns]
-        document = {
+        facts = {
             "sink": batch.sink,
             "table": batch.table,
             "snapshot_id": batch.position.snapshot_id,
             "request": number,
             "is_complete": batch.is_complete,
-            "rows": [plain(dict(zip(rows.column_names, row, strict=True))) for row in zip(*columns, strict=True)],
         }
+        body = json.dumps(facts)[:-1].encode() + b', "rows": [' + b",".join(json_rows(rows)) + b"]}"
         key = f"{batch.sink}-{batch.number}-{number}"
         headers = {"Content-Type": "application/json", "User-Agent": "tidemark", "Idempotency-Key": key}
         if self._settings.token:
             headers["Authorization"] = f"Bearer {resolved(self._folder, self._settings.token)}"
-        _send(resolved(self._folder, self._settings.url), json.dumps(document).encode(), headers)
+        _send(resolved(self._folder, self._settings.url), body, headers)
 
 
 def _parts(rows: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:

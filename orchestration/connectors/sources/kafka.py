@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from orchestration.conf.transports import KafkaTopics
-from orchestration.connectors.sources.kafka_client import KafkaClient, Place, Range, Topic
+from orchestration.connectors.kafka_client import Asker, KafkaClient, Place, Range, Topic
 from orchestration.connectors.sources.kafka_events import events_of
 from orchestration.connectors.sources.source import Gap, Notice, Offset, SourceDownError, Unsettled
 
@@ -176,7 +176,9 @@ class Kafka:
 
     @cached_property
     def _client(self) -> KafkaClient:
-        return KafkaClient(self.name, self.transport.servers, self.transport.options)
+        return KafkaClient(
+            Asker(f"source {self.name}", "cannot be read from", "sources.yml"), self.transport.servers, self.transport.options
+        )
 
 
 def _next(known: Known, place: Place) -> int | None:

@@ -14,10 +14,12 @@ from tests.orchestration.conf.conftest import changed
 OLD = "sinks: {}"
 FILES = "files: {path: ./export}"
 CASES = [
-    pytest.param("{x: {table: silver.readings}}", "x names no place to send rows to; set exactly one of postgres, files, webhook, python"),
+    pytest.param(
+        "{x: {table: silver.readings}}", "x names no place to send rows to; set exactly one of postgres, kafka, files, webhook, python"
+    ),
     pytest.param(
         f"{{x: {{table: silver.readings, {FILES}, python: 'a:b'}}}}",
-        "x sets files and python; set exactly one of postgres, files, webhook, python",
+        "x sets files and python; set exactly one of postgres, kafka, files, webhook, python",
     ),
     pytest.param(
         f"{{x: {{table: silver.reading, {FILES}}}}}", "x.table is 'silver.reading', which cannot be sent; did you mean 'silver.readings'?"
@@ -51,6 +53,28 @@ CASES = [
         f"x.postgres.dsn is a reference that cannot be followed; {HINT}",
     ),
 ]
+TO = "servers: 'b:9092', topic: t"
+CASES += [
+    pytest.param(
+        f"{{x: {{table: marts.daily, kafka: {{{TO}}}}}}}", "x.kafka has no key; name the columns that tell rows of the mart apart"
+    ),
+    pytest.param(f"{{x: {{table: silver.readings, kafka: {{{TO}, key: [part]}}}}}}", "x.kafka.key is for marts; remove it"),
+    pytest.param(
+        f"{{x: {{table: silver.readings, kafka: {{{TO}, registry: {{url: 'http://r'}}}}}}}}",
+        "x.kafka.registry is for avro, but format is json; remove it, or set `format: avro`",
+    ),
+    pytest.param(
+        f"{{x: {{table: silver.readings, kafka: {{{TO}, options: {{group.id: a}}}}}}}}",
+        (
+            "x.kafka.options.group.id is no option that may be set; what may be set is how to connect, such as security.protocol, "
+            "sasl.username or ssl.ca.location"
+        ),
+    ),
+    pytest.param(
+        "{x: {table: silver.readings, kafka: {servers: 'b:9092', topic: 'a b'}}}",
+        "x.kafka.topic is 'a b'; use letters, digits, dots, - and _",
+    ),
+]
 SECRETS = [
     "postgres: {dsn: 'host=h password=canary', table: t}",
     "postgres: {dsn: 'host=h PASSWORD = canary', table: t}",
@@ -58,6 +82,7 @@ SECRETS = [
     "postgres: {dsn: 'postgresql://h/db?user=u&password=canary', table: t}",
     "postgres: {dsn: 'postgresql://u:canary@[h/db', table: t}",
     "webhook: {url: 'https://u:canary@h/x'}",
+    "kafka: {servers: h, topic: t, format: avro, registry: {url: 'https://u:canary@h/x'}}",
     "webhook: {url: 'https://h/x', token: canary}",
     'postgres: {dsn: "host=h\\npassword=canary", table: t}',
 ]
@@ -74,7 +99,7 @@ def test_the_example_of_the_page_has_no_mistake(folder: Path) -> None:
     example = page.partition("```yaml\n")[2].partition("```")[0]
     changed(folder, "pipeline", OLD, example)
     assert [sink.target for sink in load(folder).sinks.values()] == [
-        *("postgres public.kitchen", "parquet files ./export", "webhook", "python plant_export:receive")
+        *("postgres public.kitchen", "kafka kitchen", "parquet files ./export", "webhook", "python plant_export:receive")
     ]
 
 
@@ -82,6 +107,13 @@ def test_the_example_of_the_page_has_no_mistake(folder: Path) -> None:
 def test_a_secret_in_plain_text_is_refused_and_not_shown(target: str, mistakes_after: Callable[..., list[str]]) -> None:
     (line,) = mistakes_after(("pipeline", OLD, f"sinks: {{x: {{table: silver.readings, {target}}}}}"))
     assert "in plain text; write" in line
+    assert "canary" not in line
+
+
+@pytest.mark.parametrize("secret", ["options: {sasl.password: canary}", "format: avro, registry: {url: 'http://r', password: canary}"])
+def test_a_secret_of_kafka_is_a_reference(secret: str, mistakes_after: Callable[..., list[str]]) -> None:
+    (line,) = mistakes_after(("pipeline", OLD, f"sinks: {{x: {{table: silver.readings, kafka: {{{TO}, {secret}}}}}}}"))
+    assert "write ${env:NAME} or ${file:PATH}" in line
     assert "canary" not in line
 
 

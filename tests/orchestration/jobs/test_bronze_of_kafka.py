@@ -9,7 +9,8 @@ import pytest
 
 from orchestration.conf.model import Source
 from orchestration.conf.transports import KafkaTopics
-from orchestration.connectors.sources import kafka, kafka_client
+from orchestration.connectors import kafka_client
+from orchestration.connectors.sources import kafka
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.kafka import Kafka
 from orchestration.connectors.sources.source import SourceDownError

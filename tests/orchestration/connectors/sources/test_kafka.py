@@ -13,7 +13,8 @@ import pytest
 
 from bronze.events import ARRIVED
 from orchestration.conf.transports import KafkaTopics
-from orchestration.connectors.sources import kafka, kafka_client
+from orchestration.connectors import kafka_client
+from orchestration.connectors.sources import kafka
 from orchestration.connectors.sources.kafka import Kafka
 from orchestration.connectors.sources.source import Gap, Offset, SourceDownError
 from tests.broker import Broker

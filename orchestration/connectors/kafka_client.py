@@ -1,7 +1,6 @@
 """Kafka by librdkafka: what topics there are, where their partitions begin and end, and the messages between two offsets.
 
-No group of consumers is joined, and no offset is kept at the brokers. Whatever a broker refuses is a SourceDownError; no message of one
-holds a secret.
+No group of consumers is joined. Whatever a broker refuses is a SourceDownError; no message of one holds a secret.
 """
 
 import time
@@ -56,18 +55,27 @@ class Topic:
     partitions: tuple[int, ...]
 
 
-class KafkaClient:
-    """Of one source; connects when it is first asked. `options`: as in conf, without their secrets."""
+@dataclass(frozen=True)
+class Asker:
+    """Who asks, as errors say it: `source plant` `cannot be read from` the brokers; `file` declares it."""
 
-    def __init__(self, source: str, servers: str, options: Mapping[str, str]) -> None:
+    name: str
+    problem: str
+    file: str
+
+
+class KafkaClient:
+    """Of one source or sink; connects when it is first asked. `options`: as in conf, without their secrets."""
+
+    def __init__(self, asker: Asker, servers: str, options: Mapping[str, str]) -> None:
         """Nothing happens yet."""
-        self._source, self._servers, self._options = source, servers, options
+        self._asker, self._servers, self._options = asker, servers, options
         self._secrets: set[str] = set()
         self._said = ""
 
     def topics(self) -> list[str]:
         """Names of all topics but Kafka's own."""
-        names = self._ask(lambda: self._admin.list_topics(timeout=PATIENCE_SECONDS).topics)
+        names = self.ask(lambda: self._admin.list_topics(timeout=PATIENCE_SECONDS).topics)
         return sorted(name for name in names if not name.startswith("__"))
 
     def describe(self, topics: Collection[str]) -> dict[str, Topic]:
@@ -75,30 +83,31 @@ class KafkaClient:
         if not topics:
             return {}
         asked = TopicCollection(list(topics))
-        answers = self._ask(lambda: self._admin.describe_topics(asked, request_timeout=PATIENCE_SECONDS))
+        answers = self.ask(lambda: self._admin.describe_topics(asked, request_timeout=PATIENCE_SECONDS))
         self._said = ""  # whatever it was, brokers have answered
-        described = {name: self._ask(partial(_unless_unknown, answer)) for name, answer in answers.items()}
+        described = {name: self.ask(partial(_unless_unknown, answer)) for name, answer in answers.items()}
         return {name: Topic(str(of.topic_id), tuple(sorted(p.id for p in of.partitions))) for name, of in described.items() if of}
 
-    def offsets(self, places: Collection[Place], at: datetime | Literal["earliest", "latest"]) -> dict[Place, int]:
-        """Of each partition: its first offset, the end of its committed messages, or its first one since an instant, -1 for none."""
+    def offsets(self, places: Collection[Place], at: datetime | Literal["earliest", "latest", "written"]) -> dict[Place, int]:
+        """Of each partition: its first offset, the end of its committed or of all messages, or the first since an instant, -1 for none."""
         if not places:
             return {}
-        ends = {"earliest": OffsetSpec.earliest(), "latest": OffsetSpec.latest()}
+        ends = {"earliest": OffsetSpec.earliest(), "latest": OffsetSpec.latest(), "written": OffsetSpec.latest()}
+        level = IsolationLevel.READ_UNCOMMITTED if at == "written" else IsolationLevel.READ_COMMITTED
         spec: Any = OffsetSpec.for_timestamp(int(at.timestamp() * 1000)) if isinstance(at, datetime) else ends[at]
         asked, settings = {TopicPartition(*place): spec for place in places}, {"request_timeout": PATIENCE_SECONDS}
-        answers = self._ask(lambda: self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, **settings))
-        return {(place.topic, place.partition): self._ask(answer.result).offset for place, answer in answers.items()}
+        answers = self.ask(lambda: self._admin.list_offsets(asked, isolation_level=level, **settings))
+        return {(place.topic, place.partition): self.ask(answer.result).offset for place, answer in answers.items()}
 
     def messages(self, ranges: Collection[Range]) -> Generator[list[Message]]:
         """All that are in the ranges, each partition in its order; the brokers are asked for all ranges at once."""
         left, since = {(of.topic, of.partition): of for of in ranges}, time.monotonic()
         behind = sum(of.end - of.begin for of in ranges)
-        self._ask(lambda: self._reader.assign([TopicPartition(of.topic, of.partition, of.begin) for of in ranges]))
+        self.ask(lambda: self.reader.assign([TopicPartition(of.topic, of.partition, of.begin) for of in ranges]))
         try:
             while left:
                 # It waits until so many have come, so never for more than are left. There are fewer where markers have offsets too.
-                came = self._ask(partial(self._reader.consume, min(MESSAGES_AT_ONCE, max(behind, 1)), POLL_SECONDS))
+                came = self.ask(partial(self.reader.consume, min(MESSAGES_AT_ONCE, max(behind, 1)), POLL_SECONDS))
                 meant = [message for message in came if self._is_meant(message, left)]
                 behind -= len(meant)
                 if meant:
@@ -107,7 +116,7 @@ class KafkaClient:
                 elif time.monotonic() - since > PATIENCE_SECONDS:
                     raise self._down("they have stopped answering")
         finally:
-            self._ask(self._reader.unassign)
+            self.ask(self.reader.unassign)
 
     def _is_meant(self, message: Message, left: dict[Place, Range]) -> bool:
         """Whether it is in one of the ranges that are left; one that ends here is left no longer."""
@@ -115,29 +124,31 @@ class KafkaClient:
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             if error.code() == KafkaError._AUTO_OFFSET_RESET:
                 raise self._down(f"{place[0]}/{place[1]} no longer holds what was asked for")
-            self._note(error)  # it may go away
+            self.note(error)  # it may go away
             return False
         if (wanted := left.get(place)) is None:
             return False
         # The offset of an end of a partition is that of the message that would come next.
         offset = message.offset() or 0
         if (offset if error else offset + 1) >= wanted.end:
-            self._ask(lambda: self._reader.incremental_unassign([TopicPartition(*place)]))
+            self.ask(lambda: self.reader.incremental_unassign([TopicPartition(*place)]))
             del left[place]
         return error is None and offset < wanted.end
 
     @cached_property
     def _admin(self) -> AdminClient:
-        return AdminClient(self._settings)
+        return AdminClient(self.settings)
 
     @cached_property
-    def _reader(self) -> Consumer:
-        return Consumer(READER | self._settings)
+    def reader(self) -> Consumer:
+        """It reads what was committed."""
+        return Consumer(READER | self.settings)
 
     @property
-    def _settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
+        """With secrets: not to be shown or kept."""
         values = {name: self._looked_up(name, value) for name, value in self._options.items()}
-        return CONNECTION | values | {"bootstrap.servers": self._servers, "error_cb": self._note}
+        return CONNECTION | values | {"bootstrap.servers": self._servers, "error_cb": self.note}
 
     def _looked_up(self, name: str, value: str) -> str:
         """With the variable or the file in the place of a reference to it."""
@@ -148,21 +159,26 @@ class KafkaClient:
             secret = followed(kind, at)
         except NOTHING_THERE:
             of = "variable" if kind == "env" else "file"
-            problem = f"source {self._source} needs the {of} {at} for kafka.options.{name}, and it is not there"
-            raise SourceDownError(f"{problem}; set it, or correct {name} in sources.yml.") from None
+            problem = f"{self._asker.name} needs the {of} {at} for kafka.options.{name}, and it is not there"
+            raise SourceDownError(f"{problem}; set it, or correct {name} in {self._asker.file}.") from None
         self._secrets.add(secret)
         return secret
 
-    def _note(self, error: KafkaError) -> None:
+    def note(self, error: KafkaError) -> None:
+        """What a client has to say of its connections: an error tells it."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # what was said of the last one says more
             self._said = error.str()
 
-    def _ask(self, question: Callable[[], T]) -> T:
+    def ask(self, question: Callable[[], T]) -> T:
+        """The answer; SourceDownError where there is none."""
         try:
             return question()
         except KafkaException as error:
-            known = error.args[0]
-            raise self._down("they do not answer" if known.code() in NO_ANSWER else known.str()) from None
+            raise self.refused(error.args[0]) from None
+
+    def refused(self, error: KafkaError) -> SourceDownError:
+        """What to raise for what a broker, or the client, has said."""
+        return self._down("they do not answer" if error.code() in NO_ANSWER else error.str())
 
     def _down(self, reason: str) -> SourceDownError:
         if "_admin" in vars(self):
@@ -170,8 +186,8 @@ class KafkaClient:
         said = f"{reason} ({self._said})" if self._said and self._said != reason else reason
         for secret in filter(None, self._secrets):
             said = said.replace(secret, "***")
-        remedy = "it is asked again later; see that they run, and that servers and options in sources.yml are right"
-        return SourceDownError(f"source {self._source} cannot be read from the brokers {self._servers}: {said}; {remedy}.")
+        remedy = f"it is tried again later; see that they run, and that servers and options in {self._asker.file} are right"
+        return SourceDownError(f"{self._asker.name} {self._asker.problem} the brokers {self._servers}: {said}; {remedy}.")
 
 
 def _unless_unknown(described: "Future[T]") -> T | None:

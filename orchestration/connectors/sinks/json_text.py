@@ -1,0 +1,58 @@
+"""Rows of Arrow as JSON texts, a column at a time: row by row in Python takes ten times as long (measured).
+
+Instants are in ISO 8601 with Z, bytes are text with backslash escapes, NaN is null and infinity "Infinity" (rendering.plain).
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from orchestration.rendering import plain, values
+
+NULL = "null"
+
+
+def json_rows(rows: pa.Table, columns: Sequence[str] = ()) -> list[bytes]:
+    """An object a row, of some columns or all: the same bytes for the same cells."""
+    parts: list[pa.Array | str] = []
+    for number, name in enumerate(columns or rows.column_names):
+        parts += [f"{',' if number else '{'}{_encoded(name)}:", _texts(rows[name].combine_chunks())]
+    texts: list[bytes] = pc.binary_join_element_wise(*parts, "}", "").cast(pa.binary()).to_pylist() if parts and len(rows) else []
+    return texts
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    """The JSON of each cell."""
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return pc.fill_null(column.cast(pa.string()), NULL)
+    if pa.types.is_floating(kind):
+        return pc.fill_null(pc.if_else(pc.is_finite(column), column.cast(pa.string()), _of_odd_numbers(column)), NULL)
+    if pa.types.is_list(kind):
+        return _of_lists(column)
+    if pa.types.is_nested(kind):
+        return _each(column)
+    coded = column.dictionary_encode()  # mostly few devices, metrics and instants
+    return pc.fill_null(_each(coded.dictionary).take(coded.indices), NULL)
+
+
+def _of_odd_numbers(column: pa.Array) -> pa.Array:
+    infinite = pc.if_else(pc.greater(column, 0), '"Infinity"', '"-Infinity"')
+    return pc.if_else(pc.is_nan(column), NULL, infinite)
+
+
+def _of_lists(lists: pa.ListArray) -> pa.Array:
+    lengths = pc.fill_null(pc.list_value_length(lists), 0)
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths.cast(pa.int32()))])
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, _texts(lists.flatten())), ",")
+    return pc.if_else(pc.is_valid(lists), pc.binary_join_element_wise("[", joined, "]", ""), NULL)
+
+
+def _each(column: pa.Array) -> pa.Array:
+    return pa.array([_encoded(plain(cell)) for cell in values(pa.chunked_array([column]))], pa.string())
+
+
+def _encoded(cell: object) -> str:
+    return msgspec.json.encode(cell).decode()

@@ -1,0 +1,108 @@
+"""Messages to one topic of Kafka: all of a batch or none, with a note in the same transaction; or one by one.
+
+The note is the metadata of an offset that a group of consumers commits. No consumer ever joins that group.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeAlias, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from orchestration.connectors.kafka_client import PATIENCE_SECONDS, KafkaClient
+from orchestration.errors import TidemarkError
+
+SETTINGS = {
+    "enable.idempotence": True,
+    "partitioner": "murmur2_random",  # as Java's producers choose one
+    "compression.type": "lz4",
+    "linger.ms": 20,
+    "message.timeout.ms": 60_000,
+    "transaction.timeout.ms": 900_000,  # the most that brokers allow by default: a first batch is long
+    "delivery.report.only.error": True,
+}
+WRITE_SECONDS = 60.0
+"""For brokers to take what has been handed to the client, and to end a transaction."""
+ELSEWHERE = "another process has begun to send to it"
+REASONS = {
+    KafkaError._FENCED: ELSEWHERE,
+    KafkaError.PRODUCER_FENCED: ELSEWHERE,
+    KafkaError.INVALID_PRODUCER_EPOCH: ELSEWHERE,
+    KafkaError.MSG_SIZE_TOO_LARGE: "a row is too large for it; raise `max.message.bytes` there and `message.max.bytes` in kafka.options",
+    KafkaError.INVALID_TRANSACTION_TIMEOUT: "its brokers allow no transaction so long; lower `transaction.timeout.ms` in kafka.options",
+}
+SILENT = logging.getLogger(__name__)
+SILENT.disabled = True
+"""Instead of stderr."""
+Headers: TypeAlias = list[tuple[str, str | bytes | None]]
+T = TypeVar("T")
+
+
+class KafkaProducer:
+    """For one batch. What an earlier one of the same name left open is aborted, and that one can write no more, in whatever process."""
+
+    def __init__(self, client: KafkaClient, topic: str, transactional_id: str | None) -> None:
+        """Without an id there are no transactions."""
+        self._client, self._topic, self._is_transactional = client, topic, transactional_id is not None
+        self._failed: KafkaError | None = None
+        more = {"logger": SILENT} | ({"transactional.id": transactional_id} if transactional_id else {})
+        self._producer = self._try(lambda: Producer(SETTINGS | client.settings | more))
+        if self._is_transactional:
+            self._try(lambda: self._producer.init_transactions(WRITE_SECONDS))
+
+    def note(self) -> str | None:
+        """That of the last transaction that was committed; None where brokers have none, or have it no longer."""
+        (kept,) = self._try(lambda: self._client.reader.committed([TopicPartition(self._topic, 0)], PATIENCE_SECONDS))
+        return kept.metadata or None
+
+    @contextmanager
+    def transaction(self, note: str) -> Iterator[None]:
+        """Committed when its body ends, and aborted when that raises."""
+        try:
+            if self._is_transactional:
+                self._try(self._producer.begin_transaction)
+            yield
+            left = self._try(lambda: self._producer.flush(WRITE_SECONDS))
+            if self._failed or left:
+                raise self._refused(self._failed or KafkaError(KafkaError._TIMED_OUT))
+            if self._is_transactional:
+                offsets, group = [TopicPartition(self._topic, 0, 0, note)], self._client.reader.consumer_group_metadata()
+                self._try(lambda: self._producer.send_offsets_to_transaction(offsets, group, WRITE_SECONDS))
+                self._try(lambda: self._producer.commit_transaction(WRITE_SECONDS))
+        except BaseException:
+            with suppress(KafkaException):
+                self._producer.abort_transaction(PATIENCE_SECONDS) if self._is_transactional else self._producer.purge()
+            raise
+
+    def send(self, key: bytes, value: bytes | None, headers: Headers) -> None:
+        """Handed to the client, which has room for a bounded number."""
+        while self._failed is None:
+            try:
+                return self._producer.produce(self._topic, value, key, on_delivery=self._fail, headers=headers)
+            except BufferError:
+                self._try(lambda: self._producer.poll(0.1))
+            except KafkaException as error:
+                raise self._refused(error.args[0]) from None
+        raise self._refused(self._failed)
+
+    def _fail(self, error: KafkaError | None, _: Message) -> None:
+        self._failed = self._failed or error
+
+    def _try(self, question: Callable[[], T]) -> T:
+        try:
+            return question()
+        except (KafkaException, SystemError) as error:  # the latter where the client calls back with an exception set
+            known = error if isinstance(error, KafkaException) else error.__cause__
+            if not isinstance(known, KafkaException):
+                raise
+            raise self._refused(known.args[0]) from None
+
+    def _refused(self, error: KafkaError) -> TidemarkError:
+        if error.code() == KafkaError._FATAL:
+            try:
+                self._producer.poll(0)
+            except KafkaException as fatal:  # which alone says why
+                error = fatal.args[0]
+        reason = REASONS.get(error.code())
+        return TidemarkError(f"topic {self._topic}: {reason}.") if reason else self._client.refused(error)
