@@ -1,6 +1,7 @@
 """A Kafka broker for tests: the real one, a single node with a port and a folder of its own, which can be killed and started again."""
 
 import ctypes
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSp
 
 from orchestration.engine.jars import fetched
 from orchestration.engine.java import java_command
+from tests.certificates import self_signed
 
 LOCK = Path(__file__).parent / "kafka.lock"
 JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -24,11 +26,12 @@ process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:{port},SECURE://127.0.0.1:{secure},CONTROLLER://127.0.0.1:{controller}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SECURE:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://127.0.0.1:{port},SECURE://127.0.0.1:{secure},CONTROLLER://127.0.0.1:{controller}{more}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SECURE:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,BOTH:SASL_SSL
 inter.broker.listener.name=PLAINTEXT
-listener.name.secure.sasl.enabled.mechanisms=PLAIN
+sasl.enabled.mechanisms=PLAIN
 listener.name.secure.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_plant="{password}";
+listener.name.both.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_plant="{password}";
 log.dirs={folder}/data
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=1
@@ -41,21 +44,34 @@ broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=500
 log.message.timestamp.after.max.ms=9223372036854775807
 """
+OF_TLS = """
+ssl.keystore.type=PEM
+ssl.keystore.location={folder}/keystore.pem
+"""
 PASSWORD = "canary-4711"
 PATIENCE_SECONDS = 60.0
 PR_SET_PDEATHSIG = 1
 
 
 class Broker:
-    """In a folder; `servers` is its address, whether it runs or not, and `secure_servers` the one at which user `plant` needs PASSWORD."""
+    """In a folder; `servers` is its address, whether it runs or not. At `secure_servers` the user `plant` needs PASSWORD.
+
+    `tls_servers` and `secure_tls_servers` are the same with TLS, where there is openssl; `certificate` signs itself.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Formatted, not yet started."""
-        port, secure, controller = _free_port(), _free_port(), _free_port()
-        self.servers, self.secure_servers, self._folder = f"127.0.0.1:{port}", f"127.0.0.1:{secure}", folder
+        ports = {name: _free_port() for name in ("port", "secure", "controller", "tls", "both")}
+        addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
+        self.servers, self.secure_servers, self._folder = addresses["port"], addresses["secure"], folder
+        self.tls_servers, self.secure_tls_servers = addresses["tls"], addresses["both"]
         self._process: subprocess.Popen[bytes] | None = None
-        ports = {"port": port, "secure": secure, "controller": controller}
-        (folder / "server.properties").write_text(SETTINGS.format(**ports, folder=folder, password=PASSWORD))
+        settings, more = SETTINGS, ""
+        if shutil.which("openssl"):
+            self.certificate, key = self_signed(folder)
+            (folder / "keystore.pem").write_text(key.read_text() + self.certificate.read_text())
+            settings, more = SETTINGS + OF_TLS, f",TLS://{self.tls_servers},BOTH://{self.secure_tls_servers}"
+        (folder / "server.properties").write_text(settings.format(**ports, more=more, folder=folder, password=PASSWORD))
         format_it = ("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(folder / "server.properties"))
         subprocess.run(_java(*format_it), check=True, capture_output=True)
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from orchestration.connectors.sources.spool import Spool
+from tests.certificates import self_signed
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = "from orchestration.cli.app import main; main()"
@@ -97,14 +98,5 @@ def spooled(folder: Path, source: str) -> list[tuple[str, bytes]]:
 
 def tls_files(folder: Path) -> str:
     """A certificate for localhost that signs itself, as the setting `tls` of conf."""
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
-    names = [
-        "-addext",
-        "subjectAltName=DNS:localhost,IP:127.0.0.1",
-        "-keyout",
-        str(folder / "server.key"),
-        "-out",
-        str(folder / "server.crt"),
-    ]
-    subprocess.run([*command.split(), *names], check=True, capture_output=True)
-    return f"{{certificate: {folder / 'server.crt'}, key: {folder / 'server.key'}}}"
+    certificate, key = self_signed(folder)
+    return f"{{certificate: {certificate}, key: {key}}}"

@@ -1,0 +1,81 @@
+"""Kafka over TLS, with and without a password, as a source and as a sink: what is right works, what is wrong is told without secrets."""
+
+import shutil
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from orchestration.conf.transports import KafkaTopics
+from orchestration.connectors import kafka_client
+from orchestration.connectors.sinks.all import sinks
+from orchestration.connectors.sources.kafka import Kafka
+from orchestration.errors import TidemarkError
+from orchestration.jobs.sinks import send
+from tests.broker import PASSWORD, Broker
+from tests.certificates import self_signed
+from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, SmallLake, windows
+
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
+NOW = datetime(2026, 1, 6, 12, tzinfo=UTC)
+SASL = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "plant", "sasl.password": "${env:OF_KAFKA}"}
+Way = Callable[[Path, str, str, Mapping[str, str]], int]
+"""To read or write a topic of servers; how many messages that were."""
+
+
+def by_source(folder: Path, servers: str, topic: str, options: Mapping[str, str]) -> int:
+    of = Kafka("plant", KafkaTopics(servers, (topic,), options=options), 1 << 30)
+    end = of.latest_offset({})
+    return sum(len(table) for partition in of.partitions({}, end) for table in of.read(partition))
+
+
+def by_sink(folder: Path, servers: str, topic: str, options: Mapping[str, str]) -> int:
+    kafka = {"servers": servers, "topic": topic, "options": dict(options)}
+    lake = SmallLake(folder, {"out": {"table": AGGREGATES, "kafka": kafka}})
+    lake.write(AGGREGATES, [*windows(0, range(3))])
+    lake.pin(0)
+    sent = send(lake.conf, "out", sinks(lake.conf)["out"], NOW)
+    return sent.rows if sent else 0
+
+
+WAYS = pytest.mark.parametrize("way", [by_source, by_sink])
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_client, "PATIENCE_SECONDS", 2.0)
+    monkeypatch.setenv("OF_KAFKA", PASSWORD)
+
+
+@WAYS
+def test_the_right_authority_and_password_open_the_broker(tmp_path: Path, running: Broker, topic: str, way: Way) -> None:
+    authority = {"ssl.ca.location": str(running.certificate)}
+    running.send(topic, [b"1", b"2", b"3"])
+    assert way(tmp_path, running.tls_servers, topic, {"security.protocol": "SSL"} | authority) == 3
+    running.create(f"{topic}-sasl")
+    running.send(f"{topic}-sasl", [b"1", b"2", b"3"])
+    assert way(tmp_path / "sasl", running.secure_tls_servers, f"{topic}-sasl", SASL | authority) == 3
+
+
+@WAYS
+def test_what_is_wrong_with_tls_or_the_password_is_told_without_secrets(
+    tmp_path: Path, running: Broker, topic: str, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strange, _ = self_signed(tmp_path, "strange")
+    right, servers = {"ssl.ca.location": str(running.certificate)}, running.secure_tls_servers
+    wrong = {
+        "certificate verify failed": SASL | {"ssl.ca.location": str(strange)},
+        "Authentication failed": SASL | right | {"sasl.username": "stranger"},
+        "ssl.ca.location failed": SASL | {"ssl.ca.location": str(tmp_path / "absent")},
+        "they do not answer": SASL | {"security.protocol": "SASL_PLAINTEXT"},
+    }
+    for number, (said, options) in enumerate(wrong.items()):
+        with pytest.raises(TidemarkError, match=said) as error:
+            way(tmp_path / str(number), servers, topic, options)
+        assert servers in str(error.value)
+        assert PASSWORD not in str(error.getrepr(chain=True, showlocals=False))
+    monkeypatch.setenv("OF_KAFKA", f"{PASSWORD}-wrong")
+    with pytest.raises(TidemarkError, match="Authentication failed") as error:
+        way(tmp_path / "wrong", servers, topic, SASL | right)
+    assert PASSWORD not in str(error.value)
