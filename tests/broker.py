@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +96,10 @@ class Broker:
         return self._process is not None and self._process.poll() is not None
 
     def create(self, topic: str, partitions: int = 1) -> None:
-        """An empty topic."""
+        """An empty topic, whose partitions answer."""
         self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+        for partition in range(partitions):
+            self._await_end(topic, partition)
 
     def grow(self, topic: str, partitions: int) -> None:
         """Give it more partitions."""
@@ -135,8 +137,16 @@ class Broker:
         while self._end(topic, IsolationLevel.READ_COMMITTED) < self._end(topic, IsolationLevel.READ_UNCOMMITTED):
             time.sleep(0.01)  # the broker writes markers after it has answered
 
-    def _end(self, topic: str, level: IsolationLevel) -> int:
-        (answer,) = self.admin.list_offsets({TopicPartition(topic, 0): OffsetSpec.latest()}, isolation_level=level).values()
+    def _await_end(self, topic: str, partition: int) -> None:
+        """A partition has no leader for a moment."""
+        for _ in range(100):
+            with suppress(KafkaException):
+                self._end(topic, IsolationLevel.READ_COMMITTED, partition)
+                return
+            time.sleep(0.05)
+
+    def _end(self, topic: str, level: IsolationLevel, partition: int = 0) -> int:
+        (answer,) = self.admin.list_offsets({TopicPartition(topic, partition): OffsetSpec.latest()}, isolation_level=level).values()
         return int(answer.result().offset)
 
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "simulate": "Write events of devices that behave like the field.",
     "run": "Bring events through bronze, silver and gold, once or for ever.",
     "collect": "Take events over HTTP and TCP, and keep them until a run reads them.",
+    "backfill": "Bring older messages of a Kafka source to bronze.",
     "status": "Say how far each source and flow is: up or down, rows, last batch, watermark, lag.",
     "sinks": "Say how far rows of tables were sent to other systems; send them again.",
     "ledger": "Account for every event: where each measurement is, and whether any is lost.",

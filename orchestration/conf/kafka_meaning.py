@@ -40,6 +40,8 @@ OF_SINK = CONNECTION | {
 """Of librdkafka. Not among them: what runs a command or loads code (sasl.kerberos.kinit.cmd, plugin.library.paths), and what decides which
 messages are read, such as isolation.level."""
 REFERENCE = re.compile(r"\$\{(env|file):([^${}]+)\}")
+OF_EVENT_HUBS = ("sasl.username", "$ConnectionString")
+"""A name, and no reference."""
 AS_REFERENCE = "write ${env:NAME} or ${file:PATH}"
 TOPICS = ("subscribe", "subscribe_pattern", "assign")
 
@@ -80,7 +82,7 @@ def _problem_of_option(name: str, value: str, allowed: frozenset[str]) -> str | 
     if name not in allowed:
         known = "what may be set is how to connect, such as security.protocol, sasl.username or ssl.ca.location"
         return f"is no option that may be set; {hint(name, allowed, known)}"
-    if REFERENCE.fullmatch(value):
+    if REFERENCE.fullmatch(value) or (name, value) == OF_EVENT_HUBS:
         return None
     if name in SECRETS:
         return f"is a secret, which must not stand in a file of the conf; {AS_REFERENCE}"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from orchestration.conf.transports import KafkaTopics, LandingFolder
 from orchestration.connectors import kafka_client
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.engine.lake import Lake
+from orchestration.jobs.backfill import carry_out, kafka_source, plan
+from orchestration.storage.tables import LakeStore
 from tests.broker import Broker
-from tests.lakes import KITCHEN, SHAPE, conf, event, land, minutes, run, run_until, table
+from tests.lakes import KITCHEN, SHAPE, conf, event, land, latest, minutes, run, run_until, table
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -62,6 +65,25 @@ def test_messages_of_every_kind_are_accounted_for_beside_those_of_files(
     assert fleet.payload.tolist()[31:34] == [b"", b"", b"{broken"]
     (header,) = spark.sql(f"select distinct to_json(headers) from delta.`{made.lake}/bronze/events` where source = 'fleet'").collect()
     assert json.loads(header[0]) == [{"key": "trace", "value": "AA=="}, {"key": "trace"}]
+
+
+def test_a_backfill_is_late_and_folded_in_and_all_is_as_if_it_had_come_at_once(
+    spark: SparkSession, made: Conf, running: Broker, topic: str
+) -> None:
+    running.send(topic, events("oven", 0, 60))
+    transport = KafkaTopics(running.servers, (topic,), starting="latest")
+    made = replace(made, sources=made.sources | {"fleet": Source("fleet", SHAPE, transport)})
+    run(made, spark, ["bronze.events"])
+    running.send(topic, events("oven", 60, 120))
+    run(made, spark)
+    assert account_of(made) == {"fleet": (120, 120, 0, 0, 0)}
+    lake = LakeStore(made)
+    source = kafka_source(lake, "fleet")
+    assert [handed.rows["fleet"] for handed in carry_out(lake, source, plan(lake, source, "earliest", "latest"))] == [60]
+    run(made, spark)
+    assert account_of(made) == {"fleet": (180, 120, 0, 60, 0)}
+    windows = latest(made, "gold.kitchen_aggregates", ["device_id", "metric", "window_end"]).query("metric == 'temperature'")
+    assert windows.sort_values("window_end")["count"].tolist()[:12] == [10] * 12
 
 
 @pytest.mark.usefixtures("_impatient")

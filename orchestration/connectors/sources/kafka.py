@@ -1,9 +1,9 @@
 """Topics of Kafka as a source. A message is an event; its position is topic/partition/offset.
 
-An offset has for each topic its id, and for each partition the offset of the next message, such as
-`{"topics": {"readings": {"id": "cHJcgjX1T_Gk3zyy2XKK1Q", "next": {"0": 1200}}}}`. `from` names those partitions of which reading does not
-go on where it ended: they are new, or there is a gap. A gap are messages that were never read and are gone, because they were kept for too
-short a time, or because the topic was deleted and made anew. Reading then goes on with the oldest message that is there.
+An offset has for each topic its id, and for each partition the offset of the next message and what was read (kafka_offset.py), such as
+`{"topics": {"readings": {"id": "cHJcgjX1T_Gk3zyy2XKK1Q", "next": {"0": 1200}, "read": {"0": [[0, 1200]]}}}}`. A gap are messages that were
+never read and are gone, because they were kept for too short a time, or because the topic was deleted and made anew. Reading then goes on
+with the oldest message that is there.
 """
 
 import re
@@ -12,13 +12,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
 from orchestration.conf.transports import KafkaTopics
 from orchestration.connectors.kafka_client import Asker, KafkaClient, Place, Range, Topic
 from orchestration.connectors.sources.kafka_events import events_of
+from orchestration.connectors.sources.kafka_offset import FROM, ID, NEXT, READ, TOPICS, Known, Ranges, joined, next_offset, ranges_read
 from orchestration.connectors.sources.source import Gap, Notice, Offset, SourceDownError, Unsettled
 
 MAX_MESSAGES, MAX_UNKNOWN = 500_000, 10_000
@@ -27,8 +28,6 @@ MISSING, ODD = "topic is missing", "headers are left out"
 REASONS = {MISSING: "it is read once it is there", ODD: "the name of one is not UTF-8; all else of the message is kept"}
 MAX_DESCRIBED = 4
 """Partitions in a line of status."""
-TOPICS, ID, NEXT, FROM = "topics", "id", "next", "from"
-Known = Mapping[str, Any]
 
 
 @dataclass
@@ -57,20 +56,22 @@ class Kafka:
         known: Known = start.get(TOPICS, {})
         there = self._there(known)
         places = [(name, partition) for name, topic in there.items() for partition in topic.partitions]
-        first, last = self._client.offsets(places, "earliest"), self._client.offsets(places, "latest")
+        first, last = self.client.offsets(places, "earliest"), self.client.offsets(places, "latest")
         same = {name for name, topic in there.items() if known.get(name, {}).get(ID) == topic.topic_id}
-        ended = {place: _next(known, place) for place in places if place[0] in same}
+        ended = {place: next_offset(known, place) for place in places if place[0] in same}
         goes_on = {place: offset for place, offset in ended.items() if offset is not None and first[place] <= offset <= last[place]}
         begins = (first if TOPICS in start else self._starting(first, last)) | goes_on
-        ends = self._shared(begins, self._limited(last))
+        ends = self.shared(begins, self._limited(last))
         if TOPICS in start and ends == goes_on:
             return start
-        entries = {name: {ID: of[ID], NEXT: of[NEXT]} for name, of in known.items()}
+        entries = {name: {key: value for key, value in of.items() if key != FROM} for name, of in known.items()}
         for name, topic in there.items():
             new = {str(p): begins[name, p] for p in topic.partitions if (name, p) not in goes_on}
             of_before = known[name][NEXT] if name in same else {}
             following = of_before | {str(p): ends[name, p] for p in topic.partitions}
-            entries[name] = {ID: topic.topic_id, NEXT: following} | ({FROM: new} if new else {})
+            read = {p: ranges_read(known, (name, int(p))) for p in of_before}
+            read |= {str(p): _grown(read.get(str(p), []), begins[name, p], ends[name, p]) for p in topic.partitions}
+            entries[name] = {ID: topic.topic_id, NEXT: following, READ: read} | ({FROM: new} if new else {})
         return {**start, TOPICS: entries}
 
     def describe(self, offset: Offset) -> str:
@@ -83,7 +84,7 @@ class Kafka:
         """All ranges are one part: brokers are asked for them at once, so that a hundred cost no more time than one."""
         known: Known = start.get(TOPICS, {})
         begins = {
-            (name, int(partition)): (of.get(FROM, {}).get(partition, _next(known, (name, int(partition)))), offset)
+            (name, int(partition)): (of.get(FROM, {}).get(partition, next_offset(known, (name, int(partition)))), offset)
             for name, of in end[TOPICS].items()
             for partition, offset in of[NEXT].items()
         }
@@ -94,7 +95,7 @@ class Kafka:
 
     def read(self, partition: Sequence[Range]) -> Generator[pa.Table]:
         """Messages, those of each partition in their order. One without a value, as a tombstone is, has an empty payload."""
-        with closing(self._client.messages(partition)) as pieces:
+        with closing(self.client.messages(partition)) as pieces:
             for messages in pieces:
                 events, odd = events_of(self.name, messages)
                 self._message_bytes = events.nbytes / len(events)
@@ -108,7 +109,7 @@ class Kafka:
             Gap(name, int(partition), ended, begin - 1 if known[name][ID] == of[ID] and ended < begin else None)
             for name, of in end[TOPICS].items()
             for partition, begin in of.get(FROM, {}).items()
-            if (ended := _next(known, (name, int(partition)))) is not None
+            if (ended := next_offset(known, (name, int(partition)))) is not None
         ]
 
     def unsettled(self) -> Unsettled | None:
@@ -126,10 +127,10 @@ class Kafka:
         wanted = self.transport
         if wanted.subscribe_pattern is not None:
             pattern = re.compile(wanted.subscribe_pattern)
-            there = self._client.describe(list(filter(pattern.fullmatch, self._client.topics())))
+            there = self.client.describe(list(filter(pattern.fullmatch, self.client.topics())))
             self._tell_missing({*filter(pattern.fullmatch, known)} - there.keys())
             return there
-        there = self._client.describe(wanted.subscribe or tuple(wanted.assign))
+        there = self.client.describe(wanted.subscribe or tuple(wanted.assign))
         missing = {*wanted.subscribe, *wanted.assign} - there.keys()
         for name, numbers in wanted.assign.items():
             if name in there:
@@ -145,7 +146,7 @@ class Kafka:
         """Where the first read begins."""
         begins = dict(last if self.transport.starting == "latest" else first)
         if isinstance(instant := self.transport.starting, datetime):
-            since = self._client.offsets(first, instant)
+            since = self.client.offsets(first, instant)
             begins = {place: min(offset, last[place]) if offset >= 0 else last[place] for place, offset in since.items()}
         for name, chosen in self.transport.starting_offsets.items():
             for partition, offset in chosen.items():
@@ -158,7 +159,7 @@ class Kafka:
                     begins[place] = offset
         return begins
 
-    def _shared(self, begins: Mapping[Place, int], ends: Mapping[Place, int]) -> dict[Place, int]:
+    def shared(self, begins: Mapping[Place, int], ends: Mapping[Place, int]) -> dict[Place, int]:
         """Ends of a batch: of each partition as large a part of what waits as of the others, one message at least."""
         waiting = {place: max(0, end - begins[place]) for place, end in ends.items()}
         if self._message_bytes is None and sum(waiting.values()) > MAX_UNKNOWN:
@@ -175,13 +176,12 @@ class Kafka:
         return last if self._limits is None else {place: min(offset, self._limits.get(place, 0)) for place, offset in last.items()}
 
     @cached_property
-    def _client(self) -> KafkaClient:
-        return KafkaClient(
-            Asker(f"source {self.name}", "cannot be read from", "sources.yml"), self.transport.servers, self.transport.options
-        )
+    def client(self) -> KafkaClient:
+        """Connects when it is first asked."""
+        asker = Asker(f"source {self.name}", "cannot be read from", "sources.yml")
+        return KafkaClient(asker, self.transport.servers, self.transport.options)
 
 
-def _next(known: Known, place: Place) -> int | None:
-    """Where reading of a partition ended; None where it was never read."""
-    offset: int | None = known.get(place[0], {}).get(NEXT, {}).get(str(place[1]))
-    return offset
+def _grown(read: Ranges, begin: int, end: int) -> Ranges:
+    """With what is read now. What was behind it, of a log that got shorter, is other messages now."""
+    return joined([*((first, min(last, begin)) for first, last in read if first < begin), (begin, end)])

@@ -120,10 +120,12 @@ def test_topics_are_read_as_declared(folder: Path) -> None:
     )
 
 
-def test_the_example_of_the_page_is_a_source(folder: Path) -> None:
+@pytest.mark.parametrize("number", [0, 1], ids=["Kafka", "Event Hubs"])
+def test_the_examples_of_the_page_are_sources(folder: Path, number: int) -> None:
     page = (Path(__file__).parents[3] / "bronze/README.md").read_text()
-    (block,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    (folder / "sources.yml").write_text(block)
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    (folder / "sources.yml").write_text(blocks[number])
     assert mistakes_of(folder) == []
 
 

@@ -1,0 +1,82 @@
+"""`tidemark backfill`: bring older messages of a Kafka source to bronze."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import click
+import msgspec
+
+from orchestration.rendering import format_option, show
+
+if TYPE_CHECKING:
+    from orchestration.connectors.sources.kafka_backfill import Bound
+
+NUMBER = Annotated[int, msgspec.Meta(ge=0)]
+OFFSETS = dict[str, dict[NUMBER, NUMBER]]
+HINT = """write earliest, latest, an instant such as 2026-01-05T00:00:00Z, or offsets such as '{"readings": {"0": 1200}}'"""
+
+
+class BoundType(click.ParamType):  # type: ignore[type-arg]
+    """Where a range of messages begins or ends."""
+
+    name = "bound"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> "Bound":
+        """Fails with HINT."""
+        from orchestration.conf.kafka_meaning import instant_of
+
+        if value in ("earliest", "latest"):
+            word: Literal["earliest", "latest"] = value
+            return word
+        if (instant := instant_of(value)) is not None:
+            return instant
+        try:
+            return msgspec.json.decode(value, type=OFFSETS)
+        except msgspec.DecodeError:
+            self.fail(f"{value!r} is no place in a topic; {HINT}", param, ctx)
+
+
+@click.command()
+@click.argument("source")
+@click.option("--from", "begin", type=BoundType(), required=True, help="The first message: earliest, an instant, or offsets as JSON.")
+@click.option("--to", "end", type=BoundType(), default="latest", show_default=True, help="The one behind the last, in the same words.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be read.")
+@format_option
+@click.pass_obj
+def command(obj: dict[str, Any], source: str, begin: "Bound", end: "Bound", dry_run: bool, format: str) -> None:  # noqa: PLR0917
+    """Bring older messages of the Kafka source SOURCE to bronze: what lies before where it began, or between what it has read.
+
+    No message comes twice: what bronze has already is left out, and so is what the source itself reads at the next run. Killed at any
+    moment, it can be begun again. It writes the lake: no `tidemark run` may be at work (--dry-run may always). The next run brings the
+    events through silver, where most are late, and folds them into gold.
+
+    \b
+    from, to        offsets that were asked for; `to` is the one behind the last
+    to_read         ranges of offsets that are read
+    in_bronze       those that bronze has already
+    left_to_source  those that the source reads itself
+    gone            those that the brokers have no longer
+
+    \b
+    Examples:
+      tidemark backfill fleet --from 2026-01-05T00:00:00Z --to 2026-01-06T00:00:00Z
+      tidemark backfill fleet --from '{"readings": {"0": 1200}}' --to '{"readings": {"0": 1300}}'
+    """
+    from orchestration.conf.load import load
+    from orchestration.jobs.backfill import COLUMNS, carry_out, kafka_source, plan, summary
+    from orchestration.storage.lease import sole_writer
+    from orchestration.storage.tables import LakeStore
+
+    lake = LakeStore(load(obj["conf"]))
+    chosen = kafka_source(lake, source)
+    if dry_run:
+        show(summary(plan(lake, chosen, begin, end)), format, COLUMNS)
+        return
+    with sole_writer(lake.conf.lake):
+        parts, events = plan(lake, chosen, begin, end), 0
+        show(summary(parts), format, COLUMNS)
+        for handed in carry_out(lake, chosen, parts):
+            events += handed.rows[source]
+            click.echo(f"tidemark: bronze batch {handed.bronze_batch} has {handed.rows[source]:,} events", err=True)
+        for notice in chosen.notices():
+            click.echo(f"tidemark: {notice.what}: {', '.join(f'{name} {fact}' for name, fact in notice.facts.items())}", err=True)
+    click.echo(f"tidemark: {events:,} events of {source} came to bronze; `tidemark run` brings them on", err=True)

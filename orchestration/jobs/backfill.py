@@ -1,0 +1,57 @@
+"""Older messages of a Kafka source to bronze: what lies before where the source began, or where it has a hole. No Spark.
+
+The next run brings them through silver. They are late there mostly: they are recorded as late, and folded into gold by amendments.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from orchestration.connectors.sources.all import sources
+from orchestration.connectors.sources.kafka import Kafka
+from orchestration.connectors.sources.kafka_backfill import Bound, KafkaBackfill, Part, planned
+from orchestration.connectors.sources.kafka_offset import Ranges
+from orchestration.errors import ConfError, TidemarkError
+from orchestration.jobs.bronze import EVENTS, HandOver, hand_over, look
+from orchestration.storage.sealing import refuse_damage
+from orchestration.storage.source_offsets import refuse_earlier_version, source_offsets
+from orchestration.storage.tables import LakeStore
+
+COLUMNS = ("topic", "partition", "from", "to", "to_read", "in_bronze", "left_to_source", "gone")
+
+
+def plan(lake: LakeStore, source: Kafka, begin: Bound, end: Bound) -> list[Part]:
+    """What there is to do, by partition. TidemarkError before the first run: where the source will begin is not known yet."""
+    refuse_earlier_version(lake)
+    refuse_damage(lake, ())
+    known = source_offsets(lake.table_path(EVENTS)).get(source.name)
+    if known is None:
+        raise TidemarkError(
+            f"source {source.name} has not been read yet; `tidemark run --once` reads it, and then what lies before is known."
+        )
+    return planned(source, known.offset, begin, end)
+
+
+def carry_out(lake: LakeStore, source: Kafka, parts: Sequence[Part]) -> Iterator[HandOver]:
+    """A batch of bronze each, for the one process that writes the lake. A repeat after a kill brings what is missing."""
+    backfill = KafkaBackfill(source, {part.place: part.to_read for part in parts})
+    while ready := look(lake, backfill):
+        yield hand_over(lake, [ready], nullcontext())
+
+
+def kafka_source(lake: LakeStore, name: str) -> Kafka:
+    """ConfError for any other."""
+    of_kafka = {source.name: source for source in sources(lake.conf) if isinstance(source, Kafka)}
+    if name not in of_kafka:
+        raise ConfError(f"{name} is no source of Kafka, and only these can be read again; they are {', '.join(of_kafka) or 'none'}.")
+    return of_kafka[name]
+
+
+def summary(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    """A row a partition, COLUMNS; ranges as first-last."""
+    cells = ((*part.place, *part.asked, *map(_told, (part.to_read, part.in_bronze, part.left_to_source, part.gone))) for part in parts)
+    return [dict(zip(COLUMNS, row, strict=True)) for row in cells]
+
+
+def _told(ranges: Ranges) -> str:
+    return ", ".join(f"{begin}-{end - 1}" for begin, end in ranges)
