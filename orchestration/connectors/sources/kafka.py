@@ -54,7 +54,7 @@ class Kafka:
     def latest_offset(self, start: Offset) -> Offset:
         """One batch: of each partition its share of all that waits, so that all come to the same time together."""
         known: Known = start.get(TOPICS, {})
-        there = self._there(known)
+        there = self.there(known)
         places = [(name, partition) for name, topic in there.items() for partition in topic.partitions]
         first, last = self.client.offsets(places, "earliest"), self.client.offsets(places, "latest")
         same = {name for name, topic in there.items() if known.get(name, {}).get(ID) == topic.topic_id}
@@ -122,7 +122,7 @@ class Kafka:
         self._told = set(self._amiss)
         return [Notice(what, {"source": self.name, "topic": topic, "reason": REASONS[what]}) for what, topic in new]
 
-    def _there(self, known: Known) -> dict[str, Topic]:
+    def there(self, known: Known) -> dict[str, Topic]:
         """Topics that are read, each with its partitions that are read."""
         wanted = self.transport
         if wanted.subscribe_pattern is not None:

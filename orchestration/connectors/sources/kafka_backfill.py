@@ -37,12 +37,13 @@ class Part:
 def planned(source: Kafka, start: Offset, begin: Bound, end: Bound) -> list[Part]:
     """By partition, from `begin` on and before `end`. TidemarkError where offsets are of a partition that the source has not."""
     known: Known = start.get(TOPICS, {})
-    topics = source.client.describe([*known])
+    topics = source.there(known)
     places = [(name, partition) for name, of in topics.items() for partition in of.partitions]
     begins, ends = (_resolved(source, places, bound) for bound in (begin, end))
     first = source.client.offsets(places, "earliest")
+    same = {name for name, topic in topics.items() if known.get(name, {}).get(ID) == topic.topic_id}
     return [
-        _part(place, (begins[place], ends[place]), first[place], known if topics[place[0]].topic_id == known[place[0]][ID] else {})
+        _part(place, (begins[place], ends[place]), first[place], known if place[0] in same else {})
         for place in places
         if place in begins and place in ends
     ]
@@ -54,7 +55,7 @@ def _resolved(source: Kafka, places: Collection[Place], bound: Bound) -> dict[Pl
         if strange := sorted(chosen.keys() - set(places)):
             topic, partition = strange[0]
             there = ", ".join(f"{name}/{number}" for name, number in sorted(places)[:10])
-            raise TidemarkError(f"source {source.name} has not read {topic}/{partition}; it reads {there or 'nothing that is there'}.")
+            raise TidemarkError(f"source {source.name} does not read {topic}/{partition}, but {there or 'nothing that is there'}.")
         return chosen
     found = source.client.offsets(places, bound)
     return found if min(found.values(), default=0) >= 0 else found | _at_end(source, found)
@@ -93,7 +94,7 @@ class KafkaBackfill:
 
     def latest_offset(self, start: Offset) -> Offset:
         """Of each partition a part of its first range that bronze has not."""
-        known: Known = start[TOPICS]
+        known: Known = start.get(TOPICS, {})
         left = {place: ranges[0] for place, wanted in self.wanted.items() if (ranges := without(wanted, ranges_read(known, place)))}
         ends = self.source.shared({place: begin for place, (begin, _) in left.items()}, {place: end for place, (_, end) in left.items()})
         if not left:

@@ -146,6 +146,19 @@ def test_a_topic_that_was_made_anew_is_left_to_the_source(tmp_path: Path, runnin
     assert positions(lake) == [*range(4)]
 
 
+def test_of_assigned_partitions_no_other_is_touched(tmp_path: Path, running: Broker, topic: str) -> None:
+    running.grow(topic, 2)
+    for partition in range(2):
+        running.send(topic, numbers(0, 3), partition)
+    conf = conf_of(tmp_path, running, f"assign: {{{topic}: [0]}}")
+    lake = lake_of(conf)
+    take(lake)
+    source = kafka_source(lake, "fleet")
+    assert [part.place for part in plan(lake, source, "earliest", "latest")] == [(topic, 0)]
+    assert backfill(conf) == 0
+    assert table(lake.conf, "bronze.events")["position"].tolist() == [f"{topic}/0/{n}" for n in range(3)]
+
+
 def test_an_offset_that_does_not_tell_what_was_read_counts_as_all_that_lies_before(tmp_path: Path, running: Broker, topic: str) -> None:
     running.send(topic, numbers(0, 4))
     conf = conf_of(tmp_path, running, f"subscribe: [{topic}]", "starting: earliest")
@@ -173,7 +186,7 @@ def test_what_cannot_be_done_is_one_sentence(tmp_path: Path, running: Broker, to
         assert backfill(conf, begin) == 2
         assert "is no place in a topic; write earliest, latest, an instant such as 2026-01-05T00:00:00Z" in capsys.readouterr().err
     assert backfill(conf, json.dumps({topic: {"7": 0}})) == 4
-    assert f"source fleet has not read {topic}/7; it reads {topic}/0." in capsys.readouterr().err
+    assert f"source fleet does not read {topic}/7, but {topic}/0." in capsys.readouterr().err
     with sole_writer(lake.conf.lake):
         assert backfill(conf) == 3
     assert "writes the lake at" in capsys.readouterr().err
