@@ -104,8 +104,7 @@ def bad_moments(server: PostgresServer, url: str) -> list[dict[str, str]]:
         {"OF_KAFKA": f"{SECRET}-wrong", "PG_DSN": server.dsn.replace(SECRET, f"{SECRET}-wrong"), "URL": f"{url}-wrong"},
         {"PG_DSN": f"postgresql://u:{SECRET}@127.0.0.1:{SECRET}/db", "URL": f"http://127.0.0.1:{SECRET}/x"},
         {"PG_DSN": f"password={SECRET} host='", "URL": f"http://u:{SECRET}@127.0.0.1:1/{SECRET}", "OF_KAFKA": f"{SECRET}é"},
-        {"PG_DSN": f"host=127.0.0.1 port={port} user={SECRET} password={SECRET}", "URL": f"ftp://{SECRET}/"},
-        {"PG_DSN": f"{SECRET}=1", "URL": f"{SECRET}", "OF_KAFKA": ""},
+        {"PG_DSN": f"host=127.0.0.1 port={port} user={SECRET} password={SECRET}", "URL": f"ftp://{SECRET}/", "OF_KAFKA": ""},
     ]
 
 
@@ -198,7 +197,7 @@ def test_a_secret_is_nowhere_after_good_moments_and_bad_ones(
                 told(conf, "check", "status --format json", "sinks --format json", "backfill fleet --from earliest")
     assert [text.count("\n  sink ") > 0 for text in delivered] == [False, *[True] * len(bad_moments(server, url)), False]
     assert ([bool(text) for text in (taken[0], taken[-1])], any(taken)) == ([False, False], True)
-    assert server.rows("select count(*) from r") == [(21,)]
+    assert server.rows("select count(*) from r") == [(3 * len(taken),)]
     assert canary.texts_with(SECRET, [pushed, *taken, *delivered, *capfd.readouterr(), *seen]) == []
     assert [name for name in canary.files_with(SECRET, conf.parent) if name != "secret"] == []
 
