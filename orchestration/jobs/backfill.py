@@ -40,7 +40,9 @@ def carry_out(lake: LakeStore, source: Kafka, parts: Sequence[Part]) -> Iterator
 
 
 def kafka_source(lake: LakeStore, name: str) -> Kafka:
-    """ConfError for any other."""
+    """ConfError for any other, and for one that is paused."""
+    if name in lake.conf.sources and lake.conf.sources[name].is_paused:
+        raise ConfError(f"source {name} is paused, so bronze reads nothing of it; take `paused` out of sources.yml first.")
     of_kafka = {source.name: source for source in sources(lake.conf) if isinstance(source, Kafka)}
     if name not in of_kafka:
         raise ConfError(f"{name} is no source of Kafka, and only these can be read again; they are {', '.join(of_kafka) or 'none'}.")

@@ -105,6 +105,10 @@ class KafkaBackfill:
             read[str(partition)] = joined([*read[str(partition)], (begin, ends[name, partition])])
         return {**start, TOPICS: entries}
 
+    def describe(self, offset: Offset) -> str:
+        """As the source does."""
+        return self.source.describe(offset)
+
     def partitions(self, start: Offset, end: Offset) -> Sequence[Sequence[Range]]:
         """What bronze has at `end` and has not at `start`."""
         before, behind = start[TOPICS], end[TOPICS]

@@ -13,7 +13,7 @@ import pytest
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
-from orchestration.connectors.sources import kafka_client
+from orchestration.connectors import kafka_client
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import WriteBarrier
