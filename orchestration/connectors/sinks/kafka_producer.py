@@ -77,9 +77,10 @@ class KafkaProducer:
 
     def send(self, key: bytes, value: bytes | None, headers: Headers) -> None:
         """Handed to the client, which has room for a bounded number."""
+        called_back = None if self._is_transactional else self._fail  # a transaction that lacks a message cannot be committed anyway
         while self._failed is None:
             try:
-                return self._producer.produce(self._topic, value, key, on_delivery=self._fail, headers=headers)
+                return self._producer.produce(self._topic, value, key, on_delivery=called_back, headers=headers)
             except BufferError:
                 self._try(lambda: self._producer.poll(0.1))
             except KafkaException as error:
@@ -92,11 +93,10 @@ class KafkaProducer:
     def _try(self, question: Callable[[], T]) -> T:
         try:
             return question()
-        except (KafkaException, SystemError) as error:  # the latter where the client calls back with an exception set
+        except (KafkaException, SystemError) as error:  # the latter where the client calls back with an exception set, perhaps lost then
             known = error if isinstance(error, KafkaException) else error.__cause__
-            if not isinstance(known, KafkaException):
-                raise
-            raise self._refused(known.args[0]) from None
+            reason = known.args[0] if isinstance(known, KafkaException) else KafkaError(KafkaError._FATAL)
+            raise self._refused(reason) from None
 
     def _refused(self, error: KafkaError) -> TidemarkError:
         if error.code() == KafkaError._FATAL:
