@@ -86,9 +86,9 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A Kafka broker for the tests of a module."""
+    """A Kafka broker for all tests, each with topics of its own. A test that kills it starts it again."""
     from tests.broker import broker
 
     with broker(tmp_path_factory.mktemp("kafka")) as of_tests:
