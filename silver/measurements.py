@@ -6,13 +6,14 @@ What could not be read is null, and `is_readable` false; nothing is dropped, and
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from silver.binary_rows import binary_rows
 from silver.config import SilverConfig
 from silver.csv_rows import csv_rows
 from silver.instants import INSTANT, to_instants
@@ -65,7 +66,8 @@ class _Cells(NamedTuple):
 
 def measured(events: pa.Table, config: SilverConfig) -> Iterator[pa.Table]:
     """MEASURED of events, in pieces and any order. An event of a source without a shape has none."""
-    for source, shape in config.shapes.items():
+    shapes = config.shapes if config.latest is None else config.latest()
+    for source, shape in shapes.items():
         of_source = events.filter(pc.equal(events["source"], source))
         if len(of_source):
             for piece in measurements(of_source, shape, config.policy.max_payload_bytes):
@@ -81,9 +83,9 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
     """
     payloads, positions = _whole(events["payload"]), pc.fill_null(_whole(events["position"]), "")
     lengths = pc.binary_length(payloads)
-    decoded, is_utf8 = _decoded(payloads)
-    texts = pc.if_else(pc.less_equal(lengths, max_payload_bytes), decoded, None)
-    for rows in [csv_rows(texts, _whole(events["header"]), shape)] if shape.format == "csv" else json_rows(texts, shape):
+    decoded, is_utf8 = (payloads, pa.repeat(True, len(payloads))) if shape.is_binary else _decoded(payloads)
+    small = pc.if_else(pc.less_equal(lengths, max_payload_bytes), decoded, None)
+    for rows in _rows(small, events, shape):
         of_event = {"payload_bytes": lengths, "is_utf8": is_utf8, "is_readable": rows.is_readable}
         origins = {"device_id": shape.device, "zone_text": shape.zone, "unit_text": shape.unit}
         of_row = {
@@ -95,6 +97,12 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
         }
         for cells in _one_a_row(rows, shape, positions) if shape.value is not None else _one_a_metric(rows, shape):
             yield _table(of_row, cells, max(len(shape.metrics), 1))
+
+
+def _rows(payloads: pa.Array, events: pa.Table, shape: PayloadFormat) -> Iterable[Rows]:
+    if shape.is_binary:
+        return binary_rows(payloads, shape)
+    return [csv_rows(payloads, _whole(events["header"]), shape)] if shape.format == "csv" else json_rows(payloads, shape)
 
 
 def _one_a_row(rows: Rows, shape: PayloadFormat, positions: pa.Array) -> Iterator[_Cells]:

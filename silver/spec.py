@@ -26,6 +26,10 @@ class Unknown(StrEnum):
 
 
 UNASSIGNED_GROUP = "unassigned"
+BINARY = ("avro", "protobuf", "sparkplug_b")
+"""Formats whose payloads are no text, and not divided by line ends."""
+DECLARED = "declared"
+"""In `PayloadFormat.schemas`, that of all payloads of a source without a registry."""
 ELEMENT = "each."
 """A field path that begins with this begins at the element of the list `PayloadFormat.each`, not at the event."""
 
@@ -81,15 +85,27 @@ class Time:
 
 
 @dataclass(frozen=True)
+class Registry:
+    """A schema registry with Confluent's interface. `username` and `password` are references, never the secrets."""
+
+    url: str
+    username: str | None = None
+    password: str | None = None
+
+
+@dataclass(frozen=True)
 class PayloadFormat:
     """How the payload of one source is read.
 
     Field paths are dotted (`data.temperature`); in CSV a field is a column name.
     Long: `metric` and `value` (and perhaps `unit`) are set. Wide: `metrics` maps each metric to its field.
-    `each` (JSON only) is the path of a list with one measurement (long) or one row of measurements (wide) an element.
+    `each` (not CSV) is the path of a list with one measurement (long) or one row of measurements (wide) an element.
+    `schemas` (Avro and Protobuf) are what payloads are written by: under DECLARED, or with a registry by the id that a payload begins with.
+    Avro: texts in JSON, those that a schema needs before it. Protobuf: one text, a FileDescriptorSet in base64 whose last file declares the
+    message. No text at all: nobody knows the schema of this id.
     """
 
-    format: str  # json | csv
+    format: str  # json | csv | avro | protobuf | sparkplug_b
     device: Origin
     time: Time
     zone: Origin | None = None
@@ -102,6 +118,14 @@ class PayloadFormat:
     columns: tuple[str, ...] = ()
     separator: str = ","
     quote: str = '"'
+    message: str | None = None
+    registry: Registry | None = None
+    schemas: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether payloads are no text."""
+        return self.format in BINARY
 
     @property
     def is_read_by_name(self) -> bool:

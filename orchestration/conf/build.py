@@ -8,13 +8,14 @@ from orchestration.conf.endpoint_settings import TlsSettings
 from orchestration.conf.files import Settings
 from orchestration.conf.kafka_meaning import instant_of
 from orchestration.conf.model import Conf, Device, Source
+from orchestration.conf.payload_schemas import schemas_of
 from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, MetricSettings
 from orchestration.conf.secrets import with_absolute_path
 from orchestration.conf.source_settings import OriginSettings, SourceSettings
 from orchestration.conf.transports import HttpEndpoint, KafkaTopics, LandingFolder, TcpEndpoint, Tls, Transport
 from orchestration.location import Location
-from silver.spec import Conversion, Metric, Origin, PayloadFormat, Policy, Time
+from silver.spec import Conversion, Metric, Origin, PayloadFormat, Policy, Registry, Time
 
 
 def build(folder: Path, settings: Settings) -> Conf:
@@ -54,6 +55,9 @@ def _source(folder: Path, name: str, source: SourceSettings) -> Source:
         columns=source.columns,
         separator=source.separator,
         quote=source.quote,
+        message=source.message,
+        registry=Registry(**vars(source.registry)) if source.registry else None,
+        schemas=schemas_of(source.format, absolute(folder, source.schema)) if source.schema else {},
     )
     return Source(name, payload, _transport(folder, source), source.paused)
 

@@ -32,7 +32,7 @@ def check_meaning(folder: Path, settings: Settings, declared: Declared) -> Itera
     sources, devices = settings.sources.sources or {}, settings.devices.devices or {}
     by_file = {
         "pipeline": _check_pipeline(folder, settings.pipeline, declared),
-        "sources": (*check_sources(sources, declared), *check_tls(folder, sources)),
+        "sources": (*check_sources(folder, sources, declared), *check_tls(folder, sources)),
         "metrics": _check_metrics(settings.metrics.metrics or {}),
         "devices": check_devices(devices, declared),
         "groups": check_groups(settings.groups.groups or {}, devices, declared),

@@ -3,12 +3,14 @@
 import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
+from pathlib import Path as Folder
 
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
 from orchestration.conf.endpoint_meaning import check_transports
 from orchestration.conf.kafka_meaning import check_kafka
 from orchestration.conf.names import Declared, differ_in_case
+from orchestration.conf.payload_meaning import check_payload_schema
 from orchestration.conf.source_settings import OriginSettings, SourceSettings, TimeSettings, ValueSettings
 from orchestration.conf.structure import Finding, where
 from silver.spec import ELEMENT
@@ -22,7 +24,7 @@ FIXED = re.compile("yy|DDD|S|([MLdhHkKms])\\1")
 Path = tuple[Step, ...]
 
 
-def check_sources(sources: Mapping[str, SourceSettings], declared: Declared) -> Iterator[Finding]:
+def check_sources(folder: Folder, sources: Mapping[str, SourceSettings], declared: Declared) -> Iterator[Finding]:
     yield from check_transports(sources, declared)
     for name, source in sources.items():
         base: Path = ("sources", name)
@@ -44,6 +46,7 @@ def check_sources(sources: Mapping[str, SourceSettings], declared: Declared) -> 
                 yield Finding.of((*base, key, "file_name"), f"{quoted(origin.file_name)} {problem}")
         fields = _fields(base, source)
         yield from _check_case(fields)
+        yield from check_payload_schema(folder, base, source, declared, fields)
         yield from (
             _check_columns(base, source.columns or (), fields) if source.format == "csv" else _check_json_paths(base, source.each, fields)
         )
@@ -61,11 +64,10 @@ def _check_measured(base: Path, written: frozenset[str]) -> Iterator[Finding]:
 
 
 def _check_format(base: Path, source: SourceSettings, written: frozenset[str]) -> Iterator[Finding]:
-    others = {"json": ("csv", CSV_ONLY), "csv": ("json", ("each",))}
-    other, settings = others.get(source.format, ("", ()))
-    for key in settings:
+    of = ("json", ("each",)) if source.format == "csv" else ("csv", CSV_ONLY)
+    for key in of[1] if source.format else ():
         if key in written:
-            yield Finding.of((*base, key), f"is for {other}, but {base[1]}.format is {source.format}; remove it")
+            yield Finding.of((*base, key), f"is for {of[0]}, but {base[1]}.format is {source.format}; remove it")
     if source.format == "csv":
         if not source.header and "columns" not in written:
             yield Finding.of(base, "has neither header nor columns; set `header: true`, or name the columns in order")

@@ -7,6 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings
 from orchestration.conf.kafka_settings import KafkaSettings
+from orchestration.conf.secrets import Secret
 from orchestration.conf.values import (
     CONFIG,
     FieldPath,
@@ -23,9 +24,7 @@ from orchestration.conf.values import (
     of_pattern,
 )
 
-_PATH = (
-    "Dotted path of a JSON field, or name of a CSV column. With `each`, a path that begins with `each.` begins at the element of the list."
-)
+_PATH = "Dotted path of a field, or name of a CSV column. With `each`, a path that begins with `each.` begins at the element of the list."
 Separator = Annotated[str, of_pattern(r"^[^\\\r\n\x00]$", "write one character, no line end and no backslash", 1, 1)]
 Quote = Annotated[
     str, of_pattern(r"^[!-/:-@\[\]-`{-~\u00a1-\uffff]$", "write one character that is no letter, digit, blank, backslash or picture", 1, 1)
@@ -65,11 +64,24 @@ class ValueSettings(Setting):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RegistrySettings(Setting):
+    """A schema registry with the interface of Confluent's. Payloads begin with a byte that is 0 and 4 bytes of the id of their schema."""
+
+    url: Text = Field(examples=["https://registry:8081"])
+    """Where it answers."""
+    username: OrAbsent[Secret] = Field(default=None, examples=["${env:REGISTRY_USER}"])
+    """Whom to tell it, with the password."""
+    password: OrAbsent[Secret] = Field(default=None, examples=["${env:REGISTRY_PASSWORD}"])
+    """The password, or the secret of an API key."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SourceSettings(Setting):
     """How events come, by exactly one of path, kafka, http and tcp; and how their payloads are read."""
 
-    format: Literal["json", "csv"] = Field(examples=["json"])
-    """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked."""
+    format: Literal["json", "csv", "avro", "protobuf", "sparkplug_b"] = Field(examples=["json"])
+    """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked. `avro`, `protobuf` and `sparkplug_b`: one
+    message an event, not from files."""
     device: OriginSettings = Field(examples=[{"field": "device"}])
     """Which device measured."""
     time: TimeSettings = Field(examples=[{"field": "ts"}])
@@ -99,8 +111,15 @@ class SourceSettings(Setting):
     """Long rows: the unit of the number; metrics.yml says how to convert it."""
     metrics: dict[Key, MeasuredField] = Field(default_factory=dict, min_length=1, examples=[{"temperature": "data.temp"}])
     """Wide rows (several measurements each): the field of each metric."""
+    schema: OrAbsent[Text] = Field(default=None, examples=["./schemas/reading.avsc"])
+    """Avro and Protobuf: the file of the schema, .avsc, .proto, or a descriptor set that protoc wrote with --include_imports. A relative
+    path starts at the parent of the conf folder."""
+    message: OrAbsent[Text] = Field(default=None, examples=["plant.Reading"])
+    """Protobuf with a schema file: full name of the message."""
+    registry: OrAbsent[RegistrySettings] = Field(default=None, examples=[{"url": "https://registry:8081"}])
+    """Avro and Protobuf: where the schemas are, instead of a file."""
     each: OrAbsent[FieldPath] = Field(default=None, examples=["readings"])
-    """JSON: path of a list with one measurement (or one wide row) an element."""
+    """All but CSV: path of a list with one measurement (or one wide row) an element."""
     header: Flag = Field(default=False, examples=[True])
     """CSV: whether the first line of each file names the columns. It may name one fewer than the rows have: their first value is then a row
     number."""

@@ -7,8 +7,8 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 MAX_ANSWER_BYTES = 65_536
 
 
-class _NoRedirect(HTTPRedirectHandler):
-    """A redirected POST becomes a GET without its body, and would look delivered."""
+class NoRedirect(HTTPRedirectHandler):
+    """A redirected POST becomes a GET without its body, and would look delivered; a redirected GET takes its secrets elsewhere."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         """None makes the answer an error."""
@@ -16,5 +16,5 @@ class _NoRedirect(HTTPRedirectHandler):
 
 def post(url: str, body: bytes, headers: Mapping[str, str], timeout_seconds: float) -> bytes:
     """The beginning of the answer. Raises what urllib does, for any but 2xx; its messages may quote the address."""
-    with build_opener(_NoRedirect).open(Request(url, body, dict(headers), method="POST"), timeout=timeout_seconds) as answer:
+    with build_opener(NoRedirect).open(Request(url, body, dict(headers), method="POST"), timeout=timeout_seconds) as answer:
         return bytes(answer.read(MAX_ANSWER_BYTES))

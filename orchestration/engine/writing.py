@@ -27,7 +27,7 @@ from silver.readings import without_keys_of
 MAX_SMALL_BYTES = 16 * 1024 * 1024
 MAX_READINGS, ELEMENT_BYTES = 1_000_000, 6
 """Some 150 bytes each, and names: of a result larger than 1 GiB Spark makes an error. 16 MiB may hold 10,000,000 of wide rows (measured),
-as payloads are compressed; and a list in a payload one for each `"t":1,`.
+as payloads are compressed; and a list in a payload one for each `"t":1,`, or one for each byte where it is no text.
 """
 
 
@@ -89,5 +89,6 @@ def holds_few(lake: Lake, events: Location, files: Mapping[str, int]) -> bool:
 def _most_readings(lake: Lake, events: int, length: int) -> int:
     """That events of this length in all may hold."""
     of_sources = payload_formats(lake.conf).values()
-    of_lists = length // ELEMENT_BYTES if any(shape.each for shape in of_sources) else 0
+    least = 1 if any(shape.each and shape.is_binary for shape in of_sources) else ELEMENT_BYTES
+    of_lists = length // least if any(shape.each for shape in of_sources) else 0
     return of_lists + events * max([1, *(len(shape.metrics) for shape in of_sources)])

@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from bronze.events import ARRIVED, identified
 from orchestration import crash
 from orchestration.connectors.sources.batching import gather
-from orchestration.connectors.sources.source import Offset, Source
+from orchestration.connectors.sources.schemas import Schemas
+from orchestration.connectors.sources.source import Notice, Offset, Source
 from orchestration.storage.delta import version_of
 from orchestration.storage.ops_tables import GAPS
 from orchestration.storage.source_gaps import record_gaps
@@ -40,7 +41,8 @@ class Ready:
     start: Offset
     end: Offset
     brought: pa.Buffer | None = None
-    """Of a remote source: its rows, in a file of this machine."""
+    """Of a remote source, and of one with a registry: its rows, in a file of this machine."""
+    notices: Sequence[Notice] = ()
 
     def events(self) -> Iterator[pa.Table]:
         """ARRIVED."""
@@ -64,7 +66,8 @@ class HandOver:
 def look(lake: LakeStore, source: Source) -> Ready | None:
     """What the source has, one batch at most; None where it has nothing.
 
-    A remote one is read here, where nobody waits for it, and not while bronze is held. Raises SourceDownError where that fails.
+    A remote one is read here, where nobody waits for it, and not while bronze is held. So is one with a registry, which is asked for the
+    schemas of its events: who reads bronze can count on them. Raises SourceDownError where that fails.
     """
     known = source_offsets(lake.table_path(EVENTS)).get(source.name)
     start = known.offset if known else {}
@@ -72,7 +75,10 @@ def look(lake: LakeStore, source: Source) -> Ready | None:
     if end == start:
         return None
     ready = Ready(source, start, end)
-    return replace(ready, brought=_brought(lake, ready)) if source.is_remote else ready
+    schemas = Schemas.of(lake.conf, source.name)
+    if schemas is None and not source.is_remote:
+        return ready
+    return replace(ready, brought=_brought(lake, ready, schemas), notices=schemas.notices if schemas else ())
 
 
 def hand_over(lake: LakeStore, ready: Sequence[Ready], is_sole: AbstractContextManager[object]) -> HandOver:
@@ -111,11 +117,13 @@ def _gaps(ready: Ready, bronze_batch: int, found_at: datetime) -> Iterator[dict[
         yield {"source": ready.source.name, "topic": gap.topic, "partition": gap.partition} | offsets | batch
 
 
-def _brought(lake: LakeStore, ready: Ready) -> pa.Buffer:
+def _brought(lake: LakeStore, ready: Ready, schemas: Schemas | None) -> pa.Buffer:
     """Its rows in a file without a name, which is gone with the buffer, or with this process, however that ends."""
     with TemporaryFile(dir=lake.conf.lake.local) as scratch:
         with pa.ipc.new_stream(scratch, ARRIVED) as stream:
             for events in ready.events():
+                if schemas:
+                    schemas.learn(events["payload"])
                 stream.write_table(events)
         scratch.flush()
         return pa.py_buffer(mmap.mmap(scratch.fileno(), 0, access=mmap.ACCESS_READ))

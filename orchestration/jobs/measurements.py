@@ -6,6 +6,7 @@ Nothing here is bounded by how much there is: events come in pieces, and whateve
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +21,7 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.jobs.ranges import in_pieces, pieces
 from orchestration.storage.delta import table_of
-from orchestration.storage.retired_sources import payload_formats
+from orchestration.storage.retired_sources import FILE, payload_formats, remembered
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import MAX_ARROW_ROWS
 from silver import account
@@ -43,7 +44,10 @@ Counts = Counter[tuple[str, int, str]]
 
 def silver_config(conf: Conf) -> SilverConfig:
     """Sources that are no longer in conf are read as they were declared last."""
-    return SilverConfig(payload_formats(conf), conf.policy, conf.rules)
+    shapes = payload_formats(conf)
+    # Workers look again in each batch: what a registry tells is kept before the events that need it are in bronze.
+    latest = partial(remembered, conf.lake / FILE) if any(shape.registry for shape in shapes.values()) else None
+    return SilverConfig(shapes, conf.policy, conf.rules, latest)
 
 
 def evaluated(lake: Lake, reference_data: LoadReferenceData, events: pa.Table) -> Iterator[pa.Table]:

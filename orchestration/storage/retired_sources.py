@@ -4,7 +4,9 @@
 that were claimed of a former one; only its landing folder is looked at no longer.
 """
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from threading import Lock
 
 import msgspec
 
@@ -17,6 +19,8 @@ from silver.spec import PayloadFormat
 FILE = "sources.json"
 INTAKE = "intake"
 """The folder of claimed files in a lake."""
+_WRITING = Lock()
+"""Sources are looked at in threads of their own."""
 SPOOL = "spool"
 """The folder of pushed events that bronze may not have yet."""
 
@@ -32,8 +36,9 @@ def spool_folder(lake: Location, source: str) -> Location:
 
 
 def payload_formats(conf: Conf) -> dict[str, PayloadFormat]:
-    """Of every source that the lake knows: as conf declares it, or as it was declared last."""
-    return _remembered(conf.lake / FILE) | {name: source.payload_format for name, source in conf.sources.items()}
+    """Of every source that the lake knows: as conf declares it, or as it was declared last; with what its registry has told."""
+    known = remembered(conf.lake / FILE)
+    return known | {name: _with_told(source.payload_format, known.get(name)) for name, source in conf.sources.items()}
 
 
 def former(conf: Conf) -> list[str]:
@@ -50,11 +55,29 @@ def remember(conf: Conf) -> None:
             f"{kept[0].parent} holds files of the source {kept[0].name}, of which neither sources.yml nor {conf.lake / FILE} says how"
             " they are read.\n  Name it in sources.yml again for one run; after that it may go."
         )
-    if known != _remembered(conf.lake / FILE):
-        write_atomic(conf.lake / FILE, {name: asdict(shape) for name, shape in known.items()})
+    if known != remembered(conf.lake / FILE):
+        _write(conf, known)
 
 
-def _remembered(file: Location) -> dict[str, PayloadFormat]:
+def remember_schemas(conf: Conf, source: str, told: Mapping[str, tuple[str, ...]]) -> None:
+    """Keep what the registry of a source told of schemas by id; no text where it knows none."""
+    with _WRITING:
+        known = payload_formats(conf)
+        _write(conf, known | {source: replace(known[source], schemas={**known[source].schemas, **told})})
+
+
+def _write(conf: Conf, known: Mapping[str, PayloadFormat]) -> None:
+    write_atomic(conf.lake / FILE, {name: asdict(shape) for name, shape in known.items()})
+
+
+def _with_told(declared: PayloadFormat, known: PayloadFormat | None) -> PayloadFormat:
+    """An id means the same for ever, so what was told of it is kept, also when the registry has another address now."""
+    is_told = declared.registry and known and known.registry and known.format == declared.format
+    return replace(declared, schemas=known.schemas) if is_told and known else declared
+
+
+def remembered(file: Location) -> dict[str, PayloadFormat]:
+    """What a lake's FILE says."""
     if not file.exists():
         return {}
     kept = read_atomic(file, "Restore it, or remove it and name every source that it knew in sources.yml for one run.")

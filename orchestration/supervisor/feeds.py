@@ -29,7 +29,7 @@ class Feeds:
         self._sources = {source.name: source for source in intake.sources()}
         self._looks: dict[str, Future[Ready | None]] = {}
         self._kept: dict[str, Ready] = {}
-        """Of remote sources, which need not be read again: what silver was too slow to take."""
+        """What was brought and silver was too slow to take: it need not be read again."""
         self._down: dict[str, SourceDownError] = {}
         self._outages = Outages(lake.conf.lake, "source", progress.notice)
         self._following: Future[None] | None = None
@@ -82,7 +82,7 @@ class Feeds:
                     handed = self._hand_over(ready)
                     last = handed if any(handed.rows.values()) else last  # silver never begins with a batch without rows
                 else:
-                    self._kept = {of_source.source.name: of_source for of_source in ready if of_source.source.is_remote}
+                    self._kept = {of_source.source.name: of_source for of_source in ready if of_source.brought is not None}
                 self._barrier.stop.wait(max(0.0, begin + self._lake.conf.engine.trigger_seconds - time.monotonic()))
 
     def _ready(self, threads: ThreadPoolExecutor) -> list[Ready]:
@@ -106,7 +106,7 @@ class Feeds:
             return None
         self._down.pop(source.name, None)
         self._outages.answered(source.name)
-        for notice in source.notices():
+        for notice in (*source.notices(), *(ready.notices if ready else ())):
             self._progress.notice(notice)
         return ready
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from orchestration.connectors.sources.schemas import Schemas
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import POLL_SECONDS, every, report_batches, start_queries, stop_queries
@@ -92,6 +93,9 @@ def retry_quarantine(lake: Lake, chosen: retry.Chosen, progress: Progress) -> li
     """Re-admit what is good now, fold it into gold, and pin the cut; one row a source, retry.COLUMNS."""
     run = PipelineRun(lake, [gold_amendments(lake)], progress, threading.Event())
     run.prepare()
+    for source in lake.conf.sources:
+        if schemas := Schemas.of(lake.conf, source):
+            schemas.ask_again()
     with quarantine_retry(lake, chosen) as verdict:
         if verdict.is_change:
             retry.carry_out(lake, verdict)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from orchestration.audit.verify import json_payload as grammar
 from orchestration.audit.verify import measurements as verify
-from silver import json_rows, json_text
+from silver import json_rows, json_text, records
 from silver.measurements import MEASUREMENTS, measurements
 from silver.spec import Origin, PayloadFormat, Time
 from tests.orchestration.audit.verify.hostile import payloads
@@ -94,7 +94,7 @@ def test_a_long_list_is_read_quickly_and_one_beyond_the_limits_with_care() -> No
 
 def test_elements_of_an_event_with_a_long_name_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """A payload of 1 MB, half of it the device's name, half of it empty elements, is 80 GB of rows."""
-    monkeypatch.setattr(json_rows, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(records, "MOST_BYTES", 1_000_000)
     payload = f'{{"device":"{"x" * 100_000}","data":{{"list":[{",".join(["{}"] * 500)}]}}}}'.encode()
     pieces = list(measurements(events_of([payload]), SHAPES["list"], 1_000_000))
     assert sum(map(len, pieces)) == 500

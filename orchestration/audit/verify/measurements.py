@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from orchestration.audit.verify.instants import instants_of
 from orchestration.audit.verify.json_payload import as_text
 from orchestration.audit.verify.numerals import number_or_switch
-from orchestration.audit.verify.records import Record, path_of, reader
+from orchestration.audit.verify.records import Record, binary_reader, path_of, reader
 from silver.spec import Origin, PayloadFormat, Time
 
 # Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three.
@@ -48,10 +48,9 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
 
     Schema: MEASUREMENTS.
     """
-    texts, is_utf8 = _decoded(events["payload"])
+    payloads, is_utf8 = (events["payload"], pa.repeat(True, len(events))) if shape.is_binary else _decoded(events["payload"])
     is_small = pc.less_equal(pc.binary_length(events["payload"]), max_payload_bytes)
-    headers = events["header"].to_pylist() if shape.format == "csv" else repeat(None)
-    records = list(map(reader(shape), pc.if_else(is_small, texts, None).to_pylist(), headers))
+    records = _records(pc.if_else(is_small, payloads, None).to_pylist(), events, shape)
     of_event = {"is_small": is_small, "is_utf8": is_utf8, "is_readable": pa.array([record is not None for record in records], pa.bool_())}
     rows = _rows(records, events["position"], shape)
     of_row = {name: values.take(rows.event_at) for name, values in of_event.items()} | {
@@ -62,6 +61,12 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
         "event_time": rows.instants(shape.time),
     }
     return pa.concat_tables(_table(of_row, rows, cells) for cells in _cells(rows, shape))
+
+
+def _records(payloads: list[Any], events: pa.Table, shape: PayloadFormat) -> list[Record | None]:
+    if shape.is_binary:
+        return list(map(binary_reader(shape), payloads))
+    return list(map(reader(shape), payloads, events["header"].to_pylist() if shape.format == "csv" else repeat(None)))
 
 
 def _decoded(payloads: pa.ChunkedArray) -> tuple[pa.ChunkedArray | pa.Array, pa.Array]:

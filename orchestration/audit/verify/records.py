@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from orchestration.audit.verify.binary_payload import BROKEN, object_reader
 from orchestration.audit.verify.csv_payload import row_reader
 from orchestration.audit.verify.json_payload import UnreadableError, read_object, values_of
 from silver.spec import ELEMENT, PayloadFormat
@@ -82,6 +83,20 @@ def path_of(field: str, shape: PayloadFormat) -> tuple[bool, tuple[str, ...]]:
         return False, (field,)
     is_of_element = shape.each is not None and field.startswith(ELEMENT)
     return is_of_element, tuple((field.removeprefix(ELEMENT) if is_of_element else field).split("."))
+
+
+def binary_reader(shape: PayloadFormat) -> Callable[[bytes | None], Record | None]:
+    """What reads payloads of this shape that are no text."""
+    level, object_of = _level_of(shape), object_reader(shape)
+
+    def read(payload: bytes | None) -> Record | None:
+        try:
+            found = None if payload is None else object_of(payload)
+            return level.record_of(found) if isinstance(found, dict) else None
+        except (UnreadableError, *BROKEN):
+            return None
+
+    return read
 
 
 def reader(shape: PayloadFormat) -> Reader:

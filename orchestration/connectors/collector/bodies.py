@@ -7,6 +7,9 @@ from typing import Any
 import msgspec
 from backports import zstd
 
+from silver.spec import BINARY
+
+ONE_MESSAGE = ("application/octet-stream", "application/x-protobuf", "application/protobuf", "avro/binary", "application/avro")
 JSON, LINES, CSV = "application/json", ("application/x-ndjson", "application/jsonl"), ("text/csv", "text/plain")
 WINDOW_LOG = 23
 """The window of a zstd frame, as a power of two: 8 MiB, which every decoder of HTTP has (RFC 9659). A greater one is for memory bombs."""
@@ -65,10 +68,14 @@ def _unpacked(body: bytes, encoding: str, most: int) -> Iterator[bytes]:
         raise RefusedError(400, f"the {encoding} body ends in the middle; send it again")
 
 
-def payloads(body: bytes, content_type: str, *, is_csv: bool) -> list[bytes]:
-    """The events of a body; of CSV its lines."""
+def payloads(body: bytes, content_type: str, format: str) -> list[bytes]:
+    """The events of a body; of CSV its lines, and one where they are no text."""
     kind = content_type.partition(";")[0].strip().lower()
-    if is_csv:
+    if format in BINARY:
+        if kind and kind not in ONE_MESSAGE:
+            raise RefusedError(415, f"this source takes {format}, a message a request; send Content-Type: {ONE_MESSAGE[0]}")
+        return [body] if body else []
+    if format == "csv":
         if kind and kind not in CSV:
             raise RefusedError(415, "this source takes CSV; send Content-Type: text/csv")
         events = body.split(b"\n")

@@ -98,7 +98,7 @@ async def _serve(chosen: Sequence[Pushed], notify: Notify) -> None:
 
 async def _serve_http(pushed: Pushed, listener: socket.socket, tls: ssl.SSLContext | None, _: Notify) -> Served:
     assert isinstance(pushed.endpoint, HttpEndpoint)
-    application = HttpCollector(pushed.endpoint, pushed.source.payload_format.format == "csv", pushed.secret, pushed.spool).application()
+    application = HttpCollector(pushed.endpoint, pushed.source.payload_format.format, pushed.secret, pushed.spool).application()
     config = uvicorn.Config(
         application,
         http=BoundedHttpProtocol,

@@ -28,10 +28,10 @@ MAX_READERS = 2
 
 @dataclass
 class HttpCollector:
-    """The routes and their state. `token`: None for a source without one."""
+    """The routes and their state. `format`: of payloads. `token`: None for a source without one."""
 
     endpoint: HttpEndpoint
-    is_csv: bool
+    format: str
     token: str | None
     spool: SpoolWriter
     _held: int = 0
@@ -120,7 +120,7 @@ class HttpCollector:
 
     def _read(self, body: bytes, encoding: str, request: Request) -> list[bytes]:
         content = unpacked(body, encoding, self.endpoint.max_body_bytes)
-        return payloads(content, request.headers.get("content-type", ""), is_csv=self.is_csv)
+        return payloads(content, request.headers.get("content-type", ""), self.format)
 
 
 def _broken() -> RefusedError:

@@ -1,0 +1,106 @@
+"""What sources.yml means by payloads that are no text: which schema they have, that it has the fields, and a way by which they can come."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from orchestration.conf.diagnostic import quoted
+from orchestration.conf.document import Step
+from orchestration.conf.names import Declared
+from orchestration.conf.payload_schemas import members_of, schemas_of
+from orchestration.conf.place import absolute
+from orchestration.conf.schema_members import Member, found
+from orchestration.conf.source_settings import RegistrySettings, SourceSettings
+from orchestration.conf.structure import Finding
+from silver.spec import BINARY, ELEMENT
+
+WITH_SCHEMA = ("avro", "protobuf")
+TIME_FORMATS = {"timestamp-millis": "epoch_ms", "timestamp-micros": "epoch_us", "google.protobuf.Timestamp": "iso"}
+Path_ = tuple[Step, ...]
+Fields = list[tuple[Path_, str]]
+
+
+def check_payload_schema(folder: Path, base: Path_, source: SourceSettings, declared: Declared, fields: Fields) -> Iterator[Finding]:
+    """`fields`: every field that the source reads, with where it is set."""
+    written = declared.settings.get(str(base[1]), frozenset())
+    findings = [*_check_settings(base, source, written), *_check_way(base, source, written)]
+    yield from findings
+    if source.registry and source.registry.url:
+        yield from _check_registry((*base, "registry"), source.registry)
+    if source.format in BINARY and not findings and not source.registry:
+        yield from _check_fields(folder, base, source, fields)
+
+
+def _check_settings(base: Path_, source: SourceSettings, written: frozenset[str]) -> Iterator[Finding]:
+    for key in {"schema", "registry", "message"} & written:
+        of = ("protobuf",) if key == "message" else WITH_SCHEMA
+        if source.format not in of:
+            yield Finding.of((*base, key), f"is for {' and '.join(of)}, but {base[1]}.format is {source.format}; remove it")
+    if source.format not in WITH_SCHEMA:
+        return
+    if not {"schema", "registry"} & written:
+        yield Finding.of(base, "does not say by which schema its payloads are written; set schema (a file) or registry")
+    elif {"schema", "registry"} <= written:
+        yield Finding.of(base, "sets schema and registry; keep one of them", "registry")
+    elif source.format == "protobuf" and ("message" in written) == ("registry" in written):
+        if "message" in written:
+            yield Finding.of((*base, "message"), "is told by each payload of a registry; remove it")
+        else:
+            yield Finding.of(base, "does not say which message of the schema it sends; set message, for example plant.Reading")
+
+
+def _check_way(base: Path_, source: SourceSettings, written: frozenset[str]) -> Iterator[Finding]:
+    if source.format not in BINARY:
+        return
+    if "path" in written:
+        problem = f"is {source.format}, whose events are no lines of files; let them come by kafka, http or tcp, or write JSON or CSV files"
+        yield Finding.of((*base, "format"), problem)
+    if source.tcp and source.tcp.framing == "lines":
+        problem = f"is lines, but events of {source.format} may hold line feeds; set {base[1]}.tcp.framing to length"
+        yield Finding.of((*base, "tcp"), f"framing {problem}", "framing")
+
+
+def _check_registry(path: Path_, registry: RegistrySettings) -> Iterator[Finding]:
+    try:
+        parts = urlsplit(registry.url)
+        is_sound, holds_secret = parts.scheme in ("http", "https") and bool(parts.hostname), parts.username or parts.password
+    except ValueError:
+        is_sound, holds_secret = False, None
+    if holds_secret:  # which is not repeated
+        yield Finding.of((*path, "url"), "holds a name or a password; put them into username and password, as ${env:NAME} or ${file:PATH}")
+    elif not is_sound:
+        yield Finding.of((*path, "url"), f"is {quoted(registry.url)}, which is no address; write one such as https://registry:8081")
+
+
+def _check_fields(folder: Path, base: Path_, source: SourceSettings, fields: Fields) -> Iterator[Finding]:
+    at = (*base, "schema")
+    try:
+        schemas = schemas_of(source.format, absolute(folder, source.schema)) if source.schema else {}
+        at = (*base, "message") if source.message else at
+        root = members_of(source.format, schemas, source.message)
+    except ValueError as error:  # of absolute too
+        yield Finding.of(at, str(error))
+        return
+    element = found(root, source.each) if source.each else root
+    if isinstance(element, str) or (source.each and element.kind not in ("list", "any")):
+        problem = element if isinstance(element, str) else "which is no list; name a list, or leave `each` out"
+        yield Finding.of((*base, "each"), f"is {quoted(source.each)}, {problem}")
+        return
+    elements = Member("object", element.members) if element.kind == "list" else element
+    for where, field in fields:
+        is_of_element = source.each is not None and field.startswith(ELEMENT)
+        member = found(elements, field.removeprefix(ELEMENT)) if is_of_element else found(root, field)
+        wrong = member if isinstance(member, str) else _problem(member, source if where[2] == "time" else None)
+        if wrong:
+            yield Finding.of(where, f"is {quoted(field)}, {wrong}")
+
+
+def _problem(member: Member, of_time: SourceSettings | None) -> str | None:
+    if member.kind not in ("value", "any"):
+        inner = [name for name in member.members() if name]
+        return f"which is {'a list' if member.kind == 'list' else 'no single value'}" + (
+            f"; it has {', '.join(inner[:20])}" if inner else ""
+        )
+    if of_time and of_time.time and (wanted := TIME_FORMATS.get(member.logical or "")) not in (None, of_time.time.format):
+        return f"a {member.logical} in the schema, but its format is {of_time.time.format}; set `format: {wanted}`"
+    return None

@@ -1,0 +1,70 @@
+"""What a registry tells is in the lake before the events that need it are in bronze: so who reads these needs no registry, today or ever.
+
+What an id means never changes. One that the registry does not know, or whose schema cannot be used, is kept as unknown, so that its events
+are unreadable for every reader; a retry of the quarantine asks again.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from orchestration.conf.model import Conf
+from orchestration.conf.schema_members import SchemaError
+from orchestration.conf.secrets import secret
+from orchestration.connectors.sources.registry_client import RegistryClient
+from orchestration.connectors.sources.source import Notice
+from orchestration.storage.retired_sources import payload_formats, remember_schemas
+from silver.spec import PayloadFormat, Registry
+
+FRAME_BYTES, MAGIC = 5, b"\0"
+MAX_ASKED = 100
+"""Ids of one piece, the most frequent first: payloads that are none may hold any number."""
+
+
+class Schemas:
+    """Of a source with a registry."""
+
+    def __init__(self, conf: Conf, source: str, shape: PayloadFormat, registry: Registry) -> None:
+        """Nothing is asked yet."""
+        self._conf, self._source, self._format, self._registry = conf, source, shape.format, registry
+        self._known = dict(shape.schemas)
+        self.notices = list[Notice]()
+
+    @classmethod
+    def of(cls, conf: Conf, source: str) -> "Schemas | None":
+        """None for a source without a registry."""
+        shape = payload_formats(conf).get(source)
+        return cls(conf, source, shape, shape.registry) if shape and shape.registry else None
+
+    def learn(self, payloads: pa.ChunkedArray) -> None:
+        """Ask for what is not known yet, and keep it; SourceDownError where the registry gives no answer."""
+        frames = pc.value_counts(pc.drop_null(pc.binary_slice(payloads, 0, FRAME_BYTES)))
+        by_count = frames.take(pc.sort_indices(frames.field("counts"), sort_keys=[("", "descending")])).field("values").to_pylist()
+        ids = (str(int.from_bytes(frame[1:])) for frame in by_count if len(frame) == FRAME_BYTES and frame[:1] == MAGIC)
+        self._ask([of for of in ids if of not in self._known][:MAX_ASKED])
+
+    def ask_again(self) -> None:
+        """For what was unknown."""
+        self._ask([of for of, texts in self._known.items() if not texts])
+
+    def _ask(self, ids: Iterable[str]) -> None:
+        told = {of: self._told(of) for of in ids}
+        if told:
+            self._known |= told
+            remember_schemas(self._conf, self._source, told)
+
+    def _told(self, of: str) -> tuple[str, ...]:
+        try:
+            return self._client.schema(int(of), self._format)
+        except SchemaError as error:
+            facts = {"source": self._source, "schema": of, "reason": f"{error}; its events are quarantined until a retry"}
+            self.notices.append(Notice("schema unknown", facts))
+            return ()
+
+    @cached_property
+    def _client(self) -> RegistryClient:
+        names = (self._registry.username, self._registry.password)
+        username, password = (secret(self._conf.folder, name) if name else "" for name in names)
+        return RegistryClient(self._source, self._registry.url, (username, password) if any(names) else None)

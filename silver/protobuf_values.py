@@ -1,0 +1,160 @@
+"""Protobuf messages to values as JSON has them, by the descriptors of their files. The parser of google.protobuf reads the bytes.
+
+A message is an object, whose members are called as in the .proto file; an enum is the name of its value, and a number where it has none.
+What has no presence and is absent is its default; all else that is absent is null. A google.protobuf.Timestamp is a text in ISO 8601, null
+beyond the years 1 to 9999. 64-bit numbers are numbers, bytes are base64. A text that is not UTF-8 makes the payload unreadable.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, TypeAlias
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+
+from silver.json_text import UnreadableError
+
+BROKEN = (UnreadableError, DecodeError, IndexError)
+Convert: TypeAlias = Callable[[Any], Any]
+TIMESTAMP, EPOCH = "google.protobuf.Timestamp", datetime(1970, 1, 1, tzinfo=UTC)
+YEAR_1, YEAR_10000, SECOND = -62_135_596_800, 253_402_300_800, 1_000_000_000
+
+
+@cache
+def protobuf_reader(texts: Sequence[str], message: str | tuple[int, ...]) -> Callable[[bytes], Any]:
+    """What reads payloads of a message of this FileDescriptorSet: by its full name, or by its place in the last file.
+
+    The reader raises one of BROKEN; this IndexError where there is no such place.
+    """
+    descriptor = descriptor_of(texts, message)
+    parse, convert = GetMessageClass(descriptor).FromString, _of_message(descriptor)
+    return lambda payload: convert(parse(payload))
+
+
+def descriptor_of(texts: Sequence[str], message: str | tuple[int, ...]) -> Descriptor:
+    """KeyError where no file declares the name, IndexError where there is no such place."""
+    pool, last = _files(texts[0])
+    return pool.FindMessageTypeByName(message if isinstance(message, str) else _name_at(last, message))  # type: ignore[no-any-return]
+
+
+def _name_at(last: FileDescriptorProto, message: tuple[int, ...]) -> str:
+    first, *inner = message
+    declared = last.message_type[first]
+    names = [last.package, declared.name] if last.package else [declared.name]
+    for place in inner:
+        declared = declared.nested_type[place]
+        names.append(declared.name)
+    return ".".join(names)
+
+
+@cache
+def _files(text: str) -> tuple[DescriptorPool, FileDescriptorProto]:
+    """All files, and the last."""
+    files = FileDescriptorSet.FromString(b64decode(text)).file
+    pool = DescriptorPool()
+    for file in files:
+        pool.Add(file)
+    return pool, files[-1]
+
+
+def _of_message(descriptor: Descriptor) -> Convert:
+    if descriptor.full_name == TIMESTAMP:
+        return _instant
+    fields = [(field.name, _of_field(field)) for field in descriptor.fields if not field.has_presence]
+    optional = [(field.name, _of_field(field)) for field in descriptor.fields if field.has_presence]
+
+    def convert(message: Message) -> dict[str, Any]:
+        values = {name: of_field(getattr(message, name)) for name, of_field in fields}
+        has = message.HasField
+        for name, of_field in optional:
+            values[name] = of_field(getattr(message, name)) if has(name) else None
+        return values
+
+    return convert
+
+
+def _of_field(field: FieldDescriptor) -> Convert:
+    if _is_map(field):
+        of_key, of_value = (_of_one(field.message_type.fields_by_name[name]) for name in ("key", "value"))
+        return lambda members: {_name(of_key(key)): of_value(members[key]) for key in members}
+    of_one = _of_one(field)
+    return (lambda values: [of_one(value) for value in values]) if field.is_repeated else of_one
+
+
+def _of_one(field: FieldDescriptor) -> Convert:
+    if field.message_type is not None:
+        made: list[Convert] = []
+
+        def of_message(value: Message) -> Any:
+            """Made when the first message of its kind comes, as a kind may hold itself."""
+            if not made:
+                made.append(_of_message(field.message_type))
+            return made[0](value)
+
+        return of_message
+    if field.type == FieldDescriptor.TYPE_ENUM:
+        names = {value.number: value.name for value in reversed(field.enum_type.values)}
+        return lambda number: names.get(number, number)
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return lambda content: b64encode(content).decode()
+    return _text if field.type == FieldDescriptor.TYPE_STRING else _as_it_is
+
+
+def _text(value: str | bytes) -> str:
+    """The parser checks no texts of proto2, and hands over those that are none as bytes."""
+    if isinstance(value, bytes):
+        raise UnreadableError
+    return value
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _is_map(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
+def _name(key: str | int | bool) -> str:
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _instant(timestamp: Any) -> str | None:
+    seconds, nanos = timestamp.seconds, timestamp.nanos
+    if not (YEAR_1 <= seconds < YEAR_10000 and 0 <= nanos < SECOND):
+        return None
+    return f"{(EPOCH + timedelta(seconds=seconds)).isoformat()[:19]}.{nanos:09d}Z"
+
+
+def in_frame(payload: bytes, at: int) -> tuple[tuple[int, ...], int]:
+    """The place of the message that a registry's frame tells behind the id, and where the message begins; UnreadableError for a bad one."""
+    count, at = _zigzag(payload, at)
+    if count == 0:
+        return (0,), at
+    places: list[int] = []
+    if not 0 < count <= len(payload) - at:
+        raise UnreadableError
+    for _ in range(count):
+        place, at = _zigzag(payload, at)
+        if place < 0:
+            raise UnreadableError
+        places.append(place)
+    return tuple(places), at
+
+
+def _zigzag(payload: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = payload[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        if shift > 35:
+            raise UnreadableError

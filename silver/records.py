@@ -1,0 +1,134 @@
+"""Objects of payloads to rows: of each the fields that a format declares, as they stand there, whatever wrote the object.
+
+A class is made of the declared paths. Readers of formats make a record of it of each payload.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from silver.json_text import UnreadableError, values_of
+from silver.rows import Rows, one_an_event
+from silver.spec import ELEMENT, PayloadFormat
+
+LEAF = str | int | float | bool | None
+MOST_BYTES = 64 * 1024 * 1024
+"""Of one field of rows that are handed over at once."""
+Record = msgspec.Struct
+
+
+@dataclass(frozen=True)
+class Node:
+    """What is read of an object, or of each object of a list: by name of the member a node for an object, None for a value."""
+
+    members: Mapping[str, "Node | None"]
+    is_list: bool = False
+
+    @cached_property
+    def record(self) -> type[Record]:
+        """A class with an attribute for each member. One that is absent is None, or a record of absent ones where it is an object."""
+        fields = [(f"m{n}", *_type_and_default(node)) for n, node in enumerate(self.members.values())]
+        return msgspec.defstruct("Record", fields, rename={f"m{n}": name for n, name in enumerate(self.members)}, gc=False)
+
+    def attribute(self, path: Sequence[str]) -> str:
+        """Of a record, by the path of the field: names of members need not be names in Python."""
+        first, *others = path
+        inner, attribute = self.members[first], f"m{[*self.members].index(first)}"
+        return f"{attribute}.{inner.attribute(others)}" if others and inner else attribute
+
+    def record_of(self, members: Mapping[str, Any]) -> Record:
+        """The record of an object that json_text read; UnreadableError where what is declared an object or a list is none.
+
+        Of a member that is there more than once, each has to be as declared, and the last counts.
+        """
+        return self.record(*([_fitted(node, value) for value in values_of(members, name)][-1] for name, node in self.members.items()))
+
+
+def rows_of(records: Sequence[Record], is_readable: pa.Array, shape: PayloadFormat, of: tuple[Node, Node], longest: int) -> Iterator[Rows]:
+    """Rows of records: one an event, or one an element where the format reads a list.
+
+    `of`: the nodes of both. `longest`: bytes of the longest payload.
+    """
+    event, element = of
+    if shape.each is None:
+        yield one_an_event(lambda field: _values(records, event, field.split(".")), is_readable)
+        return
+    lists = _values(records, event, shape.each.split("."))
+    elements = [one for of_event in lists for one in (of_event or (element.record(),))]
+    count = pa.array([None if of_event is None else len(of_event) for of_event in lists], pa.int32())
+    sizes = [len(of_event) if of_event else 1 for of_event in lists]
+    event_at = np.repeat(np.arange(len(lists), dtype=np.int32), sizes)
+    element_at = np.concatenate([np.zeros(0, np.int32), *(np.arange(size, dtype=np.int32) for size in sizes)])
+    # Each element is a row with the fields of its event, which may be as long as the payload is.
+    step = max(1, MOST_BYTES // max(longest, 1))
+    for start in range(0, len(event_at), step):
+        here = slice(start, start + step)
+        of_events = [records[at] for at in event_at[here]]
+        column = partial(_of_list, shape, (event, of_events), (element, elements[here]))
+        yield Rows(column, pa.array(event_at[here]), pa.array(element_at[here]), is_readable, count)
+
+
+def _of_list(shape: PayloadFormat, events: tuple[Node, list[Record]], elements: tuple[Node, list[Record]], field: str) -> list[Any]:
+    (node, records), path = (elements, field.removeprefix(ELEMENT)) if _is_of_element(field, shape) else (events, field)
+    return _values(records, node, path.split("."))
+
+
+def _values(records: Sequence[Record], node: Node, path: Sequence[str]) -> list[Any]:
+    return list(map(attrgetter(node.attribute(path)), records))
+
+
+def _type_and_default(node: Node | None) -> tuple[Any, Any]:
+    if node is None:
+        return LEAF, None
+    if node.is_list:
+        return list[node.record] | None, None  # type: ignore[name-defined]
+    return node.record, msgspec.field(default_factory=node.record)
+
+
+def _fitted(node: Node | None, value: Any) -> Any:
+    if node is None:
+        return value
+    if not node.is_list:
+        return _object(node, value)
+    if not isinstance(value, list | None):
+        raise UnreadableError
+    return None if value is None else [_object(node, one) for one in value]
+
+
+def _object(node: Node, value: Any) -> Record:
+    if value is None:
+        return node.record()
+    if not isinstance(value, dict):
+        raise UnreadableError
+    return node.record_of(value)
+
+
+def nodes(shape: PayloadFormat) -> tuple[Node, Node]:
+    """Of an event, and of an element of its list."""
+    of_elements = [path.removeprefix(ELEMENT).split(".") for path in shape.fields if _is_of_element(path, shape)]
+    of_element = Node(_members(of_elements), is_list=True)
+    of_event = [path.split(".") for path in shape.fields if not _is_of_element(path, shape)]
+    return Node(_members(of_event, shape.each.split(".") if shape.each else [], of_element)), of_element
+
+
+def _is_of_element(path: str, shape: PayloadFormat) -> bool:
+    return shape.each is not None and path.startswith(ELEMENT)
+
+
+def _members(paths: Sequence[Sequence[str]], to_list: Sequence[str] = (), elements: Node | None = None) -> dict[str, Node | None]:
+    """By name; `to_list` is the path of the list, where there is one."""
+    members: dict[str, Node | None] = {}
+    for name in dict.fromkeys(path[0] for path in (*paths, to_list) if path):
+        inner = [path[1:] for path in paths if path[0] == name and path[1:]]
+        rest = to_list[1:] if to_list[:1] == [name] else ()
+        if to_list == [name]:
+            members[name] = elements
+        else:
+            members[name] = Node(_members(inner, rest, elements)) if inner or rest else None
+    return members

@@ -1,0 +1,101 @@
+"""Sparkplug B payloads to values: an object with the time of the payload and its metrics, each with the value that its datatype makes.
+
+Whole numbers are signed or not by their datatype. Messages of data may leave it out; a number that would then be either is null. A metric
+without a time has that of the payload. A metric that has an alias and no name has the name null: only its birth message knows it.
+"""
+
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Any
+
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from silver.json_text import UnreadableError
+
+_OF = FieldDescriptorProto
+UINT32, UINT64, BYTES, STRING, MESSAGE = _OF.TYPE_UINT32, _OF.TYPE_UINT64, _OF.TYPE_BYTES, _OF.TYPE_STRING, _OF.TYPE_MESSAGE
+PAYLOAD = {"timestamp": (1, UINT64), "metrics": (2, MESSAGE), "seq": (3, UINT64), "uuid": (4, STRING), "body": (5, BYTES)}
+METRIC = {
+    "name": (1, STRING),
+    "alias": (2, UINT64),
+    "timestamp": (3, UINT64),
+    "datatype": (4, UINT32),
+    "is_historical": (5, _OF.TYPE_BOOL),
+    "is_transient": (6, _OF.TYPE_BOOL),
+    "is_null": (7, _OF.TYPE_BOOL),
+}
+VALUE = {
+    "int_value": (10, UINT32),
+    "long_value": (11, UINT64),
+    "float_value": (12, _OF.TYPE_FLOAT),
+    "double_value": (13, _OF.TYPE_DOUBLE),
+    "boolean_value": (14, _OF.TYPE_BOOL),
+    "string_value": (15, STRING),
+    "bytes_value": (16, BYTES),
+}
+"""Of Eclipse Tahu's sparkplug_b.proto. Data sets, templates and extensions are no value, and their bytes are not looked at."""
+SIGNED_BITS = {1: 8, 2: 16, 3: 32, 4: 64}
+"""By datatype: Int8, Int16, Int32, Int64."""
+UNSIGNED_BITS = {5: 8, 6: 16, 7: 32, 8: 64, 13: 64}
+"""UInt8, UInt16, UInt32, UInt64, DateTime."""
+
+
+def _parser() -> Callable[[bytes], Any]:
+    file = FileDescriptorProto(name="sparkplug_b.proto", package="org.eclipse.tahu.protobuf", syntax="proto2")
+    payload = file.message_type.add(name="Payload")
+    metric = payload.nested_type.add(name="Metric")
+    metric.oneof_decl.add(name="value")
+    for message, fields in ((payload, PAYLOAD), (metric, METRIC | VALUE)):
+        for name, (number, kind) in fields.items():
+            field = message.field.add(name=name, number=number, type=kind, label=_OF.LABEL_OPTIONAL)
+            if kind == MESSAGE:
+                field.label, field.type_name = _OF.LABEL_REPEATED, ".org.eclipse.tahu.protobuf.Payload.Metric"
+            if name in VALUE:
+                field.oneof_index = 0
+    pool = DescriptorPool()
+    pool.Add(file)
+    payloads: type[Message] = GetMessageClass(pool.FindMessageTypeByName("org.eclipse.tahu.protobuf.Payload"))
+    return payloads.FromString
+
+
+_parse = _parser()
+
+
+def sparkplug_values(content: bytes) -> dict[str, Any]:
+    """Raises one of protobuf_values.BROKEN."""
+    payload = _parse(content)
+    time = payload.timestamp if payload.HasField("timestamp") else None
+    seq, uuid = (getattr(payload, name) if payload.HasField(name) else None for name in ("seq", "uuid"))
+    return {"timestamp": time, "seq": seq, "uuid": _text(uuid), "metrics": [_metric(metric, time) for metric in payload.metrics]}
+
+
+def _metric(metric: Any, time: int | None) -> dict[str, Any]:
+    values = {name: getattr(metric, name) if metric.HasField(name) else None for name in METRIC}
+    if values["timestamp"] is None:
+        values["timestamp"] = time
+    return values | {"name": _text(values["name"]), "value": None if values["is_null"] else _value(metric, values["datatype"])}
+
+
+def _value(metric: Message, datatype: int | None) -> Any:
+    kind = metric.WhichOneof("value")
+    value: Any = getattr(metric, kind) if kind else None
+    if kind not in ("int_value", "long_value"):
+        return b64encode(value).decode() if kind == "bytes_value" else _text(value)
+    sent = 32 if kind == "int_value" else 64
+    if datatype in SIGNED_BITS:
+        bits = min(sent, SIGNED_BITS[datatype])
+        value &= (1 << bits) - 1
+        return value - (1 << bits) if value >> (bits - 1) else value
+    if datatype in UNSIGNED_BITS:
+        return value & ((1 << min(sent, UNSIGNED_BITS[datatype])) - 1)
+    return None if value >> (sent - 1) else value
+
+
+def _text(value: Any) -> Any:
+    """The parser checks no texts of proto2, and hands over those that are none as bytes."""
+    if isinstance(value, bytes):
+        raise UnreadableError
+    return value
