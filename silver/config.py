@@ -11,10 +11,10 @@ from silver.spec import PayloadFormat, Policy
 class SilverConfig:
     """`shapes` is by name of source; `rules` are those of conf/rules.yml.
 
-    `latest`: the shapes as they are when events are read, where a registry tells schemas while a stream runs; else None.
+    `told`: the shapes of sources with what their registries have told when events are read, as ids come up while a stream runs.
     """
 
     shapes: Mapping[str, PayloadFormat]
     policy: Policy
     rules: tuple[Rule, ...] = ()
-    latest: Callable[[], Mapping[str, PayloadFormat]] | None = None
+    told: Callable[[], Mapping[str, PayloadFormat]] | None = None

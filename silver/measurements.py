@@ -7,6 +7,7 @@ What could not be read is null, and `is_readable` false; nothing is dropped, and
 import math
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -66,11 +67,12 @@ class _Cells(NamedTuple):
 
 def measured(events: pa.Table, config: SilverConfig) -> Iterator[pa.Table]:
     """MEASURED of events, in pieces and any order. An event of a source without a shape has none."""
-    shapes = config.shapes if config.latest is None else config.latest()
-    for source, shape in shapes.items():
+    told = config.told() if config.told else {}
+    for source, shape in config.shapes.items():
         of_source = events.filter(pc.equal(events["source"], source))
         if len(of_source):
-            for piece in measurements(of_source, shape, config.policy.max_payload_bytes):
+            known = replace(shape, schemas=told[source].schemas) if shape.registry and source in told else shape
+            for piece in measurements(of_source, known, config.policy.max_payload_bytes):
                 named = of_source.select(OF_EVENT).take(piece["event_at"])
                 columns = [(named if name in OF_EVENT else piece)[name] for name in MEASURED.names]
                 yield pa.table(columns, MEASURED)

@@ -65,15 +65,11 @@ def _files(text: str) -> tuple[DescriptorPool, FileDescriptorProto]:
 def _of_message(descriptor: Descriptor) -> Convert:
     if descriptor.full_name == TIMESTAMP:
         return _instant
-    fields = [(field.name, _of_field(field)) for field in descriptor.fields if not field.has_presence]
-    optional = [(field.name, _of_field(field)) for field in descriptor.fields if field.has_presence]
+    fields = [(field.name, _of_field(field), not field.has_presence) for field in descriptor.fields]
 
     def convert(message: Message) -> dict[str, Any]:
-        values = {name: of_field(getattr(message, name)) for name, of_field in fields}
         has = message.HasField
-        for name, of_field in optional:
-            values[name] = of_field(getattr(message, name)) if has(name) else None
-        return values
+        return {name: of(getattr(message, name)) if is_always or has(name) else None for name, of, is_always in fields}
 
     return convert
 

@@ -17,7 +17,7 @@ from orchestration.conf.avro_schemas import fingerprint
 from orchestration.conf.protobuf_schemas import of_texts
 from silver.spec import DECLARED, Origin, PayloadFormat, Registry, Time
 
-READING = {
+READING: dict[str, Any] = {
     "type": "record",
     "name": "Reading",
     "namespace": "plant",
@@ -28,7 +28,7 @@ READING = {
         {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-millis"}},
     ],
 }
-BATCH = {
+BATCH: dict[str, Any] = {
     "type": "record",
     "name": "Batch",
     "fields": [
@@ -106,7 +106,9 @@ def _avro() -> dict[str, PayloadFormat]:
     return {
         "avro": PayloadFormat("avro", ID_OF, MILLIS, schemas=declared(READING), **LONG),
         "avro list": of_list,
-        "avro wide": PayloadFormat("avro", Origin(field="other.id"), Time("gateway.id"), schemas=declared(BATCH), metrics=each),
+        "avro wide": PayloadFormat(
+            "avro", Origin(field="other.id"), Time("gateway.id"), Origin(field="list"), schemas=declared(BATCH), metrics=each
+        ),
         "avro of a registry": PayloadFormat("avro", ID_OF, MILLIS, schemas=told, **LONG, **REGISTRY),
     }
 
@@ -120,9 +122,11 @@ def _protobuf() -> dict[str, PayloadFormat]:
     far = Origin(field="inner.device"), Time("other.ts", "epoch_us")
     return {
         "proto2": PayloadFormat("protobuf", ID_OF, MILLIS, message="old.Reading", schemas=old, **LONG),
-        "proto2 wide": PayloadFormat("protobuf", *far, message="old.Reading", metrics=maps, schemas=old),
+        "proto2 wide": PayloadFormat("protobuf", *far, Origin(field="inner"), message="old.Reading", metrics=maps, schemas=old),
         "proto3": PayloadFormat("protobuf", ID_OF, Time("ts"), message="plant.Reading", schemas=plant, **LONG),
-        "proto3 wide": PayloadFormat("protobuf", ID_OF, Time("ts"), message="plant.Reading", metrics=all_of, schemas=plant),
+        "proto3 wide": PayloadFormat(
+            "protobuf", ID_OF, Time("ts"), Origin(field="other"), message="plant.Reading", metrics=all_of, schemas=plant
+        ),
         "proto3 list": PayloadFormat("protobuf", Origin(field="gateway"), Time("each.ts"), message="plant.Batch", schemas=plant, **OF_LIST),
         "protobuf of a registry": PayloadFormat("protobuf", ID_OF, Time("ts"), schemas=told, **LONG, **REGISTRY),
     }

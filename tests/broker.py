@@ -61,7 +61,7 @@ class Broker:
 
     def __init__(self, folder: Path) -> None:
         """Formatted, not yet started."""
-        ports = {name: _free_port() for name in ("port", "secure", "controller", "tls", "both")}
+        ports = {name: free_port() for name in ("port", "secure", "controller", "tls", "both")}
         addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
         self.servers, self.secure_servers, self._folder = addresses["port"], addresses["secure"], folder
         self.tls_servers, self.secure_tls_servers = addresses["tls"], addresses["both"]
@@ -176,7 +176,7 @@ def die_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])

@@ -57,7 +57,7 @@ def _check_way(base: Path_, source: SourceSettings, written: frozenset[str]) -> 
         yield Finding.of((*base, "format"), problem)
     if source.tcp and source.tcp.framing == "lines":
         problem = f"is lines, but events of {source.format} may hold line feeds; set {base[1]}.tcp.framing to length"
-        yield Finding.of((*base, "tcp"), f"framing {problem}", "framing")
+        yield Finding.of((*base, "tcp", "framing"), problem)
 
 
 def _check_registry(path: Path_, registry: RegistrySettings) -> Iterator[Finding]:

@@ -46,8 +46,8 @@ def silver_config(conf: Conf) -> SilverConfig:
     """Sources that are no longer in conf are read as they were declared last."""
     shapes = payload_formats(conf)
     # Workers look again in each batch: what a registry tells is kept before the events that need it are in bronze.
-    latest = partial(remembered, conf.lake / FILE) if any(shape.registry for shape in shapes.values()) else None
-    return SilverConfig(shapes, conf.policy, conf.rules, latest)
+    told = partial(remembered, conf.lake / FILE) if any(shape.registry for shape in shapes.values()) else None
+    return SilverConfig(shapes, conf.policy, conf.rules, told)
 
 
 def evaluated(lake: Lake, reference_data: LoadReferenceData, events: pa.Table) -> Iterator[pa.Table]:

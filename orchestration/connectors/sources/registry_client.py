@@ -72,7 +72,9 @@ class RegistryClient:
             with self._open(Request(self._url + path, headers=self._headers), timeout=PATIENCE_SECONDS) as answer:
                 found: dict[str, Any] = json.loads(answer.read(MAX_BYTES))
         except HTTPError as error:
-            if error.code == 404 and _error_code(error) // 100 == NO_SUCH_SCHEMA // 100:
+            with error:
+                is_unknown = error.code == 404 and _error_code(error) // 100 == NO_SUCH_SCHEMA // 100
+            if is_unknown:
                 raise
             hint = "; see username and password of the registry in sources.yml" if error.code in (401, 403) else ""
             raise self._down(f"it answers {error.code} to {path}{hint}") from None

@@ -1,0 +1,154 @@
+"""Schema registries for tests: a stand-in that answers as Confluent's does, and Apicurio, a real one, where a test can wait for it."""
+
+import hashlib
+import json
+import os
+import subprocess
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+from orchestration.engine.jars import ivy, sole_fetcher
+from orchestration.engine.java import cache, java_command
+from tests.broker import die_with_parent, free_port
+
+APICURIO, VERSION = "apicurio-registry-app", "2.6.13.Final"
+SHA256 = "3cda1b34aa020fb4ac4dd6a66018d757e81e437f97e20a1f92d366b70091c6ba"
+IVY = f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+  <info organisation="tidemark" module="registry"/>
+  <dependencies>
+    <dependency org="io.apicurio" name="{APICURIO}" rev="{VERSION}" transitive="false">
+      <artifact name="{APICURIO}" type="tar.gz" ext="tar.gz" m:classifier="all"/>
+    </dependency>
+  </dependencies>
+</ivy-module>
+"""
+JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+PATIENCE_SECONDS = 60.0
+
+
+class StandIn:
+    """`schemas` by id, and `versions` of subjects by path, as JSON. It counts `asked` ids, and needs `credentials` where there are any."""
+
+    def __init__(self) -> None:
+        """Not started yet."""
+        self.schemas: dict[int, dict[str, Any]] = {}
+        self.versions: dict[str, dict[str, Any]] = {}
+        self.asked: list[str] = []
+        self.headers: list[str | None] = []
+        self.answer: tuple[int, dict[str, Any]] | None = None
+        """To any request instead."""
+        self.url = ""
+
+    def found(self, path: str) -> tuple[int, dict[str, Any]]:
+        """Status and body."""
+        self.asked.append(path)
+        if self.answer:
+            return self.answer
+        kind, _, rest = path.removeprefix("/schemas/ids/"), path, path.removeprefix("/subjects/")
+        there = self.schemas.get(int(kind)) if kind.isdecimal() else self.versions.get(rest)
+        return (200, there) if there else (404, {"error_code": 40403 if kind.isdecimal() else 40402, "message": "not found"})
+
+
+@contextmanager
+def stand_in() -> Iterator[StandIn]:
+    """One that runs."""
+    registry = StandIn()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            registry.headers.append(self.headers.get("Authorization"))
+            status, body = registry.found(self.path)
+            content = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            for name, value in body.get("headers", {}).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    registry.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield registry
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class Apicurio:
+    """A process with the interface of Confluent's at `url`; what it knows is gone with it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Started, until it answers."""
+        self._port, self._folder = free_port(), folder
+        self.url = f"http://127.0.0.1:{self._port}/apis/ccompat/v7"
+        self.start()
+
+    def start(self) -> None:
+        """Empty."""
+        variables = {**os.environ, "QUARKUS_HTTP_HOST": "127.0.0.1", "QUARKUS_HTTP_PORT": str(self._port)}
+        with (self._folder / "registry.log").open("ab") as log:
+            command = [java_command(), *JVM, "-jar", str(_unpacked() / f"{APICURIO}-{VERSION}-runner.jar")]
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=variables, preexec_fn=die_with_parent)  # noqa: PLW1509
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                urlopen(f"{self.url}/subjects").close()
+                return
+            except (URLError, ConnectionError):
+                assert time.monotonic() < deadline
+                assert self.process.poll() is None
+                time.sleep(0.2)
+
+    def kill(self) -> None:
+        """As `kill -9` does."""
+        self.process.kill()
+        self.process.wait()
+
+    def register(self, subject: str, schema: str, kind: str = "AVRO", references: tuple[dict[str, Any], ...] = ()) -> int:
+        """The id of the schema."""
+        body = json.dumps({"schema": schema, "schemaType": kind, "references": references}).encode()
+        headers = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+        with urlopen(Request(f"{self.url}/subjects/{subject}/versions", body, headers)) as answer:
+            return int(json.loads(answer.read())["id"])
+
+
+@contextmanager
+def apicurio(folder: Path) -> Iterator[Apicurio]:
+    """One that runs; it is ended behind it."""
+    registry = Apicurio(folder)
+    try:
+        yield registry
+    finally:
+        registry.kill()
+
+
+def _unpacked() -> Path:
+    """Its folder in the cache; fetched once (142 MB)."""
+    folder = cache() / f"{APICURIO}-{VERSION}"
+    if not folder.is_dir():
+        with sole_fetcher() as scratch:
+            (scratch / "ivy.xml").write_text(IVY)
+            command = [java_command(), "-jar", str(ivy()), "-ivy", str(scratch / "ivy.xml"), "-cache", str(scratch / "ivy")]
+            archive = scratch / "out" / f"{APICURIO}.tar.gz"
+            subprocess.run([*command, "-retrieve", f"{archive.parent}/[artifact].[ext]"], check=True, capture_output=True)
+            with archive.open("rb") as file:
+                assert hashlib.file_digest(file, "sha256").hexdigest() == SHA256
+            with tarfile.open(archive) as content:
+                content.extractall(scratch / "unpacked", filter="data")
+            (scratch / "unpacked").rename(folder)
+    return folder
