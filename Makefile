@@ -186,6 +186,10 @@ bench-groups: install ## 2,000,000 events of 600 devices in 3 groups and in 300:
 bench-formats: install ## 300,000 rows in 60 files as CSV with headers and as JSON lines: does CSV cost more?
 	$(PY) -m tests.bench.formats
 
+.PHONY: bench-payloads
+bench-payloads: install ## 100,000 payloads of each format, in one thread: how many do silver and verify read in a second?
+	$(PY) -m tests.bench.payloads
+
 .PHONY: bench-growth
 bench-growth: install ## batches of 20,000 events upon HISTORY="1000000 3000000 10000000 30000000": do they take longer as history grows?
 	$(PY) -m tests.bench.growth --history $(HISTORY)

@@ -33,7 +33,7 @@ def binary_rows(payloads: pa.Array, shape: PayloadFormat) -> Iterator[Rows]:
     """Rows of payloads, null where one is too long to be read: one an event, or one an element where the format reads a list."""
     of = event, _ = nodes(shape)
     convert, absent = partial(msgspec.convert, type=event.record), event.record()
-    decode, records = _decoder(shape), list[Record]()
+    decode, records = _decoder(shape, frozenset(event.members)), list[Record]()
     is_readable = np.ones(len(payloads), bool)
     for payload in payloads.to_pylist():
         record = None if payload is None else _record(decode, convert, event, payload)
@@ -53,8 +53,8 @@ def _record(decode: Decode, convert: Callable[[Any], Record], event: Node, paylo
         return None
 
 
-def _decoder(shape: PayloadFormat) -> Decode:
-    """It raises one of BROKEN."""
+def _decoder(shape: PayloadFormat, names: frozenset[str]) -> Decode:
+    """It raises one of BROKEN. `names`: of the members that are read."""
     if shape.format == "sparkplug_b":
         return sparkplug_values
     if shape.format == "avro":
@@ -68,7 +68,7 @@ def _decoder(shape: PayloadFormat) -> Decode:
     def of_protobuf(payload: bytes) -> Any:
         texts, start = _frame(payload, shape)
         message, start = in_frame(payload, start) if shape.registry else (shape.message or "", start)
-        return protobuf_reader(texts, message)(payload[start:])
+        return protobuf_reader(texts, message, names)(payload[start:])
 
     return of_protobuf
 

@@ -86,7 +86,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Registry:
-    """A schema registry with Confluent's interface. `username` and `password` are references, never the secrets."""
+    """A schema registry with Confluent's interface. `username` may be a reference, and `password` is one, never the secret."""
 
     url: str
     username: str | None = None

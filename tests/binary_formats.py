@@ -122,7 +122,7 @@ def _protobuf() -> dict[str, PayloadFormat]:
     far = Origin(field="inner.device"), Time("other.ts", "epoch_us")
     return {
         "proto2": PayloadFormat("protobuf", ID_OF, MILLIS, message="old.Reading", schemas=old, **LONG),
-        "proto2 wide": PayloadFormat("protobuf", *far, Origin(field="inner"), message="old.Reading", metrics=maps, schemas=old),
+        "proto2 wide": PayloadFormat("protobuf", *far, Origin(field="extra"), message="old.Reading", metrics=maps, schemas=old),
         "proto3": PayloadFormat("protobuf", ID_OF, Time("ts"), message="plant.Reading", schemas=plant, **LONG),
         "proto3 wide": PayloadFormat(
             "protobuf", ID_OF, Time("ts"), Origin(field="other"), message="plant.Reading", metrics=all_of, schemas=plant

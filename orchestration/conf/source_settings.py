@@ -69,10 +69,10 @@ class RegistrySettings(Setting):
 
     url: Text = Field(examples=["https://registry:8081"])
     """Where it answers."""
-    username: OrAbsent[Secret] = Field(default=None, examples=["${env:REGISTRY_USER}"])
-    """Whom to tell it, with the password."""
+    username: OrAbsent[Text] = Field(default=None, examples=["tidemark", "${env:REGISTRY_USER}"])
+    """Of basic authentication: a name, or a reference to it."""
     password: OrAbsent[Secret] = Field(default=None, examples=["${env:REGISTRY_PASSWORD}"])
-    """The password, or the secret of an API key."""
+    """Of basic authentication."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Payloads of Avro, Protobuf and Sparkplug B to objects: what stands before a message, and which schema it has."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from orchestration.audit.verify import avro_payload, protobuf_payload
@@ -10,8 +10,8 @@ from silver.spec import DECLARED, PayloadFormat
 BROKEN = (*avro_payload.BROKEN, *protobuf_payload.BROKEN)
 
 
-def object_reader(shape: PayloadFormat) -> Callable[[bytes], Any]:
-    """What reads payloads of this shape; raises one of BROKEN."""
+def object_reader(shape: PayloadFormat, names: Collection[str]) -> Callable[[bytes], Any]:
+    """What reads payloads of this shape, at least the members of these names; raises one of BROKEN."""
     if shape.format == "sparkplug_b":
         return sparkplug_object
 
@@ -23,9 +23,9 @@ def object_reader(shape: PayloadFormat) -> Callable[[bytes], Any]:
         if shape.format == "avro":
             return avro_payload.avro_reader(texts)(content)
         if not shape.registry:
-            return protobuf_payload.protobuf_reader(texts, shape.message or "")(content)
+            return protobuf_payload.protobuf_reader(texts, shape.message or "", names)(content)
         places, content = _places(content)
-        return protobuf_payload.protobuf_reader(texts, protobuf_payload.message_at(texts, places))(content)
+        return protobuf_payload.protobuf_reader(texts, protobuf_payload.message_at(texts, places), names)(content)
 
     return read
 

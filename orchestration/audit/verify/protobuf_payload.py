@@ -7,7 +7,7 @@ messages are merged.
 
 import struct
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -56,19 +56,19 @@ def message_at(texts: Sequence[str], places: Sequence[int]) -> str:
     return ".".join(names)
 
 
-def protobuf_reader(texts: Sequence[str], message: str) -> Callable[[bytes], dict[str, Any]]:
-    """What reads payloads of this message; raises one of BROKEN."""
-    return reader_of(files_of(texts[0])[0].FindMessageTypeByName(message))
+def protobuf_reader(texts: Sequence[str], message: str, names: Collection[str]) -> Callable[[bytes], dict[str, Any]]:
+    """What reads these members of payloads of a message; raises one of BROKEN."""
+    return reader_of(files_of(texts[0])[0].FindMessageTypeByName(message), names)
 
 
-def reader_of(descriptor: Descriptor) -> Callable[[bytes], dict[str, Any]]:
-    """The same by a descriptor."""
+def reader_of(descriptor: Descriptor, names: Collection[str] | None = None) -> Callable[[bytes], dict[str, Any]]:
+    """The same by a descriptor; None: all members."""
+    fields = [field for field in descriptor.fields if names is None or field.name in names]
 
     def read(payload: bytes) -> dict[str, Any]:
         message = Message(descriptor)
         _merge(message, payload, 0, 0)
-        found: dict[str, Any] = _object(message)
-        return found
+        return {field.name: _member(field, message.values) for field in fields}
 
     return read
 
@@ -221,7 +221,8 @@ def _member(field: FieldDescriptor, values: dict[int, Any]) -> Any:
     there = values.get(field.number)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         key, value = (field.message_type.fields_by_number[number] for number in (1, 2))
-        return {_key(_plain(key, name)): _plain(value, content) for name, content in (there or {}).items()}
+        by_name = {_key(_plain(key, name)): _plain(value, content) for name, content in (there or {}).items()}
+        return {name: by_name[name] for name in sorted(by_name)}
     if field.is_repeated:
         return [_plain(field, value) for value in there or ()]
     if there is None:

@@ -87,7 +87,8 @@ def path_of(field: str, shape: PayloadFormat) -> tuple[bool, tuple[str, ...]]:
 
 def binary_reader(shape: PayloadFormat) -> Callable[[bytes | None], Record | None]:
     """What reads payloads of this shape that are no text."""
-    level, object_of = _level_of(shape), object_reader(shape)
+    level = _level_of(shape)
+    object_of = object_reader(shape, level.members)
 
     def read(payload: bytes | None) -> Record | None:
         try:

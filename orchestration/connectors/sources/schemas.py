@@ -66,5 +66,6 @@ class Schemas:
     @cached_property
     def _client(self) -> RegistryClient:
         names = (self._registry.username, self._registry.password)
-        username, password = (secret(self._conf.folder, name) if name else "" for name in names)
+        # The name may stand in conf as it is, the password may not.
+        username, password = (secret(self._conf.folder, name) if name and name.startswith("${") else name or "" for name in names)
         return RegistryClient(self._source, self._registry.url, (username, password) if any(names) else None)

@@ -1,0 +1,78 @@
+"""How many payloads of each format silver reads in a second, and verify: one thread, warm, without Spark: `make bench-payloads`."""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+
+from orchestration.audit.verify import measurements as verify
+from silver import sparkplug_values
+from silver.measurements import measurements
+from silver.spec import Origin, PayloadFormat, Time
+from tests.bench.script import narrow_table, parser_for, script, write_report
+from tests.binary_formats import LONG, READING, avro, message_class, shapes
+
+START, AT_ONCE, METRICS = datetime(2026, 1, 1, tzinfo=UTC), 10_000, 10
+FORMATS = {"json": PayloadFormat("json", Origin(field="device"), Time("ts", "epoch_ms"), **LONG)} | {
+    name: shapes()[name] for name in ("avro", "proto3", "sparkplug")
+}
+
+
+def main() -> int:
+    """Measure, tell."""
+    options = _options()
+    table, found = narrow_table("format", "bytes", "measurements", "silver, a second", "verify, a second"), dict[str, Any]()
+    for name, shape in FORMATS.items():
+        payloads = [_payload(name, n) for n in range(options.events)]
+        count, by_silver = _fastest(payloads, lambda events, of=shape: measurements(events, of, 1 << 20))
+        _, by_verify = _fastest(payloads[: options.events // 10], lambda events, of=shape: iter([verify.measurements(events, of, 1 << 20)]))
+        speeds = [round(count / options.events / seconds) for seconds in (by_silver / options.events, by_verify / (options.events // 10))]
+        table.add_row(name, str(len(payloads[0])), str(count // options.events), *(f"{speed:,}" for speed in speeds))
+        found[name] = dict(zip(("silver", "verify"), speeds, strict=True))
+    Console().print(table)
+    write_report(options, found)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = parser_for(__doc__, "bench-payloads")
+    parser.add_argument("--events", type=int, default=100_000)
+    return parser.parse_args()
+
+
+def _payload(name: str, n: int) -> bytes:
+    """A temperature of one of 100 devices; of Sparkplug ten metrics."""
+    at, value = START + timedelta(seconds=n), 20 + n % 50 / 7
+    reading = {"device": f"oven-{n % 100:02d}", "metric": "temperature", "value": value, "ts": round(at.timestamp() * 1000)}
+    if name == "json":
+        return json.dumps(reading).encode()
+    if name == "avro":
+        return avro(READING, reading)
+    if name == "proto3":
+        message = message_class("plant", "Reading")(**reading | {"metric": 1, "ts": at})
+        return bytes(message.SerializeToString())
+    payload: Any = sparkplug_values._parse.__self__()  # type: ignore[attr-defined]
+    for metric in range(METRICS):
+        payload.metrics.add(name=f"m{metric}", timestamp=reading["ts"], datatype=10, double_value=value)
+    return bytes(payload.SerializeToString())
+
+
+def _fastest(payloads: list[bytes], read: Callable[[pa.Table], Iterator[pa.Table]]) -> tuple[int, float]:
+    """Measurements, and seconds of the best of three."""
+    nothing = pa.nulls(len(payloads), pa.string())
+    events = pa.table({"payload": pa.array(payloads, pa.binary()), "header": nothing, "position": nothing})
+    count, times = 0, []
+    for _ in range(3):
+        begin = time.perf_counter()
+        count = sum(len(piece) for at in range(0, len(events), AT_ONCE) for piece in read(events.slice(at, AT_ONCE)))
+        times.append(time.perf_counter() - begin)
+    return count, min(times)
+
+
+if __name__ == "__main__":
+    script(main)
