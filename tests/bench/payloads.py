@@ -29,8 +29,8 @@ def main() -> int:
     table, found = narrow_table("format", "bytes", "measurements", "silver, a second", "verify, a second"), dict[str, Any]()
     for name, shape in FORMATS.items():
         payloads = [_payload(name, n) for n in range(options.events)]
-        count, by_silver = _fastest(payloads, lambda events, of=shape: measurements(events, of, 1 << 20))
-        _, by_verify = _fastest(payloads[: options.events // 10], lambda events, of=shape: iter([verify.measurements(events, of, 1 << 20)]))
+        count, by_silver = _fastest(payloads, shape, measurements)
+        _, by_verify = _fastest(payloads[: options.events // 10], shape, lambda *of: iter([verify.measurements(*of)]))
         speeds = [round(count / options.events / seconds) for seconds in (by_silver / options.events, by_verify / (options.events // 10))]
         table.add_row(name, str(len(payloads[0])), str(count // options.events), *(f"{speed:,}" for speed in speeds))
         found[name] = dict(zip(("silver", "verify"), speeds, strict=True))
@@ -62,14 +62,14 @@ def _payload(name: str, n: int) -> bytes:
     return bytes(payload.SerializeToString())
 
 
-def _fastest(payloads: list[bytes], read: Callable[[pa.Table], Iterator[pa.Table]]) -> tuple[int, float]:
+def _fastest(payloads: list[bytes], shape: PayloadFormat, read: Callable[..., Iterator[pa.Table]]) -> tuple[int, float]:
     """Measurements, and seconds of the best of three."""
     nothing = pa.nulls(len(payloads), pa.string())
     events = pa.table({"payload": pa.array(payloads, pa.binary()), "header": nothing, "position": nothing})
     count, times = 0, []
     for _ in range(3):
         begin = time.perf_counter()
-        count = sum(len(piece) for at in range(0, len(events), AT_ONCE) for piece in read(events.slice(at, AT_ONCE)))
+        count = sum(len(piece) for at in range(0, len(events), AT_ONCE) for piece in read(events.slice(at, AT_ONCE), shape, 1 << 20))
         times.append(time.perf_counter() - begin)
     return count, min(times)
 

@@ -69,12 +69,13 @@ def good(name: str) -> list[bytes]:
     inner = plant(device="in", value=1)
     new = plant(device="oven", metric=1, value=21.5, kinds=[1, 7, 2], by_name={"a": 1, "": 2}, share=0.1, raw=b"\xff", counts=[-1, 5])
     new.ts.FromDatetime(AT)
+    odd_numbers = plant(other=plant(value=math.nan, by_name={"i": math.inf, "n": -math.inf, "e": 1e300}, share=0.1))
     more = plant(device="oven", metric=9, other=inner, by_switch={True: inner, False: new}, small=-1, large=2**64 - 1)
     first = old(device="oven", metric=2, value=1.5, ts=1767225601000, kinds=[1, 2], by_name={"a": 1, "b": 2}, text="x", tags=["a", "b"])
     second = old(device="oven", inner=first, other=first, names={-1: "x", 2: "y"}, level=0)
     second.extra.x, second.extra.y[:] = -3, [1, 2]
     second.extra.again.CopyFrom(first)
-    olds, news = [one.SerializeToString() for one in (first, second)], [one.SerializeToString() for one in (new, more)]
+    olds, news = [one.SerializeToString() for one in (first, second)], [one.SerializeToString() for one in (new, more, odd_numbers)]
     # What no writer writes and every reader has to take: unpacked, of the wrong type, unknown, in pieces.
     odd = [
         b"\x28\x01\x28\x09\x2a\x02\x01\x09",

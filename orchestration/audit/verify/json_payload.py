@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite, isnan
 from typing import Any, NamedTuple
 
 from orchestration.audit.verify.numerals import as_java_writes
@@ -185,6 +186,8 @@ def _leaf(value: Any) -> str:
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, float):
+        if not isfinite(value):  # of a payload that is no text
+            return '"NaN"' if isnan(value) else f'"{"-" if value < 0 else ""}Infinity"'
         return as_java_writes(value)
     return {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else str(value)
 

@@ -21,7 +21,8 @@ from uvicorn.server import ServerState
 
 from orchestration.connectors.collector import http_protocol
 from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
-from tests.collectors import Collector, collecting, spooled, tls_files, write_conf
+from tests.binary_formats import READING
+from tests.collectors import PAYLOAD, Collector, collecting, spooled, tls_files, write_conf
 
 JSON, LINES = {"Content-Type": "application/json"}, {"Content-Type": "application/x-ndjson"}
 MOST = 100_000
@@ -237,3 +238,18 @@ def test_who_sends_no_head_is_not_waited_for_but_one_request_may_follow_another(
 
     nothing, answers = asyncio.run(work())
     assert (nothing, answers.count(b"204")) == (b"", 3)
+
+
+def test_of_a_source_of_messages_a_request_is_one_event_byte_for_byte(tmp_path: Path) -> None:
+    (tmp_path / "reading.avsc").write_text(json.dumps(READING))
+    time_of = PAYLOAD.replace("time: {field: ts}", "time: {field: ts, format: epoch_ms}").replace("format: json, ", "")
+    conf = write_conf(tmp_path, plain="http: {port: 0}")
+    (conf / "sources.yml").write_text(f"sources:\n  plain: {{http: {{port: 0}}, format: avro, schema: ./reading.avsc, {time_of}}}\n")
+    body = b"\x00\n[{" + bytes(range(256))
+    with collecting(conf) as collector:
+        assert ask(collector, body, {"Content-Type": "application/octet-stream"}) == (202, {"accepted": 1})
+        assert ask(collector, gzip.compress(body), {"Content-Encoding": "gzip"}) == (202, {"accepted": 1})
+        assert ask(collector, b"", {}) == (202, {"accepted": 0})
+        status, answer = ask(collector, b"{}", JSON)
+    assert (status, "send Content-Type: application/octet-stream" in str(answer)) == (415, True)
+    assert kept(collector) == [body, body]
