@@ -7,6 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings
 from orchestration.conf.kafka_settings import KafkaSettings
+from orchestration.conf.s3_settings import S3Settings
 from orchestration.conf.values import (
     CONFIG,
     FieldPath,
@@ -41,7 +42,7 @@ class OriginSettings(Setting):
     constant: OrAbsent[Text] = Field(default=None, examples=["oven-01"])
     """The same text for every event of this source."""
     file_name: OrAbsent[Text] = Field(default=None, examples=[r"^(.+)\.txt$"])
-    """Regular expression on the path of the file below the landing folder; its first group is the text."""
+    """Regular expression on the path of the file below the landing folder, with s3 on bucket/key@version; its first group is the text."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class ValueSettings(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSettings(Setting):
-    """How events come, by exactly one of path, kafka, http and tcp; and how their payloads are read."""
+    """How events come, by exactly one of path, kafka, s3, http and tcp; and how their payloads are read."""
 
     format: Literal["json", "csv"] = Field(examples=["json"])
     """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked."""
@@ -78,6 +79,8 @@ class SourceSettings(Setting):
     """Landing folder. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE} expand."""
     kafka: OrAbsent[KafkaSettings] = Field(default=None, examples=[{"servers": "broker-1:9092", "subscribe": ["readings"]}])
     """Topics of Kafka: a message is an event."""
+    s3: OrAbsent[S3Settings] = Field(default=None, examples=[{"bucket": "plant-events", "prefix": "readings/"}])
+    """Objects of an S3-compatible store, read as files are."""
     http: OrAbsent[HttpSettings] = Field(default=None, examples=[{"port": 8080}])
     """Events come by `POST /events` to `tidemark collect`."""
     tcp: OrAbsent[TcpSettings] = Field(default=None, examples=[{"port": 9000}])

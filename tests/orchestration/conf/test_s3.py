@@ -1,0 +1,46 @@
+"""`s3` of a source: what it means, and mistakes told on their line."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from orchestration.conf.load import load
+from orchestration.conf.transports import ObjectStore
+from tests.orchestration.conf.conftest import changed, mistakes_of
+
+OF_FILES = 'path: ./landing\n    files: "*"'
+CASES = [
+    ("s3: {prefix: a}", "plant.s3.bucket is missing"),
+    (
+        "s3: {bucket: a, access_key: '${env:KEY}'}",
+        "plant.s3 sets one of access_key and secret_key; set both, or none",
+    ),
+    ("s3: {bucket: a, access_key: AKIA, secret_key: '${env:KEY}'}", "plant.s3.access_key"),
+    ("s3: {bucket: a, endpoint: 'http://user:secret@localhost'}", "plant.s3.endpoint"),
+    ("s3: {bucket: a}\n    path: ./landing", "plant sets path and s3; keep one of them"),
+]
+
+
+@pytest.mark.parametrize(("written", "text"), CASES)
+def test_a_contradiction_is_told(written: str, text: str, folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
+    lines = [line.split(": ", 1)[1] for line in mistakes_after(("sources", OF_FILES, written))]
+    assert [line for line in lines if line.startswith(text)]
+
+
+def test_objects_are_read_as_declared_and_named_as_files_are(folder: Path) -> None:
+    keys = "access_key: '${env:A}', secret_key: '${file:b.txt}'"
+    changed(folder, "sources", OF_FILES, f"s3: {{bucket: events, prefix: in/, files: '*.gz', endpoint: 'http://localhost:9000', {keys}}}")
+    changed(folder, "sources", "device: {field: device}", "device: {file_name: '/([^/]+)@'}")
+    assert mistakes_of(folder) == []
+    assert load(folder).sources["plant"].transport == ObjectStore(
+        "events", "in/", "*.gz", endpoint="http://localhost:9000", access_key="${env:A}", secret_key="${file:b.txt}"
+    )
+
+
+def test_the_example_of_the_page_is_a_source(folder: Path) -> None:
+    page = (Path(__file__).parents[3] / "orchestration/connectors/sources/README.md").read_text()
+    for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        (folder / "sources.yml").write_text(block)
+        assert mistakes_of(folder) == []
