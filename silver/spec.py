@@ -89,7 +89,7 @@ class PayloadFormat:
     `each` (JSON only) is the path of a list with one measurement (long) or one row of measurements (wide) an element.
     """
 
-    format: str  # json | csv
+    format: str  # json | csv | parquet, whose rows are JSON in bronze
     device: Origin
     time: Time
     zone: Origin | None = None

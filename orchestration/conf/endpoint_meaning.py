@@ -37,6 +37,8 @@ def _check_not_landed(base: tuple[str, str], source: SourceSettings, written: fr
         if key in written and (key != "header" or (source.header and way != "s3")):
             remedy = f"name the columns in {base[1]}.columns" if key == "header" else "remove it"
             yield Finding.of((*base, key), f"is for files, but events come by {way}; {remedy}")
+    if source.format == "parquet" and way != "s3":
+        yield Finding.of((*base, "format"), f"is parquet, which is for files and objects, but events come by {way}; choose another")
     for key in ("device", "zone", "metric", "unit") if way != "s3" else ():
         if (origin := getattr(source, key)) and origin.file_name:
             yield Finding.of((*base, key, "file_name"), f"is for files, but events come by {way}; take a field or a constant")

@@ -61,7 +61,7 @@ def _check_measured(base: Path, written: frozenset[str]) -> Iterator[Finding]:
 
 
 def _check_format(base: Path, source: SourceSettings, written: frozenset[str]) -> Iterator[Finding]:
-    others = {"json": ("csv", CSV_ONLY), "csv": ("json", ("each",))}
+    others = {"json": ("csv", CSV_ONLY), "csv": ("json", ("each",)), "parquet": ("csv", CSV_ONLY)}
     other, settings = others.get(source.format, ("", ()))
     for key in settings:
         if key in written:

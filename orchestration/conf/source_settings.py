@@ -69,8 +69,9 @@ class ValueSettings(Setting):
 class SourceSettings(Setting):
     """How events come, by exactly one of path, kafka, s3, http and tcp; and how their payloads are read."""
 
-    format: Literal["json", "csv"] = Field(examples=["json"])
-    """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked."""
+    format: Literal["json", "csv", "parquet"] = Field(examples=["json"])
+    """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked. `parquet`, with path and s3: a row of a Parquet
+    file is read as a JSON object."""
     device: OriginSettings = Field(examples=[{"field": "device"}])
     """Which device measured."""
     time: TimeSettings = Field(examples=[{"field": "ts"}])

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from bronze.events import LINE_FEED, File, events, lines
 from orchestration.connectors.sources.batching import PIECE_BYTES, PIECE_ROWS
+from orchestration.connectors.sources.parquet_rows import PARQUET, as_json, numbered, rows_of, unreadable
 from silver.spec import PayloadFormat
 
 LONGEST_HEADER = 1 << 20
@@ -21,8 +22,11 @@ SINCE_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def events_of(source: str, claim: Path, position: str, modified_ns: int, shape: PayloadFormat) -> Iterator[pa.Table]:
-    """ARRIVED of the lines of a file, in pieces."""
+    """ARRIVED of the lines of a file, or of the rows of a Parquet file, in pieces."""
     landed = File(source, position, instant(modified_ns), first_line(claim) if shape.has_header else None)
+    if shape.format == PARQUET:
+        yield from numbered((events(as_json(rows), landed) for rows in rows_of(claim)), position)
+        return
     for piece in pieces(claim):
         payloads = lines(piece)
         for first in range(0, len(payloads), PIECE_ROWS):
@@ -31,6 +35,8 @@ def events_of(source: str, claim: Path, position: str, modified_ns: int, shape: 
 
 def trouble(file: Path, size: int, format: str, changed_ns: int = 0) -> str | None:
     """Why a file of that payload format would end a run, if it would. `changed_ns`: makes another question of a file that has changed."""
+    if format == PARQUET:
+        return unreadable(file)
     is_packed = file.suffix == ".gz"
     if not is_packed and size <= LONGEST_LINE:
         return None

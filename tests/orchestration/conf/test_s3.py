@@ -23,6 +23,13 @@ CASES = [
 ]
 
 
+def test_parquet_is_for_files_and_has_no_csv_settings(mistakes_after: Callable[..., list[str]]) -> None:
+    changes = (("sources", OF_FILES, "tcp: {port: 9000}\n    separator: ','"), ("sources", "format: json", "format: parquet"))
+    said = "\n".join(mistakes_after(*changes))
+    assert "plant.format is parquet, which is for files and objects, but events come by tcp; choose another" in said
+    assert "plant.separator is for csv, but plant.format is parquet; remove it" in said
+
+
 @pytest.mark.parametrize(("written", "text"), CASES)
 def test_a_contradiction_is_told(written: str, text: str, folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
     lines = [line.split(": ", 1)[1] for line in mistakes_after(("sources", OF_FILES, written))]

@@ -4,9 +4,12 @@ import gzip
 import json
 import re
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bronze.events import ARRIVED
@@ -170,6 +173,16 @@ def test_an_object_that_is_no_gzip_file_is_told_once_and_costs_no_other_one(stor
     store.put(bucket, {"a.json.gz": gzip.compress(b"1")})
     take(lake)
     assert events(lake) == [("b.json", b"2"), ("a.json.gz", b"1")]
+
+
+def test_rows_of_a_parquet_object_are_events_and_what_is_none_is_told(store: Store, tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, transport(store, bucket := store.bucket()), replace(SHAPE, format="parquet"))
+    pq.write_table(pa.table({"v": [1, 2]}), tmp_path / "a")
+    store.put(bucket, {"a": (tmp_path / "a").read_bytes(), "b": b"rubbish"})
+    take(lake)
+    found = table(lake.conf, "bronze.events").sort_values("bronze_row")
+    assert [position.rpartition("/")[2] for position in found.position] == ["0", "1"]
+    assert (found.payload.tolist(), gaps(lake)) == ([b'{"v":1}', b'{"v":2}'], ["b"])
 
 
 def test_more_objects_than_a_page_and_a_batch_are_each_read_once(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
