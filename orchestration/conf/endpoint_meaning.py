@@ -6,7 +6,7 @@ from orchestration.conf.names import Declared
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
 
-TRANSPORTS = ("path", "kafka", "s3", "http", "tcp")
+TRANSPORTS = ("path", "kafka", "s3", "delta", "http", "tcp")
 ONLY_OF_FILES = ("files", "settle_seconds", "header")
 
 
@@ -18,7 +18,7 @@ def check_transports(sources: Mapping[str, SourceSettings], declared: Declared) 
         written = declared.settings.get(name, frozenset())
         ways = [key for key in TRANSPORTS if key in written]
         if not ways:
-            yield Finding.of(base, "does not say how its events come; set path (a landing folder), kafka, s3, http or tcp")
+            yield Finding.of(base, "does not say how its events come; set path (a landing folder), kafka, s3, delta, http or tcp")
         elif len(ways) > 1:
             yield Finding.of(base, f"sets {' and '.join(ways)}; keep one of them", ways[1])
         elif ways != ["path"]:
@@ -39,6 +39,8 @@ def _check_not_landed(base: tuple[str, str], source: SourceSettings, written: fr
             yield Finding.of((*base, key), f"is for files, but events come by {way}; {remedy}")
     if source.format == "parquet" and way != "s3":
         yield Finding.of((*base, "format"), f"is parquet, which is for files and objects, but events come by {way}; choose another")
+    if way == "delta" and source.format == "csv":
+        yield Finding.of((*base, "format"), "is csv, but rows of a table are read as JSON; write json")
     for key in ("device", "zone", "metric", "unit") if way != "s3" else ():
         if (origin := getattr(source, key)) and origin.file_name:
             yield Finding.of((*base, key, "file_name"), f"is for files, but events come by {way}; take a field or a constant")

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from orchestration.conf.delta_settings import DeltaSettings
 from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings
 from orchestration.conf.kafka_settings import KafkaSettings
 from orchestration.conf.s3_settings import S3Settings
@@ -67,7 +68,7 @@ class ValueSettings(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSettings(Setting):
-    """How events come, by exactly one of path, kafka, s3, http and tcp; and how their payloads are read."""
+    """How events come, by exactly one of path, kafka, s3, delta, http and tcp; and how their payloads are read."""
 
     format: Literal["json", "csv", "parquet"] = Field(examples=["json"])
     """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked. `parquet`, with path and s3: a row of a Parquet
@@ -82,6 +83,8 @@ class SourceSettings(Setting):
     """Topics of Kafka: a message is an event."""
     s3: OrAbsent[S3Settings] = Field(default=None, examples=[{"bucket": "plant-events", "prefix": "readings/"}])
     """Objects of an S3-compatible store, read as files are."""
+    delta: OrAbsent[DeltaSettings] = Field(default=None, examples=[{"table": "/data/warehouse/readings"}])
+    """A Delta table of somebody else: a row that is added is an event, as a JSON object."""
     http: OrAbsent[HttpSettings] = Field(default=None, examples=[{"port": 8080}])
     """Events come by `POST /events` to `tidemark collect`."""
     tcp: OrAbsent[TcpSettings] = Field(default=None, examples=[{"port": 9000}])

@@ -56,6 +56,14 @@ class ObjectStore:
 
 
 @dataclass(frozen=True)
+class TableOfOthers:
+    """A Delta table at an absolute path. `starting`: `earliest` (with the rows that it has), `latest`, or the first version to read."""
+
+    path: Path
+    starting: int | str = "earliest"
+
+
+@dataclass(frozen=True)
 class Tls:
     """Files in PEM, by absolute path."""
 
@@ -95,4 +103,4 @@ class TcpEndpoint:
 
 Collected: TypeAlias = HttpEndpoint | TcpEndpoint
 """Events come to `tidemark collect`, which spools them."""
-Transport: TypeAlias = LandingFolder | KafkaTopics | ObjectStore | Collected
+Transport: TypeAlias = LandingFolder | KafkaTopics | ObjectStore | TableOfOthers | Collected

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from orchestration.conf.model import Conf
-from orchestration.conf.transports import Collected, KafkaTopics, LandingFolder, ObjectStore
+from orchestration.conf.transports import Collected, KafkaTopics, LandingFolder, ObjectStore, TableOfOthers
+from orchestration.connectors.sources.delta import Delta
 from orchestration.connectors.sources.files import Files
 from orchestration.connectors.sources.kafka import Kafka
 from orchestration.connectors.sources.s3 import S3
@@ -28,11 +29,13 @@ def sources(conf: Conf) -> Sequence[Source]:
 
 def source_of(conf: Conf, name: str) -> Source:
     """One of them; nothing is asked or read yet."""
-    declared = conf.sources.get(name)
-    if declared is not None and isinstance(declared.transport, KafkaTopics):
-        return Kafka(name, declared.transport, conf.engine.max_batch_bytes)
-    if declared is not None and isinstance(declared.transport, ObjectStore):
-        return S3(name, declared.transport, declared.payload_format, conf.folder, conf.lake, conf.engine.max_batch_bytes)
+    transport, most = conf.sources[name].transport if name in conf.sources else None, conf.engine.max_batch_bytes
+    if isinstance(transport, KafkaTopics):
+        return Kafka(name, transport, most)
+    if isinstance(transport, ObjectStore):
+        return S3(name, transport, conf.sources[name].payload_format, conf.folder, conf.lake, most)
+    if isinstance(transport, TableOfOthers):
+        return Delta(name, transport, most)
     return _spool(conf, name) if _is_pushed(conf, name) else _files(conf, name)
 
 

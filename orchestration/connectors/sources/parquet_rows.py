@@ -32,9 +32,12 @@ def rows_of(file: Path) -> Iterator[pa.Table]:
 
 
 def as_json(rows: pa.Table) -> pa.BinaryArray:
-    """Each row as an object."""
+    """Each row as an object; ValueError for a column that JSON cannot hold."""
     written = io.BytesIO()
-    write_ndjson(rows, written)
+    try:
+        write_ndjson(rows, written)
+    except Exception as error:  # arro3 raises this very class
+        raise ValueError(str(error)) from None
     return lines(written.getvalue())
 
 
@@ -53,6 +56,6 @@ def unreadable(file: Path) -> str | None:
     try:
         for rows in rows_of(file):
             as_json(rows)
-    except Exception as error:  # arro3 raises this very class
+    except (OSError, ValueError, NotImplementedError) as error:
         return f"it cannot be read as Parquet ({str(error).splitlines()[0].rstrip('.')})"
     return None

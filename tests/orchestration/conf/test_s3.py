@@ -1,4 +1,4 @@
-"""`s3` of a source: what it means, and mistakes told on their line."""
+"""`s3` and `delta` of a source: what it means, and mistakes told on their line."""
 
 import re
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.conf.load import load
-from orchestration.conf.transports import ObjectStore
+from orchestration.conf.transports import ObjectStore, TableOfOthers
 from tests.orchestration.conf.conftest import changed, mistakes_of
 
 OF_FILES = 'path: ./landing\n    files: "*"'
@@ -28,6 +28,14 @@ def test_parquet_is_for_files_and_has_no_csv_settings(mistakes_after: Callable[.
     said = "\n".join(mistakes_after(*changes))
     assert "plant.format is parquet, which is for files and objects, but events come by tcp; choose another" in said
     assert "plant.separator is for csv, but plant.format is parquet; remove it" in said
+
+
+def test_a_delta_table_is_read_as_json_and_lies_outside_of_the_lake(folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
+    changed(folder, "sources", OF_FILES, "delta: {table: ./warehouse/readings, starting_version: 3}")
+    assert load(folder).sources["plant"].transport == TableOfOthers(Path.cwd() / "warehouse/readings", 3)
+    said = "\n".join(mistakes_after(("sources", "./warehouse", "./lake"), ("sources", "starting_version: 3", "starting: never")))
+    assert "plant.delta.table lies inside the folder of the lake; give each a folder of its own" in said
+    assert "plant.delta.starting" in said
 
 
 @pytest.mark.parametrize(("written", "text"), CASES)
