@@ -44,6 +44,7 @@ class ObjectStore:
     `versions`: each version of an object is read, and known by its id; else what an object is when it is listed, known by its ETag.
     """
 
+    kind: ClassVar[str] = "s3"
     bucket: str
     prefix: str = ""
     files: str = "*"
@@ -59,6 +60,7 @@ class ObjectStore:
 class TableOfOthers:
     """A Delta table at an absolute path. `starting`: `earliest` (with the rows that it has), `latest`, or the first version to read."""
 
+    kind: ClassVar[str] = "delta"
     path: Path
     starting: int | str = "earliest"
 

@@ -1,28 +1,27 @@
 """A Delta table of somebody else as a source: rows that its versions add are events. Their position is version/file/row.
 
-An offset is the id of the table, the version that was read, and how many files of that version where it was not all of them. The first
-read of a table takes the files that it has (`snapshot`); after that each version gives what it added. Versions that only put files together
-add nothing.
+An offset is a position in the table (delta_steps.py). The first read takes the files that the table has; after that each version gives
+what it added. Versions that only put files together add nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
 from orchestration.conf.transports import TableOfOthers
 from orchestration.connectors.sources.delta_events import events_of
+from orchestration.connectors.sources.delta_steps import FILES, ID, SNAPSHOT, VERSION, Position, order, steps
 from orchestration.connectors.sources.source import Gap, Notice, Offset, SourceDownError, Unsettled
 from orchestration.errors import TidemarkError
-from orchestration.storage.foreign_table import Added, Commit, ForeignTable, gone, newest_in_log
+from orchestration.storage.foreign_table import Added, ForeignTable, gone, newest_in_log
 
-DELTA, ID, VERSION, FILES, SNAPSHOT = "delta", "table_id", "version", "files", "snapshot"
+DELTA = "delta"
 REWRITTEN = "it rewrote rows, and the table has no change data feed; none of them is read as new"
 GONE = "the file was removed before it was read"
 DELETED = "it took rows away; those that were read stay"
-Position = Mapping[str, Any]
 
 
 @dataclass
@@ -56,18 +55,22 @@ class Delta:
         if DELTA not in start:
             return {**start, DELTA: self._first(table)}
         end, left, count = start[DELTA], self.max_batch_bytes, 0
-        for position, _, file in _steps(table, end):
+        for position, _, file in steps(table, end):
             left, count = left - (file.length if file else 0), count + bool(file)
             if position[VERSION] > self._limit or (left < 0 and count > 1):
                 break
             end = position
         return {**start, DELTA: end}
 
+    def describe(self, offset: Offset) -> str:
+        """The version that was read, or is being read."""
+        return f"version {offset[DELTA][VERSION]}" if DELTA in offset else ""
+
     def partitions(self, start: Offset, end: Offset) -> Sequence[Added]:
         """A file each."""
         lost, files = list[int](), list[Added]()
-        for position, commit, file in _steps(self._opened(start), start[DELTA]) if DELTA in start else ():
-            if _order(position) > _order(end[DELTA]):
+        for position, commit, file in steps(self._opened(start), start[DELTA]) if DELTA in start else ():
+            if order(position) > order(end[DELTA]):
                 break
             files += [file] if file else []
             if commit is None:
@@ -128,23 +131,3 @@ class Delta:
 
     def _tell(self, what: str, why: str) -> None:
         self._notices.append(Notice("table changed", {"source": self.name, "what": what, "reason": why}))
-
-
-def _steps(table: ForeignTable, begin: Position) -> Iterator[tuple[Position, Commit | None, Added | None]]:
-    """Behind a position: each file with the position behind it, and each version that has none."""
-    for version in range(begin[VERSION], table.version + 1):
-        of_begin = begin if version == begin[VERSION] else {FILES: 0}
-        if FILES not in of_begin:
-            continue
-        commit = Commit(table.present(version)) if SNAPSHOT in of_begin else table.commit(version)
-        files = commit.files if commit else ()
-        behind = {ID: table.table_id, VERSION: version}
-        for n, file in enumerate(files[of_begin[FILES] :], of_begin[FILES] + 1):
-            partly = {FILES: n} | ({SNAPSHOT: True} if SNAPSHOT in of_begin else {})
-            yield behind | (partly if n < len(files) else {}), commit, file
-        if not files:
-            yield behind, commit, None
-
-
-def _order(position: Position) -> tuple[int, float]:
-    return position[VERSION], position.get(FILES, inf)

@@ -64,6 +64,10 @@ class S3:
         batch = [claim for n, (claim, length) in enumerate(zip(waiting, lengths, strict=True)) if n == 0 or length <= self.max_batch_bytes]
         return {**start, OBJECT: batch[-1].number} if batch else start
 
+    def describe(self, offset: Offset) -> str:
+        """Claims are numbered from 0."""
+        return f"object {offset[OBJECT]}" if OBJECT in offset else ""
+
     def partitions(self, start: Offset, end: Offset) -> Sequence[Sequence[ObjectClaim]]:
         """All are one part: they are brought many at once."""
         claims = [claim for claim in self._between(start, end) if claim.fate is None]

@@ -1,6 +1,5 @@
 """`s3` and `delta` of a source: what it means, and mistakes told on their line."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,10 +51,3 @@ def test_objects_are_read_as_declared_and_named_as_files_are(folder: Path) -> No
     assert load(folder).sources["plant"].transport == ObjectStore(
         "events", "in/", "*.gz", endpoint="http://localhost:9000", access_key="${env:A}", secret_key="${file:b.txt}"
     )
-
-
-def test_the_example_of_the_page_is_a_source(folder: Path) -> None:
-    page = (Path(__file__).parents[3] / "orchestration/connectors/sources/README.md").read_text()
-    for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
-        (folder / "sources.yml").write_text(block)
-        assert mistakes_of(folder) == []

@@ -254,6 +254,7 @@ def test_a_run_that_ends_reads_what_was_there_when_it_began(lake: LakeStore, pat
     first = of.latest_offset({})
     append(path, 2)
     second = of.latest_offset(first)
+    assert [of.describe(offset) for offset in ({}, second)] == ["", "version 0"]
     assert of.latest_offset(second) == second == {"delta": {"table_id": DeltaTable(str(path)).metadata().id, "version": 0}}
 
 

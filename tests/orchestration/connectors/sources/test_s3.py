@@ -93,6 +93,7 @@ def test_an_offset_leads_to_the_next_and_a_range_is_the_same_whenever_it_is_read
     store.put(bucket, {"b.json.gz": gzip.compress(b"3")})
     second = source(lake).latest_offset(first)
     assert json.loads(json.dumps(second)) == second == {"object": 1}
+    assert [source(lake).describe(offset) for offset in ({}, second)] == ["", "object 1"]
     for of in (kept := source(lake), kept, source(lake)):
         assert of.latest_offset(second) == second
         assert [row["payload"] for row in rows(of, {}, first)] == [b"1", b"2"]
