@@ -20,7 +20,8 @@ from orchestration.connectors.sources.source import Gap, SourceDownError
 from orchestration.jobs import bronze
 from orchestration.jobs.bronze import hand_over, look
 from orchestration.storage.tables import LakeStore, ensure
-from tests.lakes import SHAPE, conf, table
+from tests.lakes import SHAPE, conf, table, with_batches_of
+from tests.taking import taking
 
 WITH_CHANGES = {"delta.enableChangeDataFeed": "true"}
 
@@ -241,6 +242,20 @@ def test_what_was_read_and_not_committed_is_read_again_and_its_gap_is_written_on
     take(lake)
     assert (values(lake), gaps(lake)) == ([1, 3], [[str(path), 1, 1]])
     assert of.gaps(ready.start, ready.end) == [Gap(str(path), 0, 1, 1)]
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.slow)])
+def test_killed_again_and_again_while_others_append_it_reads_each_row_once(lake: LakeStore, path: Path, rounds: int) -> None:
+    append(path, *range(100))
+    conf_of_small_batches, count = with_batches_of(lake.conf, 1), 100
+    for round_at in range(1, rounds + 1):
+        with taking(conf_of_small_batches):
+            while len(table(lake.conf, "bronze.events")) < 100 + 25 * round_at:
+                append(path, *range(count, count + 5))
+                count += 5
+    take(lake)
+    assert sorted(values(lake)) == list(range(count))
+    assert table(lake.conf, "bronze.events").position.is_unique
 
 
 def refuse(*_: Any, **__: Any) -> None:

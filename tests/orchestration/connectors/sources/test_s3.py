@@ -22,8 +22,9 @@ from orchestration.connectors.sources.source import Offset, SourceDownError
 from orchestration.jobs.bronze import hand_over, look
 from orchestration.storage.tables import LakeStore, ensure
 from silver.spec import Origin, PayloadFormat, Time
-from tests.lakes import SHAPE, conf, table
+from tests.lakes import SHAPE, conf, table, with_batches_of
 from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
+from tests.taking import taking
 
 HEADED = PayloadFormat("csv", Origin(field="d"), Time("t"), metrics={"temperature": "T"}, has_header=True)
 LEFT_OUT = "object left out"
@@ -241,6 +242,19 @@ def test_a_store_that_is_killed_while_it_is_read_costs_and_doubles_nothing(store
     take(lake)
     found = events(lake)
     assert (dict(found), len(found)) == (objects, 60)
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.slow)])
+def test_killed_again_and_again_while_others_write_it_reads_each_object_once(store: Store, tmp_path: Path, rounds: int) -> None:
+    lake, count = lake_of(tmp_path, transport(store, bucket := store.bucket())), 0
+    small = with_batches_of(lake.conf, 200)
+    for round_at in range(1, rounds + 1):
+        with taking(small):
+            while len(table(lake.conf, "bronze.events")) < 40 * round_at:
+                store.put(bucket, {f"{n}.json.gz": gzip.compress(b"%d" % n) for n in range(count, count + 8)})
+                count += 8
+    take(lake)
+    assert sorted(int(payload) for _, payload in events(lake)) == list(range(count))
 
 
 REFUSED = {
