@@ -105,7 +105,7 @@ class PayloadFormat:
     message. No text at all: nobody knows the schema of this id.
     """
 
-    format: str  # json | csv | avro | protobuf | sparkplug_b
+    format: str  # json | csv | parquet (whose rows are JSON in bronze) | avro | protobuf | sparkplug_b
     device: Origin
     time: Time
     zone: Origin | None = None

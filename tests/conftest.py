@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.broker import Broker
+    from tests.object_store import Store
 
 PROGRAMS = {"bubblewrap": "bwrap", "postgres": "postgres"}
 """By marker: what a test cannot do without, and no package brings."""
@@ -100,6 +101,15 @@ def topic(running: Broker) -> str:
     """Of one partition, with a name of its own."""
     running.create(name := f"t-{uuid4().hex[:8]}")
     return name
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """An S3-compatible store for the tests of a module."""
+    from tests.object_store import object_store
+
+    with object_store(tmp_path_factory.mktemp("s3")) as of_tests:
+        yield of_tests
 
 
 @pytest.fixture(scope="module", autouse=True)

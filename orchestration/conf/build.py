@@ -13,7 +13,7 @@ from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, MetricSettings
 from orchestration.conf.secrets import with_absolute_path
 from orchestration.conf.source_settings import OriginSettings, SourceSettings
-from orchestration.conf.transports import HttpEndpoint, KafkaTopics, LandingFolder, TcpEndpoint, Tls, Transport
+from orchestration.conf.transports import HttpEndpoint, KafkaTopics, LandingFolder, ObjectStore, TableOfOthers, TcpEndpoint, Tls, Transport
 from orchestration.location import Location
 from silver.spec import Conversion, Metric, Origin, PayloadFormat, Policy, Registry, Time
 
@@ -63,11 +63,16 @@ def _source(folder: Path, name: str, source: SourceSettings) -> Source:
 
 
 def _transport(folder: Path, source: SourceSettings) -> Transport:
-    """By the settings that are there: of path, kafka, http and tcp there is one."""
+    """By the settings that are there: of path, kafka, s3, delta, http and tcp there is one."""
     if source.kafka:
         options = {name: with_absolute_path(folder, value) for name, value in source.kafka.options.items()}
         starting = instant_of(source.kafka.starting) or source.kafka.starting
         return KafkaTopics(**vars(source.kafka) | {"options": options, "starting": starting, "subscribe": source.kafka.subscribe or ()})
+    if source.s3:
+        return ObjectStore(**vars(source.s3))
+    if source.delta:
+        of = source.delta
+        return TableOfOthers(absolute(folder, of.table), of.starting if of.starting_version is None else of.starting_version)
     if source.http:
         return HttpEndpoint(**vars(source.http) | {"tls": _tls(folder, source.http.tls)})
     if source.tcp:

@@ -1,4 +1,6 @@
-"""Paths in conf: where the lake, the landing folders, exported files and the dbt project are; none but the last lies inside another."""
+"""Paths in conf: where the lake, landing folders, tables of others, exported files and the dbt project are; none but the last lies inside
+another.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -21,6 +23,8 @@ def check_paths(
     """Findings with the file they belong to. Spark would read the lake's own files as events, or one file for two sources."""
     settings: list[tuple[str, tuple[Step, ...], str, str | None]] = [("pipeline", ("lake",), "the lake", lake)]
     settings += [("sources", ("sources", name, "path"), f"source {name}", source.path) for name, source in sources.items()]
+    tables = {name: source.delta.table for name, source in sources.items() if source.delta}
+    settings += [("sources", ("sources", name, "delta", "table"), f"source {name}", path) for name, path in tables.items()]
     exports = {name: sink.files.path for name, sink in sinks.items() if sink and sink.files}
     settings += [("pipeline", ("sinks", name, "files", "path"), f"sink {name}", path) for name, path in exports.items()]
     seen: dict[str, Path] = {}
@@ -32,7 +36,7 @@ def check_paths(
         except ValueError as error:
             yield file, Finding.of(at, str(error))
             continue
-        if label == "the lake" and (odd := UNREADABLE.search(str(path))):
+        if at[-1] in ("lake", "table") and (odd := UNREADABLE.search(str(path))):
             yield file, Finding.of(at, f"has {odd[0]!r} in its path, below which no table can be read; choose another folder")
         for other, taken in seen.items():
             if path == taken or path in taken.parents or taken in path.parents:

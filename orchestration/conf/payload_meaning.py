@@ -52,8 +52,10 @@ def _check_settings(base: Path_, source: SourceSettings, written: frozenset[str]
 def _check_way(base: Path_, source: SourceSettings, written: frozenset[str]) -> Iterator[Finding]:
     if source.format not in BINARY:
         return
-    if "path" in written:
-        problem = f"is {source.format}, whose events are no lines of files; let them come by kafka, http or tcp, or write JSON or CSV files"
+    if written & {"path", "s3", "delta"}:
+        problem = (
+            f"is {source.format}, which is for messages; let them come by kafka, mqtt, kinesis, http or tcp, or write JSON or CSV files"
+        )
         yield Finding.of((*base, "format"), problem)
     if source.tcp and source.tcp.framing == "lines":
         problem = f"is lines, but events of {source.format} may hold line feeds; set {base[1]}.tcp.framing to length"

@@ -5,8 +5,10 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from orchestration.conf.delta_settings import DeltaSettings
 from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings
 from orchestration.conf.kafka_settings import KafkaSettings
+from orchestration.conf.s3_settings import S3Settings
 from orchestration.conf.secrets import Secret
 from orchestration.conf.values import (
     CONFIG,
@@ -40,7 +42,7 @@ class OriginSettings(Setting):
     constant: OrAbsent[Text] = Field(default=None, examples=["oven-01"])
     """The same text for every event of this source."""
     file_name: OrAbsent[Text] = Field(default=None, examples=[r"^(.+)\.txt$"])
-    """Regular expression on the path of the file below the landing folder; its first group is the text."""
+    """Regular expression on the path of the file below the landing folder, with s3 on bucket/key@version; its first group is the text."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +79,11 @@ class RegistrySettings(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSettings(Setting):
-    """How events come, by exactly one of path, kafka, http and tcp; and how their payloads are read."""
+    """How events come, by exactly one of path, kafka, s3, delta, http and tcp; and how their payloads are read."""
 
-    format: Literal["json", "csv", "avro", "protobuf", "sparkplug_b"] = Field(examples=["json"])
-    """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked. `avro`, `protobuf` and `sparkplug_b`: one
-    message an event, not from files."""
+    format: Literal["json", "csv", "parquet", "avro", "protobuf", "sparkplug_b"] = Field(examples=["json"])
+    """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked. `parquet`, with path and s3: a row of a Parquet
+    file is read as a JSON object. `avro`, `protobuf` and `sparkplug_b`: one message an event, not from files."""
     device: OriginSettings = Field(examples=[{"field": "device"}])
     """Which device measured."""
     time: TimeSettings = Field(examples=[{"field": "ts"}])
@@ -90,6 +92,10 @@ class SourceSettings(Setting):
     """Landing folder. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE} expand."""
     kafka: OrAbsent[KafkaSettings] = Field(default=None, examples=[{"servers": "broker-1:9092", "subscribe": ["readings"]}])
     """Topics of Kafka: a message is an event."""
+    s3: OrAbsent[S3Settings] = Field(default=None, examples=[{"bucket": "plant-events", "prefix": "readings/"}])
+    """Objects of an S3-compatible store, read as files are."""
+    delta: OrAbsent[DeltaSettings] = Field(default=None, examples=[{"table": "/data/warehouse/readings"}])
+    """A Delta table of somebody else: a row that is added is an event, as a JSON object."""
     http: OrAbsent[HttpSettings] = Field(default=None, examples=[{"port": 8080}])
     """Events come by `POST /events` to `tidemark collect`."""
     tcp: OrAbsent[TcpSettings] = Field(default=None, examples=[{"port": 9000}])

@@ -38,6 +38,34 @@ class KafkaTopics:
 
 
 @dataclass(frozen=True)
+class ObjectStore:
+    """Objects of an S3-compatible store. `endpoint`, `region`, keys None: as boto3 finds them. Keys are references (conf/secrets.py).
+
+    `versions`: each version of an object is read, and known by its id; else what an object is when it is listed, known by its ETag.
+    """
+
+    kind: ClassVar[str] = "s3"
+    bucket: str
+    prefix: str = ""
+    files: str = "*"
+    region: str | None = None
+    endpoint: str | None = None
+    access_key: str | None = None
+    secret_key: str | None = None
+    versions: bool = False
+    list_seconds: float = 5.0
+
+
+@dataclass(frozen=True)
+class TableOfOthers:
+    """A Delta table at an absolute path. `starting`: `earliest` (with the rows that it has), `latest`, or the first version to read."""
+
+    kind: ClassVar[str] = "delta"
+    path: Path
+    starting: int | str = "earliest"
+
+
+@dataclass(frozen=True)
 class Tls:
     """Files in PEM, by absolute path."""
 
@@ -77,4 +105,4 @@ class TcpEndpoint:
 
 Collected: TypeAlias = HttpEndpoint | TcpEndpoint
 """Events come to `tidemark collect`, which spools them."""
-Transport: TypeAlias = LandingFolder | KafkaTopics | Collected
+Transport: TypeAlias = LandingFolder | KafkaTopics | ObjectStore | TableOfOthers | Collected

@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from orchestration.conf.model import Conf
-from orchestration.conf.transports import Collected, KafkaTopics, LandingFolder
+from orchestration.conf.transports import Collected, KafkaTopics, LandingFolder, ObjectStore, TableOfOthers
+from orchestration.connectors.sources.delta import Delta
 from orchestration.connectors.sources.files import Files
 from orchestration.connectors.sources.kafka import Kafka
+from orchestration.connectors.sources.s3 import S3
 from orchestration.connectors.sources.source import Source
 from orchestration.connectors.sources.spool import Spool
 from orchestration.errors import TidemarkError
@@ -27,9 +29,13 @@ def sources(conf: Conf) -> Sequence[Source]:
 
 def source_of(conf: Conf, name: str) -> Source:
     """One of them; nothing is asked or read yet."""
-    declared = conf.sources.get(name)
-    if declared is not None and isinstance(declared.transport, KafkaTopics):
-        return Kafka(name, declared.transport, conf.engine.max_batch_bytes)
+    transport, most = conf.sources[name].transport if name in conf.sources else None, conf.engine.max_batch_bytes
+    if isinstance(transport, KafkaTopics):
+        return Kafka(name, transport, most)
+    if isinstance(transport, ObjectStore):
+        return S3(name, transport, conf.sources[name].payload_format, conf.folder, conf.lake, most)
+    if isinstance(transport, TableOfOthers):
+        return Delta(name, transport, most)
     return _spool(conf, name) if _is_pushed(conf, name) else _files(conf, name)
 
 
@@ -44,7 +50,7 @@ def _check_left(conf: Conf, source: Source, known: Mapping[str, SourceOffset]) -
     name = source.name
     start = known[name].offset if name in known else {}
     claims, spool = claims_folder(conf.lake, name), spool_folder(conf.lake, name)
-    files = Files(name, claims.local, False, conf.engine.max_batch_bytes)
+    files = Files(name, claims.local, payload_formats(conf)[name], conf.engine.max_batch_bytes)
     for folder, before in ((claims, files), (spool, _spool(conf, name))):
         if folder.exists() and not isinstance(source, type(before)) and before.latest_offset(start) != start:
             raise TidemarkError(
@@ -61,5 +67,5 @@ def _files(conf: Conf, name: str) -> Files:
     landing, others = None, []
     if (declared := conf.sources.get(name)) is not None and isinstance(declared.transport, LandingFolder):
         landing, others = declared.transport, [claims_folder(conf.lake, gone).local for gone in former(conf)]
-    has_header = payload_formats(conf)[name].has_header
-    return Files(name, claims_folder(conf.lake, name).local, has_header, conf.engine.max_batch_bytes, landing, others)
+    shape = payload_formats(conf)[name]
+    return Files(name, claims_folder(conf.lake, name).local, shape, conf.engine.max_batch_bytes, landing, others)

@@ -13,20 +13,16 @@ import fnmatch
 import os
 import re
 import shutil
-import zlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
-from bronze.events import LINE_FEED
 from orchestration.conf.transports import LandingFolder
-from orchestration.connectors.sources.file_reader import opened
+from orchestration.connectors.sources.file_reader import trouble
 
-LONGEST_LINE = 1 << 30
-"""In bytes. Arrow, Parquet and Spark hold less than two of these in one value, and no machine of ours in one row."""
 DRAFT = ".draft"
 """A copy that is not whole yet; no landing file that is read has a name with a leading dot."""
 FOLDER = re.compile(r"(\d+)-((-?\d+)-(\d+))")
@@ -76,11 +72,13 @@ class Claims:
         return self._all[bisect_right(self._all, number, key=lambda claim: claim.number) :]
 
 
-def claim_settled(landing: LandingFolder, claims: Claims, now: float, after: int = -1, former: Sequence[Claims] = ()) -> dict[Path, str]:
+def claim_settled(
+    landing: LandingFolder, claims: Claims, now: float, after: int = -1, former: Sequence[Claims] = (), *, format: str = "json"
+) -> dict[Path, str]:
     """Claim every whole file that is not claimed yet, by this source or by one of the `former` ones: a source may get another name.
 
-    `now` is in seconds since 1970, as file times are. `after`: a number that was given already, of a claim that may be gone. Returns files
-    that cannot be read, with the reason.
+    `now` is in seconds since 1970, as file times are. `after`: a number that was given already, of a claim that may be gone. `format`: of
+    the files. Returns files that cannot be read, with the reason.
     """
     refused, whole = {}, []
     for file, stat in _files(landing):
@@ -88,7 +86,7 @@ def claim_settled(landing: LandingFolder, claims: Claims, now: float, after: int
         is_claimed = place in claims or any(other.is_of(place, file) for other in former)
         if is_claimed or now - stat.st_mtime < landing.settle_seconds:
             continue
-        if why := _trouble(file, stat.st_size, stat.st_ctime_ns):
+        if why := _trouble(file, stat.st_size, format, stat.st_ctime_ns):
             refused[file] = why
         else:
             whole.append((stat.st_mtime_ns, file, place))
@@ -125,27 +123,7 @@ def _files(landing: LandingFolder) -> Iterator[tuple[Path, os.stat_result]]:
                     yield file, stat
 
 
-@lru_cache(maxsize=1000)
-def _trouble(file: Path, size: int, changed_ns: int) -> str | None:
-    """Why a file in this state would end the query, if it would."""
-    is_packed = file.suffix == ".gz"
-    if not is_packed and size <= LONGEST_LINE:
-        return None
-    try:
-        with opened(file) as stream:
-            return f"it has a line of more than {LONGEST_LINE} bytes" if _has_long_line(stream) else None
-    except (EOFError, OSError, zlib.error):
-        return "it is not a whole gzip file" if is_packed else "it cannot be read"
-
-
-def _has_long_line(stream: BinaryIO) -> bool:
-    length = 0
-    while block := stream.read(1 << 20):
-        first = block.find(LINE_FEED)
-        if length + (len(block) if first < 0 else first) > LONGEST_LINE:
-            return True
-        length = length + len(block) if first < 0 else len(block) - 1 - block.rfind(LINE_FEED)
-    return False
+_trouble = lru_cache(maxsize=1000)(trouble)
 
 
 def _claim(file: Path, claim: Path) -> bool:

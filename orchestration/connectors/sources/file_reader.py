@@ -1,6 +1,7 @@
 """Claimed files to events, piece by piece: a file may be larger than the memory, a line may not."""
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,19 +11,50 @@ import pyarrow as pa
 
 from bronze.events import LINE_FEED, File, events, lines
 from orchestration.connectors.sources.batching import PIECE_BYTES, PIECE_ROWS
+from orchestration.connectors.sources.parquet_rows import PARQUET, as_json, numbered, rows_of, unreadable
+from silver.spec import PayloadFormat
 
 LONGEST_HEADER = 1 << 20
+LONGEST_LINE = 1 << 30
+"""In bytes. Arrow, Parquet and Spark hold less than two of these in one value, and no machine of ours in one row."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SINCE_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def events_of(source: str, claim: Path, position: str, modified_ns: int, *, has_header: bool) -> Iterator[pa.Table]:
-    """ARRIVED of the lines of a file, in pieces."""
-    landed = File(source, position, instant(modified_ns), first_line(claim) if has_header else None)
+def events_of(source: str, claim: Path, position: str, modified_ns: int, shape: PayloadFormat) -> Iterator[pa.Table]:
+    """ARRIVED of the lines of a file, or of the rows of a Parquet file, in pieces."""
+    landed = File(source, position, instant(modified_ns), first_line(claim) if shape.has_header else None)
+    if shape.format == PARQUET:
+        yield from numbered((events(as_json(rows), landed) for rows in rows_of(claim)), position)
+        return
     for piece in pieces(claim):
         payloads = lines(piece)
         for first in range(0, len(payloads), PIECE_ROWS):
             yield events(payloads[first : first + PIECE_ROWS], landed)
+
+
+def trouble(file: Path, size: int, format: str, changed_ns: int = 0) -> str | None:
+    """Why a file of that payload format would end a run, if it would. `changed_ns`: makes another question of a file that has changed."""
+    if format == PARQUET:
+        return unreadable(file)
+    is_packed = file.suffix == ".gz"
+    if not is_packed and size <= LONGEST_LINE:
+        return None
+    try:
+        with opened(file) as stream:
+            return f"it has a line of more than {LONGEST_LINE} bytes" if _has_long_line(stream) else None
+    except (EOFError, OSError, zlib.error):
+        return "it is not a whole gzip file" if is_packed else "it cannot be read"
+
+
+def _has_long_line(stream: BinaryIO) -> bool:
+    length = 0
+    while block := stream.read(1 << 20):
+        first = block.find(LINE_FEED)
+        if length + (len(block) if first < 0 else first) > LONGEST_LINE:
+            return True
+        length = length + len(block) if first < 0 else len(block) - 1 - block.rfind(LINE_FEED)
+    return False
 
 
 def pieces(file: Path, length: int = PIECE_BYTES) -> Iterator[bytes]:

@@ -14,6 +14,7 @@ from orchestration.conf.transports import LandingFolder
 from orchestration.connectors.sources.claims import Claim, Claims, claim_settled, growing
 from orchestration.connectors.sources.file_reader import events_of
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Unsettled
+from silver.spec import PayloadFormat
 
 CLAIM = "claim"
 
@@ -25,7 +26,7 @@ class Files:
     is_remote: ClassVar[bool] = False
     name: str
     claims_folder: Path
-    has_header: bool
+    shape: PayloadFormat
     max_batch_bytes: int
     landing: LandingFolder | None = None
     others: Sequence[Path] = ()
@@ -40,7 +41,7 @@ class Files:
         """Claims what has settled; then as many claims as fit a batch, one at least."""
         after = int(start.get(CLAIM, -1))
         if self.landing is not None:
-            self._refused = claim_settled(self.landing, self._claims, time.time(), after, self._former)
+            self._refused = claim_settled(self.landing, self._claims, time.time(), after, self._former, format=self.shape.format)
         waiting = self._claims.after(after)
         lengths = accumulate(claim.length for claim in waiting)
         batch = [claim for n, (claim, length) in enumerate(zip(waiting, lengths, strict=True)) if n == 0 or length <= self.max_batch_bytes]
@@ -56,7 +57,7 @@ class Files:
 
     def read(self, partition: Claim) -> Iterator[pa.Table]:
         """Its lines."""
-        return events_of(self.name, partition.file, partition.position, partition.modified_ns, has_header=self.has_header)
+        return events_of(self.name, partition.file, partition.position, partition.modified_ns, self.shape)
 
     def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
         """None: a claimed file is ours."""

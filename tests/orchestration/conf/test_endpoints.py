@@ -13,7 +13,7 @@ from tests.orchestration.conf.conftest import mistakes_of
 
 HINT = "write ${env:NAME} or ${file:PATH}, so that conf, logs and messages hold no secret"
 CASES = [
-    ("files: '*'", "plant does not say how its events come; set path (a landing folder), kafka, http or tcp"),
+    ("files: '*'", "plant does not say how its events come; set path (a landing folder), kafka, s3, delta, http or tcp"),
     ("path: ./landing, http: {port: 1}", "plant sets path and http; keep one of them"),
     ("http: {port: 1}, tcp: {port: 2}", "plant sets http and tcp; keep one of them"),
     ("http: {}", "plant.http.port is missing; add for example `port: 8080`"),

@@ -9,6 +9,7 @@ import pytest
 
 from orchestration.conf.transports import LandingFolder
 from orchestration.connectors.sources import claims as claims_of_files
+from orchestration.connectors.sources import file_reader
 from orchestration.connectors.sources.claims import Claims, claim_settled, growing
 
 NOW = 1_700_000_000.0
@@ -170,7 +171,7 @@ def test_a_file_of_another_disk_which_is_mocked_is_copied_once_with_its_time(tmp
 def test_a_file_with_a_line_that_no_row_can_hold_is_left_out_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, length: int, refused: list[str]
 ) -> None:
-    monkeypatch.setattr(claims_of_files, "LONGEST_LINE", 3 << 20)
+    monkeypatch.setattr(file_reader, "LONGEST_LINE", 3 << 20)
     plant = source(tmp_path)
     content = b"1\n" + b"2" * length + b"\n3\n"
     write(plant.path / name, gzip.compress(content) if name.endswith("gz") else content, age=9)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from orchestration.connectors.sources.file_reader import BYTE_ORDER_MARK, events_of, first_line, pieces
+from tests.lakes import SHAPE
 
 CONTENT = st.lists(st.sampled_from([b"\n", b"\r\n", b"abc", b"\xff\x00", BYTE_ORDER_MARK]), max_size=12).map(b"".join)
 
@@ -32,7 +33,7 @@ def test_lines_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path, c
     file = tmp_path / f"a{ending}"
     file.write_bytes(gzip.compress(content) if ending.endswith(".gz") else content)
     by_spark = spark.read.text(str(file), lineSep="\n").selectExpr("cast(value as binary)").toArrow()["value"].to_pylist()
-    found = events_of("plant", file, "a", 0, has_header=False)
+    found = events_of("plant", file, "a", 0, SHAPE)
     assert [payload for piece in found for payload in piece["payload"].to_pylist()] == by_spark
 
 
@@ -63,7 +64,7 @@ EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo
 def test_a_file_whose_time_python_has_not_is_read_all_the_same(tmp_path: Path, nanoseconds: int, received: datetime) -> None:
     file = tmp_path / "a.json"
     file.write_bytes(b"1\n2\n")
-    (found,) = events_of("plant", file, "a.json", nanoseconds, has_header=False)
+    (found,) = events_of("plant", file, "a.json", nanoseconds, SHAPE)
     assert found.select(["payload", "received_at"]).to_pylist() == [
         {"payload": payload, "received_at": received} for payload in (b"1", b"2")
     ]

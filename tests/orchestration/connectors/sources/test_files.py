@@ -9,7 +9,7 @@ from bronze.events import ARRIVED
 from orchestration.conf.transports import LandingFolder
 from orchestration.connectors.sources.files import Files
 from orchestration.connectors.sources.source import Offset
-from tests.lakes import land
+from tests.lakes import SHAPE, land
 
 LONG = 1 << 30
 
@@ -17,7 +17,7 @@ LONG = 1 << 30
 def files(folder: Path, name: str = "plant", most: int = LONG, **more: object) -> Files:
     """A source that has just been started."""
     landing = LandingFolder(folder / "landing", settle_seconds=0)
-    return Files(name, folder / "claims" / name, False, most, **{"landing": landing} | more)  # type: ignore[arg-type]
+    return Files(name, folder / "claims" / name, SHAPE, most, **{"landing": landing} | more)  # type: ignore[arg-type]
 
 
 def read(source: Files, start: Offset, end: Offset) -> list[tuple[str, bytes]]:

@@ -1,0 +1,114 @@
+"""An S3-compatible store for tests: SeaweedFS, one process with a folder of its own, which can be killed and started again."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+ACCESS_KEY, SECRET_KEY = "AKIATIDEMARK", "canary-4711-secret"
+PATIENCE_SECONDS = 60
+PORTS = (
+    *("master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc", "s3.port", "s3.port.grpc"),
+    *("admin.port", "admin.port.grpc"),
+)
+OFF = ("master.telemetry", "admin.ui", "webdav")
+
+
+class Store:
+    """Asked through `client` or by the short ways below; buckets are made by `bucket`."""
+
+    def __init__(self, folder: Path) -> None:
+        """Not started yet."""
+        self.folder = folder
+        self._ports = dict(zip(PORTS, _free_ports(len(PORTS)), strict=True))
+        self._process: subprocess.Popen[bytes] | None = None
+        keys = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
+        identities = [{"name": "tests", "credentials": [keys], "actions": ["Admin", "Read", "List", "Write"]}]
+        (folder / "data").mkdir()
+        (folder / "keys.json").write_text(json.dumps({"identities": identities}))
+
+    @property
+    def endpoint(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self._ports['s3.port']}"
+
+    @cached_property
+    def client(self) -> Any:
+        """For several threads."""
+        keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
+        config = Config(connect_timeout=2, read_timeout=10, retries={"total_max_attempts": 1}, max_pool_connections=8)
+        return boto3.session.Session().client("s3", region_name="us-east-1", endpoint_url=self.endpoint, config=config, **keys)
+
+    def start(self) -> None:
+        """Until it takes and gives objects."""
+        weed = str(Path(sys.executable).with_name("weed"))
+        settings = [f"-{name}={port}" for name, port in self._ports.items()] + [f"-{name}=false" for name in OFF]
+        settings += [f"-dir={self.folder}/data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-s3.config={self.folder}/keys.json"]
+        settings += ["-s3.port.iceberg=0", "-s3.port.lance=0", "-master.electionTimeout=1s", "-master.volumeSizeLimitMB=64"]
+        command = ["setpriv", "--pdeathsig=KILL", weed, "-logtostderr=true", "mini", *settings]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+        end = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < end:
+            with suppress(BotoCoreError, ClientError):
+                self.put(self.bucket(), {"ready": b"1"})
+                return
+            time.sleep(0.05)
+        raise TimeoutError((self.folder / "log").read_text()[-2000:])
+
+    def kill(self) -> None:
+        """With -9."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def bucket(self, *, versions: bool = False) -> str:
+        """A new one."""
+        self.client.create_bucket(Bucket=(name := f"b-{uuid4().hex[:8]}"))
+        if versions:
+            self.client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+        return name
+
+    def put(self, bucket: str, objects: dict[str, bytes]) -> None:
+        """Objects by their keys; the store has them when this returns."""
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(lambda of: self.client.put_object(Bucket=bucket, Key=of[0], Body=of[1]), objects.items()))
+
+    def delete(self, bucket: str, keys: Sequence[str]) -> None:
+        """Each by its key."""
+        for key in keys:
+            self.client.delete_object(Bucket=bucket, Key=key)
+
+
+@contextmanager
+def object_store(folder: Path) -> Iterator[Store]:
+    """One that runs; it is ended behind it."""
+    of_tests = Store(folder)
+    try:
+        of_tests.start()
+        yield of_tests
+    finally:
+        of_tests.kill()
+
+
+def _free_ports(count: int) -> list[int]:
+    """All different."""
+    held = [socket.socket() for _ in range(count)]
+    for free in held:
+        free.bind(("127.0.0.1", 0))
+    ports = [int(free.getsockname()[1]) for free in held]
+    for free in held:
+        free.close()
+    return ports
