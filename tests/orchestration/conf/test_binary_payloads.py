@@ -116,7 +116,7 @@ def test_a_mistake_is_one_sentence_with_the_way_out(source: str, told: str | Non
 
 def test_files_and_lines_hold_no_binary_messages(folder: Path) -> None:
     put(folder, f"{AVRO}, {LONG}", "path: ./landing")
-    assert ["whose events are no lines of files; let them come by kafka, http or tcp" in line for line in mistakes_of(folder)] == [True]
+    assert ["which is for messages; let them come by kafka, mqtt, kinesis, http or tcp" in line for line in mistakes_of(folder)] == [True]
     put(folder, f"{AVRO}, {LONG}", "tcp: {port: 9000}")
     (line,) = mistakes_of(folder)
     assert line.endswith("plant.tcp.framing is lines, but events of avro may hold line feeds; set plant.tcp.framing to length")
