@@ -94,6 +94,10 @@ class SpoolWriter:
                     self._begin_segment()  # or the one that is written would stay, however much of it was read
         return self._on_disk + self._waiting_bytes >= self._max_bytes
 
+    def has_room(self) -> bool:
+        """Whether more should be taken from senders that can wait."""
+        return not (self.is_busy or self.is_broken or self.is_full())
+
     async def drain(self) -> None:
         """Until nothing waits."""
         while self._is_writing or self._group is not None:

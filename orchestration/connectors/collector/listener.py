@@ -1,0 +1,45 @@
+"""Where a source listens: its socket, its certificate, and its address for people."""
+
+import socket
+import ssl
+
+from orchestration.conf.transports import HttpEndpoint, TcpEndpoint, Tls
+from orchestration.errors import TidemarkError
+
+BACKLOG = 2048
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def listener(name: str, endpoint: HttpEndpoint | TcpEndpoint) -> socket.socket:
+    """For the source of that name; TidemarkError where the port is taken or not allowed."""
+    host, port = endpoint.host, endpoint.port
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG)
+    except OSError as error:
+        where = f"source {name} cannot listen on {host}, port {port}"
+        raise TidemarkError(f"{where}: {error.strerror}; choose another one in sources.yml.") from error
+
+
+def server_context(tls: Tls | None) -> ssl.SSLContext | None:
+    """TidemarkError where the certificate or its key cannot be used."""
+    if tls is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(tls.certificate, tls.key)
+    except OSError as error:
+        remedy = "name a certificate and its key, both in PEM"
+        raise TidemarkError(f"{tls.certificate} and {tls.key} cannot be used for TLS ({error.strerror or error}); {remedy}.") from error
+    return context
+
+
+def place(listening: socket.socket) -> str:
+    """Host and port as a URL has them."""
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def warning(listening: socket.socket, secret: str | None) -> str:
+    """Behind the address of what others can reach and nothing protects."""
+    is_open = listening.getsockname()[0] not in LOOPBACK and secret is None
+    return "; WITHOUT A SECRET: whoever reaches this port can send events" if is_open else ""
