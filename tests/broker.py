@@ -51,7 +51,7 @@ class Broker:
 
     def __init__(self, folder: Path) -> None:
         """Formatted, not yet started."""
-        port, secure, controller = _free_port(), _free_port(), _free_port()
+        port, secure, controller = free_port(), free_port(), free_port()
         self.servers, self.secure_servers, self._folder = f"127.0.0.1:{port}", f"127.0.0.1:{secure}", folder
         self._process: subprocess.Popen[bytes] | None = None
         ports = {"port": port, "secure": secure, "controller": controller}
@@ -150,7 +150,8 @@ def die_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Of 127.0.0.1."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])

@@ -48,12 +48,21 @@ class Collector:
         self.ports: dict[str, int] = {}
         wanted = len(names) or (conf / "sources.yml").read_text().count("port:")
         while len(self.ports) < wanted:
-            assert self.process.stderr
-            line = self.process.stderr.readline()
-            assert line, f"it ended: {self.log}"
-            self.log.append(line)
-            if match := re.match(r"tidemark: source (\w+): .*://[^/]*?:(\d+)", line):
+            if match := re.match(r"tidemark: source (\w+): .*://[^/]*?:(\d+)", self._line()):
                 self.ports[match[1]] = int(match[2])
+
+    def says(self, text: str) -> str:
+        """Returns when it says so: the line."""
+        while text not in (line := self._line()):
+            pass
+        return line
+
+    def _line(self) -> str:
+        assert self.process.stderr
+        line = self.process.stderr.readline()
+        assert line, f"it ended: {self.log}"
+        self.log.append(line)
+        return line
 
     def end(self) -> int:
         """As SIGTERM does it; returns the exit code."""

@@ -8,10 +8,11 @@ from orchestration.conf.endpoint_settings import TlsSettings
 from orchestration.conf.files import Settings
 from orchestration.conf.kafka_meaning import REFERENCE, instant_of
 from orchestration.conf.model import Conf, Device, Source
+from orchestration.conf.mqtt_settings import MqttSettings
 from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, MetricSettings
 from orchestration.conf.source_settings import OriginSettings, SourceSettings
-from orchestration.conf.transports import HttpEndpoint, KafkaTopics, LandingFolder, TcpEndpoint, Tls, Transport
+from orchestration.conf.transports import ClientTls, HttpEndpoint, KafkaTopics, LandingFolder, MqttTopics, TcpEndpoint, Tls, Transport
 from orchestration.location import Location
 from silver.spec import Conversion, Metric, Origin, PayloadFormat, Policy, Time
 
@@ -26,7 +27,7 @@ def build(folder: Path, settings: Settings) -> Conf:
         lake=Location(absolute(folder, pipeline.lake)),
         policy=policy,
         engine=pipeline.engine,
-        sources={name: _source(folder, name, source) for name, source in settings.sources.sources.items()},
+        sources={name: _source(folder, pipeline.pipeline, name, source) for name, source in settings.sources.sources.items()},
         metrics={name: _metric(name, metric) for name, metric in settings.metrics.metrics.items()},
         devices={name: Device(name, **vars(device or DeviceSettings())) for name, device in (settings.devices.devices or {}).items()},
         groups={name: _group(name, group, policy) for name, group in (settings.groups.groups or {}).items()},
@@ -38,7 +39,7 @@ def build(folder: Path, settings: Settings) -> Conf:
     )
 
 
-def _source(folder: Path, name: str, source: SourceSettings) -> Source:
+def _source(folder: Path, pipeline: str, name: str, source: SourceSettings) -> Source:
     payload = PayloadFormat(
         format=source.format,
         device=Origin(**vars(source.device)),
@@ -54,11 +55,11 @@ def _source(folder: Path, name: str, source: SourceSettings) -> Source:
         separator=source.separator,
         quote=source.quote,
     )
-    return Source(name, payload, _transport(folder, source), source.paused)
+    return Source(name, payload, _transport(folder, f"tidemark-{pipeline}-{name}", source), source.paused)
 
 
-def _transport(folder: Path, source: SourceSettings) -> Transport:
-    """By the settings that are there: of path, kafka, http and tcp there is one."""
+def _transport(folder: Path, client_id: str, source: SourceSettings) -> Transport:
+    """By the settings that are there, of one way. `client_id`: for a broker that conf tells no other."""
     if source.kafka:
         options = {name: _with_absolute_path(folder, value) for name, value in source.kafka.options.items()}
         starting = instant_of(source.kafka.starting) or source.kafka.starting
@@ -67,6 +68,8 @@ def _transport(folder: Path, source: SourceSettings) -> Transport:
         return HttpEndpoint(**vars(source.http) | {"tls": _tls(folder, source.http.tls)})
     if source.tcp:
         return TcpEndpoint(**vars(source.tcp) | {"tls": _tls(folder, source.tcp.tls)})
+    if source.mqtt:
+        return _mqtt(folder, client_id, source.mqtt)
     return LandingFolder(absolute(folder, source.path or ""), source.files, source.settle_seconds)
 
 
@@ -77,6 +80,14 @@ def _with_absolute_path(folder: Path, option: str) -> str:
 
 def _tls(folder: Path, tls: TlsSettings | None) -> Tls | None:
     return None if tls is None else Tls(absolute(folder, tls.certificate), absolute(folder, tls.key))
+
+
+def _mqtt(folder: Path, client_id: str, mqtt: MqttSettings) -> MqttTopics:
+    host, _, port = mqtt.broker.rpartition(":")
+    files = {name: file and absolute(folder, file) for name, file in vars(mqtt.tls).items()} if mqtt.tls else {}
+    tls = None if mqtt.tls is None else ClientTls(**files)
+    others = {name: value for name, value in vars(mqtt).items() if name not in ("broker", "tls", "client_id")}
+    return MqttTopics(host.strip("[]"), int(port), client_id=mqtt.client_id or client_id, tls=tls, **others)
 
 
 def _origin(origin: OriginSettings | None) -> Origin | None:

@@ -2,27 +2,41 @@
 
 from collections.abc import Iterator, Mapping
 
+from orchestration.conf.diagnostic import quoted
+from orchestration.conf.mqtt_meaning import check_mqtt, levels_of
 from orchestration.conf.names import Declared
-from orchestration.conf.source_settings import SourceSettings
+from orchestration.conf.source_settings import SourceSettings, origins_of
 from orchestration.conf.structure import Finding
 
-TRANSPORTS = ("path", "kafka", "http", "tcp")
+TRANSPORTS = ("path", "kafka", "http", "tcp", "mqtt")
+WITH_TOPICS = ("kafka", "mqtt")
 ONLY_OF_FILES = ("files", "settle_seconds", "header")
 
 
 def check_transports(sources: Mapping[str, SourceSettings], declared: Declared) -> Iterator[Finding]:
-    """Of each source; and that no two listen on one port."""
+    """Of each source; and that no two listen on one port, or are one client of a broker."""
     listening: dict[tuple[str, int], str] = {}
+    clients: dict[tuple[str, str], str] = {}
     for name, source in sources.items():
         base = ("sources", name)
         written = declared.settings.get(name, frozenset())
         ways = [key for key in TRANSPORTS if key in written]
         if not ways:
-            yield Finding.of(base, "does not say how its events come; set path (a landing folder), kafka, http or tcp")
+            others = f"{', '.join(TRANSPORTS[1:-1])} or {TRANSPORTS[-1]}"
+            yield Finding.of(base, f"does not say how its events come; set path (a landing folder), {others}")
         elif len(ways) > 1:
             yield Finding.of(base, f"sets {' and '.join(ways)}; keep one of them", ways[1])
-        elif ways != ["path"]:
-            yield from _check_pushed(base, source, written, ways[0])
+        else:
+            yield from _check_topic_levels(base, source, ways[0])
+            if ways != ["path"]:
+                yield from _check_without_files(base, source, written, ways[0])
+        if source.mqtt:
+            yield from check_mqtt((*base, "mqtt"), source.mqtt)
+            if client := source.mqtt.client_id:
+                if other := clients.get((source.mqtt.broker, client)):
+                    problem = f"is {quoted(client)}, which {other} has at this broker too; choose another"
+                    yield Finding.of((*base, "mqtt", "client_id"), problem)
+                clients[source.mqtt.broker, client] = name
         for key, endpoint in (("http", source.http), ("tcp", source.tcp)):
             if endpoint and endpoint.port:
                 if other := listening.get((endpoint.host, endpoint.port)):
@@ -30,11 +44,21 @@ def check_transports(sources: Mapping[str, SourceSettings], declared: Declared) 
                 listening[endpoint.host, endpoint.port] = name
 
 
-def _check_pushed(base: tuple[str, str], source: SourceSettings, written: frozenset[str], way: str) -> Iterator[Finding]:
+def _check_without_files(base: tuple[str, str], source: SourceSettings, written: frozenset[str], way: str) -> Iterator[Finding]:
     for key in ONLY_OF_FILES:
         if key in written and (key != "header" or source.header):
             remedy = f"name the columns in {base[1]}.columns" if key == "header" else "remove it"
             yield Finding.of((*base, key), f"is for files, but events come by {way}; {remedy}")
-    for key in ("device", "zone", "metric", "unit"):
-        if (origin := getattr(source, key)) and origin.file_name:
+    for key, origin in origins_of(source):
+        if origin.file_name:
             yield Finding.of((*base, key, "file_name"), f"is for files, but events come by {way}; take a field or a constant")
+
+
+def _check_topic_levels(base: tuple[str, str], source: SourceSettings, way: str) -> Iterator[Finding]:
+    most = 1 if way == "kafka" else levels_of(source.mqtt) if source.mqtt else None
+    for key, origin in origins_of(source):
+        if origin.topic and way not in WITH_TOPICS:
+            yield Finding.of((*base, key, "topic"), f"is for MQTT and Kafka, but events come by {way}; take a field or a constant")
+        elif origin.topic and most is not None and origin.topic > most:
+            whose = "a topic of Kafka has one level" if way == "kafka" else f"no topic of {base[1]}.mqtt.topics has more than {most}"
+            yield Finding.of((*base, key, "topic"), f"is {origin.topic}, but {whose}; write {' to '.join(dict.fromkeys(('1', str(most))))}")

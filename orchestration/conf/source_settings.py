@@ -7,6 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings
 from orchestration.conf.kafka_settings import KafkaSettings
+from orchestration.conf.mqtt_settings import MqttSettings
 from orchestration.conf.values import (
     CONFIG,
     FieldPath,
@@ -20,6 +21,7 @@ from orchestration.conf.values import (
     TableKey,
     Text,
     UniqueSome,
+    Whole,
     of_pattern,
 )
 
@@ -42,6 +44,8 @@ class OriginSettings(Setting):
     """The same text for every event of this source."""
     file_name: OrAbsent[Text] = Field(default=None, examples=[r"^(.+)\.txt$"])
     """Regular expression on the path of the file below the landing folder; its first group is the text."""
+    topic: OrAbsent[Annotated[Whole, Field(ge=1, le=200)]] = Field(default=None, examples=[2])
+    """MQTT and Kafka: a level of the topic, the first is 1. The levels of MQTT have `/` between them; a topic of Kafka is one level."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class ValueSettings(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSettings(Setting):
-    """How events come, by exactly one of path, kafka, http and tcp; and how their payloads are read."""
+    """How events come, by exactly one of path, kafka, http, tcp and mqtt; and how their payloads are read."""
 
     format: Literal["json", "csv"] = Field(examples=["json"])
     """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked."""
@@ -82,6 +86,8 @@ class SourceSettings(Setting):
     """Events come by `POST /events` to `tidemark collect`."""
     tcp: OrAbsent[TcpSettings] = Field(default=None, examples=[{"port": 9000}])
     """Events come over TCP connections to `tidemark collect`."""
+    mqtt: OrAbsent[MqttSettings] = Field(default=None, examples=[{"broker": "broker-1:1883", "topics": ["plant/+/+"]}])
+    """`tidemark collect` takes the messages of an MQTT broker: each is an event."""
     files: Text = Field(default="*", examples=["*", "*.json"])
     """With path: glob on the names of the files to read."""
     settle_seconds: Number = Field(default=2.0, ge=0, le=86_400)
@@ -110,6 +116,12 @@ class SourceSettings(Setting):
     """CSV: the character between two values."""
     quote: Quote = '"'
     """CSV: the character around values that hold the separator."""
+
+
+def origins_of(source: SourceSettings) -> list[tuple[str, OriginSettings]]:
+    """The texts of a source that come from somewhere, by setting."""
+    origins = {"device": source.device, "zone": source.zone, "metric": source.metric, "unit": source.unit}
+    return [(key, origin) for key, origin in origins.items() if origin]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import uvicorn
 from orchestration.conf.transports import HttpEndpoint
 from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
-from orchestration.connectors.collector.listener import BACKLOG, listener, place, server_context, warning
+from orchestration.connectors.collector.listener import BACKLOG, listener, place, warning
+from orchestration.connectors.collector.tls import server_context
 from orchestration.connectors.collector.web import HttpCollector
 
 MAX_REQUESTS = 2000

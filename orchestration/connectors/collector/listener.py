@@ -1,9 +1,8 @@
-"""Where a source listens: its socket, its certificate, and its address for people."""
+"""Where a source listens: its socket, and its address for people."""
 
 import socket
-import ssl
 
-from orchestration.conf.transports import HttpEndpoint, TcpEndpoint, Tls
+from orchestration.conf.transports import HttpEndpoint, TcpEndpoint
 from orchestration.errors import TidemarkError
 
 BACKLOG = 2048
@@ -18,19 +17,6 @@ def listener(name: str, endpoint: HttpEndpoint | TcpEndpoint) -> socket.socket:
     except OSError as error:
         where = f"source {name} cannot listen on {host}, port {port}"
         raise TidemarkError(f"{where}: {error.strerror}; choose another one in sources.yml.") from error
-
-
-def server_context(tls: Tls | None) -> ssl.SSLContext | None:
-    """TidemarkError where the certificate or its key cannot be used."""
-    if tls is None:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(tls.certificate, tls.key)
-    except OSError as error:
-        remedy = "name a certificate and its key, both in PEM"
-        raise TidemarkError(f"{tls.certificate} and {tls.key} cannot be used for TLS ({error.strerror or error}); {remedy}.") from error
-    return context
 
 
 def place(listening: socket.socket) -> str:

@@ -11,8 +11,9 @@ from typing import cast
 
 from orchestration.conf.transports import TcpEndpoint
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
-from orchestration.connectors.collector.listener import BACKLOG, listener, place, server_context, warning
+from orchestration.connectors.collector.listener import BACKLOG, listener, place, warning
 from orchestration.connectors.collector.spool import SpoolWriter, Stored
+from orchestration.connectors.collector.tls import server_context
 
 LENGTH = struct.Struct(">I")
 LOOK_SECONDS = 0.02
