@@ -23,14 +23,15 @@ FILES = {
 
 
 def write_conf(folder: Path, **sources: str) -> Path:
-    """A conf with these sources, each as the text of its transport, such as `http: {port: 0}`; of JSON, unless the text has a format."""
+    """A conf with these sources, each as the text of its transport, such as `http: {port: 0}`, and of what it has instead of PAYLOAD."""
     conf = folder / "conf"
     conf.mkdir(parents=True, exist_ok=True)
     for name, text in FILES.items():
         (conf / f"{name}.yml").write_text(text)
-    entries = (
-        f"  {name}: {{{text}, {PAYLOAD.replace('format: json, ', '') if 'format:' in text else PAYLOAD}}}" for name, text in sources.items()
-    )
+    entries = []
+    for name, text in sources.items():
+        rest = [setting for setting in re.findall(r"\w+: (?:\{.*?\}|\w+)", PAYLOAD) if f"{setting.split(':')[0]}:" not in text]
+        entries.append(f"  {name}: {{{', '.join((text, *rest))}}}")
     (conf / "sources.yml").write_text("sources:\n" + "\n".join(entries) + "\n")
     return conf
 

@@ -119,7 +119,7 @@ def _content(file: Path, begin: int, end: int | None = None) -> bytes:
 
 
 def _events(source: str, together: Sequence[Record]) -> pa.Table:
-    """ARRIVED; the position is `request/<id>/<n>` or `connection/<id>/<n>`, counted from 1."""
+    """ARRIVED; the position is the name of the record and a number, such as `request/<id>/<n>`, counted from 1."""
     counts = np.array([record.events for record in together])
     rows, total = np.repeat(np.arange(len(together)), counts), int(counts.sum())
     offsets = np.zeros(total + 1, np.int32)
