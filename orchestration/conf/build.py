@@ -12,7 +12,17 @@ from orchestration.conf.mqtt_settings import MqttSettings
 from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, MetricSettings
 from orchestration.conf.source_settings import OriginSettings, SourceSettings
-from orchestration.conf.transports import ClientTls, HttpEndpoint, KafkaTopics, LandingFolder, MqttTopics, TcpEndpoint, Tls, Transport
+from orchestration.conf.transports import (
+    ClientTls,
+    HttpEndpoint,
+    KafkaTopics,
+    KinesisStream,
+    LandingFolder,
+    MqttTopics,
+    TcpEndpoint,
+    Tls,
+    Transport,
+)
 from orchestration.location import Location
 from silver.spec import Conversion, Metric, Origin, PayloadFormat, Policy, Time
 
@@ -70,6 +80,8 @@ def _transport(folder: Path, client_id: str, source: SourceSettings) -> Transpor
         return TcpEndpoint(**vars(source.tcp) | {"tls": _tls(folder, source.tcp.tls)})
     if source.mqtt:
         return _mqtt(folder, client_id, source.mqtt)
+    if source.kinesis:
+        return KinesisStream(**vars(source.kinesis) | {"starting": instant_of(source.kinesis.starting) or source.kinesis.starting})
     return LandingFolder(absolute(folder, source.path or ""), source.files, source.settle_seconds)
 
 

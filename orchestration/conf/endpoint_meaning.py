@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping
 
 from orchestration.conf.diagnostic import quoted
+from orchestration.conf.kafka_meaning import check_starting
+from orchestration.conf.kinesis_settings import KinesisSettings
 from orchestration.conf.mqtt_meaning import check_mqtt, levels_of
 from orchestration.conf.names import Declared
 from orchestration.conf.source_settings import SourceSettings, origins_of
 from orchestration.conf.structure import Finding
 
-TRANSPORTS = ("path", "kafka", "http", "tcp", "mqtt")
+TRANSPORTS = ("path", "kafka", "http", "tcp", "mqtt", "kinesis")
 WITH_TOPICS = ("kafka", "mqtt")
 ONLY_OF_FILES = ("files", "settle_seconds", "header")
 
@@ -37,6 +39,8 @@ def check_transports(sources: Mapping[str, SourceSettings], declared: Declared) 
                     problem = f"is {quoted(client)}, which {other} has at this broker too; choose another"
                     yield Finding.of((*base, "mqtt", "client_id"), problem)
                 clients[source.mqtt.broker, client] = name
+        if source.kinesis:
+            yield from _check_kinesis((*base, "kinesis"), source.kinesis)
         for key, endpoint in (("http", source.http), ("tcp", source.tcp)):
             if endpoint and endpoint.port:
                 if other := listening.get((endpoint.host, endpoint.port)):
@@ -52,6 +56,12 @@ def _check_without_files(base: tuple[str, str], source: SourceSettings, written:
     for key, origin in origins_of(source):
         if origin.file_name:
             yield Finding.of((*base, key, "file_name"), f"is for files, but events come by {way}; take a field or a constant")
+
+
+def _check_kinesis(path: tuple[str, ...], kinesis: KinesisSettings) -> Iterator[Finding]:
+    yield from check_starting(path, kinesis.starting)
+    if bool(kinesis.access_key) != bool(kinesis.secret_key):
+        yield Finding.of(path, "sets one of access_key and secret_key; set both, or none")
 
 
 def _check_topic_levels(base: tuple[str, str], source: SourceSettings, way: str) -> Iterator[Finding]:

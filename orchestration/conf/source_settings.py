@@ -7,6 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings
 from orchestration.conf.kafka_settings import KafkaSettings
+from orchestration.conf.kinesis_settings import KinesisSettings
 from orchestration.conf.mqtt_settings import MqttSettings
 from orchestration.conf.values import (
     CONFIG,
@@ -70,7 +71,7 @@ class ValueSettings(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSettings(Setting):
-    """How events come, by exactly one of path, kafka, http, tcp and mqtt; and how their payloads are read."""
+    """How events come, by exactly one of path, kafka, http, tcp, mqtt and kinesis; and how their payloads are read."""
 
     format: Literal["json", "csv"] = Field(examples=["json"])
     """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked."""
@@ -88,6 +89,8 @@ class SourceSettings(Setting):
     """Events come over TCP connections to `tidemark collect`."""
     mqtt: OrAbsent[MqttSettings] = Field(default=None, examples=[{"broker": "broker-1:1883", "topics": ["plant/+/+"]}])
     """`tidemark collect` takes the messages of an MQTT broker: each is an event."""
+    kinesis: OrAbsent[KinesisSettings] = Field(default=None, examples=[{"stream": "plant-events"}])
+    """`tidemark collect` takes the records of a Kinesis stream: each is an event."""
     files: Text = Field(default="*", examples=["*", "*.json"])
     """With path: glob on the names of the files to read."""
     settle_seconds: Number = Field(default=2.0, ge=0, le=86_400)

@@ -88,6 +88,7 @@ class ClientTls:
 class MqttTopics:
     """What `tidemark collect` takes from a broker. `topics` are filters. `password` is a reference (conf/secrets.py), never the secret."""
 
+    kind: ClassVar[str] = "mqtt"
     host: str
     port: int
     topics: tuple[str, ...]
@@ -102,6 +103,20 @@ class MqttTopics:
     max_spool_bytes: int = 1024 * MEGABYTE
 
 
-Collected: TypeAlias = HttpEndpoint | TcpEndpoint | MqttTopics
+@dataclass(frozen=True)
+class KinesisStream:
+    """What `tidemark collect` reads. `region`, `endpoint` and keys None: as boto3 finds them. Keys are references (conf/secrets.py)."""
+
+    kind: ClassVar[str] = "kinesis"
+    stream: str
+    region: str | None = None
+    endpoint: str | None = None
+    access_key: str | None = None
+    secret_key: str | None = None
+    starting: datetime | Literal["earliest", "latest"] = "earliest"
+    max_spool_bytes: int = 1024 * MEGABYTE
+
+
+Collected: TypeAlias = HttpEndpoint | TcpEndpoint | MqttTopics | KinesisStream
 """Events come to `tidemark collect`, which spools them."""
 Transport: TypeAlias = LandingFolder | KafkaTopics | Collected

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 import uvloop
 
 from orchestration.conf.model import Conf
-from orchestration.conf.transports import Collected, HttpEndpoint, MqttTopics, TcpEndpoint
-from orchestration.connectors.collector import http_server, mqtt, tcp
+from orchestration.conf.transports import Collected, HttpEndpoint, KinesisStream, MqttTopics, TcpEndpoint
+from orchestration.connectors.collector import http_server, kinesis, mqtt, tcp
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.spool import SpoolWriter
 from orchestration.connectors.sources.spool import SEGMENT
@@ -23,6 +23,7 @@ KINDS: Mapping[type[Collected], Callable[[Pushed, Notify], Awaitable[Served]]] =
     HttpEndpoint: http_server.serve,
     TcpEndpoint: tcp.serve,
     MqttTopics: mqtt.serve,
+    KinesisStream: kinesis.serve,
 }
 """The one list that a new kind is added to: what starts a source, by the way its events come."""
 
@@ -48,7 +49,7 @@ def _names(conf: Conf, names: Sequence[str]) -> list[str]:
     if odd := sorted(set(names) - set(collected)):
         raise ConfError(f"{odd[0]} is no source whose events are collected; sources.yml has " + (", ".join(collected) or "none"))
     if not collected:
-        raise ConfError("sources.yml has no source with http, tcp or mqtt; there is nothing to collect")
+        raise ConfError("sources.yml has no source with http, tcp, mqtt or kinesis; there is nothing to collect")
     return list(dict.fromkeys(names)) or collected
 
 

@@ -6,7 +6,6 @@ topic/session/number, where a session is one start of the collector.
 
 import asyncio
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 from orchestration.conf.transports import MqttTopics
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.mqtt_connection import MqttConnection
+from orchestration.connectors.collector.outage import FULL, Outage
 from orchestration.connectors.collector.spool import Stored
 from orchestration.connectors.collector.tls import client_context
 from orchestration.location import Location
@@ -47,26 +47,24 @@ class MqttCollector:
     def __init__(self, pushed: Pushed, notify: Notify) -> None:
         """TidemarkError where the password or a certificate is missing."""
         assert isinstance(pushed.endpoint, MqttTopics)
-        self._endpoint, self._spool, self._notify = pushed.endpoint, pushed.spool, notify
+        self._endpoint, self._spool = pushed.endpoint, pushed.spool
         self._password, self._context = pushed.secret(self._endpoint.password), client_context(self._endpoint.tls)
         group = f"$share/{self._endpoint.shared_group}/" if self._endpoint.shared_group else ""
         self._filters = [group + topic for topic in self._endpoint.topics]
         self._broker = f"{self._endpoint.host}:{self._endpoint.port}"
-        self._who = f"source {pushed.source.name}"
         self._file = Location(pushed.spool.folder / SUBSCRIBED)
         self._owner = f"{self._endpoint.client_id} at {self._broker}"
         self._subscribed = _remembered(self._file, self._owner)
         self._session, self._count = pushed.spool.mark.hex()[:8], 0
         self._connection = self._new_connection()
-        self._stopping, self._is_known_up = asyncio.Event(), False
-        self._down_since: datetime | None = None
-        self._told = set[str]()
+        self._stopping, self._outage = asyncio.Event(), Outage(pushed.source.name, notify)
+        self._up = f"messages come from mqtt{'s' if self._context else ''}://{self._broker}"
 
     async def run(self) -> None:
         """Connect, and connect again, until it is told to stop."""
         while not self._stopping.is_set():
             if self._spool.has_room():
-                self._tell_down(await self._collected())
+                self._outage.down(await self._collected())
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), RETRY_SECONDS)
 
@@ -85,7 +83,7 @@ class MqttCollector:
         while not (await asyncio.wait([connection.ended], timeout=LOOK_SECONDS))[0]:
             if connection.is_paused and self._spool.has_room():
                 connection.resume()
-                self._tell_up()
+                self._outage.up(self._up)
             connection.keep_alive()
         await self._spool.drain()
         await asyncio.sleep(0)  # what the end of the last group calls acknowledges it
@@ -104,14 +102,14 @@ class MqttCollector:
             self._connection.end(f"the broker refuses the connection ({reason})")
             return
         if self._subscribed and not flags.session_present:
-            self._notify(f"{self._who}: the broker has forgotten the session of {self._owner}; what it took for it meanwhile is lost")
+            self._outage.say(f"the broker has forgotten the session of {self._owner}; what it took for it meanwhile is lost")
             self._subscribed = []
         if gone := [topic for topic in self._subscribed if topic not in self._filters]:
             client.unsubscribe(gone)
         if new := [topic for topic in self._filters if topic not in self._subscribed]:
             client.subscribe([(topic, QOS) for topic in new])
         else:
-            self._tell_up()
+            self._outage.up(self._up)
 
     def _confirm(self, _client: Client, _data: Any, _mid: int, reasons: list[ReasonCode], _properties: Any) -> None:
         new = [topic for topic in self._filters if topic not in self._subscribed]
@@ -120,7 +118,7 @@ class MqttCollector:
             return
         self._subscribed = self._filters
         write_atomic(self._file, {"session": self._owner, "filters": self._subscribed})
-        self._tell_up()
+        self._outage.up(self._up)
 
     def _take(self, message: MQTTMessage) -> None:
         self._count += 1
@@ -129,26 +127,13 @@ class MqttCollector:
         if not self._spool.has_room():
             self._connection.pause()
             if self._spool.is_full():
-                self._tell_down("its spool is full; messages wait at the broker until `tidemark run` has read it")
+                self._outage.down(FULL)
 
     def _settle(self, connection: MqttConnection, message: MQTTMessage, stored: Stored) -> None:
         if stored.result() is None:
             connection.client.ack(message.mid, message.qos)
         else:
             connection.end("the disk takes no more: it is full or has failed")  # and the broker sends it again
-
-    def _tell_down(self, reason: str) -> None:
-        """Each reason once."""
-        self._down_since = self._down_since or datetime.now(UTC)
-        if reason and reason not in self._told:
-            self._told.add(reason)
-            self._notify(f"{self._who} is down since {self._down_since:%Y-%m-%d %H:%M:%S} UTC: {reason}; it is tried again")
-
-    def _tell_up(self) -> None:
-        if self._down_since is not None or not self._is_known_up:
-            self._notify(f"{self._who}: messages come from mqtt{'s' if self._context else ''}://{self._broker}")
-        self._down_since, self._is_known_up = None, True
-        self._told.clear()
 
 
 def _remembered(file: Location, owner: str) -> list[str]:

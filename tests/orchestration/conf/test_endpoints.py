@@ -1,12 +1,13 @@
 """How events come is said exactly once, with the settings that belong to it; a secret is a reference, and shown nowhere."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from orchestration.conf.load import load
 from orchestration.conf.secrets import secret
-from orchestration.conf.transports import ClientTls, HttpEndpoint, MqttTopics, TcpEndpoint, Tls
+from orchestration.conf.transports import ClientTls, HttpEndpoint, KinesisStream, MqttTopics, TcpEndpoint, Tls
 from orchestration.errors import TidemarkError
 from tests.collectors import write_conf
 from tests.orchestration.conf.conftest import mistakes_of
@@ -19,7 +20,7 @@ def mqtt(settings: str) -> str:
 
 
 CASES = [
-    ("files: '*'", "plant does not say how its events come; set path (a landing folder), kafka, http, tcp or mqtt"),
+    ("files: '*'", "plant does not say how its events come; set path (a landing folder), kafka, http, tcp, mqtt or kinesis"),
     ("path: ./landing, http: {port: 1}", "plant sets path and http; keep one of them"),
     ("http: {port: 1}, tcp: {port: 2}", "plant sets http and tcp; keep one of them"),
     ("http: {}", "plant.http.port is missing; add for example `port: 8080`"),
@@ -66,6 +67,15 @@ CASES = [
     ),
     (mqtt("topics: [a], shared_group: x/y, client_id: z"), "plant.mqtt.shared_group is 'x/y'; write a name without /, + and #"),
     (mqtt("topics: [a], tls: {certificate: a.crt}"), "plant.mqtt.tls has one of certificate and key; set both"),
+    (
+        "kinesis: {stream: a, starting: never}",
+        "plant.kinesis.starting is 'never'; write earliest, latest or an instant such as 2026-01-05T00:00:00Z",
+    ),
+    ("kinesis: {stream: a, access_key: '${env:A}'}", "plant.kinesis sets one of access_key and secret_key; set both, or none"),
+    (
+        "kinesis: {stream: a}, zone: {topic: 1}",
+        "plant.zone.topic is for MQTT and Kafka, but events come by kinesis; take a field or a constant",
+    ),
     (mqtt("topics: [a], version: v4"), "plant.mqtt.version is 'v4'; choose one of v5, v3.1.1"),
 ]
 
@@ -99,6 +109,11 @@ def test_a_broker_is_as_conf_says_and_has_a_client_id_of_its_own_for_each_source
     tls = ClientTls(tmp_path / "tls/ca.crt")
     expected = MqttTopics("b", 1, ("plant/+", "#"), "c", "v3.1.1", "a", "${env:NOT_THERE}", tls)
     assert made["yard"].transport == expected
+
+
+def test_a_stream_is_as_conf_says(tmp_path: Path) -> None:
+    made = load(write_conf(tmp_path, hall="kinesis: {stream: a, starting: '2026-01-05T00:00:00Z'}")).sources
+    assert made["hall"].transport == KinesisStream("a", starting=datetime(2026, 1, 5, tzinfo=UTC))
 
 
 def test_two_sources_cannot_be_one_client_of_a_broker(tmp_path: Path) -> None:
