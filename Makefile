@@ -74,8 +74,13 @@ postgres: ## the server for tests of sinks, a Debian package; installed where it
 	@test -n "$$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" || test "$$(id -u)" != 0 || { apt-get update -qq && apt-get install -y -qq postgresql >/dev/null; }
 	@test -n "$$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" || echo "postgres is missing: its tests are left out; install the package postgresql as root" >&2
 
+.PHONY: mosquitto
+mosquitto: ## the MQTT broker for tests of the collector, a Debian package; installed where it is missing and you are root; its service does not start
+	@test -x /usr/sbin/mosquitto || test "$$(id -u)" != 0 || { systemctl mask mosquitto 2>/dev/null || true; apt-get update -qq && apt-get install -y -qq --no-install-recommends mosquitto >/dev/null; }
+	@test -x /usr/sbin/mosquitto || echo "mosquitto is missing: its tests are left out; install the package as root" >&2
+
 .PHONY: test
-test: install bubblewrap postgres ## all tests, file by file on two processes
+test: install bubblewrap postgres mosquitto ## all tests, file by file on two processes
 	$(PY) -m pytest $(IN_TWO) --durations=25 --durations-min=5
 
 .PHONY: quick
@@ -83,7 +88,7 @@ quick: install ## the tests that need no Spark, in two minutes
 	$(PY) -m pytest $(IN_TWO) -m "not spark and not slow"
 
 .PHONY: slow
-slow: install bubblewrap postgres ## the long ones of the tests, of which `make test` has shorter ones
+slow: install bubblewrap postgres mosquitto ## the long ones of the tests, of which `make test` has shorter ones
 	$(PY) -m pytest $(IN_TWO) -m "slow and not (bi or damage or dbt or defects or fast or kill or planted or snapshots)"
 
 ROUNDS ?= 1

@@ -77,15 +77,15 @@ def quarantine(broken: pa.Table, events: pa.Table) -> Iterator[pa.Table]:
         yield _beside(piece.drop_columns("event"), of_event.take(piece["event"]))
 
 
-def copies(events: pa.Table, originals: Iterable[pa.Table], by_name: Sequence[str]) -> pa.Table:
+def copies(events: pa.Table, originals: Iterable[pa.Table], by_position: Sequence[str]) -> pa.Table:
     """Events that hold what one of `originals`, of the same bronze batch, does, byte for byte; `kept_row`: the first of these.
 
-    What is true of the one is then true of the other. `by_name`: sources whose events are read by the name of their file as well.
+    What is true of the one is then true of the other. `by_position`: sources of which the name of a file or the topic is read as well.
     """
-    alike, candidates = ["bronze_batch", *CONTENT], _comparable(events, by_name)
+    alike, candidates = ["bronze_batch", *CONTENT], _comparable(events, by_position)
     pairs = []
     for piece in originals:
-        first = _comparable(piece, by_name).group_by(alike, use_threads=False).aggregate([("bronze_row", "min")])
+        first = _comparable(piece, by_position).group_by(alike, use_threads=False).aggregate([("bronze_row", "min")])
         pairs.append(candidates.join(first, keys=alike, join_type="inner").select([*OF_EVENT, "bronze_row_min"]))
     return pa.concat_tables(pairs).group_by(OF_EVENT).aggregate([("bronze_row_min", "min")]).rename_columns([*OF_EVENT, "kept_row"])
 
@@ -157,9 +157,9 @@ def _of_retry(rows: pa.Table, number: int | None) -> pa.Table:
     return rows.append_column("retry", pa.array([number] * len(rows), pa.int64()))
 
 
-def _comparable(events: pa.Table, by_name: Sequence[str]) -> pa.Table:
+def _comparable(events: pa.Table, by_position: Sequence[str]) -> pa.Table:
     """In Arrow, null is not equal to null."""
-    position = pc.if_else(pc.is_in(events["source"], pa.array(by_name, pa.string())), events["position"], "")
+    position = pc.if_else(pc.is_in(events["source"], pa.array(by_position, pa.string())), events["position"], "")
     columns = {"header": pc.fill_null(events["header"], ""), "position": position}
     return pa.table({name: columns.get(name, events[name]) for name in [*OF_EVENT, *CONTENT]})
 

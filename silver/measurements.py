@@ -157,7 +157,15 @@ def _origin(origin: Origin | None, rows: Rows, positions: pa.Array) -> pa.Array:
         names, pattern = positions.dictionary_encode(), re.compile(origin.file_name)
         parts = pa.array((_first_group(pattern, name) for name in names.dictionary.to_pylist()), pa.string())
         return _named(parts.take(names.indices.take(rows.event_at)))
+    if origin is not None and origin.topic is not None:
+        return _named(_level_of_topic(origin.topic, positions).take(rows.event_at))
     return pa.repeat(pa.scalar(origin.constant if origin else None, pa.string()), len(rows.event_at))
+
+
+def _level_of_topic(level: int, positions: pa.Array) -> pa.Array:
+    """Of topic/partition/offset or topic/session/number: two parts follow the topic, which may have several levels. Else null."""
+    pattern = rf"^(?:[^/]*/){{{level - 1}}}(?P<level>[^/]*)(?:/[^/]*)*/[^/]*/[^/]*$"
+    return pc.struct_field(pc.extract_regex(positions, pattern), "level")
 
 
 def _first_group(pattern: re.Pattern[str], name: str) -> str | None:

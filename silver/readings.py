@@ -61,7 +61,7 @@ def enriched(events: DataFrame, reference: Reference, config: SilverConfig) -> D
     """Every measurement of every event, with all that rules ask for. An event of a source without a shape has none."""
     # What no format reads goes to no worker (measured: 0.3 us an event for both).
     unread = {"header": not any(shape.format == "csv" for shape in config.shapes.values())}
-    unread |= {"position": not any(shape.is_read_by_name for shape in config.shapes.values())}
+    unread |= {"position": not any(shape.is_read_by_position for shape in config.shapes.values())}
     read = [F.lit(None).cast("string").alias(name) if is_unread else name for name, is_unread in unread.items()]
     rows = events.select(*OF_EVENT, "payload", *read).mapInArrow(partial(_measured, config=config), from_arrow_schema(MEASURED))
     metrics, conversions = (table.hint("broadcast") for table in (reference.metrics, reference.conversions))

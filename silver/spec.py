@@ -64,12 +64,14 @@ class Metric:
 class Origin:
     """Where a text comes from; exactly one is set.
 
-    `file_name` is a regular expression on the path below the landing folder; its first group is the text.
+    `file_name` is a regular expression on the path below the landing folder; its first group is the text. `topic` is a level of the topic
+    that a message came by, from 1.
     """
 
     field: str | None = None
     constant: str | None = None
     file_name: str | None = None
+    topic: int | None = None
 
 
 @dataclass(frozen=True)
@@ -128,9 +130,9 @@ class PayloadFormat:
         return self.format in BINARY
 
     @property
-    def is_read_by_name(self) -> bool:
-        """Whether what an event means depends on the name of its file."""
-        return any(origin.file_name is not None for origin in self._origins)
+    def is_read_by_position(self) -> bool:
+        """Whether what an event means depends on the name of its file, or on its topic."""
+        return any(origin.file_name is not None or origin.topic is not None for origin in self._origins)
 
     @property
     def fields(self) -> list[str]:

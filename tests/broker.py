@@ -177,6 +177,7 @@ def die_with_parent() -> None:
 
 
 def free_port() -> int:
+    """Of 127.0.0.1."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])

@@ -24,14 +24,15 @@ FILES = {
 
 
 def write_conf(folder: Path, **sources: str) -> Path:
-    """A conf with these sources, each as the text of its transport, such as `http: {port: 0}`; of JSON, unless the text has a format."""
+    """A conf with these sources, each as the text of its transport, such as `http: {port: 0}`, and of what it has instead of PAYLOAD."""
     conf = folder / "conf"
     conf.mkdir(parents=True, exist_ok=True)
     for name, text in FILES.items():
         (conf / f"{name}.yml").write_text(text)
-    entries = (
-        f"  {name}: {{{text}, {PAYLOAD.replace('format: json, ', '') if 'format:' in text else PAYLOAD}}}" for name, text in sources.items()
-    )
+    entries = []
+    for name, text in sources.items():
+        rest = [setting for setting in re.findall(r"\w+: (?:\{.*?\}|\w+)", PAYLOAD) if f"{setting.split(':')[0]}:" not in text]
+        entries.append(f"  {name}: {{{', '.join((text, *rest))}}}")
     (conf / "sources.yml").write_text("sources:\n" + "\n".join(entries) + "\n")
     return conf
 
@@ -49,12 +50,21 @@ class Collector:
         self.ports: dict[str, int] = {}
         wanted = len(names) or (conf / "sources.yml").read_text().count("port:")
         while len(self.ports) < wanted:
-            assert self.process.stderr
-            line = self.process.stderr.readline()
-            assert line, f"it ended: {self.log}"
-            self.log.append(line)
-            if match := re.match(r"tidemark: source (\w+): .*://[^/]*?:(\d+)", line):
+            if match := re.match(r"tidemark: source (\w+): .*://[^/]*?:(\d+)", self._line()):
                 self.ports[match[1]] = int(match[2])
+
+    def says(self, text: str) -> str:
+        """Returns when it says so: the line."""
+        while text not in (line := self._line()):
+            pass
+        return line
+
+    def _line(self) -> str:
+        assert self.process.stderr
+        line = self.process.stderr.readline()
+        assert line, f"it ended: {self.log}"
+        self.log.append(line)
+        return line
 
     def end(self) -> int:
         """As SIGTERM does it; returns the exit code."""

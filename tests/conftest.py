@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from tests.broker import Broker
     from tests.object_store import Store
 
-PROGRAMS = {"bubblewrap": "bwrap", "postgres": "postgres"}
+PROGRAMS = {"bubblewrap": "bwrap", "mosquitto": "mosquitto", "postgres": "postgres"}
 """By marker: what a test cannot do without, and no package brings."""
-PATH = os.pathsep.join([os.environ["PATH"], *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin")))])
-"""Debian keeps the server of Postgres away from it."""
+PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin")))])
+"""Debian keeps servers away from it."""
 
 # Far from UTC, where a test would pass by luck.
 os.environ["TZ"] = "Asia/Kathmandu"

@@ -1,4 +1,4 @@
-"""`tidemark collect`: take events that devices push."""
+"""`tidemark collect`: take events that devices push, or that a broker has."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from orchestration.rendering import visible
 @click.argument("names", metavar="[SOURCE]...", nargs=-1)
 @click.pass_obj
 def command(obj: dict[str, Any], names: tuple[str, ...]) -> None:
-    """Take events over HTTP and TCP, for all sources of conf with `http` or `tcp`, or those named, until Ctrl-C or SIGTERM.
+    """Take events over HTTP, TCP, MQTT and Kinesis, for all sources of conf that come so, or those named, until Ctrl-C or SIGTERM.
 
     What is acknowledged is on the disk of the lake; `tidemark run` brings it to bronze, at the same time or later.
     """

@@ -4,16 +4,13 @@ from pathlib import Path
 
 from expectations.rule import Rule
 from gold.spec import Group, Vector
-from orchestration.conf.endpoint_settings import TlsSettings
+from orchestration.conf.build_transports import transport
 from orchestration.conf.files import Settings
-from orchestration.conf.kafka_meaning import instant_of
 from orchestration.conf.model import Conf, Device, Source
 from orchestration.conf.payload_schemas import schemas_of
 from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, MetricSettings
-from orchestration.conf.secrets import with_absolute_path
 from orchestration.conf.source_settings import OriginSettings, SourceSettings
-from orchestration.conf.transports import HttpEndpoint, KafkaTopics, LandingFolder, ObjectStore, TableOfOthers, TcpEndpoint, Tls, Transport
 from orchestration.location import Location
 from silver.spec import Conversion, Metric, Origin, PayloadFormat, Policy, Registry, Time
 
@@ -28,7 +25,7 @@ def build(folder: Path, settings: Settings) -> Conf:
         lake=Location(absolute(folder, pipeline.lake)),
         policy=policy,
         engine=pipeline.engine,
-        sources={name: _source(folder, name, source) for name, source in settings.sources.sources.items()},
+        sources={name: _source(folder, pipeline.pipeline, name, source) for name, source in settings.sources.sources.items()},
         metrics={name: _metric(name, metric) for name, metric in settings.metrics.metrics.items()},
         devices={name: Device(name, **vars(device or DeviceSettings())) for name, device in (settings.devices.devices or {}).items()},
         groups={name: _group(name, group, policy) for name, group in (settings.groups.groups or {}).items()},
@@ -40,7 +37,7 @@ def build(folder: Path, settings: Settings) -> Conf:
     )
 
 
-def _source(folder: Path, name: str, source: SourceSettings) -> Source:
+def _source(folder: Path, pipeline: str, name: str, source: SourceSettings) -> Source:
     payload = PayloadFormat(
         format=source.format,
         device=Origin(**vars(source.device)),
@@ -59,29 +56,7 @@ def _source(folder: Path, name: str, source: SourceSettings) -> Source:
         registry=Registry(**vars(source.registry)) if source.registry else None,
         schemas=schemas_of(source.format, absolute(folder, source.schema)) if source.schema else {},
     )
-    return Source(name, payload, _transport(folder, source), source.paused)
-
-
-def _transport(folder: Path, source: SourceSettings) -> Transport:
-    """By the settings that are there: of path, kafka, s3, delta, http and tcp there is one."""
-    if source.kafka:
-        options = {name: with_absolute_path(folder, value) for name, value in source.kafka.options.items()}
-        starting = instant_of(source.kafka.starting) or source.kafka.starting
-        return KafkaTopics(**vars(source.kafka) | {"options": options, "starting": starting, "subscribe": source.kafka.subscribe or ()})
-    if source.s3:
-        return ObjectStore(**vars(source.s3))
-    if source.delta:
-        of = source.delta
-        return TableOfOthers(absolute(folder, of.table), of.starting if of.starting_version is None else of.starting_version)
-    if source.http:
-        return HttpEndpoint(**vars(source.http) | {"tls": _tls(folder, source.http.tls)})
-    if source.tcp:
-        return TcpEndpoint(**vars(source.tcp) | {"tls": _tls(folder, source.tcp.tls)})
-    return LandingFolder(absolute(folder, source.path or ""), source.files, source.settle_seconds)
-
-
-def _tls(folder: Path, tls: TlsSettings | None) -> Tls | None:
-    return None if tls is None else Tls(absolute(folder, tls.certificate), absolute(folder, tls.key))
+    return Source(name, payload, transport(folder, f"tidemark-{pipeline}-{name}", source), source.paused)
 
 
 def _origin(origin: OriginSettings | None) -> Origin | None:

@@ -2,29 +2,37 @@
 
 from collections.abc import Iterator, Mapping
 
+from orchestration.conf.diagnostic import quoted
+from orchestration.conf.kafka_meaning import check_starting
+from orchestration.conf.mqtt_meaning import check_mqtt, levels_of
 from orchestration.conf.names import Declared
-from orchestration.conf.source_settings import SourceSettings
+from orchestration.conf.source_settings import SourceSettings, origins_of
 from orchestration.conf.structure import Finding
 
-TRANSPORTS = ("path", "kafka", "s3", "delta", "http", "tcp")
+TRANSPORTS = ("path", "kafka", "s3", "delta", "http", "tcp", "mqtt", "kinesis")
+WITH_TOPICS = ("kafka", "mqtt")
 ONLY_OF_FILES = ("files", "settle_seconds", "header")
+Base = tuple[str, str]
 
 
 def check_transports(sources: Mapping[str, SourceSettings], declared: Declared) -> Iterator[Finding]:
-    """Of each source; and that no two listen on one port."""
+    """Of each source; and that no two listen on one port, or are one client of a broker."""
     listening: dict[tuple[str, int], str] = {}
+    clients: dict[tuple[str, str], str] = {}
     for name, source in sources.items():
         base = ("sources", name)
         written = declared.settings.get(name, frozenset())
         ways = [key for key in TRANSPORTS if key in written]
         if not ways:
-            yield Finding.of(base, "does not say how its events come; set path (a landing folder), kafka, s3, delta, http or tcp")
+            others = f"{', '.join(TRANSPORTS[1:-1])} or {TRANSPORTS[-1]}"
+            yield Finding.of(base, f"does not say how its events come; set path (a landing folder), {others}")
         elif len(ways) > 1:
             yield Finding.of(base, f"sets {' and '.join(ways)}; keep one of them", ways[1])
-        elif ways != ["path"]:
-            yield from _check_not_landed(base, source, written, ways[0])
-        if source.s3 and (source.s3.access_key is None) != (source.s3.secret_key is None):
-            yield Finding.of((*base, "s3"), "sets one of access_key and secret_key; set both, or none")
+        else:
+            yield from _check_origins(base, source, ways[0])
+            if ways != ["path"]:
+                yield from _check_not_landed(base, source, written, ways[0])
+        yield from _check_clients(base, source, clients)
         for key, endpoint in (("http", source.http), ("tcp", source.tcp)):
             if endpoint and endpoint.port:
                 if other := listening.get((endpoint.host, endpoint.port)):
@@ -32,7 +40,23 @@ def check_transports(sources: Mapping[str, SourceSettings], declared: Declared) 
                 listening[endpoint.host, endpoint.port] = name
 
 
-def _check_not_landed(base: tuple[str, str], source: SourceSettings, written: frozenset[str], way: str) -> Iterator[Finding]:
+def _check_clients(base: Base, source: SourceSettings, clients: dict[tuple[str, str], str]) -> Iterator[Finding]:
+    """Of a server of others. `clients`: who is which client of which broker."""
+    if source.mqtt:
+        yield from check_mqtt((*base, "mqtt"), source.mqtt)
+        if client := source.mqtt.client_id:
+            if other := clients.get((source.mqtt.broker, client)):
+                problem = f"is {quoted(client)}, which {other} has at this broker too; choose another"
+                yield Finding.of((*base, "mqtt", "client_id"), problem)
+            clients[source.mqtt.broker, client] = base[1]
+    if source.kinesis:
+        yield from check_starting((*base, "kinesis"), source.kinesis.starting)
+    for key, of_aws in (("s3", source.s3), ("kinesis", source.kinesis)):
+        if of_aws and bool(of_aws.access_key) != bool(of_aws.secret_key):
+            yield Finding.of((*base, key), "sets one of access_key and secret_key; set both, or none")
+
+
+def _check_not_landed(base: Base, source: SourceSettings, written: frozenset[str], way: str) -> Iterator[Finding]:
     for key in ONLY_OF_FILES:
         if key in written and (key != "header" or (source.header and way != "s3")):
             remedy = f"name the columns in {base[1]}.columns" if key == "header" else "remove it"
@@ -41,6 +65,15 @@ def _check_not_landed(base: tuple[str, str], source: SourceSettings, written: fr
         yield Finding.of((*base, "format"), f"is parquet, which is for files and objects, but events come by {way}; choose another")
     if way == "delta" and source.format == "csv":
         yield Finding.of((*base, "format"), "is csv, but rows of a table are read as JSON; write json")
-    for key in ("device", "zone", "metric", "unit") if way != "s3" else ():
-        if (origin := getattr(source, key)) and origin.file_name:
+
+
+def _check_origins(base: Base, source: SourceSettings, way: str) -> Iterator[Finding]:
+    most = 1 if way == "kafka" else levels_of(source.mqtt) if source.mqtt else None
+    for key, origin in origins_of(source):
+        if origin.file_name and way not in ("path", "s3"):
             yield Finding.of((*base, key, "file_name"), f"is for files, but events come by {way}; take a field or a constant")
+        if origin.topic and way not in WITH_TOPICS:
+            yield Finding.of((*base, key, "topic"), f"is for MQTT and Kafka, but events come by {way}; take a field or a constant")
+        elif origin.topic and most is not None and origin.topic > most:
+            whose = "a topic of Kafka has one level" if way == "kafka" else f"no topic of {base[1]}.mqtt.topics has more than {most}"
+            yield Finding.of((*base, key, "topic"), f"is {origin.topic}, but {whose}; write {' to '.join(dict.fromkeys(('1', str(most))))}")

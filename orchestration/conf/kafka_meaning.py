@@ -55,9 +55,7 @@ def check_kafka(path: tuple[Step, ...], kafka: KafkaSettings, written: frozenset
         yield Finding.of(path, f"sets {' and '.join(chosen)}; keep one of them", chosen[-1])
     if kafka.subscribe_pattern and (problem := _problem_of_expression(kafka.subscribe_pattern)):
         yield Finding.of((*path, "subscribe_pattern"), f"is {quoted(kafka.subscribe_pattern)}, {problem}")
-    if kafka.starting and instant_of(kafka.starting) is None and kafka.starting not in ("earliest", "latest"):
-        remedy = hint(kafka.starting, ("earliest", "latest"), "write earliest, latest or an instant such as 2026-01-05T00:00:00Z")
-        yield Finding.of((*path, "starting"), f"is {quoted(kafka.starting)}; {remedy}")
+    yield from check_starting(path, kafka.starting)
     yield from check_options((*path, "options"), kafka.options or {}, OF_SOURCE)
 
 
@@ -66,6 +64,13 @@ def check_options(path: tuple[Step, ...], options: Mapping[str, str | None], all
     for name, value in options.items():
         if problem := _problem_of_option(name, value or "", allowed):
             yield Finding.of((*path, name), problem)
+
+
+def check_starting(path: tuple[Step, ...], starting: str) -> Iterator[Finding]:
+    """`path` leads to the mapping that it is a setting of."""
+    if starting and instant_of(starting) is None and starting not in ("earliest", "latest"):
+        remedy = hint(starting, ("earliest", "latest"), "write earliest, latest or an instant such as 2026-01-05T00:00:00Z")
+        yield Finding.of((*path, "starting"), f"is {quoted(starting)}; {remedy}")
 
 
 def instant_of(starting: str) -> datetime | None:

@@ -11,7 +11,7 @@ from orchestration.conf.endpoint_meaning import check_transports
 from orchestration.conf.kafka_meaning import check_kafka
 from orchestration.conf.names import Declared, differ_in_case
 from orchestration.conf.payload_meaning import check_payload_schema
-from orchestration.conf.source_settings import OriginSettings, SourceSettings, TimeSettings, ValueSettings
+from orchestration.conf.source_settings import OriginSettings, SourceSettings, TimeSettings, ValueSettings, origins_of
 from orchestration.conf.structure import Finding, where
 from silver.spec import ELEMENT
 
@@ -41,7 +41,7 @@ def check_sources(folder: Folder, sources: Mapping[str, SourceSettings], declare
         constant = source.metric and source.metric.constant
         if constant and declared.lacks("metrics", constant):
             yield Finding.of((*base, "metric"), f"names {declared.unknown('metrics', constant)}", "constant")
-        for key, origin in _origins(source):
+        for key, origin in origins_of(source):
             if origin.file_name and (problem := _problem_of_expression(origin.file_name)):
                 yield Finding.of((*base, key, "file_name"), f"{quoted(origin.file_name)} {problem}")
         fields = _fields(base, source)
@@ -133,16 +133,10 @@ def _problem_of_expression(pattern: str) -> str | None:
     return None if groups else "has no group; put ( ) around the part to take, for example '^(.+)\\.txt$'"
 
 
-def _origins(source: SourceSettings) -> list[tuple[str, OriginSettings]]:
-    """The texts of a source that come from somewhere, by setting."""
-    origins = {"device": source.device, "zone": source.zone, "metric": source.metric, "unit": source.unit}
-    return [(key, origin) for key, origin in origins.items() if origin]
-
-
 def _fields(base: Path, source: SourceSettings) -> list[tuple[Path, str]]:
     """Every field that the source reads, with where it is set."""
     holders: list[tuple[str, OriginSettings | TimeSettings | ValueSettings | None]]
-    holders = [*_origins(source), ("time", source.time), ("value", source.value)]
+    holders = [*origins_of(source), ("time", source.time), ("value", source.value)]
     single = [((*base, key, "field"), holder.field) for key, holder in holders if holder]
     measured = [((*base, "metrics", metric), field) for metric, field in (source.metrics or {}).items()]
     return [(at, field) for at, field in (*single, *measured) if field]

@@ -8,6 +8,8 @@ from pydantic.dataclasses import dataclass
 from orchestration.conf.delta_settings import DeltaSettings
 from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings
 from orchestration.conf.kafka_settings import KafkaSettings
+from orchestration.conf.kinesis_settings import KinesisSettings
+from orchestration.conf.mqtt_settings import MqttSettings
 from orchestration.conf.s3_settings import S3Settings
 from orchestration.conf.secrets import Secret
 from orchestration.conf.values import (
@@ -23,6 +25,7 @@ from orchestration.conf.values import (
     TableKey,
     Text,
     UniqueSome,
+    Whole,
     of_pattern,
 )
 
@@ -43,6 +46,8 @@ class OriginSettings(Setting):
     """The same text for every event of this source."""
     file_name: OrAbsent[Text] = Field(default=None, examples=[r"^(.+)\.txt$"])
     """Regular expression on the path of the file below the landing folder, with s3 on bucket/key@version; its first group is the text."""
+    topic: OrAbsent[Annotated[Whole, Field(ge=1, le=200)]] = Field(default=None, examples=[2])
+    """MQTT and Kafka: a level of the topic, the first is 1. The levels of MQTT have `/` between them; a topic of Kafka is one level."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ class RegistrySettings(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSettings(Setting):
-    """How events come, by exactly one of path, kafka, s3, delta, http and tcp; and how their payloads are read."""
+    """How events come, by exactly one of path, kafka, s3, delta, http, tcp, mqtt and kinesis; and how their payloads are read."""
 
     format: Literal["json", "csv", "parquet", "avro", "protobuf", "sparkplug_b"] = Field(examples=["json"])
     """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked. `parquet`, with path and s3: a row of a Parquet
@@ -100,6 +105,10 @@ class SourceSettings(Setting):
     """Events come by `POST /events` to `tidemark collect`."""
     tcp: OrAbsent[TcpSettings] = Field(default=None, examples=[{"port": 9000}])
     """Events come over TCP connections to `tidemark collect`."""
+    mqtt: OrAbsent[MqttSettings] = Field(default=None, examples=[{"broker": "broker-1:1883", "topics": ["plant/+/+"]}])
+    """`tidemark collect` takes the messages of an MQTT broker: each is an event."""
+    kinesis: OrAbsent[KinesisSettings] = Field(default=None, examples=[{"stream": "plant-events"}])
+    """`tidemark collect` takes the records of a Kinesis stream: each is an event."""
     files: Text = Field(default="*", examples=["*", "*.json"])
     """With path: glob on the names of the files to read."""
     settle_seconds: Number = Field(default=2.0, ge=0, le=86_400)
@@ -135,6 +144,12 @@ class SourceSettings(Setting):
     """CSV: the character between two values."""
     quote: Quote = '"'
     """CSV: the character around values that hold the separator."""
+
+
+def origins_of(source: SourceSettings) -> list[tuple[str, OriginSettings]]:
+    """The texts of a source that come from somewhere, by setting."""
+    origins = {"device": source.device, "zone": source.zone, "metric": source.metric, "unit": source.unit}
+    return [(key, origin) for key, origin in origins.items() if origin]
 
 
 @dataclass(frozen=True)

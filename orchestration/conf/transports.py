@@ -103,6 +103,48 @@ class TcpEndpoint:
     max_spool_bytes: int = 1024 * MEGABYTE
 
 
-Collected: TypeAlias = HttpEndpoint | TcpEndpoint
+@dataclass(frozen=True)
+class ClientTls:
+    """Files in PEM, by absolute path. `ca`: None for the authorities of the machine. `certificate` and `key`: who the client is."""
+
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True)
+class MqttTopics:
+    """What `tidemark collect` takes from a broker. `topics` are filters. `password` is a reference (conf/secrets.py), never the secret."""
+
+    kind: ClassVar[str] = "mqtt"
+    host: str
+    port: int
+    topics: tuple[str, ...]
+    client_id: str
+    version: Literal["v5", "v3.1.1"] = "v5"
+    username: str | None = None
+    password: str | None = None
+    tls: ClientTls | None = None
+    shared_group: str | None = None
+    session_expiry_seconds: int = 604_800
+    receive_maximum: int = 1000
+    max_spool_bytes: int = 1024 * MEGABYTE
+
+
+@dataclass(frozen=True)
+class KinesisStream:
+    """What `tidemark collect` reads. `region`, `endpoint` and keys None: as boto3 finds them. Keys are references (conf/secrets.py)."""
+
+    kind: ClassVar[str] = "kinesis"
+    stream: str
+    region: str | None = None
+    endpoint: str | None = None
+    access_key: str | None = None
+    secret_key: str | None = None
+    starting: datetime | Literal["earliest", "latest"] = "earliest"
+    max_spool_bytes: int = 1024 * MEGABYTE
+
+
+Collected: TypeAlias = HttpEndpoint | TcpEndpoint | MqttTopics | KinesisStream
 """Events come to `tidemark collect`, which spools them."""
 Transport: TypeAlias = LandingFolder | KafkaTopics | ObjectStore | TableOfOthers | Collected

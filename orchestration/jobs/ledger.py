@@ -136,14 +136,14 @@ class _Account:
 
     def _copies(self, events: pa.Table) -> pa.Table:
         """Those that came a second time, to the byte, as they do where a sender has heard no answer: no rule need look at them."""
-        by_name = [name for name, shape in payload_formats(self.lake.conf).items() if shape.is_read_by_name]
+        by_position = [name for name, shape in payload_formats(self.lake.conf).items() if shape.is_read_by_position]
         payloads, batches = events["payload"].combine_chunks(), pc.min_max(events["bronze_batch"]).as_py()
         columns, of_batches = ", ".join((*account.OF_EVENT, *account.CONTENT)), "bronze_batch between {min} and {max}".format(**batches)
         same = (
             account.among(rows.filter(pc.is_in(rows["payload"], payloads)), account.OF_EVENT, self.incomplete, "left anti")
             for rows in pieces(self.lake, "bronze.events", f"select {columns} from rows where {of_batches}")
         )
-        return account.copies(events, same, by_name)
+        return account.copies(events, same, by_position)
 
     def _duplicates_of_readings(self) -> Iterator[pa.Table]:
         copies = pa.concat_tables(self.copies)

@@ -1,6 +1,9 @@
 """How many pushed events `tidemark collect` takes in a second, each on the disk before it is acknowledged, and how soon at half of that.
 
-python -m tests.bench.collect [--seconds 10]      senders are two processes on the same machine, each with a few connections
+python -m tests.bench.collect [--seconds 10] [tcp] [http] [mqtt]
+
+Senders are two processes on the same machine, each with a few connections. MQTT goes through a mosquitto that the benchmark starts: what
+counts there is what the collector has on the disk.
 """
 
 import argparse
@@ -19,15 +22,19 @@ from typing import cast
 import numpy as np
 import uvloop
 
+from orchestration.connectors.sources.spool import Spool
+from tests.bench import mqtt
 from tests.collectors import collecting, write_conf
+from tests.mosquitto import mosquitto
 
 EVENT = b'{"device":"press-0001","metric":"temperature","value":21.53,"ts":"2026-01-05T00:00:00.000Z"}'
 A_REQUEST = 100
-SENDERS, CONNECTIONS = 2, {"tcp": 4, "http": 16}
-WINDOW = {"tcp": 20_000, "http": A_REQUEST}
+SENDERS, CONNECTIONS = 2, {"tcp": 4, "http": 16, "mqtt": 1}
+WINDOW = {"tcp": 20_000, "http": A_REQUEST, "mqtt": 100}
 """Events of a connection without acknowledgement, at most, where it sends as fast as it can."""
-GOALS = {"tcp": 300_000, "http": 200_000}
+GOALS = {"tcp": 300_000, "http": 200_000, "mqtt": 7_000}
 TICK_SECONDS = 0.002
+SPOOL = "max_spool_bytes: 100000000000"
 
 
 class Sender(asyncio.Protocol):
@@ -40,8 +47,9 @@ class Sender(asyncio.Protocol):
         self.way, self.rate, self.end = way, rate, end
         body = b"[" + b",".join([EVENT] * A_REQUEST) + b"]"
         head = f"POST /events HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-        self.unit, self.size = (EVENT + b"\n", 1) if way == "tcp" else (head + body, A_REQUEST)
-        self.sent = self.acknowledged = 0
+        units = {"tcp": (EVENT + b"\n", 1), "http": (head + body, A_REQUEST), "mqtt": (mqtt.publish(EVENT), 1)}
+        self.unit, self.size = units[way]
+        self.sent = self.acknowledged = self.heard = 0
         self.begin = time.monotonic()
         self.due: deque[tuple[int, float]] = deque()
         self.delays: list[tuple[float, int]] = []
@@ -50,6 +58,8 @@ class Sender(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
         self.transport = cast(asyncio.Transport, transport)
+        if self.way == "mqtt":
+            self.transport.write(mqtt.connect(b"sender-%d" % os.getpid()))
         self.send()
 
     def send(self) -> None:
@@ -74,6 +84,9 @@ class Sender(asyncio.Protocol):
         """An acknowledgement, or several."""
         if self.way == "tcp":
             self.acknowledged = int(data.rsplit(b"\n", 2)[-2]) if data.count(b"\n") else self.acknowledged
+        elif self.way == "mqtt":
+            self.heard += len(data)
+            self.acknowledged = self.heard // mqtt.ANSWER_BYTES - 1  # the first is that to CONNECT
         else:
             assert data.count(b"HTTP/1.1") == data.count(b"HTTP/1.1 202"), data
             self.acknowledged += data.count(b"HTTP/1.1 202") * A_REQUEST
@@ -122,9 +135,46 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def bench(way: str, seconds: float) -> tuple[float, float, float, list[float]]:
+    """Events a second, CPU of the collector in us an event; events a second that were sent as half of the goal, and delays of those."""
+    with tempfile.TemporaryDirectory() as folder, collecting(write_conf(Path(folder), bench=f"{way}: {{port: 0, {SPOOL}}}")) as collector:
+        port = collector.ports["bench"]
+        most, _ = measure(way, port, 0, seconds)
+        spent = cpu_seconds(collector.process.pid) / (most * seconds) * 1e6
+        return most, spent, *measure(way, port, GOALS[way] / 2, seconds)
+
+
+def bench_mqtt(seconds: float) -> tuple[float, float, float, list[float]]:
+    """The same. Events count from the first that was taken to the last; acknowledgements are those of the collector, tapped."""
+    with tempfile.TemporaryDirectory() as name, mosquitto(Path(name) / "broker") as broker, mqtt.tapping(broker.port) as tap:
+        found = []
+        for port, rate in ((broker.port, 2 * GOALS["mqtt"]), (tap.port, GOALS["mqtt"] / 2)):
+            folder = Path(name) / str(port)
+            conf = write_conf(folder, bench=f"mqtt: {{broker: '127.0.0.1:{port}', topics: ['plant/#'], {SPOOL}}}")
+            with collecting(conf) as collector:
+                collector.says("messages come")
+                before = cpu_seconds(collector.process.pid)
+                measure("mqtt", broker.port, rate, seconds)
+                events, most = taken(folder)
+                found += [most, (cpu_seconds(collector.process.pid) - before) / events * 1e6]
+        return found[0], found[1], found[2], tap.delays
+
+
+def taken(folder: Path) -> tuple[int, float]:
+    """How many events the spool has when no more come, and how many of them came a second."""
+    spool, before, times = Spool("bench", folder / "lake" / "spool" / "bench", 1 << 40), -1, np.empty(0)
+    while before < len(times):
+        before = len(times)
+        time.sleep(1)
+        tables = [table for part in spool.partitions({}, spool.latest_offset({})) for table in spool.read(part)]
+        times = np.concatenate([table["received_at"].cast("int64").to_numpy() for table in tables])
+    return len(times), len(times) / (times.max() - times.min()) * 1e6
+
+
 def main() -> None:
-    """Measure both ways and print a table."""
+    """Measure each way and print a table."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("ways", nargs="*")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--send", choices=list(GOALS))
     parser.add_argument("--port", type=int, default=0)
@@ -135,18 +185,10 @@ def main() -> None:
         uvloop.run(send(options.send, options.port, options.rate, options.seconds))
         return
     print(f"{'':6}{'events/s':>12}{'goal':>12}{'CPU us/event':>14}{'at half of the goal':>22}{'p50 ms':>10}{'p99 ms':>10}")
-    for way, goal in GOALS.items():
-        spool = "max_spool_bytes: 100000000000"
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            collecting(write_conf(Path(folder), bench=f"{way}: {{port: 0, {spool}}}")) as collector,
-        ):
-            port = collector.ports["bench"]
-            most, _ = measure(way, port, 0, options.seconds)
-            spent = cpu_seconds(collector.process.pid) / (most * options.seconds) * 1e6
-            half, delays = measure(way, port, goal / 2, options.seconds)
-            middle, late = np.percentile(delays, [50, 99]) * 1000
-            print(f"{way:6}{most:12,.0f}{goal:12,}{spent:14.2f}{half:22,.0f}{middle:10.1f}{late:10.1f}", flush=True)
+    for way in options.ways or GOALS:
+        most, spent, half, delays = bench_mqtt(options.seconds) if way == "mqtt" else bench(way, options.seconds)
+        middle, late = np.percentile(delays, [50, 99]) * 1000
+        print(f"{way:6}{most:12,.0f}{GOALS[way]:12,}{spent:14.2f}{half:22,.0f}{middle:10.1f}{late:10.1f}", flush=True)
 
 
 if __name__ == "__main__":

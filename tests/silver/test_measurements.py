@@ -109,3 +109,34 @@ def test_an_event_without_a_list_or_with_an_empty_one_has_one_row() -> None:
     assert rows["parts"] == [None, 0, None, 2, 2, None]
     assert rows["part"] == [0, 0, 0, 0, 1, 0]
     assert rows["is_readable"] == [True] * 5 + [False]
+
+
+OF_TOPIC = PayloadFormat("json", Origin(topic=2), Time("ts"), zone=Origin(topic=1), metric=Origin(topic=3), value="value")
+TOPIC = st.lists(st.text("a é/\n", max_size=3), max_size=4).map("/".join)
+
+
+def with_positions(positions: list[str]) -> pa.Table:
+    """An event each."""
+    events = events_of([b'{"value":1,"ts":"2026-01-01T00:00:01Z"}'] * len(positions))
+    return events.set_column(2, "position", pa.array(positions, pa.string()))
+
+
+@pytest.mark.parametrize(
+    ("position", "levels"),
+    [
+        ("plant/oven/temperature/9f3a/17", ["plant", "oven", "temperature"]),
+        ("plant/ oven /more/and/more/9f3a/17", ["plant", "oven", "more"]),
+        ("readings/0/1200", ["readings", None, None]),
+        ("/plant//9f3a/1", [None, "plant", None]),
+        ("9f3a/1", [None, None, None]),
+    ],
+)
+def test_a_text_is_a_level_of_the_topic_or_null_where_the_topic_has_none(position: str, levels: list[str | None]) -> None:
+    (rows,) = measurements(with_positions([position]), OF_TOPIC, MOST_BYTES)
+    assert [rows[name].to_pylist() for name in ("zone_text", "device_id", "metric")] == [[level] for level in levels]
+
+
+@given(st.lists(TOPIC.map(lambda topic: f"{topic}/9f3a/1") | TOPIC))
+def test_levels_of_topics_are_read_as_verify_reads_them(positions: list[str]) -> None:
+    events = with_positions(positions)
+    assert of_silver(events, OF_TOPIC) == of_verify(events, OF_TOPIC)

@@ -110,6 +110,8 @@ class _Rows:
             return pa.repeat(pa.scalar(origin.constant if origin else None, pa.string()), len(self.events))
         if origin.file_name is not None:
             return _distinct(self.positions, partial(_part_of_name, re.compile(origin.file_name)), pa.string())
+        if origin.topic is not None:
+            return _distinct(self.positions, partial(_level_of_topic, origin.topic), pa.string())
         assert origin.field is not None
         return _named(_texts(self.values(origin.field)))
 
@@ -198,6 +200,12 @@ def _part_of_name(pattern: re.Pattern[str], position: str) -> str | None:
     """The first group of the pattern in the name of the file."""
     match = pattern.search(position)
     return (match[1].strip(" ") or None) if match and match[1] is not None else None
+
+
+def _level_of_topic(level: int, position: str) -> str | None:
+    """The topic is what stands before the last two parts of a position."""
+    levels = position.split("/")[:-2]
+    return levels[level - 1].strip(" ") or None if level <= len(levels) else None
 
 
 def _not_blank(value: Any) -> Any:

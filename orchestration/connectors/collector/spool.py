@@ -42,7 +42,10 @@ class Group:
 
 
 class SpoolWriter:
-    """Of one source. `first`: no segment gets a lower number, such as one that bronze has read and somebody has removed by hand."""
+    """Of one source. `mark`: of this writer. `folder`: also for what the source has to remember.
+
+    `first`: no segment gets a lower number, such as one that bronze has read and somebody has removed by hand.
+    """
 
     def __init__(self, folder: Path, max_bytes: int, first: int = 0) -> None:
         """Takes the spool for this process; HeldError if another one has it."""
@@ -51,7 +54,7 @@ class SpoolWriter:
         for made in (folder, folder.parent, folder.parent.parent):
             sync(made)
         self.mark = secrets.token_bytes(MARK_BYTES)
-        self._folder, self._max_bytes = folder, max_bytes
+        self.folder, self._max_bytes = folder, max_bytes
         self._number = max([first - 1, *segments(folder)])
         self._segment: int | None = None
         self._length = 0
@@ -93,6 +96,10 @@ class SpoolWriter:
                 with suppress(OSError):
                     self._begin_segment()  # or the one that is written would stay, however much of it was read
         return self._on_disk + self._waiting_bytes >= self._max_bytes
+
+    def has_room(self) -> bool:
+        """Whether more should be taken from senders that can wait."""
+        return not (self.is_busy or self.is_broken or self.is_full())
 
     async def drain(self) -> None:
         """Until nothing waits."""
@@ -147,8 +154,8 @@ class SpoolWriter:
     def _begin_segment(self) -> None:
         self._end_segment()
         self._number += 1
-        self._segment = os.open(segment_file(self._folder, self._number), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o600)
-        sync(self._folder)
+        self._segment = os.open(segment_file(self.folder, self._number), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o600)
+        sync(self.folder)
 
     def _end_segment(self) -> None:
         if self._segment is not None:
@@ -157,7 +164,7 @@ class SpoolWriter:
 
     def _measured(self) -> int:
         total = 0
-        for file in segments(self._folder).values():
+        for file in segments(self.folder).values():
             with suppress(FileNotFoundError):  # a run has just removed it
                 total += file.stat().st_size
         return total

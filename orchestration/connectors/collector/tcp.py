@@ -4,17 +4,42 @@ import asyncio
 import hmac
 import struct
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import cast
 
 from orchestration.conf.transports import TcpEndpoint
+from orchestration.connectors.collector.kind import Notify, Pushed, Served
+from orchestration.connectors.collector.listener import BACKLOG, listener, place, warning
 from orchestration.connectors.collector.spool import SpoolWriter, Stored
+from orchestration.connectors.collector.tls import server_context
 
 LENGTH = struct.Struct(">I")
 LOOK_SECONDS = 0.02
 """Between two looks whether connections that had to wait can be read again."""
+
+
+async def serve(pushed: Pushed, notify: Notify) -> Served:
+    """Listens when it returns."""
+    endpoint = pushed.endpoint
+    assert isinstance(endpoint, TcpEndpoint)
+    key, tls = pushed.secret(endpoint.key), server_context(endpoint.tls)
+    listening = listener(pushed.source.name, endpoint)
+    collector = TcpCollector(endpoint, None if key is None else key.encode(), pushed.spool, notify)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Connection(collector), sock=listening, backlog=BACKLOG, ssl=tls)
+    url = f"tcp://{place(listening)}{' with TLS' if tls else ''}, framing by {endpoint.framing}"
+    notify(f"source {pushed.source.name}: {url}{warning(listening, key)}")
+    watching = asyncio.create_task(collector.watch())
+
+    async def stop() -> None:
+        server.close()
+        await collector.stop()
+        watching.cancel()
+        await asyncio.sleep(0.05)  # what was written to connections leaves
+
+    return Served(watching, stop)
 
 
 class FrameError(Exception):
@@ -28,7 +53,7 @@ class TcpCollector:
     endpoint: TcpEndpoint
     key: bytes | None
     spool: SpoolWriter
-    notify: Callable[[str], None]
+    notify: Notify
     connections: "set[Connection]" = field(default_factory=set)
     waiting: "set[Connection]" = field(default_factory=set)
     """Those that are not read: there is no room for what they send."""
@@ -37,7 +62,7 @@ class TcpCollector:
 
     def has_room(self) -> bool:
         """Whether connections are read; else their senders wait."""
-        return not (self.is_stopping or self.spool.is_busy or self.spool.is_broken or self.spool.is_full())
+        return not self.is_stopping and self.spool.has_room()
 
     async def watch(self) -> None:
         """Read again what had to wait, and close what is idle; until it is cancelled."""

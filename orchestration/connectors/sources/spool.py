@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from bronze.events import ARRIVED, HEADERS, INSTANT
 from orchestration.connectors.sources.batching import gather
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Unsettled
-from orchestration.connectors.sources.spool_records import MARK_BYTES, Record, records, segments
+from orchestration.connectors.sources.spool_records import KEY, MARK_BYTES, Record, records, segments
 
 SEGMENT, BYTE = "segment", "byte"
 
@@ -119,7 +119,7 @@ def _content(file: Path, begin: int, end: int | None = None) -> bytes:
 
 
 def _events(source: str, together: Sequence[Record]) -> pa.Table:
-    """ARRIVED; the position is `request/<id>/<n>` or `connection/<id>/<n>`, counted from 1."""
+    """ARRIVED; the position is the name of the record and a number, such as `request/<id>/<n>`, counted from 1."""
     counts = np.array([record.events for record in together])
     rows, total = np.repeat(np.arange(len(together)), counts), int(counts.sum())
     offsets = np.zeros(total + 1, np.int32)
@@ -127,16 +127,18 @@ def _events(source: str, together: Sequence[Record]) -> pa.Table:
     payloads = b"".join(record.payloads for record in together)
     shift = np.array([record.first for record in together]) - (np.cumsum(counts) - counts)
     numbers = pa.array(np.arange(total) + shift[rows]).cast(pa.string())
-    names = pa.array([record.name for record in together]).take(pa.array(rows))
+    named = [record.name.partition(KEY) for record in together]
+    names = pa.array([name for name, _, _ in named]).take(pa.array(rows))
+    keys = pa.array([key.encode() if is_keyed else None for _, is_keyed, key in named], pa.binary())
     received = pa.array(np.array([record.received_us for record in together])[rows])
     return pa.table(
         {
             "payload": pa.BinaryArray.from_buffers(pa.binary(), total, [None, pa.py_buffer(offsets), pa.py_buffer(payloads)]),
             "header": pa.nulls(total, pa.string()),
             "source": pa.repeat(pa.scalar(source), total),
-            "position": pc.binary_join_element_wise(names, numbers, "/"),
+            "position": pc.if_else(pc.equal(numbers, "0"), names, pc.binary_join_element_wise(names, numbers, "/")),
             "received_at": received.cast(INSTANT),
-            "key": pa.nulls(total, pa.binary()),
+            "key": keys.take(pa.array(rows)),
             "headers": pa.nulls(total, HEADERS),
         },
         ARRIVED,

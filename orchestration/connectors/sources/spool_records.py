@@ -13,13 +13,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-MARK_BYTES = 8
+MARK_BYTES, KEY = 8, "\0"
 HEADER = struct.Struct("<8sII")
 """The mark; how many bytes follow the header, and their CRC."""
 BODY = struct.Struct("<qQIH")
 """When it came in µs since 1970; number of the first event in its connection or request; how many events; length of what names those.
 
-Then that name, a length of 4 bytes for each event, and the events.
+Then that name, a length of 4 bytes for each event, and the events. Behind a NUL in the name stands the key of the events. Where the number
+is 0, the name alone is the position of the event.
 """
 SEGMENT = re.compile(r"(\d{12})\.spool")
 

@@ -1,19 +1,29 @@
 """How events come is said exactly once, with the settings that belong to it; a secret is a reference, and shown nowhere."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from orchestration.conf.load import load
 from orchestration.conf.secrets import secret
-from orchestration.conf.transports import HttpEndpoint, TcpEndpoint, Tls
+from orchestration.conf.transports import ClientTls, HttpEndpoint, KinesisStream, MqttTopics, TcpEndpoint, Tls
 from orchestration.errors import TidemarkError
 from tests.collectors import write_conf
 from tests.orchestration.conf.conftest import mistakes_of
 
 HINT = "write ${env:NAME} or ${file:PATH}, so that conf, logs and messages hold no secret"
+
+
+def mqtt(settings: str) -> str:
+    return f"mqtt: {{broker: 'b:1', {settings}}}"
+
+
 CASES = [
-    ("files: '*'", "plant does not say how its events come; set path (a landing folder), kafka, s3, delta, http or tcp"),
+    (
+        "files: '*'",
+        "plant does not say how its events come; set path (a landing folder), kafka, s3, delta, http, tcp, mqtt or kinesis",
+    ),
     ("path: ./landing, http: {port: 1}", "plant sets path and http; keep one of them"),
     ("http: {port: 1}, tcp: {port: 2}", "plant sets http and tcp; keep one of them"),
     ("http: {}", "plant.http.port is missing; add for example `port: 8080`"),
@@ -35,6 +45,41 @@ CASES = [
         "plant.tcp.tls.certificate names the variable NOT_THERE_AT_ALL, which is not set; set it, or write the path out",
     ),
     ("tcp: {port: 1, tls: {certificate: a.crt}}", "plant.tcp.tls.key is missing; add for example `key: ./tls/server.key`"),
+    ("tcp: {port: 1}, zone: {topic: 1}", "plant.zone.topic is for MQTT and Kafka, but events come by tcp; take a field or a constant"),
+    ("path: ./a, zone: {topic: 1}", "plant.zone.topic is for MQTT and Kafka, but events come by path; take a field or a constant"),
+    ("kafka: {servers: b, subscribe: [a]}, zone: {topic: 2}", "plant.zone.topic is 2, but a topic of Kafka has one level; write 1"),
+    (
+        mqtt("topics: [a/+, b]") + ", zone: {topic: 3}",
+        "plant.zone.topic is 3, but no topic of plant.mqtt.topics has more than 2; write 1 to 2",
+    ),
+    ("mqtt: {topics: [a]}", "plant.mqtt.broker is missing; add for example `broker: broker-1:1883`"),
+    ("mqtt: {broker: b, topics: [a]}", "plant.mqtt.broker is 'b'; write host:port, such as broker-1:1883"),
+    ("mqtt: {broker: 'b:70000', topics: [a]}", "plant.mqtt.broker is 'b:70000'; a port is at most 65535"),
+    (mqtt("topics: ['a/#/b']"), "plant.mqtt.topics names 'a/#/b'; # stands alone, as the last level"),
+    (mqtt("topics: ['a#']"), "plant.mqtt.topics names 'a#'; # stands alone, as the last level"),
+    (mqtt("topics: ['a/b+']"), "plant.mqtt.topics names 'a/b+'; + stands alone, as a whole level"),
+    (
+        mqtt("topics: ['$share/x/a']"),
+        "plant.mqtt.topics names '$share/x/a'; write the filter alone, and the name of the group as shared_group",
+    ),
+    (mqtt("topics: [a], password: hunter2, username: b"), f"plant.mqtt.password is a secret in plain text; {HINT}"),
+    (mqtt("topics: [a], password: '${env:A}'"), "plant.mqtt.password is set without a username; name the user"),
+    (
+        mqtt("topics: [a], shared_group: x"),
+        "plant.mqtt.shared_group is set without a client_id; give each collector of the group one of its own",
+    ),
+    (mqtt("topics: [a], shared_group: x/y, client_id: z"), "plant.mqtt.shared_group is 'x/y'; write a name without /, + and #"),
+    (mqtt("topics: [a], tls: {certificate: a.crt}"), "plant.mqtt.tls has one of certificate and key; set both"),
+    (
+        "kinesis: {stream: a, starting: never}",
+        "plant.kinesis.starting is 'never'; write earliest, latest or an instant such as 2026-01-05T00:00:00Z",
+    ),
+    ("kinesis: {stream: a, access_key: '${env:A}'}", "plant.kinesis sets one of access_key and secret_key; set both, or none"),
+    (
+        "kinesis: {stream: a}, zone: {topic: 1}",
+        "plant.zone.topic is for MQTT and Kafka, but events come by kinesis; take a field or a constant",
+    ),
+    (mqtt("topics: [a], version: v4"), "plant.mqtt.version is 'v4'; choose one of v5, v3.1.1"),
 ]
 
 
@@ -58,6 +103,25 @@ def test_endpoints_are_as_conf_says_and_hold_references_only(tmp_path: Path, mon
     expected = HttpEndpoint(1, token="${env:OF_A_TEST}", tls=Tls(tmp_path / "tls/a.crt", Path.home() / "a.key"))
     assert made.sources["web"].transport == expected
     assert "hunter2" not in str(made)
+
+
+def test_a_broker_is_as_conf_says_and_has_a_client_id_of_its_own_for_each_source(tmp_path: Path) -> None:
+    more = mqtt("topics: ['plant/+', '#'], tls: {ca: tls/ca.crt}, username: a, password: '${env:NOT_THERE}', client_id: c, version: v3.1.1")
+    made = load(write_conf(tmp_path, hall="mqtt: {broker: '[::1]:1883', topics: [a]}", yard=more)).sources
+    assert made["hall"].transport == MqttTopics("::1", 1883, ("a",), "tidemark-test-hall")
+    tls = ClientTls(tmp_path / "tls/ca.crt")
+    expected = MqttTopics("b", 1, ("plant/+", "#"), "c", "v3.1.1", "a", "${env:NOT_THERE}", tls)
+    assert made["yard"].transport == expected
+
+
+def test_a_stream_is_as_conf_says(tmp_path: Path) -> None:
+    made = load(write_conf(tmp_path, hall="kinesis: {stream: a, starting: '2026-01-05T00:00:00Z'}")).sources
+    assert made["hall"].transport == KinesisStream("a", starting=datetime(2026, 1, 5, tzinfo=UTC))
+
+
+def test_two_sources_cannot_be_one_client_of_a_broker(tmp_path: Path) -> None:
+    (mistake,) = mistakes_of(write_conf(tmp_path, hall=mqtt("topics: [a], client_id: c"), yard=mqtt("topics: [b], client_id: c")))
+    assert mistake.endswith("yard.mqtt.client_id is 'c', which hall has at this broker too; choose another")
 
 
 def test_references_lead_to_a_variable_or_a_file_beside_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

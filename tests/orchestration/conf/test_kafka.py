@@ -15,7 +15,12 @@ from tests.orchestration.conf.conftest import changed, mistakes_of
 KAFKA = "    kafka: {servers: 'localhost:9092', subscribe: [readings]}\n"
 OF_FILES = '    path: ./landing\n    files: "*"\n'
 CASES = [
-    pytest.param("", "plant does not say how its events come; set path (a landing folder), kafka, s3, delta, http or tcp", 7, id="neither"),
+    pytest.param(
+        "",
+        "plant does not say how its events come; set path (a landing folder), kafka, s3, delta, http, tcp, mqtt or kinesis",
+        7,
+        id="neither",
+    ),
     pytest.param(OF_FILES + KAFKA, "plant sets path and kafka; keep one of them", 10, id="both"),
     pytest.param(KAFKA + '    files: "*"\n', "plant.files is for files, but events come by kafka; remove it", 9, id="glob on files"),
     pytest.param(

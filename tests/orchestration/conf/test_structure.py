@@ -107,14 +107,14 @@ CASES = [
         "sources",
         "{field: unit}",
         "{field: unit, constant: W}",
-        "conf/sources.yml:16: plant.unit sets field and constant; set only one of field, constant, file_name",
+        "conf/sources.yml:16: plant.unit sets field and constant; set only one of field, constant, file_name, topic",
         id="two origins",
     ),
     pytest.param(
         "sources",
         "{field: unit}",
         "{}",
-        "conf/sources.yml:16: plant.unit is empty; set one of field, constant, file_name",
+        "conf/sources.yml:16: plant.unit is empty; set one of field, constant, file_name, topic",
         id="no origin",
     ),
     pytest.param(

@@ -33,9 +33,15 @@ def test_the_example_is_acknowledged(tool: str, tmp_path: Path) -> None:
     assert [payload.startswith(b'{"device": "oven-01"') for _, payload in spooled(tmp_path, source)] == [True]
 
 
-def test_the_settings_for_other_machines_are_settings(tmp_path: Path) -> None:
+def test_the_settings_for_mqtt_kinesis_and_other_machines_are_settings(tmp_path: Path) -> None:
     (tmp_path / "conf").mkdir()
-    first, other = (content for kind, content in BLOCK.findall(PAGE) if kind == "yaml")
-    for name, text in {**FILES, "sources": first.replace("    http: {port: 8080}\n", other)}.items():
+    first, broker, stream, other = (content for kind, content in BLOCK.findall(PAGE) if kind == "yaml")
+    for name, text in {
+        **FILES,
+        "sources": first.replace("    http: {port: 8080}\n", other) + broker + stream.replace("line:", "stream:"),
+    }.items():
         (tmp_path / "conf" / f"{name}.yml").write_text(text)
-    assert load(tmp_path / "conf").sources["web"].transport.host == "0.0.0.0"  # type: ignore[union-attr]
+    sources = load(tmp_path / "conf").sources
+    assert sources["web"].transport.host == "0.0.0.0"  # type: ignore[union-attr]
+    assert sources["stream"].transport.stream == "plant-events"  # type: ignore[union-attr]
+    assert sources["hall"].transport.topics == ("plant/+/+",)  # type: ignore[union-attr]

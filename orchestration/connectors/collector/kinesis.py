@@ -1,0 +1,150 @@
+"""Kinesis as a kind of collected source: how far a shard is read is written down once its records are on the disk.
+
+A kill repeats what was not written down, and loses nothing. A position is shard/sequence number; the key is the partition key. A shard is
+read when its parents are read to their ends, so that the records of a key keep their order when shards are split or merged.
+"""
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from orchestration.conf.transports import KinesisStream
+from orchestration.connectors.collector.kind import Notify, Pushed, Served
+from orchestration.connectors.collector.outage import FULL, Outage
+from orchestration.connectors.sources.spool_records import KEY
+from orchestration.location import Location
+from orchestration.storage.atomic_json import read_atomic, write_atomic
+
+if TYPE_CHECKING:
+    from orchestration.connectors.collector.kinesis_client import KinesisClient, Shard, Stream
+
+READ = "kinesis.json"
+"""Beside the spool: `read` has for each shard the sequence number up to which it is read, or OVER; `at` is when that was true."""
+OVER = "over"
+PAUSE_SECONDS, RETRY_SECONDS = 0.25, 1.0
+"""Between two reads of a shard, of which AWS allows five a second; and after an error."""
+LIST_SECONDS, WRITE_SECONDS = 2.0, 60.0
+"""Between two looks for new shards; and between two notes where nothing comes."""
+AT_ONCE = 4
+"""Shards that are asked, each of which may answer with 10 MB."""
+
+
+async def serve(pushed: Pushed, notify: Notify) -> Served:
+    """Goes on trying for as long as the stream cannot be read."""
+    from orchestration.connectors.collector.kinesis_client import KinesisClient
+
+    of = pushed.endpoint
+    assert isinstance(of, KinesisStream)
+    client = await asyncio.to_thread(KinesisClient, of, pushed.secret(of.access_key), pushed.secret(of.secret_key))
+    collector = KinesisCollector(of, client, pushed, Outage(pushed.source.name, notify))
+    task = asyncio.create_task(collector.run())
+
+    async def stop() -> None:
+        collector.stopping.set()
+        await asyncio.wait([task])
+
+    return Served(task, stop)
+
+
+class KinesisCollector:
+    """`stopping`: set when it is to end."""
+
+    def __init__(self, of: KinesisStream, client: "KinesisClient", pushed: Pushed, outage: Outage) -> None:
+        """Nothing is read yet."""
+        self._of, self._client, self._spool, self._outage = of, client, pushed.spool, outage
+        self._file = Location(pushed.spool.folder / READ)
+        self.stopping = asyncio.Event()
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._note: dict[str, Any] = {}
+        self._read: dict[str, str] = {}
+        self._iterators: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """Read, and read again after an error, until it is told to stop."""
+        from orchestration.connectors.collector.kinesis_client import StreamError
+
+        while not self.stopping.is_set():
+            try:
+                self._begin(await asyncio.to_thread(self._client.stream))
+                await self._collect()
+            except StreamError as error:
+                self._outage.down(str(error))
+            await self._pause(RETRY_SECONDS)
+
+    def _begin(self, stream: "Stream") -> None:
+        """From where it was read to, or where conf says."""
+        note = read_atomic(self._file, "Remove it to read the stream as if for the first time.") if self._file.exists() else {}
+        now, starting = datetime.now(UTC), self._of.starting
+        if note.get("stream") != stream.name:
+            since = {"earliest": None, "latest": now}[starting] if isinstance(starting, str) else starting
+            note = {"read": {}, "since": since and since.isoformat()}
+        elif note["made"] != stream.made:
+            self._outage.say(f"stream {self._of.stream} was made anew; what was not read of the one before is gone")
+            note = {"read": {}, "since": None}
+        elif now - (at := datetime.fromisoformat(note["at"])) > stream.keeps:
+            hours = stream.keeps / timedelta(hours=1)
+            self._outage.say(
+                f"it was not read since {at:%Y-%m-%d %H:%M:%S} UTC, but keeps records for {hours:g} hours; those before are gone"
+            )
+        self._note = {**note, "stream": stream.name, "made": stream.made}
+        self._read, self._iterators = note["read"], {}
+        self._write()
+
+    async def _collect(self) -> None:
+        shards = dict[str, "Shard"]()
+        listed = written = 0.0
+        while not self.stopping.is_set():
+            clock = asyncio.get_running_loop().time()
+            if not self._spool.has_room():
+                self._outage.down(FULL if self._spool.is_full() else "")
+            else:
+                if clock > listed + LIST_SECONDS:
+                    shards, listed = await asyncio.to_thread(self._client.shards), clock
+                    self._forget_all_but(shards)
+                    self._outage.up(f"records come from stream {self._of.stream}")
+                before = dict(self._read)
+                errors = await asyncio.gather(*map(self._take, self._due(shards)), return_exceptions=True)
+                if self._read != before or clock > written + WRITE_SECONDS:
+                    await asyncio.to_thread(self._write)
+                    written = clock
+                if failed := next(filter(None, errors), None):
+                    raise failed
+            await self._pause(PAUSE_SECONDS)
+
+    def _due(self, shards: dict[str, "Shard"]) -> list["Shard"]:
+        """Those that are not over, while their parents are, or are gone."""
+        is_open = {name for name in shards if self._read.get(name) != OVER}
+        return [shards[name] for name in sorted(is_open) if is_open.isdisjoint(shards[name].parents)]
+
+    def _forget_all_but(self, shards: dict[str, "Shard"]) -> None:
+        for name in self._read.keys() - shards.keys():
+            if self._read.pop(name) != OVER:
+                self._outage.say(f"shard {name} is gone before it was read to its end; what was left in it is lost")
+
+    async def _take(self, shard: "Shard") -> None:
+        """One answer of a shard, until it is on the disk."""
+        from orchestration.connectors.collector.kinesis_client import StreamError
+
+        async with self._turns:
+            if (iterator := self._iterators.pop(shard.name, None)) is None:
+                since = self._note["since"] and datetime.fromisoformat(self._note["since"])
+                iterator = await asyncio.to_thread(self._client.iterator, shard.name, self._read.get(shard.name), since)
+            answer = await asyncio.to_thread(self._client.records, iterator)
+            places = [(f"{shard.name}/{of['SequenceNumber']}{KEY}{of['PartitionKey']}", of["Data"]) for of in answer.records]
+            for stored in {self._spool.store(name, 0, [data]) for name, data in places}:
+                if await stored is not None:
+                    raise StreamError("the disk takes no more: it is full or has failed")
+            if answer.records:
+                self._read[shard.name] = answer.records[-1]["SequenceNumber"]
+            if answer.following is None or (shard.is_closed and answer.is_at_tip and not answer.records):
+                self._read[shard.name] = OVER
+            else:
+                self._iterators[shard.name] = answer.following
+
+    def _write(self) -> None:
+        write_atomic(self._file, {**self._note, "read": self._read, "at": datetime.now(UTC).isoformat()})
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.stopping.wait(), seconds)

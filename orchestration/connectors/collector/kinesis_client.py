@@ -1,0 +1,104 @@
+"""A Kinesis stream by boto3: its shards, and the records of one. Imported when such a source is collected: boto3 takes a while."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from orchestration.conf.transports import KinesisStream
+
+PARENTS = ("ParentShardId", "AdjacentParentShardId")
+
+
+class StreamError(Exception):
+    """Why the stream cannot be read now."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """`made`: a stream that was deleted and made anew has the same name, and other records. `keeps`: for how long."""
+
+    name: str
+    made: str
+    keeps: timedelta
+
+
+@dataclass(frozen=True)
+class Shard:
+    """`parents`: what it was split off or merged from. `is_closed`: no record is added any more."""
+
+    name: str
+    parents: tuple[str, ...]
+    is_closed: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`following`: the next iterator, None behind the end of a shard. `is_at_tip`: nothing more is there now."""
+
+    records: list[Any]
+    following: str | None
+    is_at_tip: bool
+
+
+class KinesisClient:
+    """Every call is one request, or a few, and may raise a StreamError. Threads may share it."""
+
+    def __init__(self, of: KinesisStream, access_key: str | None, secret_key: str | None) -> None:
+        """Not connected yet."""
+        self._name = of.stream
+        settings = Config(connect_timeout=5, read_timeout=30, retries={"max_attempts": 1})
+        keys = {"aws_access_key_id": access_key, "aws_secret_access_key": secret_key} if access_key else {}
+        with _stream_errors():
+            session = boto3.session.Session()
+            self._client = session.client("kinesis", region_name=of.region, endpoint_url=of.endpoint, config=settings, **keys)
+
+    def stream(self) -> Stream:
+        """The stream as it is now."""
+        with _stream_errors():
+            summary = self._client.describe_stream_summary(StreamName=self._name)["StreamDescriptionSummary"]
+        made = summary["StreamCreationTimestamp"].timestamp()
+        return Stream(summary["StreamARN"], str(int(made)), timedelta(hours=summary["RetentionPeriodHours"]))
+
+    def shards(self) -> dict[str, Shard]:
+        """By name; those of which no record is kept any more are not among them."""
+        with _stream_errors():
+            pages = self._client.get_paginator("list_shards").paginate(StreamName=self._name)
+            found = [shard for page in pages for shard in page["Shards"]]
+        return {
+            of["ShardId"]: Shard(
+                of["ShardId"],
+                tuple(of[parent] for parent in PARENTS if parent in of),
+                "EndingSequenceNumber" in of["SequenceNumberRange"],
+            )
+            for of in found
+        }
+
+    def iterator(self, shard: str, behind: str | None, since: datetime | None) -> str:
+        """To what follows a sequence number; else to what came since an instant; else to all that is kept."""
+        where: dict[str, Any] = {"ShardIteratorType": "TRIM_HORIZON"}
+        if behind is not None:
+            where = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "StartingSequenceNumber": behind}
+        elif since is not None:
+            where = {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": since}
+        with _stream_errors():
+            return str(self._client.get_shard_iterator(StreamName=self._name, ShardId=shard, **where)["ShardIterator"])
+
+    def records(self, iterator: str) -> Answer:
+        """What stands there: 10,000 records or 10 MB at most, also none where more follow."""
+        with _stream_errors():
+            answer = self._client.get_records(ShardIterator=iterator)
+        return Answer(answer["Records"], answer.get("NextShardIterator"), answer.get("MillisBehindLatest") == 0)
+
+
+@contextmanager
+def _stream_errors() -> Iterator[None]:
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise StreamError(str(error).strip().rstrip(".")) from error

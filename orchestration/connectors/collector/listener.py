@@ -1,0 +1,31 @@
+"""Where a source listens: its socket, and its address for people."""
+
+import socket
+
+from orchestration.conf.transports import HttpEndpoint, TcpEndpoint
+from orchestration.errors import TidemarkError
+
+BACKLOG = 2048
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def listener(name: str, endpoint: HttpEndpoint | TcpEndpoint) -> socket.socket:
+    """For the source of that name; TidemarkError where the port is taken or not allowed."""
+    host, port = endpoint.host, endpoint.port
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG)
+    except OSError as error:
+        where = f"source {name} cannot listen on {host}, port {port}"
+        raise TidemarkError(f"{where}: {error.strerror}; choose another one in sources.yml.") from error
+
+
+def place(listening: socket.socket) -> str:
+    """Host and port as a URL has them."""
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def warning(listening: socket.socket, secret: str | None) -> str:
+    """Behind the address of what others can reach and nothing protects."""
+    is_open = listening.getsockname()[0] not in LOOPBACK and secret is None
+    return "; WITHOUT A SECRET: whoever reaches this port can send events" if is_open else ""

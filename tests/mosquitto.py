@@ -1,0 +1,91 @@
+"""An MQTT broker for tests: the real mosquitto, with a port and a folder of its own, which can be killed and started again."""
+
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from paho.mqtt.client import Client
+from paho.mqtt.enums import CallbackAPIVersion
+
+from tests.broker import die_with_parent, free_port
+from tests.conftest import PATH
+
+SETTINGS = """
+listener {port} 127.0.0.1
+user root
+allow_anonymous {is_open}
+persistence true
+persistence_location {folder}/
+max_queued_messages 0
+max_inflight_messages 1000
+set_tcp_nodelay true
+"""
+SAVING = ("autosave_on_changes true", "autosave_interval 1")
+"""It saves each change, or a kill would lose what it has acknowledged to publishers; that is slow."""
+PATIENCE_SECONDS = 60.0
+
+
+class Mosquitto:
+    """In a folder; `more`: further lines of its conf."""
+
+    def __init__(self, folder: Path, *more: str) -> None:
+        """Not yet started."""
+        self.port, self._folder = free_port(), folder
+        is_open = str(not any(line.startswith("password_file") for line in more)).lower()
+        (folder / "mosquitto.conf").write_text("\n".join((SETTINGS.format(port=self.port, folder=folder, is_open=is_open), *more)) + "\n")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """As the setting `broker` of conf."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Until it listens."""
+        command = [str(shutil.which("mosquitto", path=PATH)), "-c", str(self._folder / "mosquitto.conf")]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=die_with_parent)  # noqa: PLW1509
+        end = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < end:
+            assert self._process.poll() is None, (self._folder / "log").read_text()
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.01)
+        raise TimeoutError((self._folder / "log").read_text())
+
+    def kill(self) -> None:
+        """As `kill -9` does; without SAVING all sessions are forgotten."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+
+    def publish(self, messages: Iterable[tuple[str, bytes]], **more: Any) -> None:
+        """With QoS 1; the broker has acknowledged them when this returns."""
+        publisher = Client(CallbackAPIVersion.VERSION2, "publisher")
+        publisher.max_inflight_messages_set(1000)
+        publisher.connect("127.0.0.1", self.port)
+        publisher.loop_start()
+        for sent in [publisher.publish(topic, payload, 1, **more) for topic, payload in messages]:
+            sent.wait_for_publish(PATIENCE_SECONDS)
+            assert sent.is_published()
+        publisher.disconnect()
+        publisher.loop_stop()
+
+
+@contextmanager
+def mosquitto(folder: Path, *more: str) -> Iterator[Mosquitto]:
+    """One that runs; it is ended behind it."""
+    folder.mkdir(exist_ok=True)
+    broker = Mosquitto(folder, *more)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.kill()

@@ -1,0 +1,49 @@
+"""Messages of MQTT through all layers, their topic being device and metric: a real broker, and a collector that is killed."""
+
+import json
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from orchestration.conf.load import load
+from orchestration.conf.model import Engine
+from tests.collectors import collecting, write_conf
+from tests.lakes import minutes, run, table
+from tests.mosquitto import mosquitto
+from tests.orchestration.connectors.collector.test_mqtt import UP, all_of, eventually, payloads
+from tests.orchestration.test_kafka_flows import account_of
+from tests.rows import at
+
+pytestmark = pytest.mark.mosquitto
+START = at("2026-01-05T00:00:00")
+
+
+def test_what_a_killed_collector_acknowledged_or_not_is_one_reading_a_message(spark: SparkSession, tmp_path: Path) -> None:
+    times = [time.isoformat() for time in minutes(START, 40)]
+    messages = [("plant/oven/temperature", json.dumps({"value": n, "ts": time}).encode()) for n, time in enumerate(times)]
+    odd = [("plant/oven/temperature", b"\xff{"), ("plant/oven/pressure", messages[0][1]), ("plant/stranger", messages[0][1])]
+    with mosquitto(tmp_path / "broker") as broker:
+        mqtt = f"mqtt: {{broker: '{broker.address}', topics: ['plant/#']}}, device: {{topic: 2}}, metric: {{topic: 3}}"
+        conf = write_conf(tmp_path, hall=mqtt)
+        with collecting(conf, TIDEMARK_CRASH_AT="events-spooled") as collector:
+            collector.says(UP)
+            broker.publish(messages)
+            assert collector.wait() == -signal.SIGKILL
+        broker.publish(odd)
+        with collecting(conf) as collector:
+            collector.says(UP)
+            eventually(lambda: payloads(tmp_path).keys() == all_of([*messages, *odd]))
+    made = replace(load(conf), engine=Engine(shuffle_partitions=2, trigger_seconds=0.2))
+    for _ in range(2):  # the second time nothing waits
+        run(made, spark)
+        events, readings, quarantined, late, duplicates = account_of(made)["hall"]
+        assert (readings, quarantined, late) == (40, 3, 0)
+        assert events == 43 + duplicates
+        assert duplicates > 0
+    silver = table(made, "silver.readings")
+    assert set(zip(silver.device_id, silver.metric, strict=True)) == {("oven", "temperature")}
+    assert sorted(silver.value) == list(range(40))
+    assert set(table(made, "bronze.events").position.str.rsplit("/", n=2).str[0]) == {topic for topic, _ in (*messages, *odd)}
