@@ -1,9 +1,10 @@
 """Sources and sinks that cannot be reached, and since when: a file each, `outages/<kind>/<name>.json` in the lake, as long as it lasts.
 
-Written by the process that holds the lake; `tidemark status` reads them in another one, and asks no source and no sink.
+Written by the process that holds the lake, and for a `collected` source also by the collector, which alone asks its server; `tidemark
+status` reads them in another one, and asks no source and no sink.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
@@ -14,7 +15,7 @@ from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 
 FOLDER = "outages"
-Kind: TypeAlias = Literal["source", "sink"]
+Kind: TypeAlias = Literal["source", "collected", "sink"]
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,14 @@ def current_outage(lake: Location, kind: Kind, name: str) -> Outage | None:
 
 
 def begin_outage(lake: Location, kind: Kind, name: str, reason: str, now: datetime) -> Outage:
-    """The one that is there goes on, also one that an earlier process has begun."""
+    """The one that is there goes on, also one that an earlier process has begun. Where the lake cannot be written, the reason says so."""
     if (known := current_outage(lake, kind, name)) is not None:
         return known
     outage = Outage(_instant(now), reason)
-    write_atomic(_file(lake, kind, name), asdict(outage))
+    try:
+        write_atomic(_file(lake, kind, name), asdict(outage))
+    except OSError as error:  # whatever else writes will come upon it too
+        return replace(outage, reason=f"{reason} {error}")
     return outage
 
 

@@ -21,12 +21,8 @@ class Outages:
         if self._is_down.get(name):
             return
         self._is_down[name] = True
-        now = datetime.now(UTC)
-        try:
-            since, reason = (outage := begin_outage(self._lake, self._kind, name, reason, now)).since, outage.reason
-        except OSError as error:  # of the lake itself; whatever else writes will come upon it too
-            since, reason = f"{now:%Y-%m-%dT%H:%M:%SZ}", f"{reason} {error}"
-        self._notify(Notice(f"{self._kind} is down", {self._kind: name, "since": since, "reason": reason}))
+        outage = begin_outage(self._lake, self._kind, name, reason, datetime.now(UTC))
+        self._notify(Notice(f"{self._kind} is down", {self._kind: name, "since": outage.since, "reason": outage.reason}))
 
     def answered(self, name: str) -> None:
         """It has been reached."""

@@ -27,7 +27,8 @@ def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
 
 
 def _row(conf: Conf, declared: Source, known: SourceOffset | None, rows: int, now: datetime) -> dict[str, Any]:
-    name, outage = declared.name, current_outage(conf.lake, "source", declared.name)
+    name = declared.name
+    outage = current_outage(conf.lake, "source", name) or current_outage(conf.lake, "collected", name)
     waiting_bytes, lag_seconds = _waiting(conf, name, known, now)
     told = (
         *(name, declared.transport.kind, _state(declared, known, outage), outage and outage.since),

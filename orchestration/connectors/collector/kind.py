@@ -9,16 +9,18 @@ from orchestration.conf.model import Source
 from orchestration.conf.secrets import secret
 from orchestration.conf.transports import Collected
 from orchestration.connectors.collector.spool import SpoolWriter
+from orchestration.location import Location
 
 Notify = Callable[[str], None]
 
 
 class Pushed(NamedTuple):
-    """A source, and the spool for its events. `folder`: of conf."""
+    """A source, and the spool for its events in a lake. `folder`: of conf."""
 
     source: Source
     endpoint: Collected
     spool: SpoolWriter
+    lake: Location
     folder: Path
 
     def secret(self, reference: str | None) -> str | None:

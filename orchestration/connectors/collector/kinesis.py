@@ -37,7 +37,7 @@ async def serve(pushed: Pushed, notify: Notify) -> Served:
     of = pushed.endpoint
     assert isinstance(of, KinesisStream)
     client = await asyncio.to_thread(KinesisClient, of, pushed.secret(of.access_key), pushed.secret(of.secret_key))
-    collector = KinesisCollector(of, client, pushed, Outage(pushed.source.name, notify))
+    collector = KinesisCollector(of, client, pushed, Outage(pushed.lake, pushed.source.name, notify))
     task = asyncio.create_task(collector.run())
 
     async def stop() -> None:

@@ -57,7 +57,7 @@ class MqttCollector:
         self._subscribed = _remembered(self._file, self._owner)
         self._session, self._count = pushed.spool.mark.hex()[:8], 0
         self._connection = self._new_connection()
-        self._stopping, self._outage = asyncio.Event(), Outage(pushed.source.name, notify)
+        self._stopping, self._outage = asyncio.Event(), Outage(pushed.lake, pushed.source.name, notify)
         self._up = f"messages come from mqtt{'s' if self._context else ''}://{self._broker}"
 
     async def run(self) -> None:

@@ -1,4 +1,4 @@
-"""A broker that is killed, or a pause, holds up neither files nor pushed events; `tidemark status` says what is down, and since when."""
+"""Five sources at once: a broker that is killed, or a pause, holds up no other; `tidemark status` says what is down, and since when."""
 
 import json
 import threading
@@ -24,17 +24,43 @@ from orchestration.supervisor.feeds import Feeds
 from tests.broker import Broker
 from tests.collectors import Collector, collecting, spooled, write_conf
 from tests.lakes import land, table
+from tests.mosquitto import Mosquitto, mosquitto
+from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
+
+OTHERS = ("plant", "web", "hall", "archive")
+"""Files, HTTP, MQTT and objects, beside Kafka in `fleet`."""
+
+
+@dataclass
+class Servers:
+    """Where events are sent to, but for those of Kafka."""
+
+    collector: Collector
+    broker: Mosquitto
+    store: Store
+    bucket: str
 
 
 @pytest.fixture
-def collector(tmp_path: Path, running: Broker, topic: str) -> Iterator[Collector]:
-    """Of `web`, beside files in `plant` and Kafka in `fleet`."""
-    kafka = f"kafka: {{servers: '{running.servers}', subscribe: [{topic}]}}"
-    made = write_conf(tmp_path, plant="path: ./landing, settle_seconds: 0", web="http: {port: 0}", fleet=kafka)
-    with (made / "pipeline.yml").open("a") as pipeline:
-        pipeline.write("engine: {trigger_seconds: 0.2}\n")
-    with collecting(made) as of_web:
-        yield of_web
+def servers(tmp_path: Path, running: Broker, topic: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
+    monkeypatch.setenv("KEY_OF_S3", ACCESS_KEY)
+    monkeypatch.setenv("SECRET_OF_S3", SECRET_KEY)
+    bucket = store.bucket()
+    keys = "access_key: '${env:KEY_OF_S3}', secret_key: '${env:SECRET_OF_S3}'"
+    with mosquitto(tmp_path / "broker") as broker:
+        made = write_conf(
+            tmp_path,
+            plant="path: ./landing, settle_seconds: 0",
+            web="http: {port: 0}",
+            hall=f"mqtt: {{broker: '{broker.address}', topics: [hall]}}",
+            archive=f"s3: {{bucket: {bucket}, endpoint: '{store.endpoint}', list_seconds: 0, {keys}}}",
+            fleet=f"kafka: {{servers: '{running.servers}', subscribe: [{topic}]}}",
+        )
+        with (made / "pipeline.yml").open("a") as pipeline:
+            pipeline.write("engine: {trigger_seconds: 0.2}\n")
+        with collecting(made) as collector:
+            collector.says("messages come from mqtt")
+            yield Servers(collector, broker, store, bucket)
 
 
 def post(collector: Collector, event: bytes) -> None:
@@ -53,23 +79,27 @@ def until(is_true: Callable[[], bool], seconds: float = 60) -> None:
 
 @dataclass
 class Plant:
-    """Bronze fed by a file and a request for each event. `told`: what the run has said."""
+    """Bronze fed by a file, a request, a message and an object for each event. `told`: what the run has said."""
 
-    collector: Collector
+    servers: Servers
     lake: Lake
     sent: int = 0
     told: list[str] = field(default_factory=list)
 
     def send(self, count: int) -> None:
-        for number in range(self.sent, self.sent + count):
-            land(self.collector.folder, f"{number}.json", [b'{"n": %d}' % number])
-            post(self.collector, b'{"n": %d}' % number)
+        of = self.servers
+        events = {f"{number}.json": b'{"n": %d}' % number for number in range(self.sent, self.sent + count)}
+        for name, event in events.items():
+            land(of.collector.folder, name, [event])
+            post(of.collector, event)
+        of.broker.publish([("hall", event) for event in events.values()])
+        of.store.put(of.bucket, events)
         self.sent += count
 
     def has(self, of_fleet: int) -> bool:
         """Whether bronze has all that was sent, and so many messages."""
         counts = table(self.lake.conf, EVENTS)["source"].value_counts().to_dict()
-        return bool(counts == {"plant": self.sent, "web": self.sent, "fleet": of_fleet})
+        return bool(counts == dict.fromkeys(OTHERS, self.sent) | {"fleet": of_fleet})
 
     def sources(self, capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
         """By `tidemark status`."""
@@ -79,10 +109,10 @@ class Plant:
 
 
 @pytest.fixture
-def plant(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plant]:
+def plant(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plant]:
     """While its sources are followed."""
     monkeypatch.setattr(kafka_client, "PATIENCE_SECONDS", 1.0)
-    made, stop, progress = Plant(collector, Lake(load(collector.folder / "conf"))), threading.Event(), Progress([EVENTS])
+    made, stop, progress = Plant(servers, Lake(load(servers.collector.folder / "conf"))), threading.Event(), Progress([EVENTS])
     ensure(made.lake.tables[EVENTS])
     monkeypatch.setattr(progress, "notice", lambda notice: made.told.append(notice.what))
     feeds = Feeds(made.lake, bronze_events(made.lake), WriteBarrier(stop), progress)
@@ -92,7 +122,8 @@ def plant(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pla
     feeds.join()
 
 
-def test_with_the_broker_killed_files_and_pushed_events_go_on_and_status_says_what_is_down(
+@pytest.mark.mosquitto
+def test_with_the_broker_killed_four_other_sources_go_on_and_status_says_what_is_down(
     plant: Plant, running: Broker, topic: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     running.send(topic, [b'{"n": 0}'])
@@ -106,7 +137,8 @@ def test_with_the_broker_killed_files_and_pushed_events_go_on_and_status_says_wh
         until(lambda: plant.has(1))
     rows = plant.sources(capsys)
     kinds = {name: (row["kind"], row["state"]) for name, row in rows.items()}
-    assert kinds == {"plant": ("files", "up"), "web": ("http", "up"), "fleet": ("kafka", "down")}
+    kinds_of_others = dict(zip(OTHERS, ("files", "http", "mqtt", "s3"), strict=True))
+    assert kinds == {name: (kind, "up") for name, kind in kinds_of_others.items()} | {"fleet": ("kafka", "down")}
     assert rows["fleet"]["down_since"] is not None
     assert rows["fleet"]["reason"].startswith(f"source fleet cannot be read from the brokers {running.servers}: ")
     assert (rows["fleet"]["offset"], rows["plant"]["rows_last_hour"]) == (f"{topic}/0 1", 13)

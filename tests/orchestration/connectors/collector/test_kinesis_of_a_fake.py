@@ -17,6 +17,7 @@ from orchestration.connectors.collector.kinesis import KinesisCollector
 from orchestration.connectors.collector.kinesis_client import Answer, KinesisClient, Shard, Stream, StreamError
 from orchestration.connectors.collector.outage import Outage
 from orchestration.connectors.collector.spool import SpoolWriter
+from orchestration.location import Location
 from tests.collectors import spooled, write_conf
 
 AN_ANSWER = 3
@@ -76,9 +77,12 @@ def collected(folder: Path, fake: Fake, is_done: Callable[[list[bytes]], bool]) 
     said: list[str] = []
 
     async def work() -> None:
+        lake = Location(folder / "lake")
         spool = SpoolWriter(folder / "lake/spool/hall", 1 << 30)
-        pushed = Pushed(source, cast(KinesisStream, source.transport), spool, folder)
-        collector = KinesisCollector(cast(KinesisStream, source.transport), cast(KinesisClient, fake), pushed, Outage("hall", said.append))
+        pushed = Pushed(source, cast(KinesisStream, source.transport), spool, lake, folder)
+        collector = KinesisCollector(
+            cast(KinesisStream, source.transport), cast(KinesisClient, fake), pushed, Outage(lake, "hall", said.append)
+        )
         task = asyncio.create_task(collector.run())
         while not is_done([payload for _, payload in spooled(folder, "hall")]):
             await asyncio.sleep(0.01)
