@@ -99,7 +99,7 @@ class Broker:
         """An empty topic, whose partitions answer."""
         self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
         for partition in range(partitions):
-            self._await_end(topic, partition)
+            self._end(topic, IsolationLevel.READ_COMMITTED, partition)
 
     def grow(self, topic: str, partitions: int) -> None:
         """Give it more partitions."""
@@ -134,20 +134,23 @@ class Broker:
             producer.commit_transaction(PATIENCE_SECONDS)
         else:
             producer.abort_transaction(PATIENCE_SECONDS)
-        while self._end(topic, IsolationLevel.READ_COMMITTED) < self._end(topic, IsolationLevel.READ_UNCOMMITTED):
-            time.sleep(0.01)  # the broker writes markers after it has answered
+        self.settle(topic)
 
-    def _await_end(self, topic: str, partition: int) -> None:
-        """A partition has no leader for a moment."""
-        for _ in range(100):
-            with suppress(KafkaException):
-                self._end(topic, IsolationLevel.READ_COMMITTED, partition)
-                return
-            time.sleep(0.05)
+    def settle(self, topic: str, partitions: int = 1) -> None:
+        """Until no transaction is open: the broker writes markers after it has answered."""
+        for n in range(partitions):
+            while self._end(topic, IsolationLevel.READ_COMMITTED, n) < self._end(topic, IsolationLevel.READ_UNCOMMITTED, n):
+                time.sleep(0.01)
 
     def _end(self, topic: str, level: IsolationLevel, partition: int = 0) -> int:
-        (answer,) = self.admin.list_offsets({TopicPartition(topic, partition): OffsetSpec.latest()}, isolation_level=level).values()
-        return int(answer.result().offset)
+        """A partition has no leader for a moment."""
+        for _ in range(200):
+            with suppress(KafkaException):
+                asked = {TopicPartition(topic, partition): OffsetSpec.latest()}
+                (answer,) = self.admin.list_offsets(asked, isolation_level=level).values()
+                return int(answer.result().offset)
+            time.sleep(0.05)
+        raise TimeoutError(f"{topic}/{partition} has no leader")
 
 
 @contextmanager

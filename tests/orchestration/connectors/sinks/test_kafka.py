@@ -37,8 +37,12 @@ def step(lake: SmallLake) -> Sent | None:
     return send(lake.conf, "out", sinks(lake.conf)["out"], NOW)
 
 
-def messages(running: Broker, topic: str, partitions: int = 1, isolation: str = "read_committed") -> list[Message]:
-    """All that there are."""
+def messages(
+    running: Broker, topic: str, partitions: int = 1, isolation: str = "read_committed", *, is_settled: bool = True
+) -> list[Message]:
+    """All that there are. `is_settled`: no transaction is open, but for one that has just been committed."""
+    if is_settled and isolation == "read_committed":
+        running.settle(topic, partitions)
     settings = {"bootstrap.servers": running.servers, "group.id": "test", "log_level": 0, "isolation.level": isolation}
     consumer = Consumer(settings | {"auto.offset.reset": "earliest", "enable.partition.eof": True, "fetch.wait.max.ms": 10})
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
@@ -51,9 +55,10 @@ def messages(running: Broker, topic: str, partitions: int = 1, isolation: str = 
     return came
 
 
-def kept(running: Broker, topic: str, partitions: int = 1) -> dict[str, dict[str, Any]]:
+def kept(running: Broker, topic: str, partitions: int = 1, *, is_settled: bool = True) -> dict[str, dict[str, Any]]:
     """What a reader has who keeps the newest message of each key."""
-    newest = {bytes(message.key() or b"").decode(): message.value() for message in messages(running, topic, partitions)}
+    came = messages(running, topic, partitions, is_settled=is_settled)
+    newest = {bytes(message.key() or b"").decode(): message.value() for message in came}
     return {key: json.loads(value) for key, value in newest.items() if value is not None}
 
 
@@ -241,7 +246,7 @@ def test_broker_and_sender_are_killed_by_turns_and_the_topic_equals_the_table(
             running.start()
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        found = kept(running, topic)
+        found = kept(running, topic, is_settled=False)
         assert found in ({}, *(expected(lake, AGGREGATES, snapshot) for snapshot in taken))
     while step(lake):
         pass
