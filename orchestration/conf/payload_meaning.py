@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from orchestration.conf.diagnostic import quoted
 from orchestration.conf.document import Step
@@ -10,7 +9,8 @@ from orchestration.conf.names import Declared
 from orchestration.conf.payload_schemas import members_of, schemas_of
 from orchestration.conf.place import absolute
 from orchestration.conf.schema_members import Member, found
-from orchestration.conf.source_settings import RegistrySettings, SourceSettings
+from orchestration.conf.secret_meaning import check_url
+from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
 from silver.spec import BINARY, ELEMENT
 
@@ -26,7 +26,7 @@ def check_payload_schema(folder: Path, base: Path_, source: SourceSettings, decl
     findings = [*_check_settings(base, source, written), *_check_way(base, source, written)]
     yield from findings
     if source.registry and source.registry.url:
-        yield from _check_registry((*base, "registry"), source.registry)
+        yield from check_url((*base, "registry", "url"), source.registry.url)
     if source.format in BINARY and not findings and not source.registry:
         yield from _check_fields(folder, base, source, fields)
 
@@ -60,18 +60,6 @@ def _check_way(base: Path_, source: SourceSettings, written: frozenset[str]) -> 
     if source.tcp and source.tcp.framing == "lines":
         problem = f"is lines, but events of {source.format} may hold line feeds; set {base[1]}.tcp.framing to length"
         yield Finding.of((*base, "tcp", "framing"), problem)
-
-
-def _check_registry(path: Path_, registry: RegistrySettings) -> Iterator[Finding]:
-    try:
-        parts = urlsplit(registry.url)
-        is_sound, holds_secret = parts.scheme in ("http", "https") and bool(parts.hostname), parts.username or parts.password
-    except ValueError:
-        is_sound, holds_secret = False, None
-    if holds_secret:  # which is not repeated
-        yield Finding.of((*path, "url"), "holds a name or a password; put them into username and password, as ${env:NAME} or ${file:PATH}")
-    elif not is_sound:
-        yield Finding.of((*path, "url"), f"is {quoted(registry.url)}, which is no address; write one such as https://registry:8081")
 
 
 def _check_fields(folder: Path, base: Path_, source: SourceSettings, fields: Fields) -> Iterator[Finding]:

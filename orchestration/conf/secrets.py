@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from orchestration.conf.place import absolute
+from orchestration.conf.values import PLAIN
 from orchestration.errors import TidemarkError
 
 REFERENCE = r"^\$\{(env:[A-Za-z_][A-Za-z0-9_]*|file:[^{}\x00-\x1f]+)\}$"
@@ -16,6 +17,16 @@ Secret = Annotated[
     str,
     Field(strict=True, max_length=1000, pattern=REFERENCE, json_schema_extra={"patternErrorMessage": HINT, "writeOnly": True}),
 ]
+Endpoint = Annotated[
+    str,
+    Field(
+        strict=True,
+        max_length=1000,
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+        json_schema_extra={"patternErrorMessage": PLAIN, "writeOnly": True},
+    ),
+]
+"""An address or a reference to it. It may hold a secret that should be a reference: no message shows it."""
 NOTHING_THERE = (KeyError, OSError, ValueError)
 """Raised by `followed`. Not to be shown: of a file that is no text the message would show its bytes."""
 
@@ -25,20 +36,24 @@ def followed(kind: str, place: str | Path) -> str:
     return os.environ[str(place)] if kind == "env" else Path(place).read_text(encoding="utf-8").rstrip("\r\n")
 
 
-def secret(folder: Path, reference: str) -> str:
-    """What a reference of the conf in `folder` leads to, without the line end of a file; TidemarkError where there is nothing."""
+def secret(folder: Path, reference: str, file: str = "sources.yml") -> str:
+    """What a reference in this file of the conf in `folder` leads to, without its line end; TidemarkError where that is nothing."""
     match = re.fullmatch(REFERENCE, reference)
     if match is None:
-        raise TidemarkError(f"a secret of {folder / 'sources.yml'} is no reference; {HINT}.")
+        raise TidemarkError(f"a secret of {folder / file} is no reference; {HINT}.")
     kind, _, name = match[1].partition(":")
     try:
         found = followed(kind, name if kind == "env" else absolute(folder, name))
     except NOTHING_THERE:
         found = ""
     if not found:
-        where = f"the variable {name}" if kind == "env" else f"the file {name}"
-        raise TidemarkError(f"{where}, which {folder / 'sources.yml'} names for a secret, is missing or empty; set it, then start again.")
+        raise TidemarkError(f"{reference}, which {folder / file} names, is missing or empty; set it for this process.")
     return found
+
+
+def resolved(folder: Path, text: str, file: str) -> str:
+    """The text, or what it refers to; TidemarkError where that is nothing. Never to be shown or kept."""
+    return secret(folder, text, file) if re.fullmatch(REFERENCE, text) else text
 
 
 def with_absolute_path(folder: Path, text: str) -> str:

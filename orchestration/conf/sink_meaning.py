@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from urllib.parse import parse_qs, urlsplit
 
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
 from orchestration.conf.kafka_meaning import OF_SINK, check_options
 from orchestration.conf.names import Declared
-from orchestration.conf.secrets import HINT, REFERENCE
+from orchestration.conf.secret_meaning import check_no_secret, check_url
 from orchestration.conf.sink_settings import SinkSettings, TopicSettings
 from orchestration.conf.structure import Finding
 
@@ -16,7 +15,6 @@ SILVER = ("silver.readings", "silver.quarantine", "silver.late", "silver.duplica
 OF_GROUP = ("aggregates", "vectors", "late")
 TARGETS = ("postgres", "kafka", "files", "webhook", "python")
 MART = re.compile("marts[.][a-z_][a-z0-9_]*")
-PASSWORD = re.compile(r"password\s*=", re.IGNORECASE)
 
 
 def check_sinks(sinks: Mapping[str, SinkSettings], declared: Declared) -> Iterator[Finding]:
@@ -28,20 +26,11 @@ def check_sinks(sinks: Mapping[str, SinkSettings], declared: Declared) -> Iterat
         if sink and sink.table is not None:
             yield from _check_table((*path, "table"), sink.table, declared)
         if sink and sink.postgres and sink.postgres.dsn:
-            yield from _check_secret((*path, "postgres", "dsn"), sink.postgres.dsn, has_password(sink.postgres.dsn))
+            yield from check_no_secret((*path, "postgres", "dsn"), sink.postgres.dsn)
         if sink and sink.webhook and sink.webhook.url:
-            yield from _check_url((*path, "webhook", "url"), sink.webhook.url)
+            yield from check_url((*path, "webhook", "url"), sink.webhook.url)
         if sink and sink.kafka:
             yield from _check_topic((*path, "kafka"), sink.kafka, is_mart=sink.table is not None and MART.fullmatch(sink.table) is not None)
-
-
-def has_password(text: str) -> bool:
-    """Whether a connection string or URL holds one; also one that cannot be read."""
-    try:
-        url = urlsplit(text)
-        return PASSWORD.search(text) is not None or url.password is not None or any("password" in key for key in parse_qs(url.query))
-    except ValueError:
-        return True
 
 
 def _check_targets(path: tuple[Step, ...], targets: list[str]) -> Iterator[Finding]:
@@ -67,18 +56,4 @@ def _check_topic(path: tuple[Step, ...], kafka: TopicSettings, *, is_mart: bool)
     if kafka.registry and kafka.format == "json":
         yield Finding.of((*path, "registry"), "is for avro, but format is json; remove it, or set `format: avro`")
     if kafka.registry and kafka.registry.url:
-        yield from _check_url((*path, "registry", "url"), kafka.registry.url)
-
-
-def _check_url(path: tuple[Step, ...], url: str) -> Iterator[Finding]:
-    yield from _check_secret(path, url, has_password(url))
-    if not re.match(r"https?://|\$", url):
-        yield Finding.of(path, "is no address that begins with https:// or http://; write one")
-
-
-def _check_secret(path: tuple[Step, ...], text: str, is_secret: bool) -> Iterator[Finding]:
-    """The text itself is not shown: it may hold a secret."""
-    if is_secret:
-        yield Finding.of(path, f"holds a password in plain text; {HINT}")
-    elif "${" in text and not re.fullmatch(REFERENCE, text):
-        yield Finding.of(path, f"is a reference that cannot be followed; {HINT}")
+        yield from check_url((*path, "registry", "url"), kafka.registry.url)

@@ -5,28 +5,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from orchestration.conf.secrets import Secret
-from orchestration.conf.values import PLAIN, Flag, Key, OrAbsent, OrNone, PlainText, Setting, Text, UniqueSome, Whole, of_pattern
+from orchestration.conf.registry_settings import RegistrySettings
+from orchestration.conf.secrets import Endpoint, Secret
+from orchestration.conf.values import Flag, Key, OrAbsent, OrNone, PlainText, Setting, Text, UniqueSome, Whole, of_pattern
 
 _NAME = "[a-z_][a-z0-9_]{0,62}"
 TargetName = Annotated[str, of_pattern(f"^({_NAME}[.])?{_NAME}$", "write table or schema.table in lower case", 127)]
 TopicName = Annotated[str, of_pattern("^[A-Za-z0-9._-]+$", "use letters, digits, dots, - and _", 249)]
 FunctionName = Annotated[
     str, of_pattern("^[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$", "write module:function", 200)
-]
-
-
-Endpoint = Annotated[
-    str,
-    Field(
-        strict=True,
-        max_length=1000,
-        pattern=r"^[^\x00-\x1f\x7f]+$",
-        json_schema_extra={
-            "patternErrorMessage": PLAIN,
-            "writeOnly": True,
-        },  # it may be one that should be a reference: no message shows it
-    ),
 ]
 
 
@@ -60,18 +47,6 @@ class WebhookSettings(Setting):
     """Sent as `Authorization: Bearer`."""
     rows_per_request: Whole = Field(default=500, ge=1, le=100_000)
     """Most rows of one request."""
-
-
-@dataclass(frozen=True)
-class RegistrySettings(Setting):
-    """A schema registry with the interface of Confluent's. The schema is that of the table, under the subject `TOPIC-value`."""
-
-    url: Endpoint = Field(examples=["http://registry:8081"])
-    """Address that begins with https:// or http://."""
-    username: OrAbsent[PlainText] = Field(default=None, examples=["tidemark"])
-    """Of basic authentication."""
-    password: OrAbsent[Secret] = Field(default=None, examples=["${env:REGISTRY_PASSWORD}"])
-    """Of basic authentication."""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings
 from orchestration.conf.kafka_settings import KafkaSettings
 from orchestration.conf.kinesis_settings import KinesisSettings
 from orchestration.conf.mqtt_settings import MqttSettings
+from orchestration.conf.registry_settings import RegistrySettings
 from orchestration.conf.s3_settings import S3Settings
-from orchestration.conf.secrets import Secret
 from orchestration.conf.values import (
     CONFIG,
     FieldPath,
@@ -68,18 +68,6 @@ class ValueSettings(Setting):
     """The number of a long row."""
 
     field: FieldPath = Field(examples=["value"], description=_PATH)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RegistrySettings(Setting):
-    """A schema registry with the interface of Confluent's. Payloads begin with a byte that is 0 and 4 bytes of the id of their schema."""
-
-    url: Text = Field(examples=["https://registry:8081"])
-    """Where it answers."""
-    username: OrAbsent[Text] = Field(default=None, examples=["tidemark", "${env:REGISTRY_USER}"])
-    """Of basic authentication: a name, or a reference to it."""
-    password: OrAbsent[Secret] = Field(default=None, examples=["${env:REGISTRY_PASSWORD}"])
-    """Of basic authentication."""
 
 
 @dataclass(frozen=True, kw_only=True)

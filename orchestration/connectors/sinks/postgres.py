@@ -16,9 +16,10 @@ import pyarrow as pa
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
+from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import PostgresSettings
 from orchestration.connectors.sinks.postgres_rows import as_csv, column_types
-from orchestration.connectors.sinks.sink import Batch, resolved
+from orchestration.connectors.sinks.sink import FILE, Batch
 from orchestration.errors import TidemarkError
 from orchestration.storage.sink_states import SinkPosition
 
@@ -124,7 +125,7 @@ class PostgresSink:
     @contextmanager
     def _transaction(self) -> Iterator[psycopg.Cursor[Any]]:
         """TidemarkError without any part of the connection string, which messages of the library may quote."""
-        dsn = resolved(self._folder, self._dsn)
+        dsn = resolved(self._folder, self._dsn, FILE)
         try:
             with psycopg.connect(**(DEFAULTS | conninfo_to_dict(dsn))) as connection, connection.cursor() as cursor:  # type: ignore[arg-type]
                 yield cursor

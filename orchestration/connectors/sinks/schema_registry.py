@@ -7,9 +7,10 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import quote
 
-from orchestration.conf.sink_settings import RegistrySettings
+from orchestration.conf.registry_settings import RegistrySettings
+from orchestration.conf.secrets import resolved
 from orchestration.connectors.http_post import post
-from orchestration.connectors.sinks.sink import resolved
+from orchestration.connectors.sinks.sink import FILE
 from orchestration.errors import TidemarkError
 
 MAGIC = b"\x00"
@@ -21,9 +22,9 @@ def registered(folder: Path, settings: RegistrySettings, subject: str, schema: s
     """What stands before each value; the schema is registered where it is not yet. TidemarkError without the address or a secret."""
     headers = {"Content-Type": CONTENT_TYPE, "Accept": CONTENT_TYPE}
     if settings.password:
-        user = f"{settings.username or ''}:{resolved(folder, settings.password)}"
+        user = f"{resolved(folder, settings.username or '', FILE)}:{resolved(folder, settings.password, FILE)}"
         headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
-    url = f"{resolved(folder, settings.url).rstrip('/')}/subjects/{quote(subject, safe='')}/versions"
+    url = f"{resolved(folder, settings.url, FILE).rstrip('/')}/subjects/{quote(subject, safe='')}/versions"
     try:
         answer = post(url, json.dumps({"schema": schema}).encode(), headers, TIMEOUT_SECONDS)
         return MAGIC + int(json.loads(answer)["id"]).to_bytes(4, "big")

@@ -3,17 +3,16 @@
 A sink follows snapshots, so what it has is at any time what readers saw at one of them. Positions increase, and may leave snapshots out.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
-from orchestration.conf.secrets import REFERENCE, secret
-from orchestration.errors import TidemarkError
 from orchestration.storage.sink_states import SinkPosition
+
+FILE = "pipeline.yml"
+"""Where sinks are declared."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +44,3 @@ class Sink(Protocol):
 
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         """Write all rows, as one. False where the far side is no longer at `batch.after`: it is to be asked again."""
-
-
-def resolved(folder: Path, text: str) -> str:
-    """The text, or what it refers to, in the conf in `folder`; TidemarkError where that is missing. Never to be shown or kept."""
-    if re.fullmatch(REFERENCE, text) is None:
-        return text
-    try:
-        return secret(folder, text)
-    except TidemarkError:
-        raise TidemarkError(f"{text}, which pipeline.yml names, is missing or empty; set it for the process that sends.") from None

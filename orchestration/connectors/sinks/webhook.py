@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
+from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import WebhookSettings
 from orchestration.connectors.http_post import post
 from orchestration.connectors.sinks.json_text import json_rows
-from orchestration.connectors.sinks.sink import Batch, resolved
+from orchestration.connectors.sinks.sink import FILE, Batch
 from orchestration.errors import TidemarkError
 from orchestration.storage.sink_states import SinkPosition
 
@@ -56,8 +57,8 @@ class WebhookSink:
         key = f"{batch.sink}-{batch.number}-{number}"
         headers = {"Content-Type": "application/json", "User-Agent": "tidemark", "Idempotency-Key": key}
         if self._settings.token:
-            headers["Authorization"] = f"Bearer {resolved(self._folder, self._settings.token)}"
-        _send(resolved(self._folder, self._settings.url), body, headers)
+            headers["Authorization"] = f"Bearer {resolved(self._folder, self._settings.token, FILE)}"
+        _send(resolved(self._folder, self._settings.url, FILE), body, headers)
 
 
 def _parts(rows: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:

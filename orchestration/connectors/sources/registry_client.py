@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
@@ -21,11 +21,11 @@ MAIN = "main.proto"
 
 
 class RegistryClient:
-    """Of one source. `credentials`: name and password, or None."""
+    """Of one source. `named`: the address as conf has it, for messages. `credentials`: name and password, or None."""
 
-    def __init__(self, source: str, url: str, credentials: tuple[str, str] | None) -> None:
+    def __init__(self, source: str, named: str, url: str, credentials: Sequence[str] | None) -> None:
         """Nothing is asked yet."""
-        self._source, self._url, self._open = source, url.rstrip("/"), build_opener(NoRedirect).open
+        self._source, self._named, self._url, self._open = source, named, url.rstrip("/"), build_opener(NoRedirect).open
         self._headers = {"Accept": "application/vnd.schemaregistry.v1+json"}
         if credentials:
             self._headers["Authorization"] = f"Basic {b64encode(':'.join(credentials).encode()).decode()}"
@@ -79,13 +79,14 @@ class RegistryClient:
             hint = "; see username and password of the registry in sources.yml" if error.code in (401, 403) else ""
             raise self._down(f"it answers {error.code} to {path}{hint}") from None
         except (OSError, HTTPException, ValueError) as error:
-            raise self._down(str(getattr(error, "reason", error))) from None
+            reason = getattr(error, "reason", error)  # the text of an error may quote the address
+            raise self._down(getattr(reason, "strerror", None) or type(reason).__name__) from None
         if not isinstance(found, dict) or not isinstance(found.get("schema"), str):
             raise self._down(f"its answer to {path} has no schema")
         return found
 
     def _down(self, reason: str) -> SourceDownError:
-        return SourceDownError(f"source {self._source} cannot be read, as its registry at {self._url} tells no schemas: {reason}.")
+        return SourceDownError(f"source {self._source} cannot be read, as its registry at {self._named} tells no schemas: {reason}.")
 
 
 def _error_code(error: HTTPError) -> int:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from orchestration.conf.model import Conf
 from orchestration.conf.schema_members import SchemaError
-from orchestration.conf.secrets import secret
+from orchestration.conf.secrets import resolved
 from orchestration.connectors.sources.registry_client import RegistryClient
 from orchestration.connectors.sources.source import Notice
 from orchestration.storage.retired_sources import payload_formats, remember_schemas
@@ -65,7 +65,6 @@ class Schemas:
 
     @cached_property
     def _client(self) -> RegistryClient:
-        names = (self._registry.username, self._registry.password)
-        # The name may stand in conf as it is, the password may not.
-        username, password = (secret(self._conf.folder, name) if name and name.startswith("${") else name or "" for name in names)
-        return RegistryClient(self._source, self._registry.url, (username, password) if any(names) else None)
+        of = self._registry
+        url, *credentials = (resolved(self._conf.folder, text or "", "sources.yml") for text in (of.url, of.username, of.password))
+        return RegistryClient(self._source, of.url, url, credentials if any(credentials) else None)

@@ -94,10 +94,10 @@ def test_what_can_be_read_is_no_mistake(source: str, folder: Path) -> None:
         (f"{PROTO}, {ISO.replace('field: value', 'field: other')}", "'other', which is no single value; it has device, metric, value, ts"),
         (f"{PROTO}, each: text, {ISO.replace('field: value', 'field: each.x')}", "plant.each is 'text', which is no list; name a list"),
         (f"format: sparkplug_b, {SPARKPLUG}, value: {{field: each.valeu}}", "plant.value.field is 'each.valeu', which the schema does not"),
-        (f"format: avro, registry: {{url: 'http://me:canary@r'}}, {LONG}", "plant.registry.url holds a name or a password; put them into"),
+        (f"format: avro, registry: {{url: 'http://me:canary@r'}}, {LONG}", "plant.registry.url holds a password in plain text; write"),
         (
             f"format: avro, registry: {{url: 'registry:8081'}}, {LONG}",
-            "plant.registry.url is 'registry:8081', which is no address; write one",
+            "plant.registry.url is no address that begins with https:// or http://; write one",
         ),
         (
             f"format: avro, registry: {{url: 'http://r', password: canary}}, {LONG}",

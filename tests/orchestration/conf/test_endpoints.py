@@ -135,6 +135,6 @@ def test_references_lead_to_a_variable_or_a_file_beside_conf(tmp_path: Path, mon
 def test_a_reference_that_leads_nowhere_says_so_without_what_it_found(reference: str, tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"hunter2\xff")
     (tmp_path / "empty").write_text("\n")
-    with pytest.raises(TidemarkError, match="is missing or empty; set it, then start again") as found:
+    with pytest.raises(TidemarkError, match="is missing or empty; set it for this process") as found:
         secret(tmp_path / "conf", reference)
     assert "hunter2" not in str(found.value)

@@ -14,7 +14,8 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from orchestration.conf.sink_settings import RegistrySettings, TopicSettings
+from orchestration.conf.registry_settings import RegistrySettings
+from orchestration.conf.sink_settings import TopicSettings
 from orchestration.connectors.sinks.kafka_messages import writer_of
 from orchestration.connectors.sinks.sink import Batch
 from orchestration.errors import TidemarkError

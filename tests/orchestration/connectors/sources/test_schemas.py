@@ -180,5 +180,5 @@ def test_files_of_protobuf_that_others_import_come_with_them(registry: StandIn, 
 
 
 def test_a_client_asks_with_the_type_of_a_registry(registry: StandIn) -> None:
-    assert RegistryClient("plant", registry.url + "/", None).schema(7, "avro") == (json.dumps(READING),)
+    assert RegistryClient("plant", "R", registry.url + "/", None).schema(7, "avro") == (json.dumps(READING),)
     assert registry.headers == [None]
