@@ -22,8 +22,10 @@ from orchestration.connectors.sources.kafka_events import events_of
 from orchestration.connectors.sources.kafka_offset import FROM, ID, NEXT, READ, TOPICS, Known, Ranges, joined, next_offset, ranges_read
 from orchestration.connectors.sources.source import Gap, Notice, Offset, SourceDownError, Unsettled
 
-MAX_MESSAGES, MAX_UNKNOWN = 500_000, 10_000
+MAX_MESSAGES, MAX_UNKNOWN = 2_000_000, 10_000
 """Of a batch of bronze; and of one when nobody knows yet how long messages are."""
+CONTENT = ("payload", "key", "headers")
+"""What a message weighs."""
 MISSING, ODD = "topic is missing", "headers are left out"
 REASONS = {MISSING: "it is read once it is there", ODD: "the name of one is not UTF-8; all else of the message is kept"}
 MAX_DESCRIBED = 4
@@ -98,7 +100,7 @@ class Kafka:
         with closing(self.client.messages(partition)) as pieces:
             for messages in pieces:
                 events, odd = events_of(self.name, messages)
-                self._message_bytes = events.nbytes / len(events)
+                self._message_bytes = events.select(CONTENT).nbytes / len(events)
                 self._amiss |= {(ODD, topic) for topic in odd}
                 yield events
 
