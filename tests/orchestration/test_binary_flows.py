@@ -133,6 +133,7 @@ def test_events_of_three_formats_are_accounted_for_and_verified_and_need_no_regi
     assert account_of(made)["fleet"] == (39, 33, 4, 0, 2)
 
 
+@pytest.mark.slow
 def test_an_id_that_comes_up_while_a_run_goes_on_is_read_at_once(spark: SparkSession, made: Conf, registry: StandIn) -> None:
     push(made, "fleet", of_avro(1, minutes(START, 3)))
 

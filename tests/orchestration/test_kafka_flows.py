@@ -103,6 +103,7 @@ def test_with_the_broker_down_a_run_takes_in_the_rest_and_says_so_and_the_next_o
     assert account_of(made) == {"fleet": (5, 0, 0, 5, 0), "plant": (31, 31, 0, 0, 0)}
 
 
+@pytest.mark.slow  # tests/chaos/test_kafka_kills.py kills the broker of a whole run
 @pytest.mark.usefixtures("_impatient")
 def test_a_run_goes_on_while_the_broker_is_killed_and_comes_back(
     spark: SparkSession, made: Conf, running: Broker, topic: str, capsys: pytest.CaptureFixture[str]
