@@ -261,7 +261,7 @@ REFUSED = {
     "there is no bucket of that name": {"bucket": "not-there"},
     "it does not know the access key": {"access_key": "${env:STRANGER}"},
     "the secret key is wrong": {"secret_key": "${env:STRANGER}"},
-    "the variable NOT_THERE, which": {"secret_key": "${env:NOT_THERE}"},
+    "${env:NOT_THERE}, which": {"secret_key": "${env:NOT_THERE}"},
     "Could not connect": {"endpoint": "http://127.0.0.1:9"},
 }
 
