@@ -1,5 +1,6 @@
-"""POST, and nothing that only looks like it."""
+"""POST, and nothing that only looks like it; and who asks, by name and password."""
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -12,6 +13,11 @@ class NoRedirect(HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         """None makes the answer an error."""
+
+
+def basic(username: str, password: str) -> str:
+    """The value of the header Authorization."""
+    return f"Basic {b64encode(f'{username}:{password}'.encode()).decode()}"
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str], timeout_seconds: float) -> bytes:

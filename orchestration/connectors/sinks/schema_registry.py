@@ -1,6 +1,5 @@
 """A schema registry with the interface of Confluent's: a schema gets a number, which each message carries."""
 
-import base64
 import json
 from http.client import HTTPException
 from pathlib import Path
@@ -9,7 +8,7 @@ from urllib.parse import quote
 
 from orchestration.conf.registry_settings import RegistrySettings
 from orchestration.conf.secrets import resolved
-from orchestration.connectors.http_post import post
+from orchestration.connectors.http_post import basic, post
 from orchestration.connectors.sinks.sink import FILE
 from orchestration.errors import TidemarkError
 
@@ -22,8 +21,7 @@ def registered(folder: Path, settings: RegistrySettings, subject: str, schema: s
     """What stands before each value; the schema is registered where it is not yet. TidemarkError without the address or a secret."""
     headers = {"Content-Type": CONTENT_TYPE, "Accept": CONTENT_TYPE}
     if settings.password:
-        user = f"{resolved(folder, settings.username or '', FILE)}:{resolved(folder, settings.password, FILE)}"
-        headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
+        headers["Authorization"] = basic(resolved(folder, settings.username or "", FILE), resolved(folder, settings.password, FILE))
     url = f"{resolved(folder, settings.url, FILE).rstrip('/')}/subjects/{quote(subject, safe='')}/versions"
     try:
         answer = post(url, json.dumps({"schema": schema}).encode(), headers, TIMEOUT_SECONDS)

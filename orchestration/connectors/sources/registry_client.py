@@ -1,7 +1,6 @@
 """A client of schema registries with Confluent's interface: schemas by the ids in payloads, as readers need them."""
 
 import json
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from http.client import HTTPException
 from typing import Any
@@ -12,7 +11,7 @@ from urllib.request import Request, build_opener
 from orchestration.conf.avro_schemas import avro_schemas
 from orchestration.conf.protobuf_schemas import of_texts
 from orchestration.conf.schema_members import SchemaError
-from orchestration.connectors.http_post import NoRedirect
+from orchestration.connectors.http_post import NoRedirect, basic
 from orchestration.connectors.sources.source import SourceDownError
 
 PATIENCE_SECONDS, MAX_BYTES, MAX_REFERENCES = 10.0, 16 * 1024 * 1024, 200
@@ -28,7 +27,7 @@ class RegistryClient:
         self._source, self._named, self._url, self._open = source, named, url.rstrip("/"), build_opener(NoRedirect).open
         self._headers = {"Accept": "application/vnd.schemaregistry.v1+json"}
         if credentials:
-            self._headers["Authorization"] = f"Basic {b64encode(':'.join(credentials).encode()).decode()}"
+            self._headers["Authorization"] = basic(*credentials)
 
     def schema(self, of: int, format: str) -> tuple[str, ...]:
         """The texts of an id, as PayloadFormat.schemas has them.
