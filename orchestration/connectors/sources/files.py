@@ -4,13 +4,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
 
 from orchestration.conf.transports import LandingFolder
+from orchestration.connectors.sources.batching import fitting
 from orchestration.connectors.sources.claims import Claim, Claims, claim_settled, growing
 from orchestration.connectors.sources.file_reader import events_of
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Unsettled
@@ -42,9 +42,7 @@ class Files:
         after = int(start.get(CLAIM, -1))
         if self.landing is not None:
             self._refused = claim_settled(self.landing, self._claims, time.time(), after, self._former, format=self.shape.format)
-        waiting = self._claims.after(after)
-        lengths = accumulate(claim.length for claim in waiting)
-        batch = [claim for n, (claim, length) in enumerate(zip(waiting, lengths, strict=True)) if n == 0 or length <= self.max_batch_bytes]
+        batch = fitting(self._claims.after(after), self.max_batch_bytes)
         return {**start, CLAIM: batch[-1].number} if batch else start
 
     def describe(self, offset: Offset) -> str:

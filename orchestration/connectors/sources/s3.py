@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from orchestration.conf.transports import ObjectStore
+from orchestration.connectors.sources.batching import fitting
 from orchestration.connectors.sources.file_reader import events_of, trouble
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Unsettled
 from orchestration.location import Location
@@ -59,9 +59,7 @@ class S3:
         if time.monotonic() >= self._rests_until and (self._is_ending or not self._claims.between(after, most=1)):
             self._claims.claim(self._client.pages(), after)
             self._rests_until = inf if self._is_ending else time.monotonic() + self.transport.list_seconds
-        waiting = self._claims.between(after, most=MAX_OBJECTS)
-        lengths = accumulate(claim.length for claim in waiting)
-        batch = [claim for n, (claim, length) in enumerate(zip(waiting, lengths, strict=True)) if n == 0 or length <= self.max_batch_bytes]
+        batch = fitting(self._claims.between(after, most=MAX_OBJECTS), self.max_batch_bytes)
         return {**start, OBJECT: batch[-1].number} if batch else start
 
     def describe(self, offset: Offset) -> str:
