@@ -39,6 +39,9 @@ def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, g
     events       messages of a source that bronze ingested on a day
     readings, quarantined, late, duplicates
                  what became of the measurements that they hold
+    without_measurements
+                 events that measure nothing by the declared fields, such as a button press; no defect (silver.without_measurements)
+    conflicts    those of the duplicates that have another value than the measurement that was kept
     missing      measurements (or events without any) that are in none of the four tables
     duplicated   measurements that are in more than one of them, or twice in one
     orphaned     rows of silver whose event is not in bronze, or comes from another source there
