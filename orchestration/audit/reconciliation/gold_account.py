@@ -105,7 +105,7 @@ class OpenGoldTables:
 
 
 def open_gold_tables(lake: Lake, snapshot: Snapshot, since: date | None = None) -> OpenGoldTables | None:
-    """What the snapshot pins, but for groups that are `left_out`; None where there is no other. `since`: windows that begin then or later."""
+    """What the snapshot pins, but for groups that are `left_out`; None where it has no other. `since`: of windows from that day on."""
     groups = [group for group in lake.conf.groups.values() if _has(snapshot, group) and not changed_plan(lake, f"gold.{group.stream}")]
     if not groups:
         return None
