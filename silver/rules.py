@@ -16,6 +16,7 @@ def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
         "device_is_present": "device_id is not null",
         "metric_is_present": "metric is not null",
         "event_time_is_valid": "event_time is not null",
+        "local_time_is_unique": "is_local_time_unique",
         # An event time from a broken clock would push the watermark ahead and turn every later good row away.
         "event_time_is_not_in_the_future": "event_time is null or "
         f"event_time <= ingested_at + interval {policy.max_future_seconds} seconds",
