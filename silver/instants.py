@@ -31,7 +31,7 @@ LETTERS = (
 )
 HOURS_AHEAD = {name: int(hours) for name, hours in re.findall(r"([A-Z]+)([+-][0-9]+)", LETTERS)}
 """Of UTC, all year round; CST and the like as in RFC 822. Letters of several zones, such as BST and IST, are not among them."""
-NANOS = r"\A(?P<micros>[0-9]{1,18})[0-9]{3}\z"
+NANOS = r"\A(?P<micros>[0-9]{0,18}?)[0-9]{1,3}\z"
 
 Whole = NDArray[np.int64]
 
@@ -56,7 +56,8 @@ def to_instants(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array]:
 def _epochs(texts: pa.Array, unit: str) -> pa.Array:
     """Fractions count, but nanoseconds are whole and cut to microseconds, as a double has too few digits; before 1970 is null."""
     if unit == "epoch_ns":
-        return pc.struct_field(pc.extract_regex(pc.utf8_lpad(pc.utf8_trim(texts, CONTROLS), 4, "0"), NANOS), "micros").cast(pa.int64())
+        digits = pc.struct_field(pc.extract_regex(pc.utf8_trim(texts, CONTROLS), NANOS), "micros")
+        return pc.binary_join_element_wise("0", digits, "").cast(pa.int64())
     micros = pc.round(pc.multiply(to_numbers(texts), MICROS_PER[unit]), round_mode="half_towards_infinity")
     is_sound = pc.and_(pc.greater_equal(micros, 0.0), pc.less(micros, float(YEAR_10000)))
     return pc.if_else(is_sound, micros, None).cast(pa.int64())

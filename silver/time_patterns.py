@@ -37,7 +37,7 @@ GROUPS = {
 TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|.", re.DOTALL)
 NUMBER, OF_ANY_LENGTH = re.compile(r"MM?|([ydDHhmsS])\1*"), re.compile(r"[yMdDHhms]|SS+")
 REMEDY = "write for example yyyy-MM-dd HH:mm:ss, where MM is the month and mm are minutes"
-HINTS = {"D": "write dd for the day of the month, DDD for that of the year", "Y": "write yyyy", "T": "write 'T' with its quotes"}
+HINTS = {"D": "write dd for the day of the month, DDD for that of the year", "Y": "write yyyy-MM-dd", "T": "write 'T' with its quotes"}
 
 
 @cache

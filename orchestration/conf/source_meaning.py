@@ -5,7 +5,7 @@ import zoneinfo
 from collections.abc import Iterator, Mapping
 from pathlib import Path as Folder
 
-from orchestration.conf.diagnostic import hint, nearest, quoted
+from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
 from orchestration.conf.endpoint_meaning import check_transports
 from orchestration.conf.kafka_meaning import check_kafka
@@ -95,8 +95,9 @@ def _check_pattern(path: Path, pattern: str) -> Iterator[Finding]:
     try:
         time_expression(pattern)
     except ValueError as error:
-        meant = nearest(pattern, NAMED_FORMATS)
-        yield Finding.of(path, f"{quoted(pattern)} " + (f"is no format of times; did you mean '{meant}'?" if meant else str(error)))
+        formats = hint(pattern, NAMED_FORMATS, f"write one of {', '.join(NAMED_FORMATS)}, or a pattern such as yyyy-MM-dd HH:mm:ss")
+        problem = error if "y" in pattern.lower() else f"is no format of times; {formats}"
+        yield Finding.of(path, f"{quoted(pattern)} {problem}")
         return
     letters = re.sub(r"'[^']*'|[^A-Za-z]|(.)(?=\1)", "", pattern)
     for expression, problem in PROBABLY_WRONG.items():
