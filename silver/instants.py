@@ -183,10 +183,13 @@ def _zone(name: str) -> ZoneInfo | int | None:
 
 def _offsets_in(zone: ZoneInfo, seconds: Whole, repeated_hour: str | None) -> tuple[Whole, NDArray[np.bool_]]:
     """Of local times; and whether the zone has the time once, or `repeated_hour` says which of two it is."""
-    distinct, places = np.unique(seconds, return_inverse=True)
-    both = np.array([_offsets_at(zone, second) for second in distinct.tolist()], np.int64).reshape(-1, 2)
-    chosen = both.min(axis=1) if repeated_hour == "second" else both[:, 0]
-    return chosen[places], (both[:, 0] == both[:, 1])[places] | (repeated_hour is not None)
+    starts, places = np.unique(seconds // 3600 * 3600, return_inverse=True)
+    ends = np.array([_offsets_at(zone, start) + _offsets_at(zone, start + 3599) for start in starts.tolist()], np.int64)
+    of_hour = ends.reshape(-1, 4)[places]
+    both = of_hour[:, :2]
+    for at in np.flatnonzero(of_hour.min(axis=1) != of_hour.max(axis=1)):  # the clock is changed in this hour
+        both[at] = _offsets_at(zone, int(seconds[at]))
+    return both.min(axis=1) if repeated_hour == "second" else both[:, 0], (both[:, 0] == both[:, 1]) | (repeated_hour is not None)
 
 
 def _offsets_at(zone: ZoneInfo, second: int) -> list[int]:

@@ -15,25 +15,15 @@ ISO = (
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 FULL_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 NUMBERS = {"M": "month", "d": "day", "H": "hour", "h": "half", "m": "minute", "s": "second"}
-OFFSETS = {"x": "[+-][0-9]{2}(?:[0-9]{2})?", "xx": "[+-][0-9]{4}", "xxx": "[+-][0-9]{2}:[0-9]{2}"}
-ZONES = {
-    **OFFSETS,
-    **{letters.upper(): f"Z|{offset}" for letters, offset in OFFSETS.items()},
-    **dict.fromkeys(("Z", "ZZ", "ZZZ"), OFFSETS["xx"]),
-    "z": r"[+-][0-9]{2}:[0-9]{2}(?::[0-9]{2})?|[A-Za-z]+(?:[/_+-][A-Za-z0-9]+)*",
-}
-GROUPS = {
-    **{letter: f"(?P<{name}>[0-9]{{1,2}})" for letter, name in NUMBERS.items()},
-    **{letter * 2: f"(?P<{name}>[0-9]{{2}})" for letter, name in NUMBERS.items()},
-    **{letters: f"(?P<zone>{zone})" for letters, zone in ZONES.items()},
-    "MMM": f"(?P<name>{'|'.join(MONTHS)})",
-    "MMMM": f"(?P<name>{FULL_MONTHS})",
-    "y": "(?P<year>-?[0-9]{1,4})",
-    "yy": "(?P<short>[0-9]{2})",
-    "D": "(?P<day_of_year>[0-9]{1,3})",
-    "DDD": "(?P<day_of_year>[0-9]{3})",
-    "a": "(?P<noon>AM|PM)",
-}
+ZONES = {"x": "[+-][0-9]{2}(?:[0-9]{2})?", "xx": "[+-][0-9]{4}", "xxx": "[+-][0-9]{2}:[0-9]{2}"}
+ZONES |= {letters.upper(): f"Z|{offset}" for letters, offset in ZONES.items()} | dict.fromkeys(("Z", "ZZ", "ZZZ"), ZONES["xx"])
+ZONES |= {"z": r"[+-][0-9]{2}:[0-9]{2}(?::[0-9]{2})?|[A-Za-z]+(?:[/_+-][A-Za-z0-9]+)*"}
+GROUPS = {letter: f"(?P<{name}>[0-9]{{1,2}})" for letter, name in NUMBERS.items()}
+GROUPS |= {letter * 2: f"(?P<{name}>[0-9]{{2}})" for letter, name in NUMBERS.items()}
+GROUPS |= {letters: f"(?P<zone>{zone})" for letters, zone in ZONES.items()}
+GROUPS |= {"MMM": f"(?P<name>{'|'.join(MONTHS)})", "MMMM": f"(?P<name>{FULL_MONTHS})", "a": "(?P<noon>AM|PM)"}
+GROUPS |= {"y": "(?P<year>-?[0-9]{1,4})", "yy": "(?P<short>[0-9]{2})"}
+GROUPS |= {"D": "(?P<day_of_year>[0-9]{1,3})", "DDD": "(?P<day_of_year>[0-9]{3})"}
 TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|.", re.DOTALL)
 NUMBER, OF_ANY_LENGTH = re.compile(r"MM?|([ydDHhmsS])\1*"), re.compile(r"[yMdDHhms]|SS+")
 REMEDY = "write for example yyyy-MM-dd HH:mm:ss, where MM is the month and mm are minutes"

@@ -43,18 +43,9 @@ PLAIN = {
 
 MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
 SUPPORTED = ["y", "M", "d", "D", "H", "h", "m", "s", "S", "a", "z", "x", "X", "Z"]
-ZONED = {
-    "X": r"Z|[+-]\d\d(?:\d\d)?",
-    "XX": r"Z|[+-]\d{4}",
-    "XXX": r"Z|[+-]\d\d:\d\d",
-    "x": r"[+-]\d\d(?:\d\d)?",
-    "xx": r"[+-]\d{4}",
-    "xxx": r"[+-]\d\d:\d\d",
-    "Z": r"[+-]\d{4}",
-    "ZZ": r"[+-]\d{4}",
-    "ZZZ": r"[+-]\d{4}",
-    "z": r"Z|UTC|GMT|[+-]\d\d:\d\d(?::\d\d)?|[A-Za-z]+(?:[/_+-][A-Za-z0-9]+)*",
-}
+ZONED = dict.fromkeys(("xx", "Z", "ZZ", "ZZZ"), r"[+-]\d{4}") | {"x": r"[+-]\d\d(?:\d\d)?", "xxx": r"[+-]\d\d:\d\d"}
+ZONED |= {"X": rf"Z|{ZONED['x']}", "XX": rf"Z|{ZONED['xx']}", "XXX": rf"Z|{ZONED['xxx']}"}
+ZONED |= {"z": r"Z|UTC|GMT|[+-]\d\d:\d\d(?::\d\d)?|[A-Za-z]+(?:[/_+-][A-Za-z0-9]+)*"}
 ABBREVIATIONS = (
     "Z 0,UT 0,UTC 0,GMT 0,WET 0,WEST 1,CET 1,CEST 2,EET 2,EEST 3,SAST 2,MSK 3,JST 9,KST 9,AEST 10,AEDT 11,NZST 12,NZDT 13,"
     "EST -5,EDT -4,CST -6,CDT -5,MST -7,MDT -6,PST -8,PDT -7,AKST -9,AKDT -8,HST -10"
