@@ -41,6 +41,7 @@ MEASUREMENTS = pa.schema(
         pa.field("number", pa.float64()),
         pa.field("unit_text", pa.string()),
         pa.field("event_time", INSTANT),
+        pa.field("is_local_time_unique", pa.bool_()),
         pa.field("part", pa.int32()),
         pa.field("parts", pa.int32()),
     ]
@@ -92,12 +93,14 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
     decoded, is_utf8 = (payloads, pa.repeat(True, len(payloads))) if shape.is_binary else _decoded(payloads)
     small = pc.if_else(pc.less_equal(lengths, max_payload_bytes), decoded, None)
     for rows in _rows(small, events, shape):
+        event_time, is_local_time_unique = to_instants(_texts(rows.values(shape.time.field)), shape.time)
         of_event = {"payload_bytes": lengths, "is_utf8": is_utf8, "is_readable": rows.is_readable}
         origins = {"device_id": shape.device, "zone_text": shape.zone, "unit_text": shape.unit}
         of_row = {
             "event_at": rows.event_at,
             "element_at": rows.element_at,
-            "event_time": to_instants(_texts(rows.values(shape.time.field)), shape.time),
+            "event_time": event_time,
+            "is_local_time_unique": is_local_time_unique,
             "attributes": _attributes(rows, shape),
             **{name: column.take(rows.event_at) for name, column in of_event.items()},
             **{name: _origin(origin, rows, positions) for name, origin in origins.items()},

@@ -19,6 +19,7 @@ def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
         "device_is_present": "device_id is not null",
         "metric_is_present": "metric is not null",
         "event_time_is_valid": "event_time is not null",
+        "local_time_is_unique": "is_local_time_unique",
         # A clock that was never set shows 1970, or the start of an epoch of its own; its readings would open windows there.
         "event_time_is_not_too_old": f"event_time is null or event_time >= ingested_at - interval {policy.max_age_seconds} seconds",
         # An event time from a broken clock would push the watermark ahead and turn every later good row away.

@@ -76,14 +76,16 @@ class Origin:
 
 @dataclass(frozen=True)
 class Time:
-    """`format`: iso, epoch_s, epoch_ms, epoch_us, or a Spark datetime pattern.
+    """`format`: iso, epoch_s, epoch_ms, epoch_us, epoch_ns, or a Spark datetime pattern.
 
-    `time_zone` (an IANA name) is that of texts which name none.
+    `time_zone` (an IANA name) is that of texts which name none. `repeated_hour`: which of two instants a local time is that the zone has
+    twice, first or second; None: a row with such a time is quarantined.
     """
 
     field: str
     format: str = "iso"
     time_zone: str = "UTC"
+    repeated_hour: str | None = None
 
 
 @dataclass(frozen=True)

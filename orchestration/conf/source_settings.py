@@ -56,11 +56,14 @@ class TimeSettings(Setting):
 
     field: FieldPath = Field(examples=["ts"], description=_PATH)
     format: Annotated[PlainText, Field(min_length=1, max_length=200)] = Field(
-        default="iso", examples=["iso", "epoch_s", "epoch_ms", "epoch_us", "dd/MM/yyyy HH:mm:ss"]
+        default="iso", examples=["iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "dd/MM/yyyy HH:mm:ss"]
     )
-    """`iso`, `epoch_s`, `epoch_ms`, `epoch_us`, or a Spark datetime pattern such as `dd/MM/yyyy HH:mm:ss`."""
+    """`iso`, `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns`, or a Spark datetime pattern such as `dd/MM/yyyy HH:mm:ss`."""
     time_zone: Text = Field(default="UTC", examples=["UTC", "Europe/Brussels"])
     """IANA name of the zone of times that name none themselves."""
+    repeated_hour: OrAbsent[Literal["first", "second"]] = Field(default=None, examples=["first"])
+    """Which of the two a local time is that comes twice, when summer time ends. Then a time that is skipped, when it begins, is read too.
+    Without this, rows with such times are quarantined."""
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ MEASUREMENTS = pa.schema(
         ("number", pa.float64()),
         ("unit_text", pa.string()),
         ("event_time", pa.int64()),  # microseconds since 1970, UTC
+        ("is_local_time_unique", pa.bool_()),
         ("part", pa.int32()),
         ("parts", pa.int32()),
     ]
@@ -57,12 +58,14 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
     records = _records(pc.if_else(is_small, payloads, None).to_pylist(), events, shape)
     of_event = {"is_small": is_small, "is_utf8": is_utf8, "is_readable": pa.array([record is not None for record in records], pa.bool_())}
     rows = _rows(records, events["position"], shape)
+    event_time, is_local_time_unique = rows.instants(shape.time)
     of_row = {name: values.take(rows.event_at) for name, values in of_event.items()} | {
         "event_at": rows.event_at,
         "device_id": rows.names(shape.device),
         "zone_text": rows.names(shape.zone),
         "unit_text": rows.names(shape.unit),
-        "event_time": rows.instants(shape.time),
+        "event_time": event_time,
+        "is_local_time_unique": is_local_time_unique,
         "attributes": _attributes(rows, shape),
     }
     return pa.concat_tables(_table(of_row, rows, cells) for cells in _cells(rows, shape))
@@ -120,9 +123,10 @@ class _Rows:
         assert origin.field is not None
         return _named(_texts(self.values(origin.field)))
 
-    def instants(self, time: Time) -> pa.Array:
+    def instants(self, time: Time) -> tuple[pa.Array, pa.Array]:
         encoded = _texts(self.values(time.field)).dictionary_encode()
-        return instants_of(encoded.dictionary, time).take(encoded.indices)
+        micros, is_unique = (values.take(encoded.indices) for values in instants_of(encoded.dictionary, time))
+        return micros, pc.fill_null(is_unique, True)
 
 
 class _Cells(NamedTuple):

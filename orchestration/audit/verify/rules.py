@@ -48,6 +48,7 @@ def _built_in(policy: Policy) -> dict[str, str]:
         "device_is_present": "device_id is not null",
         "metric_is_present": "metric is not null",
         "event_time_is_valid": "event_time is not null",
+        "local_time_is_unique": "is_local_time_unique",
         "event_time_is_not_too_old": f"event_time is null or event_time + to_seconds({policy.max_age_seconds}) >= ingested_at",
         "event_time_is_not_in_the_future": f"event_time is null or event_time <= ingested_at + to_seconds({policy.max_future_seconds})",
         "value_is_a_number": "metric is null or not is_unit_known or coalesce(isfinite(value), false)",

@@ -45,6 +45,7 @@ SHAPES = {
     "pattern": PayloadFormat("json", Origin(field="d"), Time("t", "dd-MM-yyyy HH:mm:ss.SSS"), metrics={"humidity": "h"}),
     "day last": PayloadFormat("json", Origin(field="d"), Time("t", "HH:mm dd-MM-yyyy", "Europe/Brussels"), metrics={"humidity": "h"}),
     "noon": PayloadFormat("json", Origin(field="d"), Time("t", "MMM d, yyyy hh:mm a XXX"), metrics={"humidity": "h"}),
+    "ordinal": PayloadFormat("json", Origin(field="d"), Time("t", "yyyyDDDHHmm z", "UTC", "second"), metrics={"humidity": "h"}),
     "csv": PayloadFormat("csv", Origin(field="dev"), Time("t"), metrics=WIDE, columns=("dev", "t", "temp", "hum", "pow")),
     "csv with header": PayloadFormat("csv", Origin(field="dev"), Time("t"), metrics=WIDE, has_header=True),
     "csv long": PayloadFormat(
@@ -81,6 +82,7 @@ GOOD = {
     "pattern": ['{"d":"oven","t":"01-01-2026 00:00:00.1","h":1}'],
     "day last": ['{"d":"oven","t":"01:30 01-01-2026","h":1}'],
     "noon": ['{"d":"oven","t":"Jan 1, 2026 12:30 AM +02:00","h":1}'],
+    "ordinal": ['{"d":"oven","t":"20260010030 CET","h":1}', '{"d":"oven","t":"20252990230 Europe/Berlin","h":1}'],
     "csv": ["oven,2026-01-01T00:00:01Z,1.5,,3", '"oven", 2026-01-01 00:00:02 ,"1.5", 2 ,""'],
     "csv with header": ["oven,2026-01-01T00:00:01Z,1.5,2,3", "1,oven,2026-01-01T00:00:01Z,1.5,2,3", "2026-01-01T00:00:01Z,oven,50,20"],
     "csv long": ["oven;01.01.2026 00:30;temperature;1,5", "'oven';01.01.2026 00:30;'temperature';1.5"],
