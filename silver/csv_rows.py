@@ -5,7 +5,7 @@ inside a value is split by Python: measured, 16 times slower.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +21,15 @@ CELLS = pa.list_(pa.string())
 
 
 def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
+<<<<<<< HEAD
     """Rows of lines, each beside the header of its file; null is unreadable. A blank line and a header that comes again hold nothing.
 
     A header may have one name fewer than the rows have values: the first value is then a row number without a name, as R writes it.
     A row with one value too many that ends blank is not taken for one of these, but for one with a separator at its end.
     """
+=======
+    """Rows of lines, each beside the header of its file; null is unreadable. A row has as many values as its file has names."""
+>>>>>>> 28ef2d2 (Files say their encoding and line ends, and are numbered as a whole)
     cells = _cells(lines, shape)
     count = pc.list_value_length(cells).to_numpy(zero_copy_only=False)  # NaN for none, which is equal to nothing
     starts, values = cells.offsets.to_numpy()[:-1], cells.values
@@ -33,13 +37,15 @@ def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
     places = {field: np.full(len(lines), -1) for field in shape.fields}
     for names, is_of in _headers(headers, shape):
         is_whole = is_of & (count == len(names))
-        is_numbered = is_of & (count == len(names) + 1) & shape.has_header
-        ends = starts[is_numbered] + len(names)
-        is_numbered[is_numbered] = values.is_valid().take(pa.array(ends)).to_numpy(zero_copy_only=False)
-        first[is_whole], first[is_numbered] = starts[is_whole], starts[is_numbered] + 1
+        first[is_whole] = starts[is_whole]
         for field in places.keys() & set(names):
+<<<<<<< HEAD
             places[field][is_whole | is_numbered] = names.index(field)
     is_readable = (first >= 0) | pc.fill_null(pc.equal(pc.utf8_trim(lines, BLANK), ""), False).to_numpy(zero_copy_only=False)
+=======
+            places[field][is_whole] = names.index(field)
+    is_readable = first >= 0
+>>>>>>> 28ef2d2 (Files say their encoding and line ends, and are numbered as a whole)
 
     def column(field: str) -> pa.Array:
         at = places[field]
@@ -50,16 +56,30 @@ def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
     return one_an_event(column, pa.array(is_readable))
 
 
+def is_numbered(header: str, rows: Sequence[str], shape: PayloadFormat) -> bool:
+    """Whether rows begin with a number that the header of their file does not name, as R writes them: none has as many values as names.
+
+    A row with one value more that ends blank has no number, but a separator at its end.
+    """
+    cells = _cells(pa.array([header, *rows], pa.string()), shape)
+    names, *counts = pc.fill_null(pc.list_value_length(cells), 0).to_pylist()
+    longer = [row for row in cells[1:].to_pylist() if row and len(row) == names + 1] if names and names not in counts else []
+    return bool(longer) and all(row[-1] is not None for row in longer) and len(shape.columns) in (0, names)
+
+
 def _headers(headers: pa.Array, shape: PayloadFormat) -> Iterator[tuple[list[str | None], np.ndarray]]:
-    """Names of columns, and which lines they are of. A name that is there twice is that of the first."""
-    if shape.columns:
-        yield [*shape.columns], np.ones(len(headers), bool)
-        return
+    """Names of columns, and which lines they are of. A name that is there twice is that of the first, a row number has none."""
     encoded = headers.dictionary_encode()
-    indices = pc.fill_null(encoded.indices, -1).to_numpy()
-    for place, names in enumerate(_cells(encoded.dictionary, shape).to_pylist()):
-        if names is not None and len(names) <= MAX_COLUMNS:
-            yield names, indices == place
+    indices, is_other = pc.fill_null(encoded.indices, -1).to_numpy(), np.ones(len(headers), bool)
+    for place, names in enumerate(_cells(encoded.dictionary, shape).to_pylist() if shape.has_header else ()):
+        is_of = indices == place
+        if shape.columns and names and names[0] is None and len(names) == len(shape.columns) + 1:
+            is_other &= ~is_of
+            yield [None, *shape.columns], is_of
+        elif not shape.columns and names is not None and len(names) <= MAX_COLUMNS:
+            yield names, is_of
+    if shape.columns:
+        yield [*shape.columns], is_other
 
 
 def _cells(lines: pa.Array, shape: PayloadFormat) -> pa.ListArray:

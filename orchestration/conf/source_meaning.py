@@ -73,6 +73,8 @@ def _check_format(base: Path, source: SourceSettings, written: frozenset[str]) -
             yield Finding.of(base, "has neither header nor columns; set `header: true`, or name the columns in order")
         if source.separator and source.separator == source.quote:
             yield Finding.of((*base, "quote"), "is also its separator; choose another")
+    if "encoding" in written and (source.format not in (None, "json", "csv") or source.delta):
+        yield Finding.of((*base, "encoding"), "is for JSON and CSV that others wrote; remove it")
     if "/" in (source.files or ""):
         yield Finding.of((*base, "files"), f"is a glob on names, but holds a '/'; put folders into {base[1]}.path")
 
