@@ -21,15 +21,10 @@ CELLS = pa.list_(pa.string())
 
 
 def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
-<<<<<<< HEAD
-    """Rows of lines, each beside the header of its file; null is unreadable. A blank line and a header that comes again hold nothing.
+    """Rows of lines, each beside the header of its file; null is unreadable: a row has as many values as its file has names.
 
-    A header may have one name fewer than the rows have values: the first value is then a row number without a name, as R writes it.
-    A row with one value too many that ends blank is not taken for one of these, but for one with a separator at its end.
+    A blank line and a header that comes again hold nothing.
     """
-=======
-    """Rows of lines, each beside the header of its file; null is unreadable. A row has as many values as its file has names."""
->>>>>>> 28ef2d2 (Files say their encoding and line ends, and are numbered as a whole)
     cells = _cells(lines, shape)
     count = pc.list_value_length(cells).to_numpy(zero_copy_only=False)  # NaN for none, which is equal to nothing
     starts, values = cells.offsets.to_numpy()[:-1], cells.values
@@ -39,13 +34,8 @@ def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
         is_whole = is_of & (count == len(names))
         first[is_whole] = starts[is_whole]
         for field in places.keys() & set(names):
-<<<<<<< HEAD
-            places[field][is_whole | is_numbered] = names.index(field)
-    is_readable = (first >= 0) | pc.fill_null(pc.equal(pc.utf8_trim(lines, BLANK), ""), False).to_numpy(zero_copy_only=False)
-=======
             places[field][is_whole] = names.index(field)
-    is_readable = first >= 0
->>>>>>> 28ef2d2 (Files say their encoding and line ends, and are numbered as a whole)
+    is_readable = (first >= 0) | pc.fill_null(pc.equal(pc.utf8_trim(lines, BLANK), ""), False).to_numpy(zero_copy_only=False)
 
     def column(field: str) -> pa.Array:
         at = places[field]

@@ -102,13 +102,10 @@ class PayloadFormat:
     Field paths are dotted (`data.temperature`); in CSV a field is a column name.
     Long: `metric` and `value` (and perhaps `unit`) are set. Wide: `metrics` maps each metric to its field.
     `each` (not CSV) is the path of a list with one measurement (long) or one row of measurements (wide) an element.
-<<<<<<< HEAD
+    `encoding` (JSON and CSV) is a name of Python's codecs.
     `attributes` maps names to fields whose texts are kept beside the reading. `not_measured`: values that say that nothing was measured;
     numbers are compared as numbers, and an empty one stands for null too. `words` maps each metric to texts that stand for a value (`on`
     for 1). Upper and lower case are alike in both.
-=======
-    `encoding` (JSON and CSV) is a name of Python's codecs.
->>>>>>> 28ef2d2 (Files say their encoding and line ends, and are numbered as a whole)
     `schemas` (Avro and Protobuf) are what payloads are written by: under DECLARED, or with a registry by the id that a payload begins with.
     Avro: texts in JSON, those that a schema needs before it. Protobuf: one text, a FileDescriptorSet in base64 whose last file declares the
     message. No text at all: nobody knows the schema of this id.
@@ -127,13 +124,10 @@ class PayloadFormat:
     columns: tuple[str, ...] = ()
     separator: str = ","
     quote: str = '"'
-<<<<<<< HEAD
+    encoding: str = "utf-8"
     attributes: dict[str, str] = field(default_factory=dict)
     not_measured: tuple[str, ...] = ()
     words: dict[str, dict[str, float]] = field(default_factory=dict)
-=======
-    encoding: str = "utf-8"
->>>>>>> 28ef2d2 (Files say their encoding and line ends, and are numbered as a whole)
     message: str | None = None
     registry: Registry | None = None
     schemas: dict[str, tuple[str, ...]] = field(default_factory=dict)
