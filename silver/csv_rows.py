@@ -47,14 +47,15 @@ def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
 
 
 def is_numbered(header: str, rows: Sequence[str], shape: PayloadFormat) -> bool:
-    """Whether rows begin with a number that the header of their file does not name, as R writes them: none has as many values as names.
+    """Whether rows begin with a number that the header of their file does not name, as R writes them: the first row and most of the others.
 
     A row with one value more that ends blank has no number, but a separator at its end.
     """
-    cells = _cells(pa.array([header, *rows], pa.string()), shape)
-    names, *counts = pc.fill_null(pc.list_value_length(cells), 0).to_pylist()
-    longer = [row for row in cells[1:].to_pylist() if row and len(row) == names + 1] if names and names not in counts else []
-    return bool(longer) and all(row[-1] is not None for row in longer) and len(shape.columns) in (0, names)
+    names, *of_rows = _cells(pa.array([header, *rows], pa.string()), shape).to_pylist()
+    if names is None or len(shape.columns) not in (0, len(names)):
+        return False
+    are_numbered = [len(row) == len(names) + 1 and row[-1] is not None for row in of_rows if row]
+    return are_numbered[:1] == [True] and 2 * sum(are_numbered) > len(are_numbered)
 
 
 def _headers(headers: pa.Array, shape: PayloadFormat) -> Iterator[tuple[list[str | None], np.ndarray]]:

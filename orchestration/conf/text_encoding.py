@@ -4,9 +4,8 @@ import codecs
 from typing import Annotated
 
 from pydantic import AfterValidator
-from pydantic_core import PydanticCustomError
 
-from orchestration.conf.values import Text
+from orchestration.conf.values import of_pattern
 
 LINE_FEEDS = (b"\n", b"%")
 """Of ASCII and of EBCDIC."""
@@ -18,13 +17,15 @@ def encoded(letter: str, encoding: str) -> bytes:
 
 
 def _canonical(encoding: str) -> str:
-    """Refused are codecs of no text, of escapes, and those that let half a letter pass, which no table holds."""
+    """ValueError for codecs of no text, of escapes, and those that let half a letter pass, which no table holds."""
     try:
-        if encoded("\n", encoding).strip(b"\0") in LINE_FEEDS and not encoded("\ud800", encoding):
-            return codecs.lookup(encoding).name.removesuffix("-sig")
-    except (LookupError, ValueError):
-        pass
-    raise PydanticCustomError("encoding", "write an encoding that Python knows, such as utf-8, latin-1, windows-1252 or utf-16")
+        is_of_lines = encoded("\n", encoding).strip(b"\0") in LINE_FEEDS and not encoded("\ud800", encoding)
+    except LookupError:
+        is_of_lines = False
+    if not is_of_lines:
+        raise ValueError(encoding)
+    return codecs.lookup(encoding).name.removesuffix("-sig")
 
 
-Encoding = Annotated[Text, AfterValidator(_canonical)]
+_HINT = "write an encoding that Python knows, such as utf-8, latin-1, windows-1252 or utf-16"
+Encoding = Annotated[str, of_pattern(r"^[A-Za-z0-9._-]+$", _HINT, 100, 1), AfterValidator(_canonical)]

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orchestration.conf.transports import LandingFolder
-from orchestration.connectors.sources.file_reader import foreign, is_hidden, trouble
+from orchestration.connectors.sources.file_reader import HIDDEN, foreign, trouble
 from silver.spec import PayloadFormat
 
 DRAFT = ".draft"
@@ -117,10 +117,10 @@ def _as_claim(folder: Path, file: Path) -> Claim:
 def _files(landing: LandingFolder) -> Iterator[tuple[Path, os.stat_result]]:
     """Those that match and are neither empty nor hidden, below the folder too."""
     for folder, folders, names in os.walk(landing.path):
-        folders[:] = [name for name in folders if not is_hidden(name)]
+        folders[:] = [name for name in folders if not HIDDEN.match(name)]
         for name in fnmatch.filter(names, landing.files):
             with suppress(FileNotFoundError):
-                if not is_hidden(name) and (stat := (file := Path(folder) / name).stat()).st_size:
+                if not HIDDEN.match(name) and (stat := (file := Path(folder) / name).stat()).st_size:
                     yield file, stat
 
 

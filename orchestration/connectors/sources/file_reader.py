@@ -1,6 +1,7 @@
 """Claimed files to events, piece by piece: a file may be larger than the memory, a line may not."""
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,6 +24,8 @@ BEGINNING, JUDGED_ROWS = 1 << 20, 1_000
 LONGEST_LINE = 1 << 30
 """In bytes. Arrow, Parquet and Spark hold less than two of these in one value, and no machine of ours in one row."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+HIDDEN = re.compile(r"[._]|~\$|(?:thumbs\.db|desktop\.ini)$", re.IGNORECASE)
+"""Names of files and folders that are work in progress, or belong to an operating system: neither is read or told."""
 MARK, MARKED = "\ufeff", ("utf-8", "utf-32", "utf-32-be", "utf-16", "utf-16-be")
 """The byte order mark, and encodings that are known by it."""
 REPLACED = "it is read once it has been replaced"
@@ -50,7 +53,7 @@ def trouble(file: Path, size: int, format: str, changed_ns: int = 0) -> str | No
     """Why a file of that payload format would end a run, if it would. `changed_ns`: makes another question of a file that has changed."""
     if format == PARQUET:
         return unreadable(file)
-    is_packed = _is_packed(file)
+    is_packed = file.suffix.lower() == ".gz"
     if not is_packed and size <= LONGEST_LINE:
         return None
     try:
@@ -62,28 +65,25 @@ def trouble(file: Path, size: int, format: str, changed_ns: int = 0) -> str | No
 
 def foreign(file: Path, shape: PayloadFormat) -> str | None:
     """Why a text file is not in the encoding that conf declares, and the way out, if its beginning shows that."""
-    own, remedy = shape.encoding, "set `encoding` to the one that it has"
+    own = shape.encoding
     try:
         content, _, first = (b"", b"", []) if shape.format == PARQUET else _beginning(file, own)
-    except FileNotFoundError:  # so nobody claims it
-        return None
+    except OSError as error:  # what is gone is claimed by nobody
+        return None if isinstance(error, FileNotFoundError) else f"it cannot be read; {REPLACED}"
     zeros = [byte == 0 for byte in content[:4]]  # in UTF-16, beside each letter of ASCII
     by_zeros = "utf-16" if zeros == [False, True] * 2 else "utf-16-be" if zeros == [True, False] * 2 else None
     other = next((name for name in MARKED if content.startswith(encoded(MARK, name))), by_zeros)
     if other and encoded(MARK, other) != encoded(MARK, own):
         return f"its first bytes are {content[:4].hex(' ')}, as in {other}, and not {own}; set `encoding: {other}`"
     if content and len(encoded("\n", own)) > 1 and not any(map(str.isascii, content.decode(own, "replace"))):
-        return f"its first bytes are {content[:4].hex(' ')}, and no letter of it is of ASCII in {own}; {remedy}"
+        return f"its first bytes are {content[:4].hex(' ')}, and nothing in it is of ASCII in {own}; set `encoding` to what it is"
     header = first[0] if first and shape.has_header and not shape.columns else b""
     try:
         odd = header.find(0) if "\0" in header.decode(own) else None
     except UnicodeDecodeError as error:
         odd = error.start
-    return (
-        None
-        if odd is None
-        else f"its header has the byte 0x{header[odd]:02X} at place {odd}, which is not {own}; {remedy}, such as latin-1"
-    )
+    what = "" if odd is None else f"the byte 0x{header[odd]:02X} at place {odd}, which is not {own}"
+    return f"its header has {what}; set `encoding` to what it is, such as latin-1" if what else None
 
 
 def _has_long_line(stream: BinaryIO) -> bool:
@@ -142,13 +142,4 @@ def instant(nanoseconds: int) -> datetime:
 
 def opened(file: Path) -> BinaryIO:
     """Its bytes, unpacked where its name ends in `.gz`."""
-    return gzip.open(file) if _is_packed(file) else file.open("rb")  # type: ignore[return-value]
-
-
-def is_hidden(name: str) -> bool:
-    """Whether a file or folder is work in progress or belongs to an operating system: neither is read or told."""
-    return name.startswith((".", "_", "~$")) or name.lower() in ("thumbs.db", "desktop.ini")
-
-
-def _is_packed(file: Path) -> bool:
-    return file.suffix.lower() == ".gz"
+    return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]

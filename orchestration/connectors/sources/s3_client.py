@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from orchestration.conf.secrets import secret
 from orchestration.conf.transports import ObjectStore
-from orchestration.connectors.sources.file_reader import is_hidden
+from orchestration.connectors.sources.file_reader import HIDDEN
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.errors import TidemarkError
 from orchestration.storage.object_claims import ObjectClaim, ObjectVersion
@@ -65,7 +65,7 @@ class S3Client:
 
     def _matches(self, key: str) -> bool:
         *folders, name = key.removeprefix(self._store.prefix).lstrip("/").split("/")
-        return fnmatch.fnmatchcase(name, self._store.files) and not any(map(is_hidden, (*folders, name)))
+        return fnmatch.fnmatchcase(name, self._store.files) and not any(map(HIDDEN.match, (*folders, name)))
 
     @cached_property
     def _client(self) -> Any:
