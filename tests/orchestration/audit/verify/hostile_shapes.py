@@ -63,7 +63,7 @@ SHAPES = {
         quote="'",
     ),
 }
-HEADERS = {
+HEADERS: dict[str, list[str | None]] = {
     "csv with header": ["dev,t,temp,hum,pow", ' "t" ,dev,hum, temp ', "dev,t,temp", None, "", ",dev,t,temp,hum,pow"],
     "csv with both": ["dev,t,temp,hum,pow", ",dev,t,temp,hum,pow", ' "" ,a,b,c,d,e', ",dev,t,temp,hum", None, "a title"],
     "csv in utf-16": ["dev,t,temp,hum,pow", ",dev,t,temp,hum,pow"],
