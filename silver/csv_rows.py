@@ -60,17 +60,14 @@ def is_numbered(header: str, rows: Sequence[str], shape: PayloadFormat) -> bool:
 
 def _headers(headers: pa.Array, shape: PayloadFormat) -> Iterator[tuple[list[str | None], np.ndarray]]:
     """Names of columns, and which lines they are of. A name that is there twice is that of the first, a row number has none."""
-    encoded = headers.dictionary_encode()
-    indices, is_other = pc.fill_null(encoded.indices, -1).to_numpy(), np.ones(len(headers), bool)
-    for place, names in enumerate(_cells(encoded.dictionary, shape).to_pylist() if shape.has_header else ()):
-        is_of = indices == place
-        if shape.columns and names and names[0] is None and len(names) == len(shape.columns) + 1:
-            is_other &= ~is_of
-            yield [None, *shape.columns], is_of
-        elif not shape.columns and names is not None and len(names) <= MAX_COLUMNS:
-            yield names, is_of
-    if shape.columns:
-        yield [*shape.columns], is_other
+    encoded = pc.fill_null(headers, "").dictionary_encode()
+    indices, count = encoded.indices.to_numpy(), len(shape.columns)
+    for place, names in enumerate(_cells(encoded.dictionary, shape).to_pylist()):
+        if shape.columns:
+            has_number = shape.has_header and names is not None and len(names) == count + 1 and names[0] is None
+            yield [*[None] * has_number, *shape.columns], indices == place
+        elif names is not None and len(names) <= MAX_COLUMNS:
+            yield names, indices == place
 
 
 def _cells(lines: pa.Array, shape: PayloadFormat) -> pa.ListArray:

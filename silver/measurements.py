@@ -162,8 +162,7 @@ def _text_of(payload: bytes, encoding: str) -> tuple[str, bool]:
     try:
         return payload.decode(encoding), True
     except UnicodeDecodeError:
-        known = SURROGATE_IN_UTF8.sub("\ufffd".encode(), payload) if encoding == UTF_8 else payload
-        return known.decode(encoding, "replace"), False
+        return (SURROGATE_IN_UTF8.sub(b"\xef\xbf\xbd", payload) if encoding == UTF_8 else payload).decode(encoding, "replace"), False
 
 
 def _origin(origin: Origin | None, rows: Rows, positions: pa.Array) -> pa.Array:

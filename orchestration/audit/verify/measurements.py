@@ -88,8 +88,7 @@ def _text_of(payload: bytes, encoding: str) -> tuple[str, bool]:
     try:
         return payload.decode(encoding), True
     except UnicodeDecodeError:
-        replaceable = SURROGATE_IN_UTF8.sub("\ufffd".encode(), payload) if encoding == "utf-8" else payload
-        return replaceable.decode(encoding, "replace"), False
+        return (SURROGATE_IN_UTF8.sub(b"\xef\xbf\xbd", payload) if encoding == "utf-8" else payload).decode(encoding, "replace"), False
 
 
 @dataclass(frozen=True)
