@@ -51,6 +51,8 @@ def is_numbered(header: str, rows: Sequence[str], shape: PayloadFormat) -> bool:
 
     A row with one value more that ends blank has no number, but a separator at its end.
     """
+    if not rows or (shape.quote not in header + rows[0] and rows[0].count(shape.separator) <= header.count(shape.separator)):
+        return False  # as nearly always
     names, *of_rows = _cells(pa.array([header, *rows], pa.string()), shape).to_pylist()
     if names is None or len(shape.columns) not in (0, len(names)):
         return False

@@ -41,7 +41,7 @@ def events_of(source: str, claim: Path, position: str, modified_ns: int, shape: 
     end, first = _beginning(claim, shape.encoding)[1:]
     if shape.has_header and first:
         header, *rows = (line.decode(shape.encoding, "replace") for line in first)
-        separator = shape.separator if is_numbered(header, [row for row in rows if row != header], shape) else ""
+        separator = shape.separator if is_numbered(header, [row for row in rows if row.strip() and row != header], shape) else ""
         landed = replace(landed, header=separator + header, header_line=first[0])
     for piece in pieces(claim, PIECE_BYTES, end, encoded(MARK, shape.encoding)):
         payloads = lines(piece, end)
