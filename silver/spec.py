@@ -104,6 +104,7 @@ class PayloadFormat:
     Field paths are dotted (`data.temperature`); in CSV a field is a column name.
     Long: `metric` and `value` (and perhaps `unit`) are set. Wide: `metrics` maps each metric to its field.
     `each` (not CSV) is the path of a list with one measurement (long) or one row of measurements (wide) an element.
+    `encoding` (JSON and CSV) is a name of Python's codecs.
     `attributes` maps names to fields whose texts are kept beside the reading. `not_measured`: values that say that nothing was measured;
     numbers are compared as numbers, and an empty one stands for null too. `words` maps each metric to texts that stand for a value (`on`
     for 1). Upper and lower case are alike in both.
@@ -125,6 +126,7 @@ class PayloadFormat:
     columns: tuple[str, ...] = ()
     separator: str = ","
     quote: str = '"'
+    encoding: str = "utf-8"
     attributes: dict[str, str] = field(default_factory=dict)
     not_measured: tuple[str, ...] = ()
     words: dict[str, dict[str, float]] = field(default_factory=dict)

@@ -76,6 +76,9 @@ def _check_format(base: Path, source: SourceSettings, written: frozenset[str]) -
             yield Finding.of(base, "has neither header nor columns; set `header: true`, or name the columns in order")
         if source.separator and source.separator == source.quote:
             yield Finding.of((*base, "quote"), "is also its separator; choose another")
+    if "encoding" in written and (source.delta or source.format not in (None, "json", "csv")):
+        other = "rows of a table are read as JSON in utf-8" if source.delta else f"{base[1]}.format is {source.format}"
+        yield Finding.of((*base, "encoding"), f"is for texts of json and csv, but {other}; remove it")
     if "/" in (source.files or ""):
         yield Finding.of((*base, "files"), f"is a glob on names, but holds a '/'; put folders into {base[1]}.path")
 

@@ -12,6 +12,7 @@ from orchestration.conf.kinesis_settings import KinesisSettings
 from orchestration.conf.mqtt_settings import MqttSettings
 from orchestration.conf.registry_settings import RegistrySettings
 from orchestration.conf.s3_settings import S3Settings
+from orchestration.conf.text_encoding import Encoding
 from orchestration.conf.values import (
     CONFIG,
     FieldPath,
@@ -132,7 +133,7 @@ class SourceSettings(Setting):
     each: OrAbsent[FieldPath] = Field(default=None, examples=["readings"])
     """All but CSV: path of a list with one measurement (or one wide row) an element."""
     header: Flag = Field(default=False, examples=[True])
-    """CSV: whether the first line of each file names the columns. It may name one fewer than the rows have: their first value is then a row
+    """CSV: whether the first line of each file names the columns. It may name one fewer than all rows have: their first value is then a row
     number."""
     columns: UniqueSome[FieldPath] = Field(default=(), max_length=10_000, examples=[["ts", "temperature"]])
     """CSV: names of the columns in order; required without a header, and with one they replace it."""
@@ -140,6 +141,9 @@ class SourceSettings(Setting):
     """CSV: the character between two values."""
     quote: Quote = '"'
     """CSV: the character around values that hold the separator."""
+    encoding: Encoding = Field(default="utf-8", examples=["latin-1", "windows-1252", "utf-16"])
+    """JSON and CSV: the encoding of the text, by a name that Python's codecs know. A file that is in another is left out and told; utf-16
+    without a byte order mark is little-endian."""
 
 
 def origins_of(source: SourceSettings) -> list[tuple[str, OriginSettings]]:

@@ -77,7 +77,7 @@ def test_a_list_gives_one_reading_an_element_each_with_its_own_time(spark: Spark
 
 
 def test_csv_takes_its_names_from_the_header_of_its_own_file_and_its_device_from_the_file_name(spark: SparkSession) -> None:
-    """As the room's real files: quoted and not, one name fewer than values, local times without a zone."""
+    """As the room's real files: quoted and not, row numbers without a name, local times without a zone."""
     shape = PayloadFormat(
         "csv",
         Origin(file_name=r"^(.+)\.txt$"),
@@ -85,10 +85,10 @@ def test_csv_takes_its_names_from_the_header_of_its_own_file_and_its_device_from
         metrics={"temperature": "Temperature", "humidity": "Humidity"},
         has_header=True,
     )
-    lines = ['"1","2025-12-31 14:19:00",23.7,26', '"2",2025-12-31 14:20:00,,"27"\r', "3,2025-12-31 14:21:00", ""]
-    lines.append("2025-12-31 14:22:00,23.7,26,")  # no row number: a separator at the end
+    lines = ['"1","2025-12-31 14:19:00",23.7,26', '"2",2025-12-31 14:20:00,,"27"\r', "3,2025-12-31 14:21:00", "2025-12-31 14:22:00,23.7,26"]
+    lines.append("5,2025-12-31 14:22:00,23.7,26,1")
     more = "," * (MAX_COLUMNS - 2)
-    rows = events(spark, lines, header='"date","Temperature","Humidity"')
+    rows = events(spark, lines, header=',"date","Temperature","Humidity"')
     for row, end in ((10, ""), (11, more)):
         other = events(spark, [f"26,2025-12-31 14:23:00,23.7{end}"], header=f"Humidity,date,Temperature{end}")
         rows = rows.unionByName(other.withColumn("bronze_row", F.lit(row).cast("bigint")))

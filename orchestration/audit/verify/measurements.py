@@ -6,6 +6,7 @@ At least one row an event: one that cannot be read has a row without what could 
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
@@ -53,7 +54,7 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
 
     Schema: MEASUREMENTS.
     """
-    payloads, is_utf8 = (events["payload"], pa.repeat(True, len(events))) if shape.is_binary else _decoded(events["payload"])
+    payloads, is_utf8 = _decoded(events["payload"], shape)
     is_small = pc.less_equal(pc.binary_length(events["payload"]), max_payload_bytes)
     records = _records(pc.if_else(is_small, payloads, None).to_pylist(), events, shape)
     of_event = {"is_small": is_small, "is_utf8": is_utf8, "is_readable": pa.array([record is not None for record in records], pa.bool_())}
@@ -77,20 +78,20 @@ def _records(payloads: list[Any], events: pa.Table, shape: PayloadFormat) -> lis
     return list(map(reader(shape), payloads, events["header"].to_pylist() if shape.format == "csv" else repeat(None)))
 
 
-def _decoded(payloads: pa.ChunkedArray) -> tuple[pa.ChunkedArray | pa.Array, pa.Array]:
-    """The payloads as text, and whether they are UTF-8."""
-    try:
-        return payloads.cast(pa.string()), pa.repeat(True, len(payloads))
-    except pa.ArrowInvalid:
-        both = [_text_of(payload) for payload in payloads.to_pylist()]
-        return pa.array([text for text, _ in both], pa.large_string()), pa.array([is_utf8 for _, is_utf8 in both])
+def _decoded(payloads: pa.ChunkedArray, shape: PayloadFormat) -> tuple[pa.ChunkedArray | pa.Array, pa.Array]:
+    """The payloads, as text where they are one, and whether they are in the encoding of their source."""
+    with suppress(pa.ArrowInvalid):
+        if shape.is_binary or shape.encoding == "utf-8":
+            return payloads if shape.is_binary else payloads.cast(pa.string()), pa.repeat(True, len(payloads))
+    both = [_text_of(payload, shape.encoding) for payload in payloads.to_pylist()]
+    return pa.array([text for text, _ in both], pa.large_string()), pa.array([is_whole for _, is_whole in both], pa.bool_())
 
 
-def _text_of(payload: bytes) -> tuple[str, bool]:
+def _text_of(payload: bytes, encoding: str) -> tuple[str, bool]:
     try:
-        return payload.decode(), True
+        return payload.decode(encoding), True
     except UnicodeDecodeError:
-        return SURROGATE_IN_UTF8.sub("\ufffd".encode(), payload).decode("utf-8", "replace"), False
+        return (SURROGATE_IN_UTF8.sub(b"\xef\xbf\xbd", payload) if encoding == "utf-8" else payload).decode(encoding, "replace"), False
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,31 @@ CASES = [
         "conf/sources.yml:16: plant.header is for csv, but plant.format is json; remove it",
         id="header of JSON",
     ),
+    *(
+        pytest.param(
+            "sources",
+            "    unit: {field: unit}\n",
+            f"    encoding: {name}\n",
+            f"conf/sources.yml:16: plant.encoding is '{name}'; "
+            "write an encoding that Python knows, such as utf-8, latin-1, windows-1252 or utf-16",
+            id=f"encoding {name}",
+        )
+        for name in ("latin-x", "base64", "utf-7", "unicode_escape", "undefined")
+    ),
+    pytest.param(
+        "sources",
+        "format: json",
+        "format: parquet\n    encoding: latin-1",
+        "conf/sources.yml:11: plant.encoding is for texts of json and csv, but plant.format is parquet; remove it",
+        id="encoding of Parquet",
+    ),
+    pytest.param(
+        "sources",
+        'path: ./landing\n    files: "*"',
+        "delta: {table: /data/readings}\n    encoding: latin-1",
+        "conf/sources.yml:9: plant.encoding is for texts of json and csv, but rows of a table are read as JSON in utf-8; remove it",
+        id="encoding of a table",
+    ),
 ]
 
 
@@ -100,6 +125,12 @@ def test_a_contradiction_in_a_source_is_told_on_its_line(
     file: str, old: str, new: str, line: str, mistakes_after: Callable[..., list[str]]
 ) -> None:
     assert mistakes_after((file, old, new)) == [line]
+
+
+@pytest.mark.parametrize(("written", "name"), [("UTF8", "utf-8"), ("utf-8-sig", "utf-8"), ("latin-1", "iso8859-1"), ("utf-16", "utf-16")])
+def test_an_encoding_has_one_name(written: str, name: str, folder: Path) -> None:
+    changed(folder, "sources", "    unit: {field: unit}\n", f"    encoding: {written}\n")
+    assert load(folder).sources["plant"].payload_format.encoding == name
 
 
 @pytest.mark.parametrize(
