@@ -12,6 +12,11 @@ from silver.spec import Policy, Unknown
 
 def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
     """The built-in rules under this policy, then those of conf/rules.yml."""
+    of_conf = {}
+    if declared:  # a conf without rules need not wait for a parser of SQL
+        from expectations.translation import without_failures
+
+        of_conf = {rule.name: without_failures(rule.holds) for rule in declared}
     asked_of_readable = {
         "device_is_present": "device_id is not null",
         "metric_is_present": "metric is not null",
@@ -25,7 +30,7 @@ def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
         "unit_is_known": "is_unit_known",
         "device_is_known": "device_id is null or is_device_known",
         "metric_is_known": "metric is null or is_metric_known",
-    } | {rule.name: rule.holds for rule in declared}
+    } | of_conf
     if policy.unknown_device is Unknown.UNASSIGNED:
         del asked_of_readable["device_is_known"]
     if policy.unknown_metric is Unknown.UNASSIGNED:

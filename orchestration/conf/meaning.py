@@ -88,16 +88,22 @@ def _check_rules(rules: Mapping[str, RuleSettings]) -> Iterator[Finding]:
             yield Finding(("rules", name), f"{quoted(name)} is the name of a built-in rule; choose another")
         if problem := _unbalanced(rule.holds or ""):
             yield Finding.of(("rules", name, "holds"), problem)
+    if balanced := {name: rule for name, rule in rules.items() if rule.holds and not _unbalanced(rule.holds)}:
+        from orchestration.conf.rule_meaning import check_predicates  # a conf without rules need not wait for a parser of SQL
+
+        yield from check_predicates(balanced)
 
 
 def _unbalanced(predicate: str) -> str | None:
-    """Spark checks the predicate when it starts; this finds only what would swallow the text around it."""
+    """What would swallow the text around it."""
     bare = re.sub(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", "", predicate, flags=re.DOTALL)
     quote = re.search(r"['\"`]", bare)
     if quote:
         return f"opens a quote {quote.group()} that nothing closes; close it"
     if "--" in bare or "/*" in bare:
         return "contains a SQL comment; write it behind a # in the YAML instead"
+    if ";" in bare:
+        return "contains a semicolon; remove it"
     depth = 0
     for character in bare:
         depth += (character == "(") - (character == ")")
