@@ -1,4 +1,4 @@
-"""Loading a conf folder: six YAML files, checked all at once, into one frozen Conf. Takes a fraction of a second and no Spark."""
+"""Loading a conf folder: its YAML files, checked all at once, into one frozen Conf. Takes a fraction of a second and no Spark."""
 
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,9 @@ from orchestration.conf.names import Declared
 from orchestration.conf.structure import check_structure
 from orchestration.errors import ConfError
 from silver.rules import rules_of
+
+OTHERWISE = {"rules": {"rules": None}}
+"""What the files hold that may be missing."""
 
 
 def load(folder: Path) -> Conf:
@@ -47,7 +50,7 @@ def _checked(folder: Path) -> tuple[Settings, set[Diagnostic]]:
     files: dict[str, Any] = {}
     unsound: set[tuple[str, tuple[Step, ...]]] = set()
     for name in FILES:
-        document, unreadable = read_document(folder / f"{name}.yml")
+        document, unreadable = read_document(folder / f"{name}.yml", OTHERWISE.get(name))
         diagnostics |= set(unreadable)
         files[name], findings = check_structure(name, document.data if document else {})
         if document is not None:

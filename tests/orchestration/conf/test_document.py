@@ -28,8 +28,17 @@ UNREADABLE = [
 
 @pytest.mark.parametrize(("content", "line"), UNREADABLE)
 def test_a_file_that_cannot_be_read_is_one_line(content: bytes, line: str, folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
-    (folder / "rules.yml").write_bytes(content)
-    assert mistakes_after() == [f"conf/rules.yml:{line}"]
+    (folder / "devices.yml").write_bytes(content)
+    assert mistakes_after() == [f"conf/devices.yml:{line}"]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"# none yet\n"])
+def test_rules_may_be_missing(content: bytes | None, folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
+    (folder / "rules.yml").unlink()
+    if content is not None:
+        (folder / "rules.yml").write_bytes(content)
+    assert mistakes_after() == []
+    assert load(folder).rules == ()
 
 
 def test_what_yaml_cannot_parse_is_told_with_its_line(folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
