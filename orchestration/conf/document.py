@@ -70,20 +70,14 @@ class _Unreadable(Exception):
     """The line and text of the one mistake that keeps the file from being read at all."""
 
 
-class _Nothing(_Unreadable):
-    """The file is missing or empty."""
-
-
-def read_document(path: Path, otherwise: Any = None) -> tuple[Document | None, list[Diagnostic]]:
-    """A file that cannot be read at all is one mistake and no document; `otherwise`: what a file holds that is missing or empty."""
+def read_document(path: Path) -> tuple[Document | None, list[Diagnostic]]:
+    """A file that cannot be read at all is one mistake and no document."""
     file = str(path)
     try:
         node = _composed(_text(path))
         reading = _Reading(file)
         return Document(file, reading.plain(node), reading.lines), reading.diagnostics
     except _Unreadable as error:
-        if otherwise is not None and isinstance(error, _Nothing):
-            return Document(file, otherwise, {}), []
         return None, [Diagnostic(file, *error.args)]
 
 
@@ -91,7 +85,7 @@ def _text(path: Path) -> str:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise _Nothing(1, "is missing; `tidemark init DIR` writes a whole conf folder to start from") from None
+        raise _Unreadable(1, "is missing; `tidemark init DIR` writes a whole conf folder to start from") from None
     except OSError as error:
         raise _Unreadable(1, f"cannot be read ({error.strerror}); check the path and its permissions") from None
     if len(data) > MAX_BYTES:
@@ -113,7 +107,7 @@ def _composed(text: str) -> yaml.Node:
     except yaml.MarkedYAMLError as error:
         raise _explained(error, text) from None
     if node is None:
-        raise _Nothing(1, "is empty; `tidemark init DIR` writes a conf folder with an example of it")
+        raise _Unreadable(1, "is empty; `tidemark init DIR` writes a conf folder with an example of it")
     return node
 
 

@@ -14,9 +14,6 @@ from orchestration.conf.structure import check_structure
 from orchestration.errors import ConfError
 from silver.rules import rules_of
 
-OTHERWISE = {"rules": {"rules": None}}
-"""What the files hold that may be missing."""
-
 
 def load(folder: Path) -> Conf:
     """The conf; raises ConfError with one line per mistake, all of them at once."""
@@ -50,8 +47,8 @@ def _checked(folder: Path) -> tuple[Settings, set[Diagnostic]]:
     files: dict[str, Any] = {}
     unsound: set[tuple[str, tuple[Step, ...]]] = set()
     for name in FILES:
-        document, unreadable = read_document(folder / f"{name}.yml", OTHERWISE.get(name))
-        diagnostics |= set(unreadable)
+        document, unreadable = read_document(path := folder / f"{name}.yml")
+        diagnostics |= set(unreadable if path.exists() or name != "rules" else ())  # there may be no rules
         files[name], findings = check_structure(name, document.data if document else {})
         if document is not None:
             documents[name] = document

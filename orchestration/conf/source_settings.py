@@ -133,6 +133,11 @@ class SourceSettings(Setting):
     metrics: MeasuredFields = Field(default_factory=dict, examples=[{"temperature": "data.temp"}, ["temperature", "humidity"]])
     """Wide rows (several measurements each): the field of each metric. A list names metrics whose fields are called as they are; with
     `each` these are fields of the element."""
+    attributes: dict[Key, MeasuredField] = Field(default_factory=dict, examples=[{"quality": "each.q"}])
+    """Texts of the event that are kept with each reading, by name: rules can ask `attributes['quality'] = 'true'`."""
+    not_measured: UniqueSome[PlainText] = Field(default=(), examples=[["---", "unavailable", "NaN", ""]])
+    """Values that say that nothing was measured. Upper and lower case are alike, numbers are compared as numbers, and "" stands for a blank
+    or null value too."""
     schema: OrAbsent[Text] = Field(default=None, examples=["./schemas/reading.avsc"])
     """Avro and Protobuf: the file of the schema, .avsc, .proto, or a descriptor set that protoc wrote with --include_imports. A relative
     path starts at the parent of the conf folder."""

@@ -17,7 +17,7 @@ REFUSED = {
     "upper(zone)": "is neither true nor false, but varchar; ",
     "value >": "cannot be read: 'value >' is no expression of Spark's SQL; look at line 1, character 7 of it",
     "value > 0 really": "is no condition; ",
-    "value > 0;": "contains a semicolon; remove it",
+    "value > 0;": "contains a comment or a semicolon; ",
     "zone > 3": "cannot be computed (Cannot compare values of type VARCHAR and type INTEGER_LITERAL",
     "device_id = 5": "cannot be computed (Could not convert string ",
     "value = 'abc'": "cannot be computed (Could not convert string 'abc' to DOUBLE); compare like with like, ",
@@ -31,7 +31,13 @@ TAKEN = (
     *("size(filter(groups, g -> g = 'kitchen')) > 0", "hour(event_time) between 6 and 20", "isnan(value) or value > 0"),
     # Only Spark computes these, or they fail for some readings, which then break them.
     *("soundex(device_id) = soundex('oven')", "exists(groups, g -> g = 'a')", "cast(zone as int) > 3", "1 / value > 0.5"),
-    *("groups[0] = 'kitchen'", "element_at(groups, 1) = 'kitchen'", "split(zone, '-')[1] = 'a'", "raise_error('x') is null"),
+    *(
+        "groups[0] = 'kitchen'",
+        "element_at(groups, 1) = 'kitchen'",
+        "split(zone, '-')[1] = 'a'",
+        "attributes['quality'] = 'true'",
+        "raise_error('x') is null",
+    ),
 )
 
 
