@@ -8,6 +8,7 @@ A row that breaks `something_is_measured` breaks no other rule: a healthy device
 from collections.abc import Sequence
 
 from expectations.rule import Rule
+from expectations.translation import without_failures
 from silver.spec import Policy, Unknown
 
 SOMETHING_IS_MEASURED = "something_is_measured"
@@ -31,7 +32,7 @@ def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
         "unit_is_known": "is_unit_known",
         "device_is_known": "device_id is null or is_device_known",
         "metric_is_known": "metric is null or is_metric_known",
-    } | {rule.name: rule.holds for rule in declared}
+    } | {rule.name: without_failures(rule.holds) for rule in declared}
     if policy.unknown_device is Unknown.UNASSIGNED:
         del asked_of_measured["device_is_known"]
     if policy.unknown_metric is Unknown.UNASSIGNED:
