@@ -32,21 +32,17 @@ def counted(lake: Lake) -> Rows:
 
 
 def shown(lake: Lake, rule: str | None, source: str | None, limit: int) -> Rows:
-    """The newest rows of that rule and source, SHOWN; None: of any. `reason`: by today's conf, as it is not stored."""
+    """The newest rows of that rule and source, SHOWN; None: of any. `reason`: by today's conf."""
+    of_rule = "true" if rule is None else f"array_has(broken_rules, {literal(rule)})"
+    of_source = "true" if source is None else f"source = {literal(source)}"
+    rows = _ask(lake, NEWEST.format(of=f"{of_rule} and {of_source}", limit=limit))
     reasons = Reasons(silver_config(lake.conf), lake.conf.metrics, lake.conf.devices)
-    return [row | {"reason": "; ".join(reasons.of(row).values())} for row in _newest(lake, rule, source, limit)]
+    return [row | {"reason": "; ".join(reasons.of(row).values())} for row in rows]
 
 
 def example_of(lake: Lake, rule: str, source: str | None = None) -> str:
-    """Why the newest row of a rule, and perhaps of a source, breaks it; empty where there is none."""
-    reasons = Reasons(silver_config(lake.conf), lake.conf.metrics, lake.conf.devices)
-    return next((reasons.of(row).get(rule, "") for row in _newest(lake, rule, source, 1)), "")
-
-
-def _newest(lake: Lake, rule: str | None, source: str | None, limit: int) -> Rows:
-    of_rule = "true" if rule is None else f"array_has(broken_rules, {literal(rule)})"
-    of_source = "true" if source is None else f"source = {literal(source)}"
-    return _ask(lake, NEWEST.format(of=f"{of_rule} and {of_source}", limit=limit))
+    """Why the newest row that breaks a rule is in quarantine, perhaps of one source; empty where there is none."""
+    return next((row["reason"] for row in shown(lake, rule, source, 1)), "")
 
 
 def _ask(lake: Lake, sql: str) -> Rows:

@@ -11,6 +11,7 @@ import click
 from orchestration.cli.option_types import PATH
 from orchestration.rendering import format_option, short, show, visible
 
+READINGS = ("event", "device_id", "metric", "event_time", "value", "unit", "zone", "groups")
 MOST_ROWS = 30
 """Of what is in quarantine, and of windows."""
 
@@ -36,23 +37,18 @@ def command(obj: dict[str, Any], file: Path | None, source: str | None, seconds:
     """
     from orchestration.conf.load import load
     from orchestration.connectors.sampling import sample, sample_of_file
-    from orchestration.jobs.preview import BY_RULE, COLUMNS, READINGS, WINDOWS, preview, source_to_read
+    from orchestration.jobs.preview import COLUMNS, preview, source_to_read
 
     conf = load(obj["conf"])
     name = source_to_read(conf, source, file)
     events = sample_of_file(conf.sources[name], file) if file else sample(conf, name, seconds, partial(click.echo, err=True))
     seen = preview(conf, name, events)
-    readings = [row for row in seen.measurements if row["becomes"] == "reading"]
-    by_rule = [row | {"payload": short(row["payload"])} for row in seen.by_rule]
+    readings = [{column: row[column] for column in READINGS} for row in seen.measurements if row["becomes"] == "reading"]
     if format != "table":
         show(seen.measurements, format, COLUMNS)
+    broken = [row | {"payload": short(row["payload"])} for row in seen.broken]
     with redirect_stdout(sys.stdout if format == "table" else sys.stderr):
-        for rows, columns in (
-            (readings[:limit] if format == "table" else [], READINGS),
-            (by_rule[:MOST_ROWS], BY_RULE),
-            (seen.windows[:MOST_ROWS], WINDOWS),
-        ):
-            if rows:
-                show(rows, "table", columns)
-        sys.stdout.write("".join(f"{visible(sentence)}\n" for sentence in (*seen.notes, seen.share)))
+        for rows in filter(None, (readings[:limit] if format == "table" else [], broken[:MOST_ROWS], seen.windows[:MOST_ROWS])):
+            show(rows, "table")
+        sys.stdout.write("".join(f"{visible(sentence)}\n" for sentence in seen.sentences()))
     return 0 if readings else 1

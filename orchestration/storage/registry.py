@@ -9,7 +9,6 @@ import fcntl
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +42,16 @@ def sync(lake: Location, devices: Mapping[str, Device], now: datetime) -> int:
     A device that left conf becomes unknown, unless a file has declared it since.
     """
 
-    return append_changes(lake, partial(_changes_of_conf, devices), now)
+    def changes(history: list[Version]) -> Iterator[Version]:
+        from_conf = newest(version for version in history if version["origin"] == CONF)
+        for device in devices.values():
+            if not same(from_conf.get(device.device_id), version := as_version(device, CONF)):
+                yield version
+        for device_id, version in newest(history).items():
+            if device_id not in devices and version["origin"] == CONF and version["is_known"]:
+                yield version | {"is_known": False}
 
-
-def after_sync(lake: Location, devices: Mapping[str, Device], now: datetime) -> pa.Table:
-    """The registry as `sync` would leave it; nothing is written."""
-    history = versions(lake)
-    return pa.Table.from_pylist(history + _dated(_changes_of_conf(devices, history), history, now), schema=SCHEMA)
+    return append_changes(lake, changes, now)
 
 
 def load(lake: Location, file: Path, now: datetime, groups: Collection[str] | None = None, since: datetime | None = None) -> int:
@@ -91,25 +93,13 @@ def append_changes(
     with sole_writer(lake):
         DeltaTable.create(str(path_of(lake, TABLE)), schema=SCHEMA, mode="ignore")
         history = versions(lake)
-        rows = _dated(changes(history), history, at, since)
+        before = newest(history)
+        rows = [
+            row | {"registered_at": effective(before.get(row["device_id"]), at, since) if history else ALWAYS} for row in changes(history)
+        ]
         if rows:
             write_deltalake(str(path_of(lake, TABLE)), pa.Table.from_pylist(rows, schema=SCHEMA), mode="append")
         return len(rows)
-
-
-def _changes_of_conf(devices: Mapping[str, Device], history: list[Version]) -> Iterator[Version]:
-    from_conf = newest(version for version in history if version["origin"] == CONF)
-    for device in devices.values():
-        if not same(from_conf.get(device.device_id), version := as_version(device, CONF)):
-            yield version
-    for device_id, version in newest(history).items():
-        if device_id not in devices and version["origin"] == CONF and version["is_known"]:
-            yield version | {"is_known": False}
-
-
-def _dated(changes: Iterable[Version], history: list[Version], at: datetime, since: datetime | None = None) -> list[Version]:
-    before = newest(history)
-    return [row | {"registered_at": effective(before.get(row["device_id"]), at, since) if history else ALWAYS} for row in changes]
 
 
 def effective(before: Version | None, at: datetime, since: datetime | None = None) -> datetime:
