@@ -127,7 +127,9 @@ def _of_topics(conf: Conf, of: Source, at: MqttTopics, seconds: float) -> Pieces
     if (context := client_context(at.tls)) is not None:
         client.tls_set_context(context)
 
-    def begin(*_: Any) -> None:
+    def begin(*told: Any) -> None:
+        if told[3].is_failure:
+            raise ConnectionError(f"the broker refuses the connection ({told[3]})")
         client.subscribe([(topic, 0) for topic in at.topics])
 
     def take(_client: Client, _data: Any, message: MQTTMessage) -> None:
@@ -140,7 +142,7 @@ def _of_topics(conf: Conf, of: Source, at: MqttTopics, seconds: float) -> Pieces
         end = time.monotonic() + seconds
         while time.monotonic() < end and len(came) < MOST:
             if failed := client.loop(0.1):
-                raise ConnectionError(error_string(failed))
+                raise ConnectionError(error_string(failed).rstrip("."))
     except (OSError, ValueError) as error:
         raise of_source.SourceDownError(f"source {of.name} cannot be read from {at.host}:{at.port}: {error}.") from None
     client.disconnect()

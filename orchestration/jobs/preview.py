@@ -61,7 +61,7 @@ class Preview:
         )
 
     def sentences(self) -> Iterator[str]:
-        """What is not read, what counts for no window, which rules were not asked; and last how many events would be readings."""
+        """What is not read, what counts for no window, which rules were not asked; and last how many would be readings."""
         if self.not_read:
             fields = [f"{path} ({count:,})" for path, count in self.not_read.items()]
             more = f" and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
@@ -70,14 +70,12 @@ class Preview:
             yield f"in no window, as no group of the device has the metric: {', '.join(loose)}; see groups.yml and devices.yml"
         if self.not_asked:
             yield f"not asked, as only Spark can: {', '.join(self.not_asked)}"
-        events = defaultdict[str, set[int]](set)
-        for row in self.measurements:
-            events[row["becomes"]].add(row["event"])
-        repeated = f"; {counted(len(events['duplicate']), 'event')} would hold duplicates" if events["duplicate"] else ""
-        yield f"{len(events['reading'] - events['quarantine']):,} of {counted(self.events, 'event')} would be readings{repeated}"
+        of = Counter(row["becomes"] for row in self.measurements)
+        repeated = f", {of['duplicate']:,} duplicates" if of["duplicate"] else ""
+        yield f"{counted(self.events, 'event')}: {of['reading']:,} of {counted(of.total(), 'measurement')} would be readings{repeated}"
 
     def __str__(self) -> str:
-        """How many events would be readings, and why the others would not."""
+        """How many measurements would be readings, and why the others would not."""
         counts = Counter(rule for row in self.measurements for rule in row["reasons"])
         examples = {row["rule"]: row["example"] for row in reversed(self.broken)}
         broken = [f"{n:,} quarantined by {rule} (such as: {examples[rule]})" for rule, n in counts.most_common(MOST_RULES)]

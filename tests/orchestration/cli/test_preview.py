@@ -61,7 +61,7 @@ def test_each_measurement_is_a_reading_a_duplicate_or_in_quarantine_with_its_rea
         (0, 5, "quarantine", {"device_is_known": "'Oven' is not in devices.yml; did you mean 'oven'?"}),
     ]
     assert "fields that conf does not name, and events that have them: door (1)" in told
-    assert told.endswith("1 of 5 events would be readings; 1 event would hold duplicates\n")
+    assert told.endswith("5 events: 1 of 5 measurements would be readings, 1 duplicates\n")
 
 
 def test_windows_are_counted_by_group_and_metric_and_what_is_in_none_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,4 +178,4 @@ def test_neither_spark_nor_its_python_is_loaded(tmp_path: Path) -> None:
     asked_for = ["--conf", str(conf), "preview"]
     program = f"from orchestration.cli.app import exit_code; import sys; exit_code({asked_for}); print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-2:] == ["1 of 1,000 events would be readings; 999 events would hold duplicates", "False"]
+    assert done.stdout.splitlines()[-2:] == ["1,000 events: 1 of 1,000 measurements would be readings, 999 duplicates", "False"]
