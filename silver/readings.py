@@ -21,7 +21,7 @@ from silver.rules import rules_of
 from silver.schema import KEYS, READING_COLUMNS
 from silver.spec import Policy
 
-NARROW = [*KEYS, "value", "zone_text", "source", "ingested_at", "bronze_batch", "bronze_row", "part", "parts"]
+NARROW = [*KEYS, "value", "zone_text", "attributes", "source", "ingested_at", "bronze_batch", "bronze_row", "part", "parts"]
 """All of a reading that neither the catalogue nor the registry knows."""
 
 
