@@ -14,10 +14,11 @@ import pyarrow as pa
 from silver.config import SilverConfig
 from silver.csv_rows import values_of
 from silver.instants import MICROS_PER, to_instants
-from silver.json_text import as_text
+from silver.json_text import ODD, as_text
 from silver.measurements import payload_rows
-from silver.records import nodes
+from silver.records import Node
 from silver.rows import Rows
+from silver.rules import SOMETHING_IS_MEASURED
 from silver.spec import Metric, Origin, PayloadFormat, Time
 
 LONGEST, NEAR, MOST_COMPARED = 60, 20, 2_000
@@ -32,7 +33,7 @@ class Reasons:
     config: SilverConfig
     metrics: Mapping[str, Metric]
     devices: Collection[str]
-    _texts: dict[tuple[str, bytes, str | None], list[dict[str, str | None]]] = field(default_factory=dict)
+    _elements: dict[tuple[str, bytes, str | None], list[dict[str, Any]]] = field(default_factory=dict)
     """Of the event that was read last: several of its measurements may be asked for."""
 
     def of(self, row: Mapping[str, Any]) -> dict[str, str]:
@@ -43,27 +44,32 @@ class Reasons:
 
     def _known(self, row: Mapping[str, Any], shape: PayloadFormat) -> dict[str, Callable[[], str]]:
         """By built-in rule."""
-        metric, payload = self.metrics.get(row["metric"] or ""), bytes(row["payload"])
-        fields = [*shape.metrics.values()]
+        metric, payload, fields = self.metrics.get(row["metric"] or ""), bytes(row["payload"]), [*shape.metrics.values()]
         limits = ["any" if limit is None else limit for limit in ((metric.minimum, metric.maximum) if metric else (None, None))]
 
-        def said(origin: Origin | None) -> str:
+        def said(origin: Origin | None, *more: str) -> str:
             if origin is None or origin.field is None:
                 place = origin and (origin.file_name or f"level {origin.topic} of a topic")
                 return f"{shortened(row['position'] or '')} does not match {place}"
-            text = self._text(origin.field, row, shape)
-            return f"{origin.field} is {'absent or null' if text is None else shortened(text)}"
+            value = self._value(origin.field, row, shape)
+            if value is None or value is ODD:
+                return f"{origin.field} is absent or null" if value is None else f"something above {origin.field} is no object"
+            return " and ".join((f"{origin.field} is {shortened(as_text(value) or '')}", *more))
+
+        def of_nothing() -> str:
+            return f"none of {', '.join(fields or [shape.value or ''])} has a value"
 
         return {
             "payload_is_small_enough": lambda: f"{len(payload):,} bytes are more than policy.max_payload_bytes",
             "payload_is_utf8": lambda: _unreadable(payload, row["header"], shape),
             "payload_is_readable": lambda: _unreadable(payload, row["header"], shape),
+            SOMETHING_IS_MEASURED: of_nothing,
             "device_is_present": lambda: said(shape.device),
-            "metric_is_present": lambda: said(shape.metric) if shape.metric else f"none of {', '.join(fields)} has a value",
-            "event_time_is_valid": lambda: said(Origin(shape.time.field)) + _format(self._text(shape.time.field, row, shape), shape.time),
+            "metric_is_present": lambda: said(shape.metric) if shape.metric else of_nothing(),
+            "event_time_is_valid": lambda: said(Origin(shape.time.field), _format(self._value(shape.time.field, row, shape), shape.time)),
             "value_is_a_number": lambda: said(Origin(shape.value or fields[row["part"] % len(fields)])),
             "value_is_in_range": lambda: f"{row['value']} is not in {limits[0]} to {limits[1]}",
-            "unit_is_known": lambda: f"{said(shape.unit)}, and {row['metric']} is in {metric and metric.unit}",
+            "unit_is_known": lambda: said(shape.unit, f"{row['metric']} is in {metric and metric.unit}"),
             "device_is_known": lambda: _undeclared(row["device_id"], self.devices, "devices.yml"),
             "metric_is_known": lambda: _undeclared(row["metric"], self.metrics, "metrics.yml"),
         }
@@ -73,15 +79,14 @@ class Reasons:
         holds = next((own.holds for own in self.config.rules if own.name == rule), "event_time, ingested_at")
         return ", ".join(f"{name} is {value}" for name, value in row.items() if re.search(rf"\b{name}\b", holds)) or f"not {holds}"
 
-    def _text(self, path: str, row: Mapping[str, Any], shape: PayloadFormat) -> str | None:
+    def _value(self, path: str, row: Mapping[str, Any], shape: PayloadFormat) -> Any:
         """Of a field, as it stands in the payload; None where it is absent or null."""
         event: tuple[str, bytes, str | None] = row["source"], bytes(row["payload"]), row["header"]
-        if event not in self._texts:
+        if event not in self._elements:
             payload = pa.array([event[1] if shape.is_binary else event[1].decode(errors="replace")])
             pieces = payload_rows(payload, pa.array([row["header"]], pa.string()), shape)
-            self._texts = {event: [texts for piece in pieces for texts in _texts(piece, shape)]}
-        element: int = row["part"] // max(len(shape.metrics), 1)
-        return self._texts[event][element][path]
+            self._elements = {event: [values for piece in pieces for values in _values(piece, shape)]}
+        return self._elements[event][row["part"] // max(len(shape.metrics), 1)][path]
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
@@ -89,9 +94,9 @@ def shortened(text: str, most: int = LONGEST) -> str:
     return f"'{text}'" if len(text) <= most else f"'{text[:most]}...'"
 
 
-def _texts(rows: Rows, shape: PayloadFormat) -> list[dict[str, str | None]]:
+def _values(rows: Rows, shape: PayloadFormat) -> list[dict[str, Any]]:
     columns = (of.to_pylist() if isinstance(of := rows.values(path), pa.Array) else of for path in shape.fields)
-    return [dict(zip(shape.fields, map(as_text, row), strict=True)) for row in zip(*columns, strict=True)]
+    return [dict(zip(shape.fields, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _undeclared(name: str, names: Collection[str], file: str) -> str:
@@ -99,15 +104,11 @@ def _undeclared(name: str, names: Collection[str], file: str) -> str:
     return f"{shortened(name)} is not in {file}" + (f"; did you mean {shortened(near[0])}?" if near else "")
 
 
-def _format(text: str | None, time: Time) -> str:
+def _format(value: Any, time: Time) -> str:
     """What a text should be, and what it may be instead."""
-
-    def is_likely(format: str) -> bool:
-        (instant,) = to_instants(pa.array([text], pa.string()), Time("", format)).cast(pa.int64()).to_pylist()
-        return (instant or 0) in LIKELY
-
-    likely = [f"; it may be {format}" for format in ("iso", *MICROS_PER) if is_likely(format)]
-    return "" if text is None else f" and not {time.format}{''.join(likely[:1])}"
+    texts = pa.array([as_text(value)], pa.string())
+    micros = {format: to_instants(texts, Time("", format)).cast(pa.int64())[0].as_py() or 0 for format in ("iso", *MICROS_PER)}
+    return f"not {time.format}" + "".join([f"; it may be {format}" for format, instant in micros.items() if instant in LIKELY][:1])
 
 
 def _unreadable(payload: bytes, header: str | None, shape: PayloadFormat) -> str:
@@ -131,9 +132,12 @@ def _no_row(line: str, header: str | None, shape: PayloadFormat) -> str:
 
 
 def _no_object(text: str, shape: PayloadFormat) -> str:
+    node = Node({}, is_list=True)
+    for name in reversed(shape.each.split(".") if shape.each else ()):
+        node = Node({name: node})
     try:
         json.loads(text)
-        msgspec.json.decode(text, type=nodes(shape)[0].record)
+        msgspec.json.decode(text, type=node.record)
     except json.JSONDecodeError as error:
         near = text[error.pos :].strip()
         return f"character {error.pos + 1}: {error.msg.lower().removesuffix(' at')}, found {shortened(near, NEAR) if near else 'the end'}"

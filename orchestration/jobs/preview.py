@@ -26,17 +26,19 @@ from silver.csv_rows import values_of
 from silver.enrich import catalogue
 from silver.evaluated import evaluated, evaluation
 from silver.reasons import Reasons
+from silver.rules import SOMETHING_IS_MEASURED
 from silver.spec import Metric, PayloadFormat
 
+NOTHING = "without measurements"
 MOST_FIELDS, MOST_RULES = 20, 3
 SINCE_1970 = datetime(1970, 1, 1, tzinfo=UTC)
-COLUMNS = ("event", "becomes", "device_id", "metric", "event_time", "value", "unit", "zone", "groups", "reasons", "payload")
+COLUMNS = ("event", "becomes", "device_id", "metric", "event_time", "value", "unit", "zone", "groups", "attributes", "reasons", "payload")
 Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Preview:
-    """`measurements`: COLUMNS. `becomes`: reading, duplicate or quarantine; `event` counts from 1; `reasons`: by broken rule.
+    """`measurements`: COLUMNS. `becomes`: reading, duplicate, conflict, quarantine or without measurements; `reasons`: by broken rule.
 
     `windows`: by group and metric. `not_read`: fields that conf does not name, with the number of events that have them; none of binary
     formats. `not_asked`: names of rules that only Spark can evaluate.
@@ -71,12 +73,14 @@ class Preview:
         if self.not_asked:
             yield f"not asked, as only Spark can: {', '.join(self.not_asked)}"
         of = Counter(row["becomes"] for row in self.measurements)
-        repeated = f", {of['duplicate']:,} duplicates" if of["duplicate"] else ""
-        yield f"{counted(self.events, 'event')}: {of['reading']:,} of {counted(of.total(), 'measurement')} would be readings{repeated}"
+        nothing = of.pop(NOTHING, 0)
+        parts = [f"{counted(self.events, 'event')}: {of['reading']:,} of {counted(of.total(), 'measurement')} would be readings"]
+        parts += [counted(of[name], name) for name in ("duplicate", "conflict") if of[name]]
+        yield ", ".join((*parts, *([f"{nothing:,} {NOTHING}"] if nothing else [])))
 
     def __str__(self) -> str:
         """How many measurements would be readings, and why the others would not."""
-        counts = Counter(rule for row in self.measurements for rule in row["reasons"])
+        counts = Counter(rule for row in self.measurements if row["becomes"] == "quarantine" for rule in row["reasons"])
         examples = {row["rule"]: row["example"] for row in reversed(self.broken)}
         broken = [f"{n:,} quarantined by {rule} (such as: {examples[rule]})" for rule, n in counts.most_common(MOST_RULES)]
         return "; ".join(([*self.sentences()][-1], *broken))
@@ -118,9 +122,13 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
         duplicates = account.duplicates(account.with_kept(good, account.kept_of_keys([good], [good.slice(0, 0)])))
         reasons = Reasons(config, conf.metrics, conf.devices)
         quarantined = [row for piece in account.quarantine(broken, events) for row in python_rows(piece)]
-        rows += [row | {"becomes": "quarantine", "reasons": reasons.of(row)} for row in quarantined]
-        for kind, table in (("reading", account.among(good, account.IDENTITY, duplicates, "left anti")), ("duplicate", duplicates)):
-            rows += [row | {"becomes": kind, "reasons": {}} for row in python_rows(table)]
+        for row in quarantined:
+            becomes = NOTHING if SOMETHING_IS_MEASURED in row["broken_rules"] else "quarantine"
+            rows.append(row | {"becomes": becomes, "reasons": reasons.of(row)})
+        for row in python_rows(duplicates):
+            rows.append(row | {"becomes": "conflict" if row["is_conflict"] else "duplicate", "reasons": {}})
+        readings = account.among(good, account.IDENTITY, duplicates, "left anti")
+        rows += [row | {"becomes": "reading", "reasons": {}} for row in python_rows(readings)]
         rows.sort(key=lambda row: (row["bronze_row"], row["part"]))
     measurements = [{name: row.get(name) for name in COLUMNS} | {"event": row["bronze_row"] + 1} for row in rows]
     not_asked = tuple(rule.name for rule in conf.rules if rule not in asked)

@@ -76,7 +76,8 @@ def test_an_unreadable_row_is_told_by_its_values_and_names(line: bytes, expected
         ("event_time_is_valid", b'{"t": "soon"}', {}, "t is 'soon' and not epoch_s"),
         ("event_time_is_valid", b'{"t": null}', {}, "t is absent or null"),
         ("event_time_is_not_in_the_future", b"{}", {"event_time": NOON}, f"event_time is {NOON}, ingested_at is {NOON}"),
-        ("unit_is_known", b'{"u": "F"}', {"metric": "temp"}, "u is 'F', and temp is in degC"),
+        ("unit_is_known", b'{"u": "F"}', {"metric": "temp"}, "u is 'F' and temp is in degC"),
+        ("something_is_measured", b"{}", {}, "none of v has a value"),
         ("device_is_known", b"{}", {"device_id": "Oven-01"}, "'Oven-01' is not in devices.yml; did you mean 'oven-01'?"),
         ("metric_is_known", b"{}", {"metric": "rain"}, "'rain' is not in metrics.yml"),
         ("is_warm", b"{}", {"metric": "temp", "value": 1.5}, "metric is temp, value is 1.5"),
@@ -90,6 +91,10 @@ def test_of_a_list_the_element_and_the_field_of_the_measurement_are_shown() -> N
     payload = b'{"list": [{"h": 1, "x": {"t": 2}}, {"h": "wet", "x": {"t": "hot"}}]}'
     assert [reason("value_is_a_number", payload, WIDE, part=part) for part in (2, 3)] == ["each.x.t is 'hot'", "each.h is 'wet'"]
     assert reason("metric_is_present", payload, WIDE) == "none of each.x.t, each.h has a value"
+
+
+def test_a_value_below_what_is_no_object_is_told_as_that() -> None:
+    assert reason("value_is_a_number", b'{"list": [{"x": 7}]}', WIDE) == "something above each.x.t is no object"
 
 
 def test_of_a_name_of_a_file_or_a_topic_the_name_is_shown() -> None:

@@ -51,7 +51,17 @@ def test_each_measurement_is_a_reading_a_duplicate_or_in_quarantine_with_its_rea
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     conf = write_conf(tmp_path, plant=LANDING)
-    file = land(tmp_path, "a.jsonl", line(21.5, door=1), line(21.5), line("---", 1), b"[1]", line(22.5, 12, device="Oven", door=None))
+    file = land(
+        tmp_path,
+        "a.jsonl",
+        line(21.5, door=1),
+        line(21.5),
+        line("---", 1),
+        b"[1]",
+        line(22.5, 12, device="Oven", door=None),
+        line(22.5),
+        b'{"door": 0}',
+    )
     code, rows, told = asked(capsys, conf, str(file))
     assert [(code, row["event"], row["becomes"], row["reasons"]) for row in rows] == [
         (0, 1, "reading", {}),
@@ -59,9 +69,11 @@ def test_each_measurement_is_a_reading_a_duplicate_or_in_quarantine_with_its_rea
         (0, 3, "quarantine", {"value_is_a_number": "value is '---'"}),
         (0, 4, "quarantine", {"payload_is_readable": "Expected object, got array"}),
         (0, 5, "quarantine", {"device_is_known": "'Oven' is not in devices.yml; did you mean 'oven'?"}),
+        (0, 6, "conflict", {}),
+        (0, 7, "without measurements", {"something_is_measured": "none of value has a value"}),
     ]
-    assert "fields that conf does not name, and events that have them: door (1)" in told
-    assert told.endswith("5 events: 1 of 5 measurements would be readings, 1 duplicates\n")
+    assert "fields that conf does not name, and events that have them: door (2)" in told
+    assert told.endswith("7 events: 1 of 6 measurements would be readings, 1 duplicate, 1 conflict, 1 without measurements\n")
 
 
 def test_windows_are_counted_by_group_and_metric_and_what_is_in_none_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,4 +190,4 @@ def test_neither_spark_nor_its_python_is_loaded(tmp_path: Path) -> None:
     asked_for = ["--conf", str(conf), "preview"]
     program = f"from orchestration.cli.app import exit_code; import sys; exit_code({asked_for}); print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-2:] == ["1,000 events: 1 of 1,000 measurements would be readings, 999 duplicates", "False"]
+    assert done.stdout.splitlines()[-2:] == ["1,000 events: 1 of 1,000 measurements would be readings, 999 conflicts", "False"]
