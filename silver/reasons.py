@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -86,7 +85,8 @@ class Reasons:
             payload = pa.array([event[1] if shape.is_binary else event[1].decode(errors="replace")])
             pieces = payload_rows(payload, pa.array([row["header"]], pa.string()), shape)
             self._elements = {event: [values for piece in pieces for values in _values(piece, shape)]}
-        return self._elements[event][row["part"] // max(len(shape.metrics), 1)][path]
+        at, elements = row["part"] // max(len(shape.metrics), 1), self._elements[event]
+        return elements[at][path] if at < len(elements) else None  # conf was another one then
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
@@ -100,7 +100,7 @@ def _values(rows: Rows, shape: PayloadFormat) -> list[dict[str, Any]]:
 
 
 def _undeclared(name: str, names: Collection[str], file: str) -> str:
-    near = get_close_matches(name[:100], list(islice(names, MOST_COMPARED)), n=1)
+    near = get_close_matches(name[:100], [*names][:MOST_COMPARED], n=1)
     return f"{shortened(name)} is not in {file}" + (f"; did you mean {shortened(near[0])}?" if near else "")
 
 

@@ -110,14 +110,15 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
         from orchestration.connectors.sources.schemas import Schemas  # its client takes a while
 
         shape = replace(shape, schemas=Schemas(conf, source, shape, shape.registry).known(events["payload"]))
-    config = SilverConfig({source: shape}, conf.policy)
-    asked = [rule for rule in conf.rules if evaluation(replace(config, rules=(rule,))) is not None]
-    config, events = replace(config, rules=tuple(asked)), identified(events, now, 0, 0)
+    config, events = SilverConfig({source: shape}, conf.policy, conf.rules), identified(events, now, 0, 0)
+    if (sql := evaluation(config)) is None:
+        config = replace(config, rules=tuple(rule for rule in conf.rules if evaluation(replace(config, rules=(rule,)))))
+        sql = evaluation(config)
     loaded = [version for version in versions(conf.lake) if version["device_id"] not in conf.devices]
     of_conf = [as_version(device, CONF) | {"registered_at": ALWAYS} for device in conf.devices.values()]
     devices = pa.Table.from_pylist(loaded + of_conf, SCHEMA)
     rows: Rows = []
-    if measured := [*evaluated(events, devices, catalogue(conf.metrics), config, evaluation(config) or "")]:
+    if measured := [*evaluated(events, devices, catalogue(conf.metrics), config, sql or "")]:
         broken, good = account.split(pa.concat_tables(measured))
         duplicates = account.duplicates(account.with_kept(good, account.kept_of_keys([good], [good.slice(0, 0)])))
         reasons = Reasons(config, conf.metrics, conf.devices)
@@ -131,7 +132,7 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
         rows += [row | {"becomes": "reading", "reasons": {}} for row in python_rows(readings)]
         rows.sort(key=lambda row: (row["bronze_row"], row["part"]))
     measurements = [{name: row.get(name) for name in COLUMNS} | {"event": row["bronze_row"] + 1} for row in rows]
-    not_asked = tuple(rule.name for rule in conf.rules if rule not in asked)
+    not_asked = tuple(rule.name for rule in conf.rules if rule not in config.rules)
     return Preview(len(events), measurements, _windows(conf, measurements), _not_read(events, shape), not_asked)
 
 

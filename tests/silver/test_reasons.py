@@ -107,7 +107,11 @@ def test_a_source_that_nobody_knows_has_no_reasons() -> None:
     assert Reasons(config, {}, []).of({"source": "gone", "broken_rules": ["device_is_known"], "payload": b""}) == {}
 
 
-@given(st.binary(max_size=40) | st.text(alphabet='{}[]":,0aNe \\\ud7ff', max_size=40).map(str.encode), st.sampled_from([LONG, WIDE, CSV]))
-def test_whatever_the_payload_is_each_rule_has_a_reason(payload: bytes, shape: PayloadFormat) -> None:
+@given(
+    st.binary(max_size=40) | st.text(alphabet='{}[]":,0aNe \\\ud7ff', max_size=40).map(str.encode),
+    st.sampled_from([LONG, WIDE, CSV]),
+    st.integers(0, 9),
+)
+def test_whatever_the_payload_is_each_rule_has_a_reason(payload: bytes, shape: PayloadFormat, part: int) -> None:
     for rule in BUILT_IN:
-        assert reason(rule, payload, shape, device_id="x", metric="y", header="t,x")
+        assert reason(rule, payload, shape, device_id="x", metric="y", header="t,x", part=part)
