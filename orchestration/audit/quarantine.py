@@ -2,20 +2,23 @@
 
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
+from orchestration.jobs.measurements import silver_config
 from orchestration.rendering import values
 from orchestration.storage.delta import ask, is_table, literal, open_table
+from silver.reasons import Reasons
 
 TABLE = "silver.quarantine"
 COUNTED = ("rule", "source", "rows", "first_ingested_at", "last_ingested_at")
 IDENTITY = ("bronze_batch", "bronze_row", "part")
 OF_EVENT = ("source", "position", "received_at", "ingested_at")
-SHOWN = (*IDENTITY, *OF_EVENT, "broken_rules", "device_id", "metric", "event_time", "value", "payload")
+SHOWN = (*IDENTITY, *OF_EVENT, "broken_rules", "reason", "device_id", "metric", "event_time", "value", "payload")
 
 BY_RULE = """
   select rule, source, count(*) as rows, min(ingested_at) as first_ingested_at, max(ingested_at) as last_ingested_at
   from (select unnest(broken_rules) as rule, source, ingested_at from quarantine) group by rule, source order by rows desc, rule, source
 """
-NEWEST = f"select {', '.join(SHOWN)} from quarantine where {{of}} order by ingested_at desc, {', '.join(IDENTITY)} limit {{limit}}"
+STORED = ", ".join(name for name in (*SHOWN, "header") if name != "reason")
+NEWEST = f"select {STORED} from quarantine where {{of}} order by ingested_at desc, {', '.join(IDENTITY)} limit {{limit}}"
 
 
 def is_there(lake: Lake) -> bool:
@@ -29,10 +32,17 @@ def counted(lake: Lake) -> Rows:
 
 
 def shown(lake: Lake, rule: str | None, source: str | None, limit: int) -> Rows:
-    """The newest rows of that rule and source, SHOWN; None: of any."""
+    """The newest rows of that rule and source, SHOWN; None: of any. `reason`: by today's conf."""
     of_rule = "true" if rule is None else f"array_has(broken_rules, {literal(rule)})"
     of_source = "true" if source is None else f"source = {literal(source)}"
-    return _ask(lake, NEWEST.format(of=f"{of_rule} and {of_source}", limit=limit))
+    rows = _ask(lake, NEWEST.format(of=f"{of_rule} and {of_source}", limit=limit))
+    reasons = Reasons(silver_config(lake.conf), lake.conf.metrics, lake.conf.devices)
+    return [row | {"reason": "; ".join(reasons.of(row).values())} for row in rows]
+
+
+def example_of(lake: Lake, rule: str, source: str | None = None) -> str:
+    """Why the newest row that breaks a rule is in quarantine, perhaps of one source; empty where there is none."""
+    return next((row["reason"] for row in shown(lake, rule, source, 1)), "")
 
 
 def _ask(lake: Lake, sql: str) -> Rows:

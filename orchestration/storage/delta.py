@@ -69,7 +69,11 @@ def rows_of(path: Location, columns: list[str] | None = None, filters: Filters |
     """Rows of a small table, in no order; none where there is no table. For `filters` see table_of."""
     if not is_table(path):
         return []
-    table = table_of(path, columns, filters)
+    return python_rows(table_of(path, columns, filters))
+
+
+def python_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows of a small table as Python holds them."""
     # An instant that pyarrow makes a Python one loads pandas first, which takes longer than everything else here.
     numbers = table.cast(pa.schema([field.with_type(_without_instants(field.type)) for field in table.schema]))
     rows = numbers.to_pylist(maps_as_pydicts="strict")
