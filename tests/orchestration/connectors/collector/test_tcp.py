@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.conf.pipeline_settings import PolicySettings
 from tests.collectors import Collector, collecting, spooled, tls_files, write_conf
 
 KEY = "a-canary-that-nobody-may-see"
@@ -26,6 +27,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     conf = write_conf(
         folder,
         plain=f"tcp: {{port: 0, max_frame_bytes: {MOST}}}",
+        wide="tcp: {port: 0}",
         framed=f"tcp: {{port: 0, framing: length, max_frame_bytes: {MOST}}}",
         closed='tcp: {port: 0, key: "${env:OF_A_TEST}"}',
         secure=f"tcp: {{port: 0, tls: {tls_files(folder)}}}",
@@ -81,6 +83,14 @@ def test_lines_are_events_whatever_pieces_they_come_in(collector: Collector) -> 
     assert [payload for _, payload in found] == events
     assert [position.rpartition("/")[2] for position, _ in found] == ["1", "2", "3", "4", "5"]
     assert len({position.rpartition("/")[0] for position, _ in found}) == 1
+
+
+def test_a_line_longer_than_silver_reads_is_kept_and_the_connection_goes_on(collector: Collector) -> None:
+    events = [b"odd", b"x" * (PolicySettings(lateness_seconds=600).max_payload_bytes + 1), b'{"a":1}']
+    with connected(collector, "wide") as connection:
+        connection.sendall(b"".join(event + b"\n" for event in events))
+        assert acknowledged(connection, 3) == 3
+    assert kept(collector, "wide") == events
 
 
 def test_frames_with_a_length_may_hold_anything(collector: Collector) -> None:

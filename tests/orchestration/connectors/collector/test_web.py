@@ -68,6 +68,10 @@ ACCEPTED = [
     pytest.param(b'{"a":1}\n\n{"a":2}\r\n{"a":3}', LINES, [b'{"a":1}', b'{"a":2}', b'{"a":3}'], id="lines"),
     pytest.param(b'{"a":1}', {}, [b'{"a":1}'], id="without a type"),
     pytest.param(b"[]", JSON, [], id="no event"),
+    pytest.param(b"", JSON, [], id="no body"),
+    pytest.param(b'{"a":1}\n{\n "a": 2\n}', JSON, [b'{"a":1}', b'{\n "a": 2\n}'], id="lines as JSON"),
+    pytest.param(b'\xef\xbb\xbf[{"a":1}]', JSON, [b'{"a":1}'], id="byte order mark"),
+    pytest.param(b'[{"a":1}, {"a":NaN, "b":[{}, {}]}]', JSON, [b'{"a":1}', b'{"a":NaN, "b":[{}, {}]}'], id="NaN, which silver reads"),
     pytest.param(
         gzip.compress(b'[{"a":1},') + gzip.compress(b'{"a":2}]'), JSON | {"Content-Encoding": "gzip"}, [b'{"a":1}', b'{"a":2}'], id="gzip"
     ),
@@ -86,6 +90,38 @@ def test_events_are_kept_in_the_bytes_in_which_they_were_sent(
     assert kept(collector)[before:] == events
 
 
+DEEP = b'{"a":' * 10_000
+UNREADABLE = [
+    pytest.param(
+        b'{"a":1}\nodd\n\n{"a":3}\r\n{"a":', LINES, [b'{"a":1}', b"odd", b'{"a":3}', b'{"a":'], 2, id="lines, the last of them cut"
+    ),
+    pytest.param(b'[{"a":1}, 2, null, [{}]]', JSON, [b'{"a":1}', b"2", b"null", b"[{}]"], 3, id="elements that are no objects"),
+    pytest.param(
+        b'[{"a":[1, {"]": "},\\""}]}, {"a": odd}, ,\n{"a":01},{"a":2}]',
+        JSON,
+        [b'{"a":[1, {"]": "},\\""}]}', b'{"a": odd}', b'{"a":01}', b'{"a":2}'],
+        2,
+        id="elements that are no JSON",
+    ),
+    pytest.param(b'[{"a":1},{"b":[{"a":2},{"a":3}', JSON, [b'{"a":1}', b'{"b":[{"a":2},{"a":3}'], 1, id="an array without its end"),
+    pytest.param(b'[{"a":1}] odd', JSON, [b'{"a":1}', b"odd"], 1, id="an array and more"),
+    pytest.param(b'{"a":1}}\n{"a":2}', JSON, [b'{"a":1}}', b'{"a":2}'], 1, id="a bracket too many"),
+    pytest.param(b'{"a":1', JSON, [b'{"a":1'], 1, id="an object without its end"),
+    pytest.param(DEEP, JSON, [DEEP], 1, id="deep"),
+    pytest.param(b"\x16\x03\x01\x02\x00", JSON, [b"\x16\x03\x01\x02\x00"], 1, id="binary"),
+    pytest.param(gzip.compress(b"{}\nodd\n"), LINES | {"Content-Encoding": "gzip"}, [b"{}", b"odd"], 1, id="gzip"),
+]
+
+
+@pytest.mark.parametrize(("body", "headers", "events", "unreadable"), UNREADABLE)
+def test_what_silver_cannot_read_is_kept_beside_the_rest_and_counted(
+    body: bytes, headers: dict[str, str], events: list[bytes], unreadable: int, collector: Collector
+) -> None:
+    before = len(kept(collector))
+    assert ask(collector, body, headers) == (202, {"accepted": len(events), "unreadable": unreadable})
+    assert kept(collector)[before:] == events
+
+
 def test_positions_name_the_request_and_the_number_in_it(collector: Collector) -> None:
     ask(collector, b'[{"n":1},{"n":2}]', JSON)
     (first, second) = [position for position, _ in spooled(collector.folder, "plain")][-2:]
@@ -95,12 +131,6 @@ def test_positions_name_the_request_and_the_number_in_it(collector: Collector) -
 
 BOMB = 50_000_000
 REFUSED = [
-    pytest.param(b'{"a":1', JSON, 400, "truncated", id="cut"),
-    pytest.param(b"", JSON, 400, "truncated", id="empty"),
-    pytest.param(b'{"a":1}\n{"a":', LINES, 400, "truncated", id="cut line"),
-    pytest.param(b'[{"a":1}, 2]', JSON, 400, "event 2 is no JSON object", id="no object"),
-    pytest.param(b'{"a":' * 20_000, JSON, 400, "depth", id="deep"),
-    pytest.param(b"\x16\x03\x01\x02\x00", JSON, 400, "not JSON", id="binary"),
     pytest.param(b'{"a":1}', {"Content-Type": "application/x-www-form-urlencoded"}, 415, "Content-Type: application/json", id="a form"),
     pytest.param(b'{"a":1}', JSON | {"Content-Encoding": "br"}, 415, "gzip, zstd", id="brotli"),
     pytest.param(gzip.compress(b'{"a":1}')[:-1], JSON | {"Content-Encoding": "gzip"}, 400, "ends in the middle", id="cut gzip"),
@@ -173,7 +203,9 @@ def test_lines_of_csv_are_events(collector: Collector) -> None:
         202,
         {"accepted": 2},
     )
-    assert kept(collector, "table") == [b"oven,1,temperature,2\r", b"oven,2,temperature,3"]
+    odd = b'oven,3,temperature\n"oven","4","temperature","3,5"\n"oven,5,temperature,4\noven,6,temperature,5'
+    assert ask(collector, odd, {"Content-Type": "text/csv"}, "table") == (202, {"accepted": 4, "unreadable": 2})
+    assert kept(collector, "table") == [b"oven,1,temperature,2\r", b"oven,2,temperature,3", *odd.split(b"\n")]
     assert ask(collector, b"{}", JSON, "table")[0] == 415
 
 
