@@ -23,6 +23,7 @@ from orchestration.connectors.collector import http_protocol
 from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from tests.binary_formats import READING
 from tests.collectors import PAYLOAD, Collector, collecting, spooled, tls_files, write_conf
+from tests.waiting import PATIENCE_SECONDS
 
 JSON, LINES = {"Content-Type": "application/json"}, {"Content-Type": "application/x-ndjson"}
 MOST = 100_000
@@ -51,7 +52,7 @@ def ask(
     collector: Collector, body: bytes, headers: dict[str, str], source: str = "plain", *, method: str = "POST", path: str = "/events"
 ) -> tuple[int, dict[str, object]]:
     """Status and answer."""
-    with closing(http.client.HTTPConnection("127.0.0.1", collector.ports[source], timeout=30)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", collector.ports[source], timeout=PATIENCE_SECONDS)) as connection:
         connection.request(method, path, body, headers)
         answer = connection.getresponse()
         content = answer.read()
@@ -164,7 +165,7 @@ def test_a_window_that_only_a_bomb_needs_is_refused(collector: Collector) -> Non
 
 
 def test_a_body_without_a_length_is_refused_as_soon_as_it_is_too_long(collector: Collector) -> None:
-    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), 30) as connection:
+    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), PATIENCE_SECONDS) as connection:
         connection.sendall(b"POST /events HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
         for _ in range(3):
             connection.sendall(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
@@ -173,7 +174,7 @@ def test_a_body_without_a_length_is_refused_as_soon_as_it_is_too_long(collector:
 
 def test_a_client_that_leaves_within_its_body_leaves_nothing(collector: Collector) -> None:
     before = kept(collector)
-    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), 30) as connection:
+    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), PATIENCE_SECONDS) as connection:
         connection.sendall(b'POST /events HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"a":1}')
     assert ask(collector, b"", {}, method="GET", path="/health") == (200, {"is_full": False, "is_broken": False})
     assert kept(collector) == before
@@ -213,13 +214,13 @@ def test_lines_of_csv_are_events(collector: Collector) -> None:
 def test_tls_is_spoken_where_conf_says_so_and_garbage_ends_nothing(collector: Collector) -> None:
     port = collector.ports["secure"]
     trusted = ssl.create_default_context(cafile=str(collector.folder / "server.crt"))
-    with socket.create_connection(("127.0.0.1", port), 30) as connection:
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS) as connection:
         connection.sendall(b"POST /events HTTP/1.1\r\n\r\n")
         assert b"202" not in connection.recv(100)
-    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), 30) as connection:
+    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), PATIENCE_SECONDS) as connection:
         connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 20)
         assert connection.recv(100).startswith(b"HTTP/1.1 400")
-    with closing(http.client.HTTPSConnection("localhost", port, timeout=30, context=trusted)) as secure:
+    with closing(http.client.HTTPSConnection("localhost", port, timeout=PATIENCE_SECONDS, context=trusted)) as secure:
         secure.request("POST", "/events", b'{"a":1}', JSON)
         assert secure.getresponse().status == 202
     assert kept(collector, "secure") == [b'{"a":1}']
@@ -236,7 +237,7 @@ def test_secrets_of_conf_are_references(tmp_path: Path) -> None:
 
 
 def test_an_endless_head_ends_its_own_connection(collector: Collector) -> None:
-    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), 30) as connection:
+    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), PATIENCE_SECONDS) as connection:
         connection.sendall(b"POST /events HTTP/1.1\r\nHost: a\r\n")
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
             for n in range(1000):
@@ -245,30 +246,47 @@ def test_an_endless_head_ends_its_own_connection(collector: Collector) -> None:
     assert ask(collector, b"{}", JSON)[0] == 202
 
 
+class Skipping(asyncio.SelectorEventLoop):
+    """Its clock is ahead by what was skipped."""
+
+    skipped = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.skipped
+
+
 def test_who_sends_no_head_is_not_waited_for_but_one_request_may_follow_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 10 * PATIENCE_SECONDS)
 
     async def answer(scope: object, receive: object, send: Callable[[dict[str, object]], Awaitable[None]]) -> None:
-        await asyncio.sleep(0.4)
+        await pass_by(20 * PATIENCE_SECONDS)
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body"})
 
+    async def pass_by(seconds: float) -> None:
+        skipping.skipped += seconds
+        await asyncio.sleep(0.01)  # what is due by now comes first
+
     async def work() -> tuple[bytes, bytes]:
-        config, loop = uvicorn.Config(answer, lifespan="off", log_config=None), asyncio.get_running_loop()
+        config, loop = uvicorn.Config(answer, lifespan="off", log_config=None, timeout_keep_alive=1 << 30), asyncio.get_running_loop()
         config.load()
         server = await loop.create_server(lambda: BoundedHttpProtocol(config, ServerState(), {}), "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         silent, silent_writer = await asyncio.open_connection("127.0.0.1", port)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 3)
-        answers = await asyncio.gather(silent.read(), reader.read())
+        heads = [await reader.readuntil(b"\r\n\r\n") for _ in range(3)]
+        await pass_by(20 * PATIENCE_SECONDS)
+        answers = await silent.read(), b"".join(heads) + await reader.read()
         for closing_one in (silent_writer, writer):
             closing_one.close()
             await closing_one.wait_closed()
         server.close()
         return answers
 
-    nothing, answers = asyncio.run(work())
+    skipping = Skipping()
+    with asyncio.Runner(loop_factory=lambda: skipping) as runner:
+        nothing, answers = runner.run(work())
     assert (nothing, answers.count(b"204")) == (b"", 3)
 
 
