@@ -76,7 +76,7 @@ def _unpacked(body: bytes, encoding: str, most: int) -> Iterator[bytes]:
 
 
 def payloads(body: bytes, content_type: str, shape: PayloadFormat) -> tuple[list[bytes], int]:
-    """The events of a body, and how many of them are no JSON object, or no row of CSV. Nothing is left out but blanks between events."""
+    """The events of a body, and how many of them silver cannot read; 0 of binary formats. Only blanks between events are left out."""
     kind = content_type.partition(";")[0].strip().lower()
     if shape.is_binary:
         if kind and kind not in ONE_MESSAGE:
@@ -93,11 +93,11 @@ def payloads(body: bytes, content_type: str, shape: PayloadFormat) -> tuple[list
     is_array = body[:1] == b"[" and not is_lines
     try:
         events = list(map(bytes, _SEVERAL.decode(body) if is_array else _ONE.decode_lines(body)))
-        return events, sum(event[:1] != b"{" for event in events)
+        return events, sum(event[:1] not in b"{n" for event in events)
     except (msgspec.DecodeError, RecursionError):
         pieces = body.split(b"\n") if is_lines else _pieces(body, is_array=is_array)
         events = [event for piece in pieces if (event := piece.strip(BLANKS))]
-        return events, sum(not _is_object(event) for event in events)
+        return events, sum(not _is_readable(event) for event in events)
 
 
 def _pieces(body: bytes, *, is_array: bool) -> Iterator[bytes]:
@@ -113,10 +113,10 @@ def _pieces(body: bytes, *, is_array: bool) -> Iterator[bytes]:
     yield body[begin:]
 
 
-def _is_object(event: bytes) -> bool:
-    """As silver reads it, which also takes NaN."""
+def _is_readable(event: bytes) -> bool:
+    """As silver reads it: an object, which may hold NaN, or null."""
     try:
-        return read_object(event.decode(errors="replace")) is not None
+        return event == b"null" or read_object(event.decode(errors="replace")) is not None
     except (UnreadableError, RecursionError):
         return False
 

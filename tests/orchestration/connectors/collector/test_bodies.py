@@ -33,6 +33,6 @@ def test_what_is_counted_is_what_silver_finds_unreadable(event: bytes, shape: Pa
     assert (events, unreadable) == ([good, event, good], counted([event], shape))
 
 
-@pytest.mark.parametrize("events", [JSON_EVENTS[:8], JSON_EVENTS[8:9] * 3 + JSON_EVENTS[11:13]], ids=["all are JSON", "some are not"])
+@pytest.mark.parametrize("events", [JSON_EVENTS[:7], [b"odd", b"null", *JSON_EVENTS[11:13]]], ids=["all are JSON", "some are not"])
 def test_elements_of_an_array_are_counted_the_same_way(events: list[bytes]) -> None:
     assert payloads(b"[" + b", ".join(events) + b"]", "application/json", OBJECTS) == (events, counted(events, OBJECTS))
