@@ -99,7 +99,13 @@ class Broker:
 
     def create(self, topic: str, partitions: int = 1) -> None:
         """An empty topic, whose partitions answer."""
-        self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+
+        def is_made() -> bool:
+            with suppress(KafkaException):  # a broker that was slow to say that it lives takes no topics for a moment
+                self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+            return topic in self.admin.list_topics(timeout=PATIENCE_SECONDS).topics
+
+        until(is_made)
         for partition in range(partitions):
             self._end(topic, IsolationLevel.READ_COMMITTED, partition)
 

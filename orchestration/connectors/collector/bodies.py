@@ -20,7 +20,7 @@ WINDOW_LOG = 23
 """The window of a zstd frame, as a power of two: 8 MiB, which every decoder of HTTP has (RFC 9659). A greater one is for memory bombs."""
 PIECE_BYTES, MAX_MEMBERS = 64 * 1024, 10_000
 _ONE, _SEVERAL = msgspec.json.Decoder(msgspec.Raw), msgspec.json.Decoder(list[msgspec.Raw])
-BLANKS = b" \t\r\n"
+BLANKS, OBJECT_OR_NULL = b" \t\r\n", frozenset(b"{n")
 STRING_OR_BOUNDARY = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{},\n]', re.DOTALL)
 
 
@@ -93,7 +93,7 @@ def payloads(body: bytes, content_type: str, shape: PayloadFormat) -> tuple[list
     is_array = body[:1] == b"[" and not is_lines
     try:
         events = list(map(bytes, _SEVERAL.decode(body) if is_array else _ONE.decode_lines(body)))
-        return events, sum(event[:1] not in b"{n" for event in events)
+        return events, len([event for event in events if event[0] not in OBJECT_OR_NULL])
     except (msgspec.DecodeError, RecursionError):
         pieces = body.split(b"\n") if is_lines else _pieces(body, is_array=is_array)
         events = [event for piece in pieces if (event := piece.strip(BLANKS))]
