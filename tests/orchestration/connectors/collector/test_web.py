@@ -1,6 +1,5 @@
 """POST /events, asked over sockets: what is accepted is in the spool as it was sent, and of a request that is refused there is nothing."""
 
-import asyncio
 import gzip
 import http.client
 import json
@@ -10,17 +9,13 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-import uvicorn
 from backports import zstd
-from uvicorn.server import ServerState
 
-from orchestration.connectors.collector import http_protocol
-from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from tests.binary_formats import READING
 from tests.collectors import PAYLOAD, Collector, collecting, spooled, tls_files, write_conf
 from tests.waiting import PATIENCE_SECONDS
@@ -244,50 +239,6 @@ def test_an_endless_head_ends_its_own_connection(collector: Collector) -> None:
                 connection.sendall(b"X-%d: " % n + b"a" * 10_000 + b"\r\n")
                 time.sleep(0.001)
     assert ask(collector, b"{}", JSON)[0] == 202
-
-
-class Skipping(asyncio.SelectorEventLoop):
-    """Its clock is ahead by what was skipped."""
-
-    skipped = 0.0
-
-    def time(self) -> float:
-        return super().time() + self.skipped
-
-
-def test_who_sends_no_head_is_not_waited_for_but_one_request_may_follow_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 10 * PATIENCE_SECONDS)
-
-    async def answer(scope: object, receive: object, send: Callable[[dict[str, object]], Awaitable[None]]) -> None:
-        await pass_by(20 * PATIENCE_SECONDS)
-        await send({"type": "http.response.start", "status": 204, "headers": []})
-        await send({"type": "http.response.body"})
-
-    async def pass_by(seconds: float) -> None:
-        skipping.skipped += seconds
-        await asyncio.sleep(0.01)  # what is due by now comes first
-
-    async def work() -> tuple[bytes, bytes]:
-        config, loop = uvicorn.Config(answer, lifespan="off", log_config=None, timeout_keep_alive=1 << 30), asyncio.get_running_loop()
-        config.load()
-        server = await loop.create_server(lambda: BoundedHttpProtocol(config, ServerState(), {}), "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        silent, silent_writer = await asyncio.open_connection("127.0.0.1", port)
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 3)
-        heads = [await reader.readuntil(b"\r\n\r\n") for _ in range(3)]
-        await pass_by(20 * PATIENCE_SECONDS)
-        answers = await silent.read(), b"".join(heads) + await reader.read()
-        for closing_one in (silent_writer, writer):
-            closing_one.close()
-            await closing_one.wait_closed()
-        server.close()
-        return answers
-
-    skipping = Skipping()
-    with asyncio.Runner(loop_factory=lambda: skipping) as runner:
-        nothing, answers = runner.run(work())
-    assert (nothing, answers.count(b"204")) == (b"", 3)
 
 
 def test_of_a_source_of_messages_a_request_is_one_event_byte_for_byte(tmp_path: Path) -> None:
