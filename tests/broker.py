@@ -5,18 +5,21 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
+from orchestration.connectors import kafka_client
 from orchestration.engine.jars import fetched
 from orchestration.engine.java import java_command
+from orchestration.errors import TidemarkError
 from tests.certificates import self_signed
+from tests.waiting import PATIENCE_SECONDS, until
 
 LOCK = Path(__file__).parent / "kafka.lock"
 JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -49,7 +52,6 @@ ssl.keystore.type=PEM
 ssl.keystore.location={folder}/keystore.pem
 """
 PASSWORD = "canary-4711"
-PATIENCE_SECONDS = 60.0
 PR_SET_PDEATHSIG = 1
 
 
@@ -97,7 +99,13 @@ class Broker:
 
     def create(self, topic: str, partitions: int = 1) -> None:
         """An empty topic, whose partitions answer."""
-        self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+
+        def is_made() -> bool:
+            with suppress(KafkaException):  # a broker that was slow to say that it lives takes no topics for a moment
+                self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+            return topic in self.admin.list_topics(timeout=PATIENCE_SECONDS).topics
+
+        until(is_made)
         for partition in range(partitions):
             self._end(topic, IsolationLevel.READ_COMMITTED, partition)
 
@@ -108,6 +116,7 @@ class Broker:
     def delete(self, topic: str) -> None:
         """Until its name can be given again."""
         self.admin.delete_topics([topic])[topic].result()
+        until(lambda: topic not in self.admin.list_topics(timeout=PATIENCE_SECONDS).topics)
 
     def forget(self, topic: str, partition: int, before: int) -> None:
         """What retention does: all messages of a partition before an offset are gone."""
@@ -139,18 +148,21 @@ class Broker:
     def settle(self, topic: str, partitions: int = 1) -> None:
         """Until no transaction is open: the broker writes markers after it has answered."""
         for n in range(partitions):
-            while self._end(topic, IsolationLevel.READ_COMMITTED, n) < self._end(topic, IsolationLevel.READ_UNCOMMITTED, n):
-                time.sleep(0.01)
+            until(lambda n=n: self._end(topic, IsolationLevel.READ_COMMITTED, n) == self._end(topic, IsolationLevel.READ_UNCOMMITTED, n))  # type: ignore[misc]
 
     def _end(self, topic: str, level: IsolationLevel, partition: int = 0) -> int:
-        """A partition has no leader for a moment."""
-        for _ in range(200):
+        """A partition has no leader for a while."""
+        found: list[int] = []
+
+        def is_answered() -> bool:
             with suppress(KafkaException):
                 asked = {TopicPartition(topic, partition): OffsetSpec.latest()}
                 (answer,) = self.admin.list_offsets(asked, isolation_level=level).values()
-                return int(answer.result().offset)
-            time.sleep(0.05)
-        raise TimeoutError(f"{topic}/{partition} has no leader")
+                found.append(int(answer.result().offset))
+            return bool(found)
+
+        until(is_answered, lambda: f"{topic}/{partition} has no leader")
+        return found[0]
 
 
 @contextmanager
@@ -162,6 +174,24 @@ def broker(folder: Path) -> Iterator[Broker]:
         yield of_tests
     finally:
         of_tests.kill()
+
+
+@contextmanager
+def impatient(seconds: float = 1.0) -> Iterator[None]:
+    """As clients of a broker are that does not answer: while it runs, `topic` makes them wait as long as a slow machine takes."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(kafka_client, "PATIENCE_SECONDS", seconds)
+        yield
+
+
+def refusal(work: Callable[[], object], said: str) -> pytest.ExceptionInfo[TidemarkError]:
+    """The error of work that waits for a broker which refuses it: with ever more patience, until it has heard why."""
+    for seconds in (1.0, 10.0, 100.0):
+        with impatient(seconds), pytest.raises(TidemarkError) as error:
+            work()
+        if said in str(error.value):
+            break
+    return error
 
 
 def _java(*arguments: str) -> list[str]:

@@ -14,6 +14,8 @@ from uuid import uuid4
 import pytest
 from hypothesis import settings
 
+from tests.waiting import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -97,8 +99,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def topic(running: Broker) -> str:
-    """Of one partition, with a name of its own."""
+def topic(running: Broker, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Of one partition, with a name of its own. What the test starts in its process waits for the broker as long as it takes."""
+    from orchestration.connectors import kafka_client
+    from orchestration.connectors.sinks import kafka_producer
+
+    for module in (kafka_client, kafka_producer):
+        monkeypatch.setattr(module, "PATIENCE_SECONDS", PATIENCE_SECONDS)
     running.create(name := f"t-{uuid4().hex[:8]}")
     return name
 

@@ -4,7 +4,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,9 +11,9 @@ from typing import Any
 import boto3
 
 from tests.broker import die_with_parent, free_port
+from tests.waiting import until
 
 STREAM = "plant"
-PATIENCE_SECONDS = 60.0
 
 
 class Moto:
@@ -40,14 +39,12 @@ class Moto:
         command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
         output = subprocess.DEVNULL
         self._process = subprocess.Popen(command, stdout=output, stderr=output, preexec_fn=die_with_parent)  # noqa: PLW1509
-        end = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < end:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    self.client.create_stream(StreamName=STREAM, ShardCount=1)
-                    return
-            time.sleep(0.02)
-        raise TimeoutError
+        until(self._is_listening)
+        self.client.create_stream(StreamName=STREAM, ShardCount=1)
+
+    def _is_listening(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def kill(self) -> None:
         """As `kill -9` does."""

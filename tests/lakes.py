@@ -26,6 +26,7 @@ from orchestration.flows import flows
 from orchestration.location import Location
 from orchestration.supervisor.run import run_continuously, run_once
 from silver.spec import Aggregation, Metric, Origin, PayloadFormat, Policy, Time
+from tests.waiting import until
 
 SHAPE = PayloadFormat("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value")
 METRICS = {
@@ -83,7 +84,7 @@ def run(made: Conf, spark: SparkSession, names: Sequence[str] = ()) -> None:
         run_once(lake, chosen, progress, threading.Event())
 
 
-def run_until(made: Conf, spark: SparkSession, is_done: Callable[[], bool], seconds: float = 120) -> None:
+def run_until(made: Conf, spark: SparkSession, is_done: Callable[[], bool]) -> None:
     """`tidemark run` until `is_done`, then as if SIGTERM had come."""
     lake, stop = Lake(made, spark), threading.Event()
     failures: list[BaseException] = []
@@ -97,18 +98,14 @@ def run_until(made: Conf, spark: SparkSession, is_done: Callable[[], bool], seco
 
     thread = threading.Thread(target=work)
     thread.start()
-    pause = threading.Event()
-    for _ in range(int(seconds * 5)):
-        if failures or is_done():
-            break
-        pause.wait(0.2)
-    done = is_done()
-    stop.set()
-    thread.join()
+    try:
+        until(lambda: bool(failures) or is_done(), pause_seconds=0.2)
+    finally:
+        stop.set()
+        thread.join()
     for query in spark.streams.active:  # of a run that broke; the next test starts queries of the same names
         query.stop()
     assert not failures, failures
-    assert done, f"not done within {seconds} s"
 
 
 def table(made: Conf, name: str) -> pd.DataFrame:

@@ -4,7 +4,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.broker import die_with_parent, free_port
 from tests.conftest import PATH
+from tests.waiting import PATIENCE_SECONDS, until
 
 SETTINGS = """
 listener {port} 127.0.0.1
@@ -28,7 +28,6 @@ set_tcp_nodelay true
 """
 SAVING = ("autosave_on_changes true", "autosave_interval 1")
 """It saves each change, or a kill would lose what it has acknowledged to publishers; that is slow."""
-PATIENCE_SECONDS = 60.0
 
 
 class Mosquitto:
@@ -51,14 +50,13 @@ class Mosquitto:
         command = [str(shutil.which("mosquitto", path=PATH)), "-c", str(self._folder / "mosquitto.conf")]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=die_with_parent)  # noqa: PLW1509
-        end = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < end:
-            assert self._process.poll() is None, (self._folder / "log").read_text()
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.01)
-        raise TimeoutError((self._folder / "log").read_text())
+        until(self._is_listening, (self._folder / "log").read_text)
+
+    def _is_listening(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self._folder / "log").read_text()
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def kill(self) -> None:
         """As `kill -9` does; without SAVING all sessions are forgotten."""

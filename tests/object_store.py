@@ -4,7 +4,6 @@ import json
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -17,8 +16,9 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tests.waiting import PATIENCE_SECONDS, until
+
 ACCESS_KEY, SECRET_KEY = "AKIATIDEMARK", "canary-4711-secret"
-PATIENCE_SECONDS = 60
 PORTS = (
     *("master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc", "s3.port", "s3.port.grpc"),
     *("admin.port", "admin.port.grpc"),
@@ -48,7 +48,9 @@ class Store:
     def client(self) -> Any:
         """For several threads."""
         keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
-        config = Config(connect_timeout=2, read_timeout=10, retries={"total_max_attempts": 1}, max_pool_connections=8)
+        config = Config(
+            connect_timeout=PATIENCE_SECONDS, read_timeout=PATIENCE_SECONDS, retries={"total_max_attempts": 1}, max_pool_connections=8
+        )
         return boto3.session.Session().client("s3", region_name="us-east-1", endpoint_url=self.endpoint, config=config, **keys)
 
     def start(self) -> None:
@@ -60,13 +62,13 @@ class Store:
         command = ["setpriv", "--pdeathsig=KILL", weed, "-logtostderr=true", "mini", *settings]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
-        end = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < end:
-            with suppress(BotoCoreError, ClientError):
-                self.put(self.bucket(), {"ready": b"1"})
-                return
-            time.sleep(0.05)
-        raise TimeoutError((self.folder / "log").read_text()[-2000:])
+        until(self._is_ready, lambda: (self.folder / "log").read_text()[-2000:])
+
+    def _is_ready(self) -> bool:
+        with suppress(BotoCoreError, ClientError):
+            self.put(self.bucket(), {"ready": b"1"})
+            return True
+        return False
 
     def kill(self) -> None:
         """With -9."""

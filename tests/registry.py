@@ -6,9 +6,8 @@ import os
 import subprocess
 import tarfile
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from urllib.request import Request, urlopen
 from orchestration.engine.jars import ivy, sole_fetcher
 from orchestration.engine.java import cache, java_command
 from tests.broker import die_with_parent, free_port
+from tests.waiting import until
 
 APICURIO, VERSION = "apicurio-registry-app", "2.6.13.Final"
 SHA256 = "3cda1b34aa020fb4ac4dd6a66018d757e81e437f97e20a1f92d366b70091c6ba"
@@ -31,7 +31,6 @@ IVY = f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
 </ivy-module>
 """
 JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-PATIENCE_SECONDS = 60.0
 
 
 class StandIn:
@@ -104,15 +103,14 @@ class Apicurio:
         with (self._folder / "registry.log").open("ab") as log:
             command = [java_command(), *JVM, "-jar", str(_unpacked() / f"{APICURIO}-{VERSION}-runner.jar")]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=variables, preexec_fn=die_with_parent)  # noqa: PLW1509
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                urlopen(f"{self.url}/subjects").close()
-                return
-            except (URLError, ConnectionError):
-                assert time.monotonic() < deadline
-                assert self.process.poll() is None
-                time.sleep(0.2)
+        until(self._is_answering)
+
+    def _is_answering(self) -> bool:
+        assert self.process.poll() is None
+        with suppress(URLError, ConnectionError):
+            urlopen(f"{self.url}/subjects").close()
+            return True
+        return False
 
     def kill(self) -> None:
         """As `kill -9` does."""

@@ -56,8 +56,8 @@ class TcpSettings(Setting):
     """Connections are encrypted."""
     acknowledge: Flag = Field(default=True, examples=[True])
     """Answer with lines of a number: so many events of this connection are on the disk."""
-    max_frame_bytes: Annotated[Whole, Field(ge=1, le=1_073_741_824)] = 1_048_576
-    """A connection that sends a longer event is closed."""
+    max_frame_bytes: Annotated[Whole, Field(ge=1, le=1_073_741_824)] = 2_097_152
+    """A connection that sends a longer event is closed. Above `max_payload_bytes`, so that one a little too long goes to quarantine."""
     max_connections: Annotated[Whole, Field(ge=1, le=100_000)] = 2_000
     """Further connections are closed at once."""
     idle_seconds: Annotated[Number, Field(gt=0, le=86_400)] = 600.0

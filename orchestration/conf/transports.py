@@ -97,7 +97,7 @@ class TcpEndpoint:
     key: str | None = None
     tls: Tls | None = None
     acknowledge: bool = True
-    max_frame_bytes: int = MEGABYTE
+    max_frame_bytes: int = 2 * MEGABYTE
     max_connections: int = 2000
     idle_seconds: float = 600.0
     max_spool_bytes: int = 1024 * MEGABYTE

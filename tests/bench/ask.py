@@ -53,7 +53,14 @@ def main() -> int:
 
 def _measured(options: argparse.Namespace, lake: Path, folder: Path) -> dict[str, list[float]]:
     command, log = of(options.conf), folder / "log"
-    seconds: dict[str, list[float]] = {"spark_cold": [], "fast_cold": [], "server_new_http": [], "server_cli": [], "server_http": []}
+    seconds: dict[str, list[float]] = {
+        "spark_cold": [],
+        "fast_cold": [],
+        "server_new_http": [],
+        "server_cli": [],
+        "server_http": [],
+        "check": [],
+    }
     for round_ in range(options.cold):
         progress.log(f"cold {round_ + 1} of {options.cold}")
         seconds["spark_cold"].append(timed([*command, "sql", "--engine", "spark", QUERIES[round_ % len(QUERIES)]], REPOSITORY, log).seconds)
@@ -71,6 +78,7 @@ def _measured(options: argparse.Namespace, lake: Path, folder: Path) -> dict[str
             seconds["server_cli"].append(timed([*command, "sql", "--engine", "server", query], REPOSITORY, log).seconds)
             seconds["fast_cold"].append(timed([*command, "sql", "--engine", "fast", query], REPOSITORY, log).seconds)
             seconds["server_http"].append(_asked(engine, query))
+            seconds["check"].append(timed([*command, "check"], REPOSITORY, log).seconds)
     finally:
         server.terminate()
         server.wait()

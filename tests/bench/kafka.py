@@ -20,7 +20,8 @@ from tests.bench.feed import Deliver
 from tests.bench.live import is_clean, live_options, measured
 from tests.bench.processes import FailedError
 from tests.bench.script import all_layers, narrow_table, parser_for, progress, script, write_report
-from tests.broker import PATIENCE_SECONDS, Broker, broker
+from tests.broker import Broker, broker
+from tests.waiting import PATIENCE_SECONDS
 
 PARTITIONS, AT_ONCE = 4, 10_000
 GOAL_RATIO, GOAL_P99_SECONDS = 1.3, 4.0

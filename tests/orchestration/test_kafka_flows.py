@@ -13,12 +13,11 @@ from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Source
 from orchestration.conf.transports import KafkaTopics, LandingFolder
-from orchestration.connectors import kafka_client
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.engine.lake import Lake
 from orchestration.jobs.backfill import carry_out, kafka_source, plan
 from orchestration.storage.tables import LakeStore
-from tests.broker import Broker
+from tests.broker import Broker, impatient
 from tests.lakes import KITCHEN, SHAPE, conf, event, land, latest, minutes, run, run_until, table
 from tests.rows import at
 
@@ -36,11 +35,6 @@ def made(tmp_path: Path, running: Broker, topic: str) -> Conf:
     plant = Source("plant", SHAPE, LandingFolder(tmp_path / "landing", settle_seconds=0.0))
     fleet = Source("fleet", SHAPE, KafkaTopics(running.servers, (topic,)))
     return conf(tmp_path, sources={"plant": plant, "fleet": fleet}, groups={"kitchen": KITCHEN})
-
-
-@pytest.fixture
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_client, "PATIENCE_SECONDS", 1.0)
 
 
 def account_of(made: Conf) -> dict[str, tuple[int, ...]]:
@@ -86,7 +80,6 @@ def test_a_backfill_is_late_and_folded_in_and_all_is_as_if_it_had_come_at_once(
     assert windows.sort_values("window_end")["count"].tolist()[:12] == [10] * 12
 
 
-@pytest.mark.usefixtures("_impatient")
 def test_with_the_broker_down_a_run_takes_in_the_rest_and_says_so_and_the_next_one_goes_on(
     spark: SparkSession, made: Conf, running: Broker, topic: str
 ) -> None:
@@ -94,7 +87,7 @@ def test_with_the_broker_down_a_run_takes_in_the_rest_and_says_so_and_the_next_o
     land(made.folder, "1.json", events("fridge", 0, 31))
     running.kill()
     try:
-        with pytest.raises(SourceDownError, match=f"source fleet cannot be read from the brokers {running.servers}: "):
+        with impatient(), pytest.raises(SourceDownError, match=f"source fleet cannot be read from the brokers {running.servers}: "):
             run(made, spark)
     finally:
         running.start()
@@ -104,7 +97,6 @@ def test_with_the_broker_down_a_run_takes_in_the_rest_and_says_so_and_the_next_o
 
 
 @pytest.mark.slow  # tests/chaos/test_kafka_kills.py kills the broker of a whole run
-@pytest.mark.usefixtures("_impatient")
 def test_a_run_goes_on_while_the_broker_is_killed_and_comes_back(
     spark: SparkSession, made: Conf, running: Broker, topic: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,7 +117,8 @@ def test_a_run_goes_on_while_the_broker_is_killed_and_comes_back(
             running.start()
         return sources.count("fleet") == 10
 
-    run_until(made, spark, is_done)
+    with impatient():
+        run_until(made, spark, is_done)
     run(made, spark)
     assert account_of(made) == {"fleet": (10, 10, 0, 0, 0), "plant": (3, 3, 0, 0, 0)}
     warnings = [json.loads(line)["warning"] for line in capsys.readouterr().err.splitlines() if '"warning"' in line]

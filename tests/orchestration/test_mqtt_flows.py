@@ -13,9 +13,10 @@ from orchestration.conf.model import Engine
 from tests.collectors import collecting, write_conf
 from tests.lakes import minutes, run, table
 from tests.mosquitto import mosquitto
-from tests.orchestration.connectors.collector.test_mqtt import UP, all_of, eventually, payloads
+from tests.orchestration.connectors.collector.test_mqtt import UP, all_of, payloads
 from tests.orchestration.test_kafka_flows import account_of
 from tests.rows import at
+from tests.waiting import until
 
 pytestmark = pytest.mark.mosquitto
 START = at("2026-01-05T00:00:00")
@@ -35,7 +36,7 @@ def test_what_a_killed_collector_acknowledged_or_not_is_one_reading_a_message(sp
         broker.publish(odd)
         with collecting(conf) as collector:
             collector.says(UP)
-            eventually(lambda: payloads(tmp_path).keys() == all_of([*messages, *odd]))
+            until(lambda: payloads(tmp_path).keys() == all_of([*messages, *odd]))
     made = replace(load(conf), engine=Engine(shuffle_partitions=2, trigger_seconds=0.2))
     for _ in range(2):  # the second time nothing waits
         run(made, spark)

@@ -22,19 +22,19 @@ import pytest
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
-from orchestration.connectors import kafka_client
 from orchestration.engine.progress import Progress
 from orchestration.jobs.backfill import kafka_source
 from orchestration.jobs.bronze import hand_over, look
 from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.sinks import Deliveries
 from tests import broker, canary
-from tests.broker import Broker
+from tests.broker import Broker, impatient
 from tests.collectors import PROGRAM, ROOT, collecting, write_conf
 from tests.lakes import event
 from tests.orchestration.connectors.sinks import postgres_server
 from tests.orchestration.connectors.sinks.postgres_server import PostgresServer
 from tests.orchestration.connectors.sinks.small_lake import START, SmallLake, reading
+from tests.waiting import PATIENCE_SECONDS, until
 
 SECRET = "canary-4711"
 """Every secret of this test has it inside."""
@@ -120,7 +120,7 @@ def push(conf: Path) -> str:
             with suppress(HTTPError):
                 urlopen(Request(f"http://127.0.0.1:{collector.ports['site']}/events", readings(1)[0], headers)).close()
         for key in (f"{SECRET}-key", f"{SECRET}-wrong"):
-            with socket.create_connection(("127.0.0.1", collector.ports["gate"]), 10) as connection:
+            with socket.create_connection(("127.0.0.1", collector.ports["gate"]), PATIENCE_SECONDS) as connection:
                 connection.sendall(f"{key}\n".encode() + readings(1)[0] + b"\n")
                 connection.shutdown(socket.SHUT_WR)
                 while connection.recv(1000):
@@ -132,11 +132,6 @@ def push(conf: Path) -> str:
 def send(running: Broker, topic: str) -> Callable[[list[bytes]], None]:
     """To the topic that is read."""
     return partial(running.send, topic)
-
-
-@pytest.fixture
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_client, "PATIENCE_SECONDS", 1.0)
 
 
 def told(conf: Path, *commands: str) -> None:
@@ -152,7 +147,9 @@ def test_a_secret_is_found_wherever_it_is_planted(tmp_path: Path) -> None:
     (tmp_path / "clean").write_text(SECRET[:-1])
     assert canary.files_with(SECRET, tmp_path) == ["a.parquet", "b.parquet", "log"]
     with canary.command_lines() as seen:
-        subprocess.run([sys.executable, "-c", "import time; time.sleep(0.5)", SECRET], check=True)
+        process = subprocess.Popen([sys.executable, "-c", "input()", SECRET], stdin=subprocess.PIPE)
+        until(lambda: bool(canary.texts_with(SECRET, [*seen])))
+        process.communicate(b"\n")
     assert len(canary.texts_with(SECRET, seen)) == 1
 
 
@@ -178,7 +175,6 @@ def take(conf: Path) -> None:
         hand_over(lake, [ready], nullcontext())
 
 
-@pytest.mark.usefixtures("_impatient")
 def test_a_secret_is_nowhere_after_good_moments_and_bad_ones(
     conf: Path, send: Callable[[list[bytes]], None], server: PostgresServer, url: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -186,7 +182,7 @@ def test_a_secret_is_nowhere_after_good_moments_and_bad_ones(
     with canary.command_lines() as seen:
         pushed = push(conf)
         for number, moment in enumerate([{}, *bad_moments(server, url), {}]):
-            with pytest.MonkeyPatch.context() as changed:
+            with pytest.MonkeyPatch.context() as changed, impatient() if moment else nullcontext():
                 for name, value in moment.items():
                     changed.setenv(name, value)
                 lake.write("silver.readings", [reading(number, row) for row in range(3)])

@@ -99,6 +99,6 @@ def test_a_run_that_goes_on_sends_after_each_snapshot_and_a_server_that_is_down_
             steps.append(START)
         return len(steps) == 2 and state.sent is not None and state.sent.snapshot_id == newest[-1].snapshot_id and not is_down
 
-    run_until(made, spark, is_done, seconds=120)
+    run_until(made, spark, is_done)
     assert in_postgres(server) == in_lake(made, spark)
     assert max(row[2] for row in in_postgres(server)) == 1

@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 from base64 import b64encode
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -229,12 +228,10 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_lengths_counts_and_depths_that_are_not_there_cost_nothing_and_are_unreadable(name: str) -> None:
-    started = time.process_time()
+def test_lengths_counts_and_depths_that_are_not_there_are_unreadable(name: str) -> None:
     rows = pa.concat_tables(measurements(events_of(BOMBS[name]), shapes()[name], 2_000_000))
     assert rows["is_readable"].to_pylist() == [not payload for payload in BOMBS[name]]
     assert not any(rows["is_measured"].to_pylist())
-    assert time.process_time() - started < 5
 
 
 def test_a_message_within_the_limit_of_depth_is_read() -> None:

@@ -1,13 +1,18 @@
-"""Bodies of requests to events: unpacked within a bound, checked, and divided, each event in the bytes in which it was sent."""
+"""Bodies of requests to events: unpacked within a bound, and divided, each event in the bytes in which it was sent."""
 
+import re
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 from backports import zstd
 
-from silver.spec import BINARY
+from silver.csv_rows import csv_rows
+from silver.json_text import UnreadableError, read_object
+from silver.spec import PayloadFormat
 
 ONE_MESSAGE = ("application/octet-stream", "application/x-protobuf", "application/protobuf", "avro/binary", "application/avro")
 JSON, LINES, CSV = "application/json", ("application/x-ndjson", "application/jsonl"), ("text/csv", "text/plain")
@@ -15,6 +20,8 @@ WINDOW_LOG = 23
 """The window of a zstd frame, as a power of two: 8 MiB, which every decoder of HTTP has (RFC 9659). A greater one is for memory bombs."""
 PIECE_BYTES, MAX_MEMBERS = 64 * 1024, 10_000
 _ONE, _SEVERAL = msgspec.json.Decoder(msgspec.Raw), msgspec.json.Decoder(list[msgspec.Raw])
+BLANKS, OBJECT_OR_NULL = b" \t\r\n", frozenset(b"{n")
+STRING_OR_BOUNDARY = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{},\n]', re.DOTALL)
 
 
 class RefusedError(Exception):
@@ -68,33 +75,57 @@ def _unpacked(body: bytes, encoding: str, most: int) -> Iterator[bytes]:
         raise RefusedError(400, f"the {encoding} body ends in the middle; send it again")
 
 
-def payloads(body: bytes, content_type: str, format: str) -> list[bytes]:
-    """The events of a body; of CSV its lines, and one where they are no text."""
+def payloads(body: bytes, content_type: str, shape: PayloadFormat) -> tuple[list[bytes], int]:
+    """The events of a body, and how many of them silver cannot read; 0 of binary formats. Only blanks between events are left out."""
     kind = content_type.partition(";")[0].strip().lower()
-    if format in BINARY:
+    if shape.is_binary:
         if kind and kind not in ONE_MESSAGE:
-            raise RefusedError(415, f"this source takes {format}, a message a request; send Content-Type: {ONE_MESSAGE[0]}")
-        return [body] if body else []
-    if format == "csv":
+            raise RefusedError(415, f"this source takes {shape.format}, a message a request; send Content-Type: {ONE_MESSAGE[0]}")
+        return [body] if body else [], 0
+    if shape.format == "csv":
         if kind and kind not in CSV:
             raise RefusedError(415, "this source takes CSV; send Content-Type: text/csv")
-        events = body.split(b"\n")
-        return events if events[-1] else events[:-1]
+        events = body.removesuffix(b"\n").split(b"\n") if body else []
+        return events, _unreadable_rows(events, shape)
     if kind and kind not in (JSON, *LINES):
         raise RefusedError(415, "send Content-Type: application/json (an object or an array), or application/x-ndjson (an object a line)")
+    body, is_lines = body.removeprefix(BOM_UTF8).strip(BLANKS), kind in LINES
+    is_array = body[:1] == b"[" and not is_lines
     try:
-        events = list(map(bytes, _raw(body, is_lines=kind in LINES)))
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise RefusedError(400, f"the body is not JSON: {error}") from error
-    if odd := next((n for n, event in enumerate(events, 1) if event[:1] != b"{"), None):
-        raise RefusedError(400, f"event {odd} is no JSON object")
-    return events
+        events = list(map(bytes, _SEVERAL.decode(body) if is_array else _ONE.decode_lines(body)))
+        return events, len([event for event in events if event[0] not in OBJECT_OR_NULL])
+    except (msgspec.DecodeError, RecursionError):
+        pieces = body.split(b"\n") if is_lines else _pieces(body, is_array=is_array)
+        events = [event for piece in pieces if (event := piece.strip(BLANKS))]
+        return events, sum(not _is_readable(event) for event in events)
 
 
-def _raw(body: bytes, *, is_lines: bool) -> list[msgspec.Raw]:
-    if is_lines:
-        return _ONE.decode_lines(body)
-    return _SEVERAL.decode(body) if body.lstrip()[:1] == b"[" else [_ONE.decode(body)]
+def _pieces(body: bytes, *, is_array: bool) -> Iterator[bytes]:
+    """What stands between the commas of an array, or between line ends outside of brackets. A bracket without its end takes the rest."""
+    depth, begin = 0, 0
+    for match in STRING_OR_BOUNDARY.finditer(body):
+        token = match[0]
+        depth += token in (b"[", b"{")
+        if (depth == 1 and token in (b"[", b",", b"]")) if is_array else (depth <= 0 and token == b"\n"):
+            yield body[begin : match.start()]
+            begin = match.end()
+        depth -= token in (b"]", b"}")
+    yield body[begin:]
+
+
+def _is_readable(event: bytes) -> bool:
+    """As silver reads it: an object, which may hold NaN, or null."""
+    try:
+        return event == b"null" or read_object(event.decode(errors="replace")) is not None
+    except (UnreadableError, RecursionError):
+        return False
+
+
+def _unreadable_rows(lines: list[bytes], shape: PayloadFormat) -> int:
+    """Only lines with a quote, or not as many separators as columns ask for, have to be read."""
+    separator, quote, count = shape.separator.encode(), shape.quote.encode(), len(shape.columns) - 1
+    odd = [line.decode(errors="replace") for line in lines if line.count(separator) != count or quote in line]
+    return len(odd) - csv_rows(pa.array(odd, pa.string()), pa.nulls(len(odd), pa.string()), shape).is_readable.true_count if odd else 0
 
 
 _DECODERS: dict[str, Callable[[], Any]] = {

@@ -25,7 +25,7 @@ async def serve(pushed: Pushed, notify: Notify) -> Served:
     token, tls = pushed.secret(endpoint.token), server_context(endpoint.tls)
     listening = listener(pushed.source.name, endpoint)
     config = uvicorn.Config(
-        HttpCollector(endpoint, pushed.source.payload_format.format, token, pushed.spool).application(),
+        HttpCollector(endpoint, pushed.source.payload_format, token, pushed.spool).application(),
         http=BoundedHttpProtocol,
         ws="none",
         lifespan="off",

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from orchestration.conf.transports import HttpEndpoint
 from orchestration.connectors.collector.bodies import RefusedError, payloads, too_long, unpacked
 from orchestration.connectors.collector.spool import SpoolWriter
+from silver.spec import PayloadFormat
 
 SILENCE_SECONDS = 30.0
 """The longest pause within a body."""
@@ -28,10 +29,10 @@ MAX_READERS = 2
 
 @dataclass
 class HttpCollector:
-    """The routes and their state. `format`: of payloads. `token`: None for a source without one."""
+    """The routes and their state. `shape`: of payloads. `token`: None for a source without one."""
 
     endpoint: HttpEndpoint
-    format: str
+    shape: PayloadFormat
     token: str | None
     spool: SpoolWriter
     _held: int = 0
@@ -45,7 +46,7 @@ class HttpCollector:
     async def events(self, request: Request) -> Response:
         """POST /events."""
         try:
-            return JSONResponse({"accepted": await self._store(request)}, 202)
+            return JSONResponse(await self._store(request), 202)
         except RefusedError as refused:
             return JSONResponse({"error": f"{refused}."}, refused.status, refused.headers)
         except ClientDisconnect:
@@ -55,16 +56,16 @@ class HttpCollector:
         """GET /health."""
         return JSONResponse({"is_full": self.spool.is_full(), "is_broken": self.spool.is_broken})
 
-    async def _store(self, request: Request) -> int:
+    async def _store(self, request: Request) -> dict[str, int]:
         self._check(request)
         with self._hold() as held:
-            events = await self._events(request, await self._body(request, held), held)
+            events, unreadable = await self._events(request, await self._body(request, held), held)
             if events:
                 name = f"request/{self.spool.mark.hex()[:8]}-{next(self._requests)}"
                 # A client that goes away ends its own waiting, not that of all others of the group.
                 if await asyncio.shield(self.spool.store(name, 1, events)):
                     raise _broken()
-            return len(events)
+            return {"accepted": len(events), **({"unreadable": unreadable} if unreadable else {})}
 
     def _check(self, request: Request) -> None:
         """All that the body is not needed for."""
@@ -108,19 +109,19 @@ class HttpCollector:
             raise RefusedError(408, f"nothing of the body came for {SILENCE_SECONDS:.0f} seconds", Connection="close") from None
         return b"".join(parts)
 
-    async def _events(self, request: Request, body: bytes, held: list[int]) -> list[bytes]:
+    async def _events(self, request: Request, body: bytes, held: list[int]) -> tuple[list[bytes], int]:
         encoding = request.headers.get("content-encoding", "").strip().lower()
         if not encoding and len(body) <= INLINE_BYTES:
             return self._read(body, encoding, request)
         async with self._readers:
-            events = await asyncio.to_thread(self._read, body, encoding, request)
+            events, unreadable = await asyncio.to_thread(self._read, body, encoding, request)
         if encoding:
             self._keep(sum(map(len, events)), held)
-        return events
+        return events, unreadable
 
-    def _read(self, body: bytes, encoding: str, request: Request) -> list[bytes]:
+    def _read(self, body: bytes, encoding: str, request: Request) -> tuple[list[bytes], int]:
         content = unpacked(body, encoding, self.endpoint.max_body_bytes)
-        return payloads(content, request.headers.get("content-type", ""), self.format)
+        return payloads(content, request.headers.get("content-type", ""), self.shape)
 
 
 def _broken() -> RefusedError:

@@ -134,8 +134,6 @@ def test_a_topic_that_was_made_anew_is_left_to_the_source(tmp_path: Path, runnin
     lake = lake_of(conf)
     take(lake)
     running.delete(topic)
-    while topic in running.admin.list_topics(timeout=10).topics:
-        pass
     assert backfill(conf) == 0
     running.create(topic)
     running.send(topic, numbers(0, 4))

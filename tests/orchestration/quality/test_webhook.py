@@ -27,6 +27,7 @@ from orchestration.storage import delta
 from orchestration.storage.delta import path_of
 from silver.spec import Policy
 from tests.orchestration.quality.test_quality_report import HOSTILE, RUN_AT, run_of
+from tests.waiting import PATIENCE_SECONDS
 
 GOOD, BAD, NOTHING = (
     Outcome(True, "none of 10 rows", 0.0),
@@ -194,7 +195,7 @@ def test_a_host_that_is_not_there_and_a_url_that_is_none_are_a_warning_without_t
 def test_a_host_that_takes_its_time_is_given_up(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(webhook, "TIMEOUT_SECONDS", 0.05)
     is_over = threading.Event()
-    monkeypatch.setattr(Server, "answer", lambda *_: is_over.wait(5) and 200)
+    monkeypatch.setattr(Server, "answer", lambda *_: is_over.wait(PATIENCE_SECONDS) and 200)
     with serving(200) as (_, url):
         assert not webhook.post_changes(url, run(0, BAD), changed(BAD), Path("page.html"))
         is_over.set()

@@ -142,7 +142,7 @@ def seen(spark: SparkSession, made: Conf) -> Seen:
             read(chance.choice(far_from_expiry(all_snapshots(made.lake))))
         return len(landed) == FILES and pinned[-1].bronze_batch == FILES - 1 and found.reads >= READS
 
-    run_until(made, spark, is_done, seconds=120)
+    run_until(made, spark, is_done)
     return found
 
 

@@ -55,5 +55,5 @@ def test_a_continuous_run_pins_a_cut_after_each_round_of_gold(spark: SparkSessio
             landed.append(land(tmp_path, "2.json", rows))
         return bool(pinned) and pinned[-1].bronze_batch == 1
 
-    run_until(made, spark, second_is_pinned, seconds=120)
+    run_until(made, spark, second_is_pinned)
     assert tuple(Lake(made, spark).sql(COUNTS).collect()[0]) == (33, 32, 1, 130, 4)

@@ -36,7 +36,7 @@ def test_snapshots_are_pinned_while_events_keep_coming(spark: SparkSession, tmp_
         landing.grow()
         return len({each.bronze_batch for each in all_snapshots(made.lake)}) > 1
 
-    run_until(made, spark, is_pinned_again, seconds=300)
+    run_until(made, spark, is_pinned_again)
 
 
 @pytest.fixture
@@ -69,6 +69,6 @@ def test_while_silver_is_behind_files_are_claimed_and_come_to_bronze_together_la
         claimed.append(len(list((made.lake.local / "intake/plant").glob("*"))) - begun - batches)
         return begun >= 6
 
-    run_until(made, spark, is_long_enough, seconds=300)
+    run_until(made, spark, is_long_enough)
     assert max(ahead) <= 2
     assert max(claimed) > 3

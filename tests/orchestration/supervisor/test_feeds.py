@@ -4,8 +4,7 @@ import ast
 import io
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +30,7 @@ from orchestration.supervisor.feeds import Feeds
 from tests.lakes import conf, multiset, table
 from tests.number_source import Numbers
 from tests.rows import at
+from tests.waiting import PATIENCE_SECONDS, until
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Slow(Numbers):
     free: threading.Event = field(default_factory=threading.Event)
 
     def latest_offset(self, start: Offset) -> Offset:
-        self.free.wait(60)
+        self.free.wait(PATIENCE_SECONDS)
         return super().latest_offset(start)
 
 
@@ -74,14 +74,6 @@ def running(lake: Lake, *sources: Numbers, is_followed: bool = False) -> Iterato
 def counts(lake: Lake) -> dict[str, int]:
     """Rows in bronze by source."""
     return {str(name): int(count) for name, count in table(lake.conf, EVENTS)["source"].value_counts().items()}
-
-
-def until(is_true: Callable[[], bool]) -> None:
-    for _ in range(200):
-        if is_true():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it never became true")
 
 
 def warnings(capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
@@ -197,13 +189,18 @@ def test_without_a_source_as_when_all_are_paused_a_run_goes_on_and_ends(lake: La
     of_run, _ = feeds_of(lake)
     of_run.run_to_end()
     with running(lake):
-        time.sleep(0.5)
+        pass
     assert counts(lake) == {}
 
 
 def test_what_silver_is_too_slow_to_take_is_kept_and_not_read_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    is_behind = threading.Event()
-    monkeypatch.setattr(feeds, "is_begun_by_silver", lambda *_: not is_behind.is_set())
+    is_behind, looks = threading.Event(), list[bool]()
+
+    def is_begun(*_: object) -> bool:
+        looks.append(is_behind.is_set())
+        return not is_behind.is_set()
+
+    monkeypatch.setattr(feeds, "is_begun_by_silver", is_begun)
     remote, local = Numbers("remote", 1, is_remote=True), Numbers("local", 1)
     with running(lake, remote, local, is_followed=True):
         until(lambda: counts(lake) == {"remote": 1, "local": 1})
@@ -211,7 +208,8 @@ def test_what_silver_is_too_slow_to_take_is_kept_and_not_read_again(lake: Lake, 
         remote.left = local.left = 2
         until(lambda: len(remote.reads) == 2)
         remote.left = local.left = 5
-        time.sleep(1)
+        before = len(looks)
+        until(lambda: len(looks) >= before + 5)
         assert (counts(lake), remote.reads[1:], local.reads[1:]) == ({"remote": 1, "local": 1}, [range(1, 2)], [])
         is_behind.clear()
         until(lambda: counts(lake) == {"remote": 5, "local": 5})

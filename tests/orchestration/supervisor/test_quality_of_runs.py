@@ -31,7 +31,7 @@ def test_a_run_checks_what_is_due_and_hands_over_what_passes(spark: SparkSession
             land(tmp_path, "second.jsonl", lines)
         return is_done()
 
-    run_until(made, spark, land_again, seconds=300)
+    run_until(made, spark, land_again)
     windows = table(made, "gold.kitchen_aggregates")
     assert set(windows[windows["revision"] == 1]["count"]) == {11}  # the late row has passed too
     results = DeltaTable(path_of(made.lake, RESULTS).local).to_pandas()

@@ -3,8 +3,7 @@
 import io
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +20,7 @@ from orchestration.supervisor import sinks as supervisor_sinks
 from orchestration.supervisor.sink_status import describe_down, status
 from orchestration.supervisor.sinks import Deliveries
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, START, SmallLake, windows
+from tests.waiting import PATIENCE_SECONDS, until
 
 
 @dataclass
@@ -57,13 +57,6 @@ def deliveries(lake: SmallLake, declared: Mapping[str, Sink], stop: threading.Ev
 
 def told(capsys: pytest.CaptureFixture[str], key: str) -> list[dict[str, object]]:
     return [line for line in map(json.loads, capsys.readouterr().err.splitlines()) if key in line]
-
-
-def until(is_done: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not is_done():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_run_that_ends_sends_to_all_and_then_tells_of_those_that_are_down(lake: SmallLake, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,12 +108,12 @@ def test_one_that_hangs_does_not_keep_the_process_from_ending(lake: SmallLake) -
     class Hanging(Receiver):
         def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
             begun.set()
-            return over.wait(60)
+            return over.wait(PATIENCE_SECONDS)
 
     begun, over, stop = threading.Event(), threading.Event(), threading.Event()
     running = deliveries(lake, {"one": Hanging()}, stop)
     running.start()
-    begun.wait(60)
+    begun.wait(PATIENCE_SECONDS)
     stop.set()
     running.wake()
     running.join(0.1)

@@ -2,9 +2,8 @@
 
 import json
 import threading
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
-from orchestration.connectors import kafka_client
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import WriteBarrier
@@ -21,11 +19,12 @@ from orchestration.flows import bronze_events
 from orchestration.jobs.bronze import EVENTS
 from orchestration.storage.tables import ensure
 from orchestration.supervisor.feeds import Feeds
-from tests.broker import Broker
+from tests.broker import Broker, impatient
 from tests.collectors import Collector, collecting, spooled, write_conf
 from tests.lakes import land, table
 from tests.mosquitto import Mosquitto, mosquitto
 from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
+from tests.waiting import until
 
 OTHERS = ("plant", "web", "hall", "archive")
 """Files, HTTP, MQTT and objects, beside Kafka in `fleet`."""
@@ -70,13 +69,6 @@ def post(collector: Collector, event: bytes) -> None:
         assert answer.status == 202
 
 
-def until(is_true: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < end, "it never became true"
-        time.sleep(0.1)
-
-
 @dataclass
 class Plant:
     """Bronze fed by a file, a request, a message and an object for each event. `told`: what the run has said."""
@@ -111,7 +103,6 @@ class Plant:
 @pytest.fixture
 def plant(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plant]:
     """While its sources are followed."""
-    monkeypatch.setattr(kafka_client, "PATIENCE_SECONDS", 1.0)
     made, stop, progress = Plant(servers, Lake(load(servers.collector.folder / "conf"))), threading.Event(), Progress([EVENTS])
     ensure(made.lake.tables[EVENTS])
     monkeypatch.setattr(progress, "notice", lambda notice: made.told.append(notice.what))
@@ -130,12 +121,13 @@ def test_with_the_broker_killed_four_other_sources_go_on_and_status_says_what_is
     plant.send(3)
     until(lambda: plant.has(1))
     assert {row["state"] for row in plant.sources(capsys).values()} == {"up"}
-    running.kill()
-    until(lambda: plant.told == ["source is down"])
-    for _ in range(5):
-        plant.send(2)
-        until(lambda: plant.has(1))
-    rows = plant.sources(capsys)
+    with impatient():
+        running.kill()
+        until(lambda: plant.told == ["source is down"])
+        for _ in range(5):
+            plant.send(2)
+            until(lambda: plant.has(1))
+        rows = plant.sources(capsys)
     kinds = {name: (row["kind"], row["state"]) for name, row in rows.items()}
     kinds_of_others = dict(zip(OTHERS, ("files", "http", "mqtt", "s3"), strict=True))
     assert kinds == {name: (kind, "up") for name, kind in kinds_of_others.items()} | {"fleet": ("kafka", "down")}

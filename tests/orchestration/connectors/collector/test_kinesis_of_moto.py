@@ -12,7 +12,8 @@ from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from tests.collectors import Collector, collecting, spooled, write_conf
 from tests.kinesis import Moto, moto
-from tests.orchestration.connectors.collector.test_mqtt import eventually, payloads
+from tests.orchestration.connectors.collector.test_mqtt import payloads
+from tests.waiting import until
 
 UP, DOWN = "records come from stream plant", "is down since"
 SECRETS = {"KEY": "AKIA4711", "SECRET": "canary-4711"}
@@ -47,7 +48,7 @@ def keyed(folder: Path) -> list[tuple[str, bytes]]:
 
 
 def collected(folder: Path, records: list[tuple[str, bytes]]) -> None:
-    eventually(lambda: payloads(folder).keys() >= all_of(records))
+    until(lambda: payloads(folder).keys() >= all_of(records))
 
 
 def test_records_of_moto_come_once_with_shard_sequence_and_key_also_those_that_came_while_nobody_collected(
@@ -73,7 +74,7 @@ def test_a_collector_of_moto_killed_between_the_disk_and_its_note_repeats_and_lo
         collector.says(UP)
         for n in range(0, 200, 50):
             server.put(sent[n : n + 50])
-            eventually(lambda expected=n: len(payloads(tmp_path)) > expected or collector.process.poll() is not None)  # type: ignore[misc]
+            until(lambda expected=n: len(payloads(tmp_path)) > expected or collector.process.poll() is not None)  # type: ignore[misc]
         assert collector.wait() == -signal.SIGKILL
     with collecting(conf, **SECRETS):
         collected(tmp_path, sent)

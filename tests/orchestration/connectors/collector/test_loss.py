@@ -5,7 +5,6 @@ import resource
 import signal
 import socket
 import threading
-import time
 from collections import Counter
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from orchestration.storage.tables import LakeStore, ensure
 from tests.collectors import Collector, collecting, spooled, write_conf
 from tests.lakes import land, table
 from tests.orchestration.jobs.test_bronze import take
+from tests.waiting import PATIENCE_SECONDS, until
 
 TCP, HTTP = "tcp: {port: 0}", "http: {port: 0}"
 LOST = (OSError, http.client.HTTPException)
@@ -37,7 +37,7 @@ class Sender:
 
     def over_tcp(self) -> None:
         sent = 0
-        with suppress(*LOST), socket.create_connection(("127.0.0.1", self.collector.ports["line"]), 30) as connection:
+        with suppress(*LOST), socket.create_connection(("127.0.0.1", self.collector.ports["line"]), PATIENCE_SECONDS) as connection:
             while True:
                 connection.sendall(b"".join(b"%s-%d\n" % (self.name.encode(), n) for n in range(sent, sent + 50)))
                 sent += 50
@@ -48,7 +48,10 @@ class Sender:
                     self.acknowledged = [b"%s-%d" % (self.name.encode(), n) for n in range(int(numbers[-1]))]
 
     def over_http(self) -> None:
-        with suppress(*LOST), closing(http.client.HTTPConnection("127.0.0.1", self.collector.ports["web"], timeout=30)) as connection:
+        with (
+            suppress(*LOST),
+            closing(http.client.HTTPConnection("127.0.0.1", self.collector.ports["web"], timeout=PATIENCE_SECONDS)) as connection,
+        ):
             for n in range(1_000_000):
                 events = [b'{"event":"%s-%d-%d"}' % (self.name.encode(), n, m) for m in range(5)]
                 connection.request("POST", "/events", b"[" + b",".join(events) + b"]", {"Content-Type": "application/json"})
@@ -81,16 +84,18 @@ def test_kills_under_load_lose_and_double_nothing_that_was_acknowledged(tmp_path
     """While a run reads the spools; the senders of a killed collector send nothing again, so each event may be there once."""
     lake = opened(write_conf(tmp_path, line=TCP, web=HTTP))
     acknowledged: list[bytes] = []
-    for seconds in (0.3, 0.8, 0.5):
+    for count in (1, 500, 100):
         with collecting(tmp_path / "conf") as collector:
             senders, threads = sending(collector, 3)
-            end = time.monotonic() + seconds
-            while time.monotonic() < end:
+
+            def have_enough(count: int = count, senders: list[Sender] = senders) -> bool:
                 take(lake, *sources(lake.conf))
+                return all(len(sender.acknowledged) >= count for sender in senders)
+
+            until(have_enough, pause_seconds=0.0)
             assert collector.kill() == -signal.SIGKILL
             for thread in threads:
                 thread.join()
-        assert all(sender.acknowledged for sender in senders)
         acknowledged += [event for sender in senders for event in sender.acknowledged]
     while take(lake, *sources(lake.conf)):
         pass
@@ -114,7 +119,7 @@ def test_a_kill_between_the_disk_and_the_acknowledgement_loses_nothing(passing: 
 
 
 def ask(port: int, body: bytes) -> http.client.HTTPResponse:
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)) as connection:
         connection.request("POST", "/events", body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
         answer.read()
@@ -123,14 +128,14 @@ def ask(port: int, body: bytes) -> http.client.HTTPResponse:
 
 def test_a_full_spool_refuses_requests_and_stops_connections_until_a_run_has_read_it(tmp_path: Path) -> None:
     bound = "max_spool_bytes: 1048576"
-    lake = opened(write_conf(tmp_path, line=f"tcp: {{port: 0, {bound}, idle_seconds: 1}}", web=f"http: {{port: 0, {bound}}}"))
+    lake = opened(write_conf(tmp_path, line=f"tcp: {{port: 0, {bound}}}", web=f"http: {{port: 0, {bound}}}"))
     event = b'{"event":"' + b"x" * 10_000 + b'"}'
     with collecting(tmp_path / "conf") as collector:
         accepted = 0
         while (answer := ask(collector.ports["web"], event)).status == 202:
             accepted += 1
         assert (answer.status, answer.headers["Retry-After"], 90 < accepted < 110) == (429, "5", True)
-        with socket.create_connection(("127.0.0.1", collector.ports["line"]), 30) as connection:
+        with socket.create_connection(("127.0.0.1", collector.ports["line"]), PATIENCE_SECONDS) as connection:
             sender = threading.Thread(target=connection.sendall, args=((event + b"\n") * 2000,))
             sender.start()
             number, size = 0, 0
@@ -145,8 +150,7 @@ def test_a_full_spool_refuses_requests_and_stops_connections_until_a_run_has_rea
         assert size < 1048576 + 600_000  # one group more than the bound
         while take(lake, *sources(lake.conf)):
             pass
-        time.sleep(0.3)
-        assert ask(collector.ports["web"], event).status == 202
+        until(lambda: ask(collector.ports["web"], event).status == 202)
     while take(lake, *sources(lake.conf)):
         pass
     assert brought(lake) == {event: accepted + 2001}
@@ -159,7 +163,7 @@ def is_readable(connection: socket.socket, seconds: float) -> bool:
     except TimeoutError:
         return False
     finally:
-        connection.settimeout(30)
+        connection.settimeout(PATIENCE_SECONDS)
 
 
 def test_a_full_disk_refuses_what_it_cannot_keep_and_goes_on_when_there_is_space(tmp_path: Path) -> None:
@@ -170,13 +174,12 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_goes_on_when_there_is_space
         event = b'{"event":"' + b"x" * 9_000 + b'"}'
         statuses = [ask(collector.ports["web"], event).status for _ in range(8)]
         assert (statuses[:5], statuses[5:]) == ([202] * 5, [503] * 3)
-        with socket.create_connection(("127.0.0.1", collector.ports["line"]), 30) as connection:
+        with socket.create_connection(("127.0.0.1", collector.ports["line"]), PATIENCE_SECONDS) as connection:
             connection.sendall(b"x" * 60_000 + b"\n")
             assert connection.recv(100) == b""
         resource.prlimit(collector.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        time.sleep(1.2)
-        assert ask(collector.ports["web"], b"[" + event * 1 + b"," + event + b"]").status == 202
-        with socket.create_connection(("127.0.0.1", collector.ports["line"]), 30) as connection:
+        until(lambda: ask(collector.ports["web"], b"[" + event + b"," + event + b"]").status == 202)
+        with socket.create_connection(("127.0.0.1", collector.ports["line"]), PATIENCE_SECONDS) as connection:
             connection.sendall(b"y" * 60_000 + b"\n")
             assert connection.recv(100) == b"1\n"
     assert [payload for _, payload in spooled(tmp_path, "web")] == [event] * 7

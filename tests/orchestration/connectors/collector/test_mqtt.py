@@ -6,9 +6,8 @@ import resource
 import shutil
 import signal
 import subprocess
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,9 +22,10 @@ from orchestration.connectors.sources.all import sources
 from orchestration.supervisor.source_status import status
 from tests.collectors import collecting, spooled, tls_files, write_conf
 from tests.conftest import PATH
-from tests.mosquitto import PATIENCE_SECONDS, SAVING, Mosquitto, mosquitto
+from tests.mosquitto import SAVING, Mosquitto, mosquitto
 from tests.orchestration.connectors.collector.test_loss import ask, brought, opened
 from tests.orchestration.jobs.test_bronze import take
+from tests.waiting import until
 
 pytestmark = pytest.mark.mosquitto
 BOTH = pytest.mark.parametrize("version", ["v5", "v3.1.1"])
@@ -51,13 +51,6 @@ def payloads(folder: Path, name: str = "hall") -> Counter[bytes]:
     return Counter(payload for _, payload in spooled(folder, name))
 
 
-def eventually(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 def held(folder: Path) -> int:
     return sum(file.stat().st_size for file in (folder / "lake/spool/hall").glob("*.spool"))
 
@@ -75,11 +68,11 @@ def test_messages_come_once_with_their_topic_also_those_that_came_while_nobody_c
     with collecting(conf) as collector:
         collector.says(UP)
         broker.publish(sent[:1000])
-        eventually(lambda: len(payloads(tmp_path)) == 1000)
+        until(lambda: len(payloads(tmp_path)) == 1000)
     broker.publish([*sent[1000:], ("yard/gate/open", b"{}")])
     with collecting(conf) as collector:
         collector.says(UP)
-        eventually(lambda: len(payloads(tmp_path)) >= 2500)
+        until(lambda: len(payloads(tmp_path)) >= 2500)
     found = spooled(tmp_path, "hall")
     assert [(position.rsplit("/", 2)[0], payload) for position, payload in found] == sent
     assert len({position for position, _ in found}) == 2500
@@ -107,7 +100,7 @@ def test_a_broker_that_is_killed_is_told_once_and_nothing_is_lost_while_other_so
         collector.says(UP)
         assert states(tmp_path) == {"hall": "new", "web": "new"}
         broker.publish(sent[50:])
-        eventually(lambda: payloads(tmp_path).keys() >= all_of(sent))
+        until(lambda: payloads(tmp_path).keys() >= all_of(sent))
     assert sum(DOWN in line for line in collector.log) == 2  # how it began, and what it is since
 
 
@@ -132,7 +125,7 @@ def test_a_collector_killed_between_the_disk_and_the_acknowledgement_loses_nothi
     assert before > 0
     with collecting(conf) as collector:
         collector.says(UP)
-        eventually(lambda: payloads(tmp_path).keys() == all_of(sent))
+        until(lambda: payloads(tmp_path).keys() == all_of(sent))
     assert sum(payloads(tmp_path).values()) > len(sent)  # what was on the disk when it died came again
 
 
@@ -143,7 +136,7 @@ def test_two_collectors_of_a_group_share_its_messages(broker: Mosquitto, tmp_pat
         first.says(UP)
         second.says(UP)
         broker.publish(sent)
-        eventually(lambda: sum((payloads(tmp_path / "a") + payloads(tmp_path / "b")).values()) >= len(sent))
+        until(lambda: sum((payloads(tmp_path / "a") + payloads(tmp_path / "b")).values()) >= len(sent))
     found = [payloads(tmp_path / one) for one in ("a", "b")]
     assert found[0] + found[1] == Counter(all_of(sent))
     assert all(found)
@@ -185,14 +178,14 @@ def test_a_full_spool_leaves_messages_at_the_broker_until_a_run_has_read_it(brok
         collector.says(UP)
         broker.publish(sent)
         collector.says("its spool is full")
-        eventually(lambda: held(tmp_path) > 1_000_000)
+        until(lambda: held(tmp_path) > 1_000_000)
         assert held(tmp_path) < 1_500_000
 
         def is_all_there() -> bool:
             take(lake, *sources(lake.conf))
             return brought(lake).keys() == all_of(sent)
 
-        eventually(is_all_there)
+        until(is_all_there)
     assert sum(brought(lake).values()) == len(sent)
 
 
@@ -206,7 +199,7 @@ def test_a_disk_that_takes_no_more_acknowledges_nothing_and_messages_come_again(
             broker.publish([message])
         collector.says("the disk takes no more")
         resource.prlimit(collector.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        eventually(lambda: payloads(tmp_path).keys() == all_of(sent))
+        until(lambda: payloads(tmp_path).keys() == all_of(sent))
 
 
 @pytest.mark.parametrize(
@@ -250,7 +243,7 @@ def test_a_topic_that_leaves_conf_is_unsubscribed_and_one_that_comes_is_subscrib
         with collecting(write_conf(tmp_path, hall=source(broker, topics=topics))) as collector:
             collector.says(UP)
             broker.publish([("plant/a/b", b"1" if topics == "plant/#" else b"3"), ("yard/a/b", b"2")])
-            eventually(lambda expected=found: payloads(tmp_path).keys() == expected)  # type: ignore[misc]
+            until(lambda expected=found: payloads(tmp_path).keys() == expected)  # type: ignore[misc]
 
 
 def test_a_broker_that_has_forgotten_the_session_is_told_and_subscribed_to_again(broker: Mosquitto, tmp_path: Path) -> None:
@@ -263,4 +256,4 @@ def test_a_broker_that_has_forgotten_the_session_is_told_and_subscribed_to_again
         assert "what it took for it meanwhile is lost" in collector.says("has forgotten the session of tidemark-test-hall")
         collector.says(UP)
         broker.publish(numbered(1))
-        eventually(lambda: len(payloads(tmp_path)) == 1)
+        until(lambda: len(payloads(tmp_path)) == 1)

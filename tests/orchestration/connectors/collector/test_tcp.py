@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
+from orchestration.conf.pipeline_settings import PolicySettings
 from tests.collectors import Collector, collecting, spooled, tls_files, write_conf
+from tests.waiting import PATIENCE_SECONDS, until
 
 KEY = "a-canary-that-nobody-may-see"
 MOST = 1000
@@ -26,11 +28,13 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     conf = write_conf(
         folder,
         plain=f"tcp: {{port: 0, max_frame_bytes: {MOST}}}",
+        wide="tcp: {port: 0}",
         framed=f"tcp: {{port: 0, framing: length, max_frame_bytes: {MOST}}}",
         closed='tcp: {port: 0, key: "${env:OF_A_TEST}"}',
         secure=f"tcp: {{port: 0, tls: {tls_files(folder)}}}",
         mute="tcp: {port: 0, acknowledge: false}",
-        brief="tcp: {port: 0, idle_seconds: 0.3, max_connections: 2}",
+        brief="tcp: {port: 0, idle_seconds: 0.3}",
+        few="tcp: {port: 0, max_connections: 2}",
     )
     with collecting(conf, OF_A_TEST=KEY) as collector:
         yield collector
@@ -38,7 +42,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
 
 
 def connected(collector: Collector, source: str = "plain") -> socket.socket:
-    return socket.create_connection(("127.0.0.1", collector.ports[source]), 30)
+    return socket.create_connection(("127.0.0.1", collector.ports[source]), PATIENCE_SECONDS)
 
 
 def acknowledged(connection: socket.socket, events: int) -> int:
@@ -81,6 +85,14 @@ def test_lines_are_events_whatever_pieces_they_come_in(collector: Collector) -> 
     assert [payload for _, payload in found] == events
     assert [position.rpartition("/")[2] for position, _ in found] == ["1", "2", "3", "4", "5"]
     assert len({position.rpartition("/")[0] for position, _ in found}) == 1
+
+
+def test_a_line_longer_than_silver_reads_is_kept_and_the_connection_goes_on(collector: Collector) -> None:
+    events = [b"odd", b"x" * (PolicySettings(lateness_seconds=600).max_payload_bytes + 1), b'{"a":1}']
+    with connected(collector, "wide") as connection:
+        connection.sendall(b"".join(event + b"\n" for event in events))
+        assert acknowledged(connection, 3) == 3
+    assert kept(collector, "wide") == events
 
 
 def test_frames_with_a_length_may_hold_anything(collector: Collector) -> None:
@@ -157,17 +169,24 @@ def test_where_nothing_is_to_be_acknowledged_nothing_is_sent(collector: Collecto
     assert kept(collector, "mute") == [b"1"]
 
 
-def test_idle_connections_are_closed_and_so_are_those_above_the_bound(collector: Collector) -> None:
-    with connected(collector, "brief") as idle, connected(collector, "brief") as other:
-        for connection in (idle, other):
+def test_an_idle_connection_is_closed(collector: Collector) -> None:
+    with connected(collector, "brief") as idle:
+        assert closed(idle) == b""
+
+
+def test_connections_above_the_bound_are_closed_until_another_one_leaves(collector: Collector) -> None:
+    def is_taken() -> bool:
+        with suppress(ConnectionError), connected(collector, "few") as connection:
+            connection.sendall(b"1\n")
+            return connection.recv(10) == b"1\n"
+        return False
+
+    with connected(collector, "few") as one, connected(collector, "few") as other:
+        for connection in (one, other):
             connection.sendall(b"1\n")
             acknowledged(connection, 1)
-        with connected(collector, "brief") as third:
-            assert closed(third) == b""
-        assert (closed(idle), closed(other)) == (b"", b"")
-    with connected(collector, "brief") as connection:
-        connection.sendall(b"1\n")
-        assert acknowledged(connection, 1) == 1
+        assert not is_taken()
+    until(is_taken)
 
 
 @pytest.mark.parametrize("many", [200, pytest.param(1000, marks=pytest.mark.slow)])

@@ -1,6 +1,5 @@
 """POST /events, asked over sockets: what is accepted is in the spool as it was sent, and of a request that is refused there is nothing."""
 
-import asyncio
 import gzip
 import http.client
 import json
@@ -10,19 +9,16 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-import uvicorn
 from backports import zstd
-from uvicorn.server import ServerState
 
-from orchestration.connectors.collector import http_protocol
-from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from tests.binary_formats import READING
 from tests.collectors import PAYLOAD, Collector, collecting, spooled, tls_files, write_conf
+from tests.waiting import PATIENCE_SECONDS
 
 JSON, LINES = {"Content-Type": "application/json"}, {"Content-Type": "application/x-ndjson"}
 MOST = 100_000
@@ -51,7 +47,7 @@ def ask(
     collector: Collector, body: bytes, headers: dict[str, str], source: str = "plain", *, method: str = "POST", path: str = "/events"
 ) -> tuple[int, dict[str, object]]:
     """Status and answer."""
-    with closing(http.client.HTTPConnection("127.0.0.1", collector.ports[source], timeout=30)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", collector.ports[source], timeout=PATIENCE_SECONDS)) as connection:
         connection.request(method, path, body, headers)
         answer = connection.getresponse()
         content = answer.read()
@@ -68,6 +64,10 @@ ACCEPTED = [
     pytest.param(b'{"a":1}\n\n{"a":2}\r\n{"a":3}', LINES, [b'{"a":1}', b'{"a":2}', b'{"a":3}'], id="lines"),
     pytest.param(b'{"a":1}', {}, [b'{"a":1}'], id="without a type"),
     pytest.param(b"[]", JSON, [], id="no event"),
+    pytest.param(b"", JSON, [], id="no body"),
+    pytest.param(b'{"a":1}\n{\n "a": 2\n}', JSON, [b'{"a":1}', b'{\n "a": 2\n}'], id="lines as JSON"),
+    pytest.param(b'\xef\xbb\xbf[{"a":1}]', JSON, [b'{"a":1}'], id="byte order mark"),
+    pytest.param(b'[{"a":1}, {"a":NaN, "b":[{}, {}]}]', JSON, [b'{"a":1}', b'{"a":NaN, "b":[{}, {}]}'], id="NaN, which silver reads"),
     pytest.param(
         gzip.compress(b'[{"a":1},') + gzip.compress(b'{"a":2}]'), JSON | {"Content-Encoding": "gzip"}, [b'{"a":1}', b'{"a":2}'], id="gzip"
     ),
@@ -86,6 +86,38 @@ def test_events_are_kept_in_the_bytes_in_which_they_were_sent(
     assert kept(collector)[before:] == events
 
 
+DEEP = b'{"a":' * 10_000
+UNREADABLE = [
+    pytest.param(
+        b'{"a":1}\nodd\n\n{"a":3}\r\n{"a":', LINES, [b'{"a":1}', b"odd", b'{"a":3}', b'{"a":'], 2, id="lines, the last of them cut"
+    ),
+    pytest.param(b'[{"a":1}, 2, null, [{}]]', JSON, [b'{"a":1}', b"2", b"null", b"[{}]"], 2, id="elements that are no objects"),
+    pytest.param(
+        b'[{"a":[1, {"]": "},\\""}]}, {"a": odd}, ,\n{"a":01},{"a":2}]',
+        JSON,
+        [b'{"a":[1, {"]": "},\\""}]}', b'{"a": odd}', b'{"a":01}', b'{"a":2}'],
+        2,
+        id="elements that are no JSON",
+    ),
+    pytest.param(b'[{"a":1},{"b":[{"a":2},{"a":3}', JSON, [b'{"a":1}', b'{"b":[{"a":2},{"a":3}'], 1, id="an array without its end"),
+    pytest.param(b'[{"a":1}] odd', JSON, [b'{"a":1}', b"odd"], 1, id="an array and more"),
+    pytest.param(b'{"a":1}}\n{"a":2}', JSON, [b'{"a":1}}', b'{"a":2}'], 1, id="a bracket too many"),
+    pytest.param(b'{"a":1', JSON, [b'{"a":1'], 1, id="an object without its end"),
+    pytest.param(DEEP, JSON, [DEEP], 1, id="deep"),
+    pytest.param(b"\x16\x03\x01\x02\x00", JSON, [b"\x16\x03\x01\x02\x00"], 1, id="binary"),
+    pytest.param(gzip.compress(b"{}\nodd\n"), LINES | {"Content-Encoding": "gzip"}, [b"{}", b"odd"], 1, id="gzip"),
+]
+
+
+@pytest.mark.parametrize(("body", "headers", "events", "unreadable"), UNREADABLE)
+def test_what_silver_cannot_read_is_kept_beside_the_rest_and_counted(
+    body: bytes, headers: dict[str, str], events: list[bytes], unreadable: int, collector: Collector
+) -> None:
+    before = len(kept(collector))
+    assert ask(collector, body, headers) == (202, {"accepted": len(events), "unreadable": unreadable})
+    assert kept(collector)[before:] == events
+
+
 def test_positions_name_the_request_and_the_number_in_it(collector: Collector) -> None:
     ask(collector, b'[{"n":1},{"n":2}]', JSON)
     (first, second) = [position for position, _ in spooled(collector.folder, "plain")][-2:]
@@ -95,12 +127,6 @@ def test_positions_name_the_request_and_the_number_in_it(collector: Collector) -
 
 BOMB = 50_000_000
 REFUSED = [
-    pytest.param(b'{"a":1', JSON, 400, "truncated", id="cut"),
-    pytest.param(b"", JSON, 400, "truncated", id="empty"),
-    pytest.param(b'{"a":1}\n{"a":', LINES, 400, "truncated", id="cut line"),
-    pytest.param(b'[{"a":1}, 2]', JSON, 400, "event 2 is no JSON object", id="no object"),
-    pytest.param(b'{"a":' * 20_000, JSON, 400, "depth", id="deep"),
-    pytest.param(b"\x16\x03\x01\x02\x00", JSON, 400, "not JSON", id="binary"),
     pytest.param(b'{"a":1}', {"Content-Type": "application/x-www-form-urlencoded"}, 415, "Content-Type: application/json", id="a form"),
     pytest.param(b'{"a":1}', JSON | {"Content-Encoding": "br"}, 415, "gzip, zstd", id="brotli"),
     pytest.param(gzip.compress(b'{"a":1}')[:-1], JSON | {"Content-Encoding": "gzip"}, 400, "ends in the middle", id="cut gzip"),
@@ -134,7 +160,7 @@ def test_a_window_that_only_a_bomb_needs_is_refused(collector: Collector) -> Non
 
 
 def test_a_body_without_a_length_is_refused_as_soon_as_it_is_too_long(collector: Collector) -> None:
-    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), 30) as connection:
+    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), PATIENCE_SECONDS) as connection:
         connection.sendall(b"POST /events HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
         for _ in range(3):
             connection.sendall(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
@@ -143,7 +169,7 @@ def test_a_body_without_a_length_is_refused_as_soon_as_it_is_too_long(collector:
 
 def test_a_client_that_leaves_within_its_body_leaves_nothing(collector: Collector) -> None:
     before = kept(collector)
-    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), 30) as connection:
+    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), PATIENCE_SECONDS) as connection:
         connection.sendall(b'POST /events HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"a":1}')
     assert ask(collector, b"", {}, method="GET", path="/health") == (200, {"is_full": False, "is_broken": False})
     assert kept(collector) == before
@@ -173,7 +199,9 @@ def test_lines_of_csv_are_events(collector: Collector) -> None:
         202,
         {"accepted": 2},
     )
-    assert kept(collector, "table") == [b"oven,1,temperature,2\r", b"oven,2,temperature,3"]
+    odd = b'oven,3,temperature\n"oven","4","temperature","3,5"\n"oven,5,temperature,4\noven,6,temperature,5'
+    assert ask(collector, odd, {"Content-Type": "text/csv"}, "table") == (202, {"accepted": 4, "unreadable": 2})
+    assert kept(collector, "table") == [b"oven,1,temperature,2\r", b"oven,2,temperature,3", *odd.split(b"\n")]
     assert ask(collector, b"{}", JSON, "table")[0] == 415
 
 
@@ -181,13 +209,13 @@ def test_lines_of_csv_are_events(collector: Collector) -> None:
 def test_tls_is_spoken_where_conf_says_so_and_garbage_ends_nothing(collector: Collector) -> None:
     port = collector.ports["secure"]
     trusted = ssl.create_default_context(cafile=str(collector.folder / "server.crt"))
-    with socket.create_connection(("127.0.0.1", port), 30) as connection:
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS) as connection:
         connection.sendall(b"POST /events HTTP/1.1\r\n\r\n")
         assert b"202" not in connection.recv(100)
-    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), 30) as connection:
+    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), PATIENCE_SECONDS) as connection:
         connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 20)
         assert connection.recv(100).startswith(b"HTTP/1.1 400")
-    with closing(http.client.HTTPSConnection("localhost", port, timeout=30, context=trusted)) as secure:
+    with closing(http.client.HTTPSConnection("localhost", port, timeout=PATIENCE_SECONDS, context=trusted)) as secure:
         secure.request("POST", "/events", b'{"a":1}', JSON)
         assert secure.getresponse().status == 202
     assert kept(collector, "secure") == [b'{"a":1}']
@@ -204,40 +232,13 @@ def test_secrets_of_conf_are_references(tmp_path: Path) -> None:
 
 
 def test_an_endless_head_ends_its_own_connection(collector: Collector) -> None:
-    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), 30) as connection:
+    with socket.create_connection(("127.0.0.1", collector.ports["plain"]), PATIENCE_SECONDS) as connection:
         connection.sendall(b"POST /events HTTP/1.1\r\nHost: a\r\n")
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
             for n in range(1000):
                 connection.sendall(b"X-%d: " % n + b"a" * 10_000 + b"\r\n")
                 time.sleep(0.001)
     assert ask(collector, b"{}", JSON)[0] == 202
-
-
-def test_who_sends_no_head_is_not_waited_for_but_one_request_may_follow_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.2)
-
-    async def answer(scope: object, receive: object, send: Callable[[dict[str, object]], Awaitable[None]]) -> None:
-        await asyncio.sleep(0.4)
-        await send({"type": "http.response.start", "status": 204, "headers": []})
-        await send({"type": "http.response.body"})
-
-    async def work() -> tuple[bytes, bytes]:
-        config, loop = uvicorn.Config(answer, lifespan="off", log_config=None), asyncio.get_running_loop()
-        config.load()
-        server = await loop.create_server(lambda: BoundedHttpProtocol(config, ServerState(), {}), "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        silent, silent_writer = await asyncio.open_connection("127.0.0.1", port)
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 3)
-        answers = await asyncio.gather(silent.read(), reader.read())
-        for closing_one in (silent_writer, writer):
-            closing_one.close()
-            await closing_one.wait_closed()
-        server.close()
-        return answers
-
-    nothing, answers = asyncio.run(work())
-    assert (nothing, answers.count(b"204")) == (b"", 3)
 
 
 def test_of_a_source_of_messages_a_request_is_one_event_byte_for_byte(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 
 from tests.conftest import PATH
+from tests.waiting import PATIENCE_SECONDS
 
 USER = "postgres"
 PASSWORD = "canary-4711-secret"
@@ -58,14 +59,14 @@ class PostgresServer:
 
     def start(self) -> None:
         """Until it answers. Backends of a killed one may still be leaving: then it is tried again."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < end:
             options = ["-D", str(self.folder / "data"), "-p", str(self.port), "-k", str(self.folder), "-c", "max_wal_size=256MB"]
             command = [*self._as_user, str(shutil.which("postgres", path=PATH)), *options]
             with (self.folder / "log").open("ab") as log:
                 self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
             while self._process.poll() is None:
-                with suppress(psycopg.OperationalError), psycopg.connect(self.dsn, connect_timeout=2):
+                with suppress(psycopg.OperationalError), psycopg.connect(self.dsn, connect_timeout=60):
                     return
                 time.sleep(0.05)
         raise TimeoutError((self.folder / "log").read_text()[-2000:])

@@ -13,7 +13,6 @@ import fastavro
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from orchestration.connectors import kafka_client
 from orchestration.connectors.sinks.all import sinks
 from orchestration.connectors.sinks.kafka_messages import avro_schema
 from orchestration.connectors.sinks.sink import Batch
@@ -21,9 +20,10 @@ from orchestration.errors import TidemarkError
 from orchestration.jobs.sinks import Sent, newest_table, send
 from orchestration.rendering import plain
 from orchestration.storage.snapshot import Snapshot
-from tests.broker import Broker
+from tests.broker import Broker, impatient
 from tests.orchestration.connectors.sinks.sender import sender
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, KEYS, READINGS, VECTORS, SmallLake, reading, vector, window, windows
+from tests.waiting import PATIENCE_SECONDS
 
 NOW = datetime(2026, 1, 6, 12, tzinfo=UTC)
 KILLS = 10
@@ -149,7 +149,7 @@ def test_a_topic_that_is_not_there_is_asked_for_and_not_made(tmp_path: Path, run
     lake.pin(0)
     with pytest.raises(TidemarkError, match=f"topic {topic}-absent is not there; make it .*--create --topic {topic}-absent"):
         step(lake)
-    assert f"{topic}-absent" not in running.admin.list_topics(timeout=10).topics
+    assert f"{topic}-absent" not in running.admin.list_topics(timeout=PATIENCE_SECONDS).topics
 
 
 def test_a_topic_that_was_made_anew_gets_all_rows(tmp_path: Path, running: Broker, topic: str) -> None:
@@ -158,8 +158,6 @@ def test_a_topic_that_was_made_anew_gets_all_rows(tmp_path: Path, running: Broke
     lake.pin(0)
     step(lake)
     running.delete(topic)
-    while topic in running.admin.list_topics(timeout=10).topics:
-        time.sleep(0.1)
     running.create(topic)
     snapshot = lake.pin(1)
     sent = step(lake)
@@ -186,10 +184,10 @@ def test_a_transaction_that_never_ended_is_not_seen_and_the_next_process_ends_it
     lake.write(AGGREGATES, [*windows(0, range(5))])
     snapshot = lake.pin(0)
     left = Producer({"bootstrap.servers": running.servers, "transactional.id": "test/out", "log_level": 0})
-    left.init_transactions(10)
+    left.init_transactions(PATIENCE_SECONDS)
     left.begin_transaction()
     left.produce(topic, b"half", b"half", headers=[("sink", "test/out")])
-    left.flush(10)
+    left.flush(PATIENCE_SECONDS)
     sent = step(lake)
     assert sent is not None and sent.rows == 5
     assert len(messages(running, topic, isolation="read_uncommitted")) == 6
@@ -224,12 +222,6 @@ def grow(lake: SmallLake, number: int, chance: random.Random) -> Snapshot:
     return lake.pin(number)
 
 
-@pytest.fixture
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_client, "PATIENCE_SECONDS", 1.0)
-
-
-@pytest.mark.usefixtures("_impatient")
 @pytest.mark.parametrize("kills", [2, pytest.param(KILLS, marks=pytest.mark.slow)])
 def test_broker_and_sender_are_killed_by_turns_and_the_topic_equals_the_table(
     tmp_path: Path, running: Broker, topic: str, kills: int, seed: int | None
@@ -244,7 +236,7 @@ def test_broker_and_sender_are_killed_by_turns_and_the_topic_equals_the_table(
         time.sleep(chance.uniform(0.0, 0.6))
         if kill % 2:
             running.kill()
-            with pytest.raises(TidemarkError, match=f"it cannot be sent to the brokers {running.servers}: they do not answer"):
+            with impatient(), pytest.raises(TidemarkError, match=f"it cannot be sent to the brokers {running.servers}: they do not answer"):
                 step(lake)
             process.kill()
             running.start()

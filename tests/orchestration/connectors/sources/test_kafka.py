@@ -2,7 +2,6 @@
 
 import ctypes
 import json
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from orchestration.connectors.sources import kafka
 from orchestration.connectors.sources.kafka import Kafka
 from orchestration.connectors.sources.source import Gap, Offset, SourceDownError
 from tests.broker import Broker
+from tests.waiting import PATIENCE_SECONDS
 
 
 def source(of: Broker, *topics: str, most: int = 1 << 30, **more: Any) -> Kafka:
@@ -146,7 +146,7 @@ def test_a_topic_that_conf_names_and_nobody_has_is_told_once_and_not_made(runnin
     assert [notice.facts["topic"] for notice in of.notices()] == [absent]
     assert of.latest_offset(offset) == offset
     assert of.notices() == []
-    assert absent not in running.admin.list_topics(timeout=10).topics
+    assert absent not in running.admin.list_topics(timeout=PATIENCE_SECONDS).topics
     assigned = source(running, assign={topic: (0, 7)})
     assigned.latest_offset({})
     assert [notice.facts["topic"] for notice in assigned.notices()] == [f"{topic}/7"]
@@ -230,7 +230,6 @@ def test_a_topic_that_was_made_anew_is_a_gap_also_where_it_is_longer_than_the_ol
     of = source(running, topic)
     first = of.latest_offset({})
     running.delete(topic)
-    until(lambda: topic not in running.admin.list_topics(timeout=10).topics)
     assert of.latest_offset(first) == first
     running.create(topic)
     running.send(topic, [b"new"] * count)
@@ -244,7 +243,6 @@ def test_partitions_that_a_topic_made_anew_gets_later_have_no_gap(running: Broke
     of = source(running, topic)
     first = of.latest_offset({})
     running.delete(topic)
-    until(lambda: topic not in running.admin.list_topics(timeout=10).topics)
     running.create(topic)
     second = of.latest_offset(first)
     running.grow(topic, 2)
@@ -260,11 +258,3 @@ def test_a_range_that_is_gone_is_no_empty_one(running: Broker, topic: str) -> No
     running.forget(topic, 0, 1)
     with pytest.raises(SourceDownError, match="no longer holds what was asked for"):
         read(of, {}, end)
-
-
-def until(is_true: Any) -> None:
-    for _ in range(100):
-        if is_true():
-            return
-        time.sleep(0.1)
-    raise AssertionError("it never became true")

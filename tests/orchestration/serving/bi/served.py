@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -20,10 +19,10 @@ from orchestration.conf.starter import write_starter
 from orchestration.engine.lake import Lake
 from tests.lakes import land, run
 from tests.rows import at
+from tests.waiting import PATIENCE_SECONDS, until
 
 TIDEMARK = [sys.executable, "-c", "from orchestration.cli.app import main; main()", "--conf"]
 START = at("2026-01-05T00:00:00")
-SECONDS = 120
 """Longer than any start."""
 SECRET = "the plant's own secret"
 GROUPS = """
@@ -101,11 +100,11 @@ class Server:
         self.said: list[str] = []
         self._listening = threading.Thread(target=self._listen)
         self._listening.start()
-        end = time.monotonic() + SECONDS
-        while not any("clients are served" in line for line in self.said):
-            assert self.process.poll() is None, self.said
-            assert time.monotonic() < end, self.said
-            time.sleep(0.1)
+        until(self._serves, lambda: self.said)
+
+    def _serves(self) -> bool:
+        assert self.process.poll() is None, self.said
+        return any("clients are served" in line for line in self.said)
 
     @property
     def token(self) -> str:
@@ -122,7 +121,7 @@ class Server:
     def end(self, number: int) -> int:
         """Signal it; its exit code."""
         self.process.send_signal(number)
-        code = self.process.wait(SECONDS)
+        code = self.process.wait(PATIENCE_SECONDS)
         self._listening.join()
         return code
 
@@ -153,9 +152,6 @@ def parents() -> dict[int, int]:
 
 
 def are_gone(processes: list[int]) -> bool:
-    """Within a few seconds."""
-    for _ in range(50):
-        if not set(processes) & set(parents()):
-            return True
-        time.sleep(0.1)
-    return False
+    """Returns once they are."""
+    until(lambda: not set(processes) & set(parents()), lambda: processes)
+    return True

@@ -85,7 +85,6 @@ def test_a_client_above_the_limit_is_refused_until_another_one_leaves(monkeypatc
 
     async def work(port: int) -> None:
         waiting = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-        await asyncio.sleep(0.1)
         assert await said_back(port, b"hello") == b""
         for _, writer in waiting:
             writer.close()

@@ -21,6 +21,7 @@ from orchestration.errors import TidemarkError
 from orchestration.serving.bi.messages import ServerSpec
 from orchestration.serving.bi.sandbox import USER, Sandbox, is_root, mounts
 from orchestration.serving.bi.system_calls import MACHINES, REFUSED, system_call_filter
+from tests.waiting import PATIENCE_SECONDS
 
 PROBE = Path(__file__).with_name("probe.py").read_text()
 SPEC = ServerSpec("thrift", 1, -1, [], "/tmp", "512m", 2, 0, is_sandboxed=True, user=USER if is_root() else None)
@@ -190,7 +191,7 @@ def test_it_shows_files_that_come_to_the_lake_later(host: Host, tmp_path: Path) 
     with sandbox.wrap([sys.executable, "-u", "-c", reader]) as (command, inherited):
         process = subprocess.Popen(command, env={}, pass_fds=inherited, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     (host.lake / "bronze" / "later").write_text("more rows")
-    answer, _ = process.communicate(f"{host.lake}/bronze/later\n", timeout=30)
+    answer, _ = process.communicate(f"{host.lake}/bronze/later\n", timeout=PATIENCE_SECONDS)
     assert answer == "more rows\n"
 
 
@@ -205,7 +206,7 @@ def test_the_sandbox_dies_with_the_process_that_started_it(host: Host) -> None:
         assert select.select([pipe], [], [], 3)[0] == []  # they live, and hold its other end
         os.kill(parent.pid, signal.SIGKILL)
         parent.wait()
-        assert select.select([pipe], [], [], 10)[0] == [pipe]
+        assert select.select([pipe], [], [], PATIENCE_SECONDS)[0] == [pipe]
         assert pipe.read() == b""
 
 

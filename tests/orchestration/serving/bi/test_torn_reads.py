@@ -25,7 +25,8 @@ from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import TABLE as SNAPSHOTS
 from orchestration.storage.snapshots import pin
 from tests.orchestration.serving.bi.clients import Notebook, Pyhive, Rows
-from tests.orchestration.serving.bi.served import SECONDS, TIDEMARK, Plant, Server
+from tests.orchestration.serving.bi.served import TIDEMARK, Plant, Server
+from tests.waiting import PATIENCE_SECONDS, until
 
 pytestmark = [pytest.mark.bi, pytest.mark.bubblewrap, pytest.mark.slow, pytest.mark.spark]
 OF_BI = 200
@@ -126,14 +127,13 @@ def sessions_of_a_notebook(server: Server, reads: int) -> Iterator[Rows]:
 def by_http(plant: Plant, reads: int) -> Iterator[Rows]:
     process = subprocess.Popen([*TIDEMARK, str(plant.folder / "conf"), "sql-server", "--port", "0"], stderr=subprocess.DEVNULL)
     try:
-        end = time.monotonic() + SECONDS
-        while (address := address_of(Location(plant.lake))) is None and time.monotonic() < end:
-            time.sleep(0.2)
+        until(lambda: address_of(Location(plant.lake)) is not None)
+        address = address_of(Location(plant.lake))
         assert address is not None
         yield from in_two_threads(lambda: answers_of(ServerEngine(address), of_http(reads) // 2))
     finally:
         process.terminate()
-        process.wait(SECONDS)
+        process.wait(PATIENCE_SECONDS)
 
 
 def of_http(reads: int) -> int:

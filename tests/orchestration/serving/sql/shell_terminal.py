@@ -13,6 +13,9 @@ from fcntl import ioctl
 from pathlib import Path
 from types import TracebackType
 
+from tests.bench.processes import used
+from tests.waiting import PATIENCE_SECONDS, until
+
 ROOT = Path(__file__).parents[4]
 STARTED = """
 import fcntl, sys, termios
@@ -29,7 +32,6 @@ sys.exit(shell(Session(FastEngine(made, Limits(seconds=120)), lambda: made)))
 """
 STEERING = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-Z\\-_=>])")
 """What a terminal would do and not show."""
-PATIENCE_SECONDS = 60
 PROMPT = r"\ntidemark> ?$"
 """Where a line begins with it; it comes within one as well, when that is drawn anew."""
 
@@ -84,13 +86,18 @@ class Terminal:
 
     def reads(self, text: str) -> str:
         """What is shown, once the text (a regular expression) is; without what steers the terminal."""
-        until = time.monotonic() + PATIENCE_SECONDS
+        end = time.monotonic() + PATIENCE_SECONDS
         while not re.search(text, shown := self._shown()):
-            assert time.monotonic() < until, f"{text!r} did not come; {self._shown()!r}"
+            assert time.monotonic() < end, f"{text!r} did not come; {self._shown()!r}"
             if select.select([self._master], [], [], 0.5)[0]:
                 self._unread += os.read(self._master, 65536)
         self._unread = b""
         return shown
+
+    def works(self) -> None:
+        """Returns once it has spent a second of CPU."""
+        before, _ = used(self.process.pid)
+        until(lambda: used(self.process.pid)[0] > before + 1)
 
     def left(self) -> int:
         """Its exit code, once it is left."""

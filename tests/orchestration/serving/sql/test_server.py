@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from tests.bench.factory import TIDEMARK
 from tests.lakes import run
 from tests.orchestration.serving.sql.attacks import ATTACKS
 from tests.orchestration.serving.sql.test_sql_guard import SECRET, aimed, files
+from tests.waiting import PATIENCE_SECONDS, until
 
 REPOSITORY = Path(__file__).parents[4]
 ENDLESS = "select count(*) from range(1000000000000)"
@@ -43,12 +43,16 @@ class Server:
 
     def post(self, body: Any, accept: str = "application/json", token: str | None = None) -> requests.Response:
         headers = {"Authorization": f"Bearer {token or self.token}", "Accept": accept}
-        return requests.post(f"{self.url}/sql", json=body, headers=headers, timeout=120)
+        return requests.post(f"{self.url}/sql", json=body, headers=headers, timeout=PATIENCE_SECONDS)
 
     def rows(self, query: str) -> Any:
         response = self.post({"query": query})
         assert response.status_code == 200, response.text
         return response.json()["rows"]
+
+    def active(self) -> int:
+        """How many questions have come and are not answered."""
+        return int(requests.get(f"{self.url}/health", timeout=PATIENCE_SECONDS).json()["active"])
 
     def worker(self) -> int:
         """The id of the process that answers."""
@@ -71,15 +75,13 @@ def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     lake = load(folder / "conf").lake
     os.environ["XDG_STATE_HOME"] = str(folder / "state")
     try:
-        for _ in range(600):
-            if (address := address_of(lake)) is not None or process.poll() is not None:
-                break
-            time.sleep(0.2)
+        until(lambda: address_of(lake) is not None or process.poll() is not None)
+        address = address_of(lake)
         assert address is not None, (folder / "server.log").read_text()
         yield Server(process, folder, f"http://127.0.0.1:{address.port}", address.token)
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE_SECONDS)
         del os.environ["XDG_STATE_HOME"]
 
 
@@ -131,7 +133,7 @@ def test_the_error_of_a_wrong_request_says_what_is_wrong(server: Server, body: A
 
 def test_without_its_token_nothing_is_answered(server: Server) -> None:
     assert server.post({"query": "select 1"}, token="another").status_code == 401
-    assert requests.post(f"{server.url}/sql", json={"query": "select 1"}, timeout=60).status_code == 401
+    assert requests.post(f"{server.url}/sql", json={"query": "select 1"}, timeout=PATIENCE_SECONDS).status_code == 401
     assert server.post({"query": "select 1"}, token=OTHER_TOKEN).status_code == 200
     assert all(file.stat().st_mode & 0o077 == 0 for file in (server.folder / "state").rglob("*.json"))
 
@@ -139,27 +141,29 @@ def test_without_its_token_nothing_is_answered(server: Server) -> None:
 def test_a_question_is_ended_by_its_name_by_who_asked_it_alone(server: Server) -> None:
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         asked = pool.submit(server.post, {"query": ENDLESS, "name": "mine"})
-        time.sleep(3)
+        until(lambda: server.active() == 1)
         by_name = f"{server.url}/sql/mine"
-        assert requests.delete(by_name, headers={"Authorization": f"Bearer {OTHER_TOKEN}"}, timeout=60).status_code == 404
+        assert requests.delete(by_name, headers={"Authorization": f"Bearer {OTHER_TOKEN}"}, timeout=PATIENCE_SECONDS).status_code == 404
         assert not asked.done()
-        assert requests.delete(by_name, headers={"Authorization": f"Bearer {server.token}"}, timeout=60).status_code == 200
-        assert asked.result(30).status_code >= 400
+        mine = {"Authorization": f"Bearer {server.token}"}
+        assert requests.delete(by_name, headers=mine, timeout=PATIENCE_SECONDS).status_code == 200
+        until(lambda: asked.done() or requests.delete(by_name, headers=mine, timeout=PATIENCE_SECONDS) is None)  # it may have come too soon
+        assert asked.result().status_code >= 400
 
 
 @pytest.mark.slow
 def test_fifty_at_once_are_answered_beside_two_that_are_endless(server: Server) -> None:
     with concurrent.futures.ThreadPoolExecutor(52) as pool:
         endless = [pool.submit(server.post, {"query": ENDLESS, "name": f"endless {n}"}) for n in range(2)]
-        time.sleep(1)
+        until(lambda: server.active() == 2)
         asked = [pool.submit(server.rows, f"select count(*) + {n} as n from silver.readings") for n in range(48)]
         # Users take turns, so another one need not wait for the fifty; on a slow machine these take as long as an endless one may.
         first = server.post({"query": "select count(*) from silver.readings"}, token=OTHER_TOKEN).json()["rows"][0][0]
         assert not any(query.done() for query in endless)
-        assert [query.result(120) for query in asked] == [[[first + n]] for n in range(48)]
+        assert [query.result() for query in asked] == [[[first + n]] for n in range(48)]
         for n in range(2):
-            requests.delete(f"{server.url}/sql/endless {n}", headers={"Authorization": f"Bearer {server.token}"}, timeout=60)
-        assert all(query.result(60).status_code >= 400 for query in endless)
+            requests.delete(f"{server.url}/sql/endless {n}", headers={"Authorization": f"Bearer {server.token}"}, timeout=PATIENCE_SECONDS)
+        assert all(query.result().status_code >= 400 for query in endless)
 
 
 def test_the_jvm_cannot_write_and_cannot_regain_the_right(server: Server) -> None:

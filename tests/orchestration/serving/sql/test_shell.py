@@ -72,8 +72,7 @@ def test_ctrl_c_ends_the_query_and_not_the_shell(folder: Path) -> None:
     with Terminal(folder) as terminal:
         terminal.types(ENDLESS + ENTER)
         terminal.reads("1;\n")
-        with pytest.raises(subprocess.TimeoutExpired):
-            terminal.process.wait(1)  # it is at work
+        terminal.works()
         terminal.types(CTRL_C)
         assert "cancelled" in terminal.reads(PROMPT)
         terminal.types("half a que" + CTRL_C)
@@ -87,7 +86,6 @@ def test_a_query_that_was_cancelled_has_let_go_before_the_next() -> None:
     cancelled, has_let_go = threading.Event(), threading.Event()
 
     def ask() -> Answer:
-        time.sleep(0.2)  # so that it is waited for
         _thread.interrupt_main()
         cancelled.wait()
         time.sleep(0.5)

@@ -1,7 +1,6 @@
 """What one query of the fast engine may take: time, memory, rows, bytes, length, depth; and it can be ended."""
 
 import threading
-import time
 from pathlib import Path
 
 import duckdb
@@ -64,20 +63,16 @@ def test_a_query_that_needs_too_much_memory_ends_in_a_sentence(made: Conf) -> No
 
 def test_an_endless_query_ends_and_the_next_one_is_answered(made: Conf) -> None:
     engine = FastEngine(made, Limits(seconds=2))
-    began = time.monotonic()
     with pytest.raises(TidemarkError, match=r"did not end within 2 s\."):
         engine.ask(Question(ENDLESS))
-    assert time.monotonic() - began < 60
     assert engine.ask(Question("select 6 * 7 as n")).rows.to_pydict() == {"n": [42]}
 
 
 def test_a_query_that_is_cancelled_ends_and_the_next_one_is_answered(made: Conf) -> None:
     engine = FastEngine(made, Limits())
     threading.Timer(1.5, engine.cancel).start()
-    began = time.monotonic()
     with pytest.raises(TidemarkError, match=r"was cancelled\."):
         engine.ask(Question(ENDLESS))
-    assert time.monotonic() - began < 60
     assert engine.ask(Question("select 6 * 7 as n")).rows.to_pydict() == {"n": [42]}
 
 
