@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from orchestration.conf.diagnostic import counted, printable
 from orchestration.conf.files import FILES, MODELS
 from orchestration.conf.proposal import Proposal, file_name_pattern, findings_of, suffix_of
+from orchestration.conf.vocabulary import snake
 from orchestration.errors import ConfError
 
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
@@ -44,7 +45,7 @@ def write_proposal(folder: Path, proposal: Proposal) -> None:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"yaml": _yaml, "printable": printable, "counted": counted}
+    environment.filters |= {"yaml": _yaml, "quote": _quote, "identifier": snake, "printable": printable, "counted": counted}
     values = vars(proposal) | {
         "findings": findings_of(proposal),
         "suffix": suffix_of(proposal.sample.file),
@@ -72,4 +73,8 @@ def _yaml(text: str) -> str:
     """A text as a YAML scalar on one line."""
     if PLAIN.fullmatch(text) and text.lower() not in NOT_TEXTS:
         return text
+    return _quote(text)
+
+
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
