@@ -36,7 +36,7 @@ class TimeFormat:
     is_ambiguous: bool = False
 
     @property
-    def is_whole_number(self) -> bool:
+    def is_number(self) -> bool:
         return self.format.startswith("epoch") or self.format == "yyyyMMdd"
 
     @property

@@ -17,7 +17,7 @@ from typing import Any
 
 from orchestration.conf.instants import is_epoch, time_format_of
 from orchestration.conf.names import is_json_path
-from orchestration.conf.vocabulary import RADIO, UNKNOWN, Scalar, is_measurement, is_number, last, rank, snake
+from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, is_number, rank
 from orchestration.errors import ConfError
 from silver.spec import ELEMENT
 
@@ -55,6 +55,11 @@ class Sample:
     quote: str = '"'
     encoding: str | None = None
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def first(self) -> dict[str, str]:
+        """A value of each field."""
+        return {path: str(value)[:60] for row in reversed(self.rows) for path, value in row.items()}
 
 
 def sample_of(file: Path) -> Sample:
@@ -104,13 +109,13 @@ def _json_sample(file: Path, lines: list[str]) -> Sample:
     events = [event for line in lines if (event := _object(line)) is not None]
     if 2 * len(events) < len(lines):
         raise ConfError(f"{file} looks like JSON, but not one object a line; convert it first, for example with jq -c '.[]' or jq -c .")
-    notes = [f"{len(lines) - len(events)} of {len(lines)} lines are no JSON object; such events go to silver.quarantine"]
+    broken = f"{len(lines) - len(events)} of {len(lines)} lines are no JSON object; such events go to silver.quarantine"
     each, others = _list_of_measurements(events)
-    others = [f"{path}: a list with numbers in {count} of {len(events)} events, which is not read" for path, count in others.items()]
+    notes = [f"{path}: a list with numbers in {count} of {len(events)} events, which is not read" for path, count in others.items()]
     rows = [row for event in events for row in _rows(event, each)]
-    found = [path for event in events for path, _ in _leaves(event) if path != each]
-    found += [ELEMENT + path for event in events for element in _elements(event, each) for path in element]
-    return Sample(file, "json", rows, [*dict.fromkeys(found)], each, notes=[*(notes if len(events) < len(lines) else []), *others])
+    fields = [path for event in events for path, _ in _leaves(event) if path != each]
+    fields += [ELEMENT + path for event in events for element in _elements(event, each) for path in element]
+    return Sample(file, "json", rows, [*dict.fromkeys(fields)], each, notes=[broken] * (len(events) < len(lines)) + notes)
 
 
 def _object(line: str) -> dict[str, Any] | None:
@@ -141,10 +146,8 @@ def _has(row: Mapping[str, Any], role: str) -> bool:
 
 def _measures(row: Mapping[str, Any]) -> bool:
     """Whether it holds a number that is no time, and not about the radio."""
-    return any(
-        is_measurement(path, value) and not RADIO.fullmatch(snake(last(path))) and not is_epoch(value)
-        for path, value in _scalars(row).items()
-    )
+    numbers = [path for path, value in _scalars(row).items() if is_measurement(path, value) and not is_epoch(value)]
+    return any(not is_called(path, "radio") for path in numbers)
 
 
 def _elements(event: Mapping[str, Any], list_path: str | None) -> list[dict[str, Any]]:

@@ -9,10 +9,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from orchestration.conf.diagnostic import counted, printable
 from orchestration.conf.files import FILES, MODELS
-from orchestration.conf.proposal import Proposal, file_name_pattern, findings_of, suffix_of
-from orchestration.conf.vocabulary import snake
+from orchestration.conf.proposal import Proposal, file_name_pattern, suffix_of
+from orchestration.conf.vocabulary import WORDS
 from orchestration.errors import ConfError
 
+MAX_AGE_SECONDS = 10 * 365 * 86_400
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 NOT_TEXTS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 """To some YAML reader or other."""
@@ -38,20 +39,28 @@ def write_starter(folder: Path, source: str | None = None) -> None:
 
 def write_proposal(folder: Path, proposal: Proposal) -> None:
     """The proposed conf; raises ConfError where a file of a conf is already there."""
+    findings = findings_of(proposal)
+    _write(folder, {f"{name}.yml": _rendered(f"{name}.yml", proposal, findings) for name in FILES})
+
+
+def findings_of(proposal: Proposal) -> list[str]:
+    """What was found and what to confirm, a sentence each."""
+    return _rendered("findings.txt", proposal, []).splitlines()
+
+
+def _rendered(name: str, proposal: Proposal, findings: list[str]) -> str:
     environment = Environment(
         loader=PackageLoader("orchestration.conf", "proposed"),
         undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if isinstance(value, str) else value,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"yaml": _yaml, "quote": _quote, "identifier": snake, "printable": printable, "counted": counted}
-    values = vars(proposal) | {
-        "findings": findings_of(proposal),
-        "suffix": suffix_of(proposal.sample.file),
-        "file_name_pattern": file_name_pattern(proposal.sample.file),
-    }
-    _write(folder, {f"{name}.yml": environment.get_template(f"{name}.yml").render(values) for name in FILES})
+    environment.filters |= {"yaml": _yaml, "quote": _quote, "counted": counted, "conversion": _conversion}
+    file = proposal.sample.file
+    values = vars(proposal) | {"findings": findings, "suffix": suffix_of(file), "file_name_pattern": file_name_pattern(file)}
+    return environment.get_template(name).render(values, is_old=proposal.age_seconds > MAX_AGE_SECONDS)
 
 
 def _write(folder: Path, texts: dict[str, str]) -> None:
@@ -67,6 +76,12 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfError(f"{folder} cannot be written ({error.strerror}); name a folder that can") from None
+
+
+def _conversion(unit: str, other: str) -> str:
+    """Of values in the other unit to the unit of a metric; where it is not known, to be written by hand."""
+    bare = [name.lstrip("°").removeprefix("deg").strip("_ ").upper() for name in (unit, other)]
+    return json.dumps(WORDS["conversions"].get(bare[0], {}).get(bare[1], {"multiply": 1, "add": 0})).replace('"', "")
 
 
 def _yaml(text: str) -> str:

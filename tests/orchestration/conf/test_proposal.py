@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
-from orchestration.conf.proposal import findings_of, proposal_of
-from orchestration.conf.starter import write_proposal
+from orchestration.conf.proposal import proposal_of
+from orchestration.conf.starter import findings_of, write_proposal
 from orchestration.errors import ConfError
 from tests.orchestration.conf.conftest import landing_of
 
