@@ -36,10 +36,6 @@ class TimeFormat:
     is_ambiguous: bool = False
 
     @property
-    def is_number(self) -> bool:
-        return self.format.startswith("epoch") or self.format == "yyyyMMdd"
-
-    @property
     def is_date(self) -> bool:
         """Whether it has no time of day."""
         return "d" in self.format and not re.search("[Hh]", self.format)
@@ -93,13 +89,13 @@ def why_no_time(values: Sequence[Scalar], is_named: bool) -> str | None:
         return "holds nanoseconds since 1970, which are not read (epoch_us, epoch_ms and epoch_s are)"
     if 2 * len(letters) >= len(texts):
         return f"ends in letters of a zone ({letters[0]}); write its time.format by hand, such as yyyy-MM-dd HH:mm:ss z"
+    if not is_named and time_format_of(values):
+        return "may hold times, but its name does not say so; name it as time.field by hand"
+    if is_named and all(map(TIME_OF_DAY.fullmatch, texts)):
+        return f"holds times of day such as {texts[0]}, without a date"
     if is_named and all(map(is_number, texts)):
         return f"holds numbers such as {texts[0]}, no epoch in s, ms or us since 2000: the uptime, or a clock that was not set"
     return f"has no format that is known (such as {texts[0][:60]}); write its time.format by hand" if is_named else None
-
-
-def is_epoch(value: Scalar) -> bool:
-    return any(seconds_of(value, unit) is not None for unit in EPOCH_UNITS)
 
 
 def _parsed(text: str, pattern: str) -> float | None:

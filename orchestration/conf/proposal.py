@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from orchestration.conf.diagnostic import printable
 from orchestration.conf.instants import seconds_of
 from orchestration.conf.roles import MOST, Roles, roles_of
 from orchestration.conf.sample import Row, Sample, sample_of
@@ -18,6 +19,7 @@ STEPS = (1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 21600, 86400)
 READINGS_PER_STEP = 10
 DEFAULT_STEP_SECONDS = 600
 MAX_DEVICES = 1_000
+DECADE_SECONDS = 10 * 365 * 86_400
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ class Proposal:
     """`interval_seconds` is the median between two readings of one device and metric; None where the sample has no two.
 
     `not_measured`: words that stand for no value, as they are written. `texts`: what else stands where a number should. `conflicts`: values
-    whose device, metric and time are those of another value. `odd_times` cannot be read. `rare`: fields that are read and come only in some
-    events, in how many. `age_seconds`: how old most readings are.
+    whose device, metric and time are those of another value. `odd_times` cannot be read, or are ten years off. `rare`: fields that are read
+    and come only in some events, in how many. `age_seconds`: how old most readings are.
     """
 
     sample: Sample
@@ -60,7 +62,7 @@ def proposal_of(file: Path) -> Proposal:
     sample = sample_of(file)
     roles = roles_of(sample)
     if isinstance(roles, str):
-        raise ConfError(f"{file} {roles}; name a file of readings, or write the conf by hand from `tidemark init DIR`")
+        raise ConfError(f"{file} {printable(roles)}; name a file of readings, or write the conf by hand from `tidemark init DIR`")
     metrics = _metrics(sample.rows, roles)
     if not metrics:
         raise ConfError(f"{file} holds no metric with a usable name and numbers; write the conf by hand from `tidemark init DIR`")
@@ -69,6 +71,7 @@ def proposal_of(file: Path) -> Proposal:
     texts = [str(value).strip()[:60] for *_, value in read if number_of(value) is None]
     values = {(*place, number_of(value)) for *place, value in read if number_of(value) is not None}
     seconds = {row[roles.time]: seconds_of(row[roles.time], format) for row in rows if roles.time in row}
+    median = statistics.median(second for second in seconds.values() if second is not None)
     counts = Counter(path for row in rows for path in row)
     return Proposal(
         sample,
@@ -80,9 +83,9 @@ def proposal_of(file: Path) -> Proposal:
         not_measured=sorted({text for text in texts if is_no_value(text)}),
         texts=[text for text in texts if not is_no_value(text)],
         conflicts=len(values) - len({value[:-1] for value in values}),
-        odd_times=[value for value, second in seconds.items() if second is None],
+        odd_times=[value for value, second in seconds.items() if second is None or abs(second - median) > DECADE_SECONDS],
         rare={path: n for path in (roles.time, roles.unit, *roles.metrics.values()) if path and (n := counts[path]) < MOST * len(rows)},
-        age_seconds=round(time.time() - statistics.median(second for second in seconds.values() if second is not None)),
+        age_seconds=round(time.time() - median),
     )
 
 
@@ -108,8 +111,8 @@ def _metrics(rows: list[Row], roles: Roles) -> dict[str, Seen]:
             if usable(metric) and number is not None:
                 values[metric].append(number)
                 units[metric].update([unit] if usable(unit) else [])
-                if str(value).strip().lower() in WORDS["switches"].keys() - {"true", "false"}:
-                    words[metric][str(value).strip()] = number
+                if (word := str(value).strip().lower()) in WORDS["switches"].keys() - {"true", "false"}:
+                    words[metric][word] = number
     by_count = {metric: tuple(unit for unit, _ in counts.most_common()) for metric, counts in units.items()}
     return {metric: Seen(len(seen), min(seen), max(seen), by_count[metric], words[metric]) for metric, seen in values.items()}
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from orchestration.conf.instants import TIME_OF_DAY, TimeFormat, time_format_of, why_no_time
+from orchestration.conf.instants import EPOCH_UNITS, TIME_OF_DAY, TimeFormat, time_format_of, why_no_time
 from orchestration.conf.names import differ_in_case
 from orchestration.conf.sample import Row, Sample
 from orchestration.conf.vocabulary import (
@@ -57,6 +57,7 @@ class Roles:
     time_format: TimeFormat
     other_times: list[str]
     device: str | None
+    other_devices: list[str]
     zone: str | None
     metric: str | None
     value: str | None
@@ -75,15 +76,15 @@ class Roles:
 def roles_of(sample: Sample) -> Roles | str:
     """The roles; else a sentence that says what is missing."""
     columns = _columns(sample)
+    lists = [f"{path} is a list, or empty" for path in sample.fields if path not in columns]
     times = {path: format for path, values in columns.items() if (format := _time(path, values))}
     often = [path for path in times if 2 * len(columns[path]) >= len(sample.rows)]
-    time = min(
-        often, key=lambda path: (times[path].is_date, not path.startswith(ELEMENT), rank(path, "time"), path.count(".")), default=None
-    )
+    full = [path for path in often if not times[path].is_date]
+    time = _named([path for path in full if path.startswith(ELEMENT)] or full or often, "time", is_anything=True)
     if (time is None or times[time].is_date) and (parts := _parts_of_time(columns, time)):
         return f"has its time in several fields ({', '.join(parts)}), which is not read yet; write it into one"
     if time is None:
-        return _why_no_time(columns)
+        return _why_no_time(columns, lists)
     rest = {path: values for path, values in columns.items() if path not in times}
     numeric = [path for path, values in rest.items() if _is_share(values, number_of, 0.5 if rank(path, "value") < UNKNOWN else 0.8)]
     texts = [path for path in rest if path not in numeric]
@@ -91,26 +92,23 @@ def roles_of(sample: Sample) -> Roles | str:
     metric, value = _metric_and_value(sample, rest, texts, numeric)
     flags = [path for path in rest if path not in (metric, value) and _is_flag(path, rest[path])]
     others = {path: values for path, values in rest.items() if path not in (zone, metric, value, *flags)}
-    device = _device(sample, others, (time, metric))
+    devices = _devices(sample, others, (time, metric))
+    device = devices[0] if devices else None
     commas = [path for path in texts if _is_share(rest[path], DECIMAL_COMMA.fullmatch, 0.5)]
     measured = [value] if value else _measured({path: rest[path] for path in numeric if path != device}, flags, is_sure=not commas)
     if not measured:
-        return _why_no_number(commas, {path: rest[path] for path in texts if path not in (device, zone)})
+        return _why_no_number(commas, {path: rest[path][0] for path in texts if path not in (device, zone)}, numeric, lists)
     # A unit inside an object is of what is in that object.
-    unit = _named([path for path in texts if all(other.startswith(path.removesuffix(last(path))) for other in measured)], "unit")
+    unit = _named([path for path in texts if all(other.startswith(_parent(path)) for other in measured)], "unit")
     flags, metrics = [path for path in flags if path not in measured], {} if metric else _metrics(measured)
     read = (time, device, zone, metric, value, unit, *metrics.values())
     reasons = dict.fromkeys(times, "a time") | dict.fromkeys(flags, "quality") | dict.fromkeys(commas, "decimal commas, which are not read")
-    left_out = {
-        path: reasons.get(path) or _why_not_read(path, columns.get(path, []), len(sample.rows))
-        for path in sample.fields
-        if path not in read
-    }
-    regular = [path for path in flags if 2 * len(rest[path]) >= len(sample.rows)]
+    unread = [path for path in sample.fields if path not in read]
+    left_out = {path: reasons.get(path) or _why_not_read(path, columns.get(path, []), len(sample.rows)) for path in unread}
+    other_times, regular = [path for path in times if path != time], [path for path in flags if 2 * len(rest[path]) >= len(sample.rows)]
     names = {path: f"quality_{snake(path.removeprefix(ELEMENT))[:40]}" if regular[1:] else "quality" for path in regular}
     said = {name: _flag(name, path, rest[path], metrics, len(sample.rows)) for path, name in names.items()}
-    other_times = [path for path in times if path != time]
-    return Roles(time, times[time], other_times, device, zone, metric, value, unit, metrics, said, left_out)
+    return Roles(time, times[time], other_times, device, devices[1:], zone, metric, value, unit, metrics, said, left_out)
 
 
 def _metric_and_value(sample: Sample, rest: Columns, texts: list[str], numeric: list[str]) -> tuple[str | None, str | None]:
@@ -120,11 +118,18 @@ def _metric_and_value(sample: Sample, rest: Columns, texts: list[str], numeric: 
     """
     few = [path for path in texts if len(set(map(str, rest[path]))) <= MAX_METRICS_OF_LONG_ROWS and 2 * len(rest[path]) >= len(sample.rows)]
     value = _named(numeric, "value")
-    metric = _named(few, "metric") or (value and _named([path for path in few if path.startswith(ELEMENT)], "device"))
+    if value and sum(last(path) == last(value) for path in numeric) > 1:  # {"temperature": {"value": 20.5}, "pressure": {"value": 1013}}
+        return None, None
+    near = [path for path in few if rank(path, "metric") < PLAIN_METRICS or not value or _parent(path) == _parent(value)]
+    metric = _named(near, "metric") or (value and _named([path for path in few if path.startswith(ELEMENT)], "device"))
     if metric and not value and (metric.startswith(ELEMENT) or rank(metric, "metric") < PLAIN_METRICS):
         numbers = [path for path in numeric if not _is_flag(path, rest[path])]
         value = numbers[0] if len(numbers) == 1 else None
     return (metric, value) if metric and value else (None, None)
+
+
+def _parent(path: str) -> str:
+    return path.removesuffix(last(path))
 
 
 def _measured(numeric: Columns, flags: list[str], is_sure: bool) -> list[str]:
@@ -133,12 +138,13 @@ def _measured(numeric: Columns, flags: list[str], is_sure: bool) -> list[str]:
     return plain or [path for path in numeric if is_sure and rank(path, "device") == UNKNOWN and not is_called(path, "flag")]
 
 
-def _device(sample: Sample, rest: Columns, others: tuple[str | None, ...]) -> str | None:
-    """By name, of fields that all rows have. In a list, the one that tells elements of one time apart where no other field does."""
+def _devices(sample: Sample, rest: Columns, others: tuple[str | None, ...]) -> list[str]:
+    """What all rows have and may name the device, the likeliest first: by its name, or in a list as it tells elements of one time apart."""
     possible = [path for path, values in rest.items() if rank(path, "device") < UNKNOWN and _may_be_device(path, values, len(sample.rows))]
     best, inside = _named(possible, "device"), _named([path for path in possible if path.startswith(ELEMENT)], "device")
     distinct = {device: len({tuple(row.get(path or "") for path in (device, *others)) for row in sample.rows}) for device in (best, inside)}
-    return inside if inside and (best is None or rank(best, "device") == UNKNOWN - 1 or distinct[inside] > distinct[best]) else best
+    first = inside if inside and (best is None or rank(best, "device") == UNKNOWN - 1 or distinct[inside] > distinct[best]) else best
+    return sorted(possible, key=lambda path: path != first)
 
 
 def _may_be_device(path: str, values: list[Scalar], rows: int) -> bool:
@@ -149,17 +155,19 @@ def _may_be_device(path: str, values: list[Scalar], rows: int) -> bool:
 
 
 def _is_flag(path: str, values: list[Scalar]) -> bool:
-    return is_flag(path) and len(set(map(str, values))) <= MAX_WORDS_OF_A_FLAG
+    return (
+        is_flag(path) and len(set(map(str, values))) <= MAX_WORDS_OF_A_FLAG and not any(re.search(r"['\\]", str(value)) for value in values)
+    )
 
 
 def _flag(name: str, path: str, values: list[Scalar], metrics: Iterable[str], rows: int) -> Flag:
     """`temp_valid` beside `temp` is of that metric only."""
     seen = Counter(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
-    words = WORDS["not_bad" if is_called(path, "bad") else "good"]
+    words: list[str] = next((words for name, words in WORDS["good"].items() if re.fullmatch(name, snake(last(path)))), [])
     good = next((value for value in seen if value.lower() in words), None)
     said, best = f"attributes['{name}']", good or seen.most_common(1)[0][0]
     said = said if len(values) == rows else f"coalesce({said}, '{best}')"
-    metric = next((metric for metric in metrics if snake(last(path)).startswith(f"{snake(metric)}_")), None)
+    metric = next((metric for metric in metrics if snake(last(path)).startswith(f"{metric.lower()}_")), None)
     return Flag(path, dict(seen), (f"metric <> '{metric}' or " if metric else "") + f"{said} = '{best}'", is_sure=good is not None)
 
 
@@ -174,21 +182,25 @@ def _metrics(measured: list[str]) -> dict[str, str]:
 def _why_not_read(path: str, values: list[Scalar], rows: int) -> str:
     if is_called(path, "counter") and _is_share(values, number_of, MOST):
         return "counts or names something"
+    if rank(path, "unit") < UNKNOWN:
+        return "a unit of single fields"
     return f"in {len(values)} of {rows} events" if 0 < len(values) < MOST * rows else ""
 
 
-def _why_no_time(columns: Columns) -> str:
+def _why_no_time(columns: Columns, lists: list[str]) -> str:
     ranked = sorted(columns.items(), key=lambda column: rank(column[0], "time"))
     reasons = [f"{path} {reason}" for path, values in ranked if (reason := why_no_time(values, rank(path, "time") < UNKNOWN))]
     formats = "ISO 8601, epoch in s, ms or us since 2000, or a common date pattern"
-    return f"holds no field with a time that can be read ({formats}): {'; '.join(reasons) or 'none is called after a time'}"
+    reason = "; ".join(reasons or ["none is called after a time", *lists])
+    return f"holds no field with a time that can be read ({formats}): {reason}"
 
 
-def _why_no_number(commas: list[str], texts: Columns) -> str:
+def _why_no_number(commas: list[str], texts: Row, numeric: list[str], lists: list[str]) -> str:
     if commas:
-        return f"holds no field with numbers to measure: {', '.join(commas)} have a decimal comma, which is not read as a number"
-    words = [f"{path} has words such as {str(values[0])[:60]}" for path, values in texts.items()]
-    return f"holds no field with numbers to measure{': ' * bool(words)}{', '.join(words)}"
+        return f"holds no field with numbers to measure: decimal commas, which are not read, are in {', '.join(commas)}"
+    words = [f"{path} has words such as {str(value)[:60]}" for path, value in texts.items()]
+    odd = [f"{path} counts, names or judges something" for path in numeric]
+    return f"holds no field with numbers to measure: {', '.join(words + odd + lists) or 'only times and names'}"
 
 
 def _parts_of_time(columns: Columns, date: str | None) -> list[str]:
@@ -221,14 +233,15 @@ def _time(path: str, values: list[Scalar]) -> TimeFormat | None:
     """A number is a time only where the name says so, or where it is too exact for a measurement."""
     is_named = rank(path, "time") < UNKNOWN
     format = time_format_of(values, 0.5 if is_named else MOST)
-    if format is None or not format.is_number or is_named or re.search(r"time|date|_at$|(^|_)ts($|_)", snake(path)):
+    is_number = format is not None and format.format in (*EPOCH_UNITS, "yyyyMMdd")
+    if format is None or not is_number or is_named or re.search(r"time|date|_at$|(^|_)ts($|_)", snake(path)):
         return format
     return format if format.format in ("epoch_ms", "epoch_us") and len(set(values)) > 1 else None
 
 
-def _named(paths: list[str], role: str) -> str | None:
-    """The field that is most likely called by its role, an element's before an event's; None where none is."""
-    named = [path for path in paths if rank(path, role) < UNKNOWN]
+def _named(paths: list[str], role: str, is_anything: bool = False) -> str | None:
+    """The field that is most likely called by its role, an element's before an event's; None where none is, unless anything will do."""
+    named = [path for path in paths if is_anything or rank(path, role) < UNKNOWN]
     return min(named, key=lambda path: (rank(path, role), not path.startswith(ELEMENT), path.count(".")), default=None)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from orchestration.conf.instants import is_epoch, time_format_of
+from orchestration.conf.instants import EPOCH_UNITS, seconds_of, time_format_of
 from orchestration.conf.names import is_json_path
 from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, is_number, rank
 from orchestration.errors import ConfError
@@ -55,11 +55,6 @@ class Sample:
     quote: str = '"'
     encoding: str | None = None
     notes: list[str] = field(default_factory=list)
-
-    @property
-    def first(self) -> dict[str, str]:
-        """A value of each field."""
-        return {path: str(value)[:60] for row in reversed(self.rows) for path, value in row.items()}
 
 
 def sample_of(file: Path) -> Sample:
@@ -131,12 +126,14 @@ def _list_of_measurements(events: list[dict[str, Any]]) -> tuple[str | None, dic
     lists = Counter(path for event in events for path, value in _leaves(event) if isinstance(value, list))
     counts = {path: sum(any(map(_measures, _elements(event, path))) for event in events) for path in lists}
     counts = {path: count for path, count in counts.items() if count}
-    best = max((path for path in counts if 2 * lists[path] >= len(events)), key=counts.__getitem__, default=None)
+    rows = {path: [row for event in events for row in _elements(event, path)] for path in counts}
+    is_long = {path: 2 * sum(_has(row, "value") and _has(row, "metric") for row in of) >= len(of) for path, of in rows.items()}
+    often = [path for path in counts if 2 * lists[path] >= len(events)]
+    best = max(often, key=lambda path: (is_long[path], counts[path]), default=None)
     own = [dict(_leaves(event)) for event in events]
-    if best and 2 * sum(map(_measures, ({k: v for k, v in row.items() if not isinstance(v, bool)} for row in own))) >= len(events):
-        elements = [row for event in events for row in _elements(event, best)]
-        is_long = 2 * sum(_has(row, "value") and _has(row, "metric") for row in elements) >= len(elements)
-        best = best if is_long or not any(_has(row, "time") for row in own) else None
+    numbers = [row for row in own if _measures({path: value for path, value in row.items() if not isinstance(value, bool)})]
+    if best and not is_long[best] and 2 * len(numbers) >= len(events) and any(_has(row, "time") for row in own):
+        best = None
     return best, {path: count for path, count in counts.items() if path != best}
 
 
@@ -146,8 +143,8 @@ def _has(row: Mapping[str, Any], role: str) -> bool:
 
 def _measures(row: Mapping[str, Any]) -> bool:
     """Whether it holds a number that is no time, and not about the radio."""
-    numbers = [path for path, value in _scalars(row).items() if is_measurement(path, value) and not is_epoch(value)]
-    return any(not is_called(path, "radio") for path in numbers)
+    numbers = [value for path, value in _scalars(row).items() if is_measurement(path, value) and not is_called(path, "radio")]
+    return any(all(seconds_of(value, unit) is None for unit in EPOCH_UNITS) for value in numbers)
 
 
 def _elements(event: Mapping[str, Any], list_path: str | None) -> list[dict[str, Any]]:

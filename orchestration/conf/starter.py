@@ -9,11 +9,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from orchestration.conf.diagnostic import counted, printable
 from orchestration.conf.files import FILES, MODELS
-from orchestration.conf.proposal import Proposal, file_name_pattern, suffix_of
+from orchestration.conf.proposal import DECADE_SECONDS, Proposal, file_name_pattern, suffix_of
 from orchestration.conf.vocabulary import WORDS
 from orchestration.errors import ConfError
 
-MAX_AGE_SECONDS = 10 * 365 * 86_400
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 NOT_TEXTS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 """To some YAML reader or other."""
@@ -57,10 +56,11 @@ def _rendered(name: str, proposal: Proposal, findings: list[str]) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"yaml": _yaml, "quote": _quote, "counted": counted, "conversion": _conversion}
+    environment.filters |= {"yaml": _yaml, "quote": _quote, "counted": counted}
     file = proposal.sample.file
     values = vars(proposal) | {"findings": findings, "suffix": suffix_of(file), "file_name_pattern": file_name_pattern(file)}
-    return environment.get_template(name).render(values, is_old=proposal.age_seconds > MAX_AGE_SECONDS)
+    first = {path: str(value)[:60] for row in reversed(proposal.sample.rows) for path, value in row.items()}
+    return environment.get_template(name).render(values, first=first, words=WORDS, decades=proposal.age_seconds // DECADE_SECONDS)
 
 
 def _write(folder: Path, texts: dict[str, str]) -> None:
@@ -76,12 +76,6 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfError(f"{folder} cannot be written ({error.strerror}); name a folder that can") from None
-
-
-def _conversion(unit: str, other: str) -> str:
-    """Of values in the other unit to the unit of a metric; where it is not known, to be written by hand."""
-    bare = [name.lstrip("°").removeprefix("deg").strip("_ ").upper() for name in (unit, other)]
-    return json.dumps(WORDS["conversions"].get(bare[0], {}).get(bare[1], {"multiply": 1, "add": 0})).replace('"', "")
 
 
 def _yaml(text: str) -> str:
