@@ -127,6 +127,12 @@ def test_words_for_no_value_and_of_switches_are_declared(propose: Propose) -> No
     assert (shape.not_measured, shape.words, shape.device.field) == (("---", "unknown"), {"state": {"on": 1, "off": 0}}, "entity_id")
 
 
+def test_units_with_known_conversions_are_converted_where_they_are_of_one_metric(propose: Propose) -> None:
+    events = in_minutes(dev="a", temp=20.5, unit=lambda n: "F" if n else "C")
+    (metric,) = propose([json.dumps(event) for event in [events[0], *events]]).metrics.values()
+    assert (metric.unit, metric.conversions["C"].multiply, metric.conversions["C"].add) == ("F", 1.8, 32)
+
+
 @pytest.mark.parametrize(("year", "is_archive"), [(1998, True), (1970, False), (2026, False)])
 def test_an_archive_asks_for_a_larger_age_and_a_clock_that_was_not_set_does_not(year: int, is_archive: bool, propose: Propose) -> None:
     conf = propose([json.dumps({"device": "a", "ts": f"{year}-01-01T00:00:00Z", "x": 1.5})])
