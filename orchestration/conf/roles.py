@@ -5,30 +5,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from orchestration.conf import vocabulary
 from orchestration.conf.instants import EPOCH_UNITS, TIME_OF_DAY, TimeFormat, time_format_of, why_no_time
 from orchestration.conf.names import differ_in_case
 from orchestration.conf.sample import Row, Sample
-from orchestration.conf.vocabulary import (
-    DECIMAL_COMMA,
-    PLAIN_DEVICES,
-    PLAIN_METRICS,
-    UNKNOWN,
-    WORDS,
-    Scalar,
-    is_called,
-    is_flag,
-    is_measurement,
-    is_no_value,
-    is_number,
-    last,
-    number_of,
-    rank,
-    snake,
-)
+from orchestration.conf.vocabulary import Scalar, is_called, is_flag, is_measurement, is_no_value, is_number, last, number_of, rank, snake
 from silver.spec import ELEMENT
 
 MAX_METRICS_OF_LONG_ROWS = 200
-MAX_WORDS_OF_A_FLAG = 10
 MOST = 0.95
 Columns = dict[str, list[Scalar]]
 
@@ -86,15 +70,17 @@ def roles_of(sample: Sample) -> Roles | str:
     if time is None:
         return _why_no_time(columns, lists)
     rest = {path: values for path, values in columns.items() if path not in times}
-    numeric = [path for path, values in rest.items() if _is_share(values, number_of, 0.5 if rank(path, "value") < UNKNOWN else 0.8)]
+    numeric = [
+        path for path, values in rest.items() if _is_share(values, number_of, 0.5 if rank(path, "value") < vocabulary.UNKNOWN else 0.8)
+    ]
     texts = [path for path in rest if path not in numeric]
     zone = _named(texts, "zone")
     metric, value = _metric_and_value(sample, rest, texts, numeric)
-    flags = [path for path in rest if path not in (metric, value) and _is_flag(path, rest[path])]
+    flags = [path for path in rest if path not in (metric, value) and is_flag(path, rest[path])]
     others = {path: values for path, values in rest.items() if path not in (zone, metric, value, *flags)}
     devices = _devices(sample, others, (time, metric))
     device = devices[0] if devices else None
-    commas = [path for path in texts if _is_share(rest[path], DECIMAL_COMMA.fullmatch, 0.5)]
+    commas = [path for path in texts if _is_share(rest[path], vocabulary.DECIMAL_COMMA.fullmatch, 0.5)]
     measured = [value] if value else _measured({path: rest[path] for path in numeric if path != device}, flags, is_sure=not commas)
     if not measured:
         return _why_no_number(commas, {path: rest[path][0] for path in texts if path not in (device, zone)}, numeric, lists)
@@ -120,10 +106,10 @@ def _metric_and_value(sample: Sample, rest: Columns, texts: list[str], numeric: 
     value = _named(numeric, "value")
     if value and sum(last(path) == last(value) for path in numeric) > 1:  # {"temperature": {"value": 20.5}, "pressure": {"value": 1013}}
         return None, None
-    near = [path for path in few if rank(path, "metric") < PLAIN_METRICS or not value or _parent(path) == _parent(value)]
+    near = [path for path in few if rank(path, "metric") < vocabulary.PLAIN_METRICS or not value or _parent(path) == _parent(value)]
     metric = _named(near, "metric") or (value and _named([path for path in few if path.startswith(ELEMENT)], "device"))
-    if metric and not value and (metric.startswith(ELEMENT) or rank(metric, "metric") < PLAIN_METRICS):
-        numbers = [path for path in numeric if not _is_flag(path, rest[path])]
+    if metric and not value and (metric.startswith(ELEMENT) or rank(metric, "metric") < vocabulary.PLAIN_METRICS):
+        numbers = [path for path in numeric if not is_flag(path, rest[path])]
         value = numbers[0] if len(numbers) == 1 else None
     return (metric, value) if metric and value else (None, None)
 
@@ -135,15 +121,21 @@ def _parent(path: str) -> str:
 def _measured(numeric: Columns, flags: list[str], is_sure: bool) -> list[str]:
     """What neither counts nor names something, and is no flag; but a switch may have nothing but a status, and a meter a counter."""
     plain = [path for path, values in numeric.items() if path not in flags and any(is_measurement(path, value) for value in values)]
-    return plain or [path for path in numeric if is_sure and rank(path, "device") == UNKNOWN and not is_called(path, "flag")]
+    return plain or [path for path in numeric if is_sure and rank(path, "device") == vocabulary.UNKNOWN and not is_called(path, "flag")]
 
 
 def _devices(sample: Sample, rest: Columns, others: tuple[str | None, ...]) -> list[str]:
     """What all rows have and may name the device, the likeliest first: by its name, or in a list as it tells elements of one time apart."""
-    possible = [path for path, values in rest.items() if rank(path, "device") < UNKNOWN and _may_be_device(path, values, len(sample.rows))]
+    possible = [
+        path
+        for path, values in rest.items()
+        if rank(path, "device") < vocabulary.UNKNOWN and _may_be_device(path, values, len(sample.rows))
+    ]
     best, inside = _named(possible, "device"), _named([path for path in possible if path.startswith(ELEMENT)], "device")
     distinct = {device: len({tuple(row.get(path or "") for path in (device, *others)) for row in sample.rows}) for device in (best, inside)}
-    first = inside if inside and (best is None or rank(best, "device") == UNKNOWN - 1 or distinct[inside] > distinct[best]) else best
+    first = (
+        inside if inside and (best is None or rank(best, "device") == vocabulary.UNKNOWN - 1 or distinct[inside] > distinct[best]) else best
+    )
     return sorted(possible, key=lambda path: path != first)
 
 
@@ -151,19 +143,13 @@ def _may_be_device(path: str, values: list[Scalar], rows: int) -> bool:
     """A field with a new value in every row numbers the messages, not the devices, but for one that is plainly named after a device."""
     is_id = not any(isinstance(value, bool) or (is_number(str(value)) and "." in str(value)) for value in values)
     repeats = len(values) <= 3 or 2 * len(set(map(str, values))) <= len(values)
-    return is_id and len(values) >= MOST * rows and (repeats or rank(path, "device") < PLAIN_DEVICES)
-
-
-def _is_flag(path: str, values: list[Scalar]) -> bool:
-    return (
-        is_flag(path) and len(set(map(str, values))) <= MAX_WORDS_OF_A_FLAG and not any(re.search(r"['\\]", str(value)) for value in values)
-    )
+    return is_id and len(values) >= MOST * rows and (repeats or rank(path, "device") < vocabulary.PLAIN_DEVICES)
 
 
 def _flag(name: str, path: str, values: list[Scalar], metrics: Iterable[str], rows: int) -> Flag:
     """`temp_valid` beside `temp` is of that metric only."""
     seen = Counter(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
-    words: list[str] = next((words for name, words in WORDS["good"].items() if re.fullmatch(name, snake(last(path)))), [])
+    words: list[str] = next((words for name, words in vocabulary.WORDS["good"].items() if re.fullmatch(name, snake(last(path)))), [])
     good = next((value for value in seen if value.lower() in words), None)
     said, best = f"attributes['{name}']", good or seen.most_common(1)[0][0]
     said = said if len(values) == rows else f"coalesce({said}, '{best}')"
@@ -182,14 +168,14 @@ def _metrics(measured: list[str]) -> dict[str, str]:
 def _why_not_read(path: str, values: list[Scalar], rows: int) -> str:
     if is_called(path, "counter") and _is_share(values, number_of, MOST):
         return "counts or names something"
-    if rank(path, "unit") < UNKNOWN:
+    if rank(path, "unit") < vocabulary.UNKNOWN:
         return "a unit of single fields"
     return f"in {len(values)} of {rows} events" if 0 < len(values) < MOST * rows else ""
 
 
 def _why_no_time(columns: Columns, lists: list[str]) -> str:
     ranked = sorted(columns.items(), key=lambda column: rank(column[0], "time"))
-    reasons = [f"{path} {reason}" for path, values in ranked if (reason := why_no_time(values, rank(path, "time") < UNKNOWN))]
+    reasons = [f"{path} {reason}" for path, values in ranked if (reason := why_no_time(values, rank(path, "time") < vocabulary.UNKNOWN))]
     formats = "ISO 8601, epoch in s, ms or us since 2000, or a common date pattern"
     reason = "; ".join(reasons or ["none is called after a time", *lists])
     return f"holds no field with a time that can be read ({formats}): {reason}"
@@ -208,7 +194,9 @@ def _parts_of_time(columns: Columns, date: str | None) -> list[str]:
     split = [path for path in columns if snake(last(path)) in ("year", "month", "day")]
     days = [date] if date else split if len(split) == 3 else []
     others = {path: values for path, values in columns.items() if path not in days}
-    of_day = [path for path in others if rank(path, "time of day") < UNKNOWN or _is_share(others[path], TIME_OF_DAY.fullmatch, 0.5)]
+    of_day = [
+        path for path in others if rank(path, "time of day") < vocabulary.UNKNOWN or _is_share(others[path], TIME_OF_DAY.fullmatch, 0.5)
+    ]
     return days + of_day if days and (of_day or not date) else []
 
 
@@ -231,7 +219,7 @@ def _exclude_each_other(path: str, other: str, format: str) -> bool:
 
 def _time(path: str, values: list[Scalar]) -> TimeFormat | None:
     """A number is a time only where the name says so, or where it is too exact for a measurement."""
-    is_named = rank(path, "time") < UNKNOWN
+    is_named = rank(path, "time") < vocabulary.UNKNOWN
     format = time_format_of(values, 0.5 if is_named else MOST)
     is_number = format is not None and format.format in (*EPOCH_UNITS, "yyyyMMdd")
     if format is None or not is_number or is_named or re.search(r"time|date|_at$|(^|_)ts($|_)", snake(path)):
@@ -241,7 +229,7 @@ def _time(path: str, values: list[Scalar]) -> TimeFormat | None:
 
 def _named(paths: list[str], role: str, is_anything: bool = False) -> str | None:
     """The field that is most likely called by its role, an element's before an event's; None where none is, unless anything will do."""
-    named = [path for path in paths if is_anything or rank(path, role) < UNKNOWN]
+    named = [path for path in paths if is_anything or rank(path, role) < vocabulary.UNKNOWN]
     return min(named, key=lambda path: (rank(path, role), not path.startswith(ELEMENT), path.count(".")), default=None)
 
 

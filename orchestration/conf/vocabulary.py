@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -15,6 +16,7 @@ UNKNOWN = 100
 """Rank of a name that is not among them."""
 PLAIN_METRICS, PLAIN_DEVICES = NAMES["metric"].index("property"), NAMES["device"].index("id")
 """As many of those names are of a metric or device only; the others may be of anything."""
+MAX_WORDS_OF_A_FLAG = 10
 DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+")
 
 
@@ -62,5 +64,8 @@ def is_measurement(path: str, value: Scalar) -> bool:
     return number is not None and not is_flag(path) and not (number.is_integer() and is_called(path, "counter"))
 
 
-def is_flag(path: str) -> bool:
-    return is_called(path, "flag") or is_called(path, "status")
+def is_flag(path: str, values: Sequence[Scalar] = ()) -> bool:
+    """Whether it says how good values are, in a few words that a rule can name."""
+    words = set(map(str, values))
+    is_plain = len(words) <= MAX_WORDS_OF_A_FLAG and not any("'" in word or "\\" in word for word in words)
+    return is_plain and (is_called(path, "flag") or is_called(path, "status"))
