@@ -1,5 +1,8 @@
 """What is in silver.quarantine now: without Spark, and beside a running pipeline."""
 
+from collections.abc import Iterator
+from typing import Any
+
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
 from orchestration.rendering import values
@@ -15,6 +18,10 @@ BY_RULE = """
   select rule, source, count(*) as rows, min(ingested_at) as first_ingested_at, max(ingested_at) as last_ingested_at
   from (select unnest(broken_rules) as rule, source, ingested_at from quarantine) group by rule, source order by rows desc, rule, source
 """
+BROKEN = """
+  select rule, count(*) as rows from (select unnest(broken_rules) as rule from quarantine where {of}) group by rule order by rows desc, rule
+"""
+EXAMPLE = f"select {', '.join(SHOWN)} from quarantine where {{of}} and array_has(broken_rules, {{rule}}) limit 1"
 NEWEST = f"select {', '.join(SHOWN)} from quarantine where {{of}} order by ingested_at desc, {', '.join(IDENTITY)} limit {{limit}}"
 
 
@@ -33,6 +40,13 @@ def shown(lake: Lake, rule: str | None, source: str | None, limit: int) -> Rows:
     of_rule = "true" if rule is None else f"array_has(broken_rules, {literal(rule)})"
     of_source = "true" if source is None else f"source = {literal(source)}"
     return _ask(lake, NEWEST.format(of=f"{of_rule} and {of_source}", limit=limit))
+
+
+def broken(lake: Lake, of: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Rules that rows of a condition (SQL) break: the name, how many rows, one of them (SHOWN); that of most rows first."""
+    for row in _ask(lake, BROKEN.format(of=of)):
+        (example,) = _ask(lake, EXAMPLE.format(of=of, rule=literal(row["rule"])))
+        yield row["rule"], row["rows"], example
 
 
 def _ask(lake: Lake, sql: str) -> Rows:

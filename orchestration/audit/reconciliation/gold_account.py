@@ -18,6 +18,7 @@ from orchestration.engine.lake import Lake
 from orchestration.storage.delta import OpenTable, ask, literal, open_table
 from orchestration.storage.generations import numbered
 from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.tables import LakeStore
 
 WRONG = ("missing", "duplicated")
 COUNTS = ("readings", "late", "counted", "open", "kept_aside", "waiting", *WRONG)
@@ -83,6 +84,15 @@ WRONG_WINDOWS = f"""
   {WINDOWS} select group_name, device_id, metric, ends, {", ".join(COUNTS)} from windows
   where {" or ".join(f"{wrong} > 0" for wrong in WRONG)} order by group_name, device_id, metric, ends limit {MOST}
 """
+OPEN_WINDOWS = f"""
+  with metrics(metric, slide, slides) as (values {{metrics}}),
+  members(group_name, metric, step, closed_until, is_amended) as (values {{members}}),
+  recent as (select * from readings where bronze_batch > {{after}})
+  select group_name, count(*) as windows, max(ends) as last_end from (
+    select distinct rows.group_name, device_id, rows.metric, ends from ({OF_SILVER.replace("{table}", "recent")}) as rows
+    join members on members.group_name = rows.group_name and members.metric = rows.metric where ends > closed_until
+  ) group by group_name
+"""
 OF_GOLD = """
   select {group} as group_name, device_id, metric, arrow_cast(window_end, 'Int64') as ends, {n} as n from {table}
 """
@@ -132,12 +142,20 @@ def gold_discrepancies(books: OpenGoldTables) -> Rows:
     ]
 
 
+def open_windows(lake: LakeStore, snapshot: Snapshot, after: int) -> Rows:
+    """Windows that are not emitted and hold readings of bronze batches after one, by group, and the last end, in µs since 1970."""
+    groups = [group for group in lake.conf.groups.values() if _has(snapshot, group)]
+    path = numbered(lake.conf.lake, snapshot.generation).table(lake.conf.lake, "silver.readings")
+    tables = {"readings": open_table(path, snapshot.versions["silver.readings"])}
+    return OpenGoldTables(tables, _words(lake, snapshot, groups, None) | {"after": str(after)}).ask(OPEN_WINDOWS) if groups else []
+
+
 def _has(snapshot: Snapshot, group: Group) -> bool:
     """A group that came to the conf later is in a later snapshot."""
     return group.stream in snapshot.closed_until and f"gold.{group.name}_late" in snapshot.versions
 
 
-def _words(lake: Lake, snapshot: Snapshot, groups: Sequence[Group], since: date | None) -> dict[str, str]:
+def _words(lake: LakeStore, snapshot: Snapshot, groups: Sequence[Group], since: date | None) -> dict[str, str]:
     metrics = {name: lake.conf.metrics[name] for group in groups for name in group.metrics}
     slides = {name: metric.slide_seconds or metric.step_seconds for name, metric in metrics.items()}
     aside = [OF_GOLD.format(group=literal(group.name), n=1, table=f"late_{at}") for at, group in enumerate(groups)]
