@@ -12,13 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from silver.readings import KEYS, READING_COLUMNS
+from silver.rules import SOMETHING_IS_MEASURED
 
 IDENTITY = ["bronze_batch", "bronze_row", "part"]
 KEPT = ["kept_batch", "kept_row", "kept_part"]
+KEPT_AND_VALUE = [*KEPT, "kept_value"]
 OF_EVENT = ["bronze_batch", "bronze_row"]
-KEY_AND_IDENTITY = [*KEYS, *IDENTITY]
+KEY_AND_IDENTITY = [*KEYS, *IDENTITY, "value"]
 BROKEN_COLUMNS = ["broken_rules", *KEYS, "value", "source", "ingested_at", *IDENTITY, "parts"]
-DUPLICATE_COLUMNS = [*KEYS, "value", "source", "ingested_at", *IDENTITY, "parts", *KEPT]
+DUPLICATE_COLUMNS = [*KEYS, "value", "source", "ingested_at", *IDENTITY, "parts", *KEPT, "is_conflict"]
 OF_QUARANTINED_EVENT = ["payload", "header", "position", "received_at"]
 CONTENT = ["source", "payload", "header", "position"]
 """All that decides what an event is, beside when it was ingested."""
@@ -66,6 +68,11 @@ def split_as_decided(measurements: pa.Table, quarantined: pa.Table) -> tuple[pa.
     return broken.select(BROKEN_COLUMNS), good.select(READING_COLUMNS)
 
 
+def measures_nothing(quarantined: pa.Table) -> pa.ChunkedArray:
+    """Whether a row of quarantine is no defect, but an event of a healthy device without measurements."""
+    return pc.equal(pc.list_element(quarantined["broken_rules"], 0), SOMETHING_IS_MEASURED)
+
+
 def quarantine(broken: pa.Table, events: pa.Table) -> Iterator[pa.Table]:
     """Rows of silver.quarantine, in pieces: one for each measurement, with the payload of its event. `events`: all that are asked for."""
     numbered = events.select(OF_EVENT).append_column("event", pa.array(np.arange(len(events))))
@@ -98,6 +105,7 @@ def duplicates_of(copies: pa.Table, readings: pa.Table) -> Iterator[pa.Table]:
     for piece in _slices(copies, copies["count_all"], MAX_COPIED_ROWS):
         rows = piece.drop_columns("count_all").join(of_kept, keys=original, join_type="inner")
         rows = rows.append_column("kept_batch", rows["bronze_batch"]).append_column("kept_part", rows["part"])
+        rows = rows.append_column("is_conflict", pa.repeat(False, len(rows)))
         yield _of_retry(rows.select(DUPLICATE_COLUMNS), None)
 
 
@@ -109,20 +117,20 @@ def spans(times: pa.ChunkedArray, most: int) -> list[tuple[int, int]]:
 
 
 def kept_of_keys(rows: Iterable[pa.Table], stored: Iterable[pa.Table]) -> pa.Table:
-    """For each key (KEYS) of `rows` the identity of the measurement that is kept (KEPT): that among `stored`, else the first of `rows`.
+    """For each key (KEYS) of `rows` the measurement that is kept (KEPT_AND_VALUE): that among `stored`, else the first of `rows`.
 
     `stored`: readings and late rows of these batches and those before, KEY_AND_IDENTITY.
     """
     firsts = _first_of_key(rows)
-    before = _first_of_key(among(piece.select(KEY_AND_IDENTITY), KEYS, firsts) for piece in stored).rename_columns([*KEYS, *KEPT])
+    before = _first_of_key(among(piece.select(KEY_AND_IDENTITY), KEYS, firsts) for piece in stored).rename_columns([*KEYS, *KEPT_AND_VALUE])
     pairs = firsts.join(before, keys=KEYS)
-    identities = [pc.coalesce(pairs[alias], pairs[name]) for alias, name in zip(KEPT, IDENTITY, strict=True)]
-    return _beside(pairs.select(KEYS), pa.table(identities, names=KEPT))
+    of_kept = [pc.coalesce(pairs[alias], pairs[name]) for alias, name in zip(KEPT_AND_VALUE, (*IDENTITY, "value"), strict=True)]
+    return _beside(pairs.select(KEYS), pa.table(of_kept, names=KEPT_AND_VALUE))
 
 
 def with_kept(rows: pa.Table, kept: pa.Table) -> pa.Table:
-    """Good rows that are no readings with KEPT, as `kept_of_keys` says."""
-    return _beside(rows, joined(rows, KEYS, kept).select(KEPT))
+    """Good rows that are no readings with KEPT_AND_VALUE, as `kept_of_keys` says."""
+    return _beside(rows, joined(rows, KEYS, kept).select(KEPT_AND_VALUE))
 
 
 def late(rows: pa.Table, retry: int | None = None) -> pa.Table:
@@ -133,7 +141,9 @@ def late(rows: pa.Table, retry: int | None = None) -> pa.Table:
 
 def duplicates(rows: pa.Table, retry: int | None = None) -> pa.Table:
     """Rows of silver.duplicates: of rows with the kept one all the others."""
-    return _of_retry(rows.filter(~_is_kept()).select(DUPLICATE_COLUMNS), retry)
+    others = rows.filter(~_is_kept())
+    others = others.append_column("is_conflict", pc.not_equal(others["value"], others["kept_value"]))
+    return _of_retry(others.select(DUPLICATE_COLUMNS), retry)
 
 
 def _first_of_key(pieces: Iterable[pa.Table]) -> pa.Table:
@@ -144,7 +154,7 @@ def _first_of_key(pieces: Iterable[pa.Table]) -> pa.Table:
 
 def _first(rows: pa.Table) -> pa.Table:
     ordered = rows.sort_by([(name, "ascending") for name in IDENTITY])
-    firsts = ordered.group_by(KEYS, use_threads=False).aggregate([(name, "first") for name in IDENTITY])
+    firsts = ordered.group_by(KEYS, use_threads=False).aggregate([(name, "first") for name in (*IDENTITY, "value")])
     return firsts.rename_columns(KEY_AND_IDENTITY)
 
 

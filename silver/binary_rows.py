@@ -50,7 +50,7 @@ def _record(decode: Decode, convert: Callable[[Any], Record], event: Node, paylo
         except msgspec.ValidationError:  # a list or an object where a value should be, or the other way round
             return event.record_of(value) if isinstance(value, dict) else None
     except BROKEN:
-        return None
+        return None if payload else event.record()  # a message without content only deletes
 
 
 def _decoder(shape: PayloadFormat, names: frozenset[str]) -> Decode:

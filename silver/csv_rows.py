@@ -16,11 +16,12 @@ from silver.spec import PayloadFormat
 
 MAX_COLUMNS = 64
 """Columns of a file with a header that conf does not list; a wider line is unreadable until conf lists its columns."""
+BLANK = " \t\r\ufeff"
 CELLS = pa.list_(pa.string())
 
 
 def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
-    """Rows of lines, each beside the header of its file; null is unreadable.
+    """Rows of lines, each beside the header of its file; null is unreadable. A blank line and a header that comes again hold nothing.
 
     A header may have one name fewer than the rows have values: the first value is then a row number without a name, as R writes it.
     A row with one value too many that ends blank is not taken for one of these, but for one with a separator at its end.
@@ -38,12 +39,14 @@ def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
         first[is_whole], first[is_numbered] = starts[is_whole], starts[is_numbered] + 1
         for field in places.keys() & set(names):
             places[field][is_whole | is_numbered] = names.index(field)
-    is_readable = first >= 0
+    is_readable = (first >= 0) | pc.fill_null(pc.equal(pc.utf8_trim(lines, BLANK), ""), False).to_numpy(zero_copy_only=False)
 
     def column(field: str) -> pa.Array:
         at = places[field]
-        return values.take(pa.array(first + at, mask=~(is_readable & (at >= 0))))
+        return values.take(pa.array(first + at, mask=~((first >= 0) & (at >= 0))))
 
+    is_header = pc.fill_null(pc.equal(column(shape.time.field), shape.time.field), False)
+    first[is_header.to_numpy(zero_copy_only=False)] = -1
     return one_an_event(column, pa.array(is_readable))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.json_text import DEEPEST, LONGEST_NAME, UnreadableError, read_object
+from silver.json_text import BLANKS, DEEPEST, LONGEST_NAME, UnreadableError, read_object
 from silver.records import Node, Record, nodes, rows_of
 from silver.rows import Rows
 from silver.spec import PayloadFormat
@@ -22,6 +22,8 @@ from silver.spec import PayloadFormat
 ALWAYS_WITHIN = 1_000
 """Letters of a payload that is too short for any limit of json_text."""
 MOST_BRACKETS, LONGEST = DEEPEST, LONGEST_NAME
+NOTHING = ("", "null")
+"""Payloads that say that nothing was measured: an empty line, a message that only deletes."""
 MANY_DIGITS = re.compile(r"[0-9]{300}")
 
 
@@ -57,7 +59,11 @@ def _decode_within_limits(decode: Callable[[str], Record], text: str) -> Record:
 
 
 def _read_with_care(text: str | None, event: Node) -> Record | None:
+    if text is None:
+        return None
+    if text.strip(BLANKS) in NOTHING:
+        return event.record()
     try:
-        return None if text is None else event.record_of(read_object(text))
+        return event.record_of(read_object(text))
     except UnreadableError:
         return None

@@ -18,6 +18,8 @@ DEEPEST = 998
 SHALLOW = 100
 """Brackets that any reader can stack; more of them need room."""
 BLANKS = " \t\n\r"
+ODD = object()
+"""Stands for a field that cannot be read because something that should be an object is none."""
 STRING = r'"(?:[^"\\]|\\.)*+"?'
 """Also one that never ends, so that no text is searched twice."""
 BRACKET_OUTSIDE = re.compile(rf"{STRING}|([\[\]{{}}])", re.DOTALL)
@@ -61,7 +63,7 @@ def values_of(members: Mapping[str, Any], name: str) -> list[Any]:
 
 def as_text(value: Any) -> str | None:
     """A member as a name: a text as it is, half a surrogate pair as a question mark; all else as JSON without blanks."""
-    if value is None:
+    if value is None or value is ODD:
         return None
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()

@@ -20,20 +20,23 @@ from silver.csv_rows import csv_rows
 from silver.instants import INSTANT, to_instants
 from silver.json_rows import json_rows
 from silver.json_text import as_text
-from silver.numbers import to_numbers_or_switches
+from silver.numbers import found, to_numbers, to_numbers_or_switches
 from silver.rows import Rows, Values
 from silver.spec import Origin, PayloadFormat
 
 SURROGATE_IN_UTF8 = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 """Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three."""
+ATTRIBUTES = pa.map_(pa.string(), pa.string())
 MEASUREMENTS = pa.schema(
     [
         pa.field("event_at", pa.int32()),  # which event of the table, from 0
         pa.field("payload_bytes", pa.int32()),
         pa.field("is_utf8", pa.bool_()),
         pa.field("is_readable", pa.bool_()),
+        pa.field("is_measured", pa.bool_()),  # false where nothing was measured, or nobody knows
         pa.field("device_id", pa.string()),
         pa.field("zone_text", pa.string()),
+        pa.field("attributes", ATTRIBUTES),
         pa.field("metric", pa.string()),
         pa.field("number", pa.float64()),
         pa.field("unit_text", pa.string()),
@@ -63,6 +66,7 @@ class _Cells(NamedTuple):
     metric: pa.Array
     number: pa.Array
     parts: pa.Array
+    is_measured: pa.Array
 
 
 def measured(events: pa.Table, config: SilverConfig) -> Iterator[pa.Table]:
@@ -94,6 +98,7 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
             "event_at": rows.event_at,
             "element_at": rows.element_at,
             "event_time": to_instants(_texts(rows.values(shape.time.field)), shape.time),
+            "attributes": _attributes(rows, shape),
             **{name: column.take(rows.event_at) for name, column in of_event.items()},
             **{name: _origin(origin, rows, positions) for name, origin in origins.items()},
         }
@@ -109,28 +114,36 @@ def _rows(payloads: pa.Array, events: pa.Table, shape: PayloadFormat) -> Iterabl
 
 def _one_a_row(rows: Rows, shape: PayloadFormat, positions: pa.Array) -> Iterator[_Cells]:
     assert shape.value is not None
-    number, _ = _numbers(rows.values(shape.value))
-    yield _Cells(None, 0, _origin(shape.metric, rows, positions), number, rows.elements.take(rows.event_at))
+    metric = _origin(shape.metric, rows, positions)
+    number, is_filled, is_no_value = _measured_numbers(_without_blanks(rows.values(shape.value)), metric, shape)
+    # A message that names a metric and has no value is a defect, unless conf says that this means nothing.
+    is_named = metric.is_valid().to_numpy(zero_copy_only=False) & (shape.metric is not None and shape.metric.field is not None)
+    is_measured = pa.array((is_filled | is_named) & ~is_no_value)
+    yield _Cells(None, 0, metric, number, rows.elements.take(rows.event_at), is_measured)
 
 
 def _one_a_metric(rows: Rows, shape: PayloadFormat) -> Iterator[_Cells]:
     """Wide to long; a blank says that nothing was measured. The place in the declaration is the part: a blank does not move it."""
-    columns = [_numbers(_without_blanks(rows.values(field))) for field in shape.metrics.values()]
+    names = [pa.repeat(pa.scalar(metric.strip(" ") or None, pa.string()), len(rows.event_at)) for metric in shape.metrics]
+    columns = []
+    for name, field in zip(names, shape.metrics.values(), strict=True):
+        number, is_filled, is_no_value = _measured_numbers(_without_blanks(rows.values(field)), name, shape)
+        columns.append((number, is_filled & ~is_no_value))
     count = np.sum([is_filled for _, is_filled in columns], axis=0, dtype=np.int32)
     # Wide rows in a list differ in their blanks; how many measurements the whole event holds is then not counted.
     parts = pa.nulls(len(rows.event_at), pa.int32()) if shape.each else pa.array(count, pa.int32())
-    for metric_at, (metric, (number, is_filled)) in enumerate(zip(shape.metrics, columns, strict=True)):
+    for metric_at, (name, (number, is_filled)) in enumerate(zip(names, columns, strict=True)):
         row_at = pa.array(np.flatnonzero(is_filled))
-        name = pa.repeat(pa.scalar(metric.strip(" ") or None, pa.string()), len(row_at))
-        yield _Cells(row_at, metric_at, name, number.take(row_at), parts.take(row_at))
+        yield _Cells(row_at, metric_at, name.take(row_at), number.take(row_at), parts.take(row_at), pa.repeat(True, len(row_at)))
     row_at = pa.array(np.flatnonzero(count == 0))
-    yield _Cells(row_at, 0, pa.nulls(len(row_at), pa.string()), pa.nulls(len(row_at), pa.float64()), parts.take(row_at))
+    no_metric, no_number = pa.nulls(len(row_at), pa.string()), pa.nulls(len(row_at), pa.float64())
+    yield _Cells(row_at, 0, no_metric, no_number, parts.take(row_at), pa.repeat(False, len(row_at)))
 
 
 def _table(of_row: dict[str, pa.Array], cells: _Cells, width: int) -> pa.Table:
     columns = of_row if cells.row_at is None else {name: column.take(cells.row_at) for name, column in of_row.items()}
     part = pc.add(pc.multiply(columns["element_at"], width), cells.metric_at).cast(pa.int32())
-    columns = columns | {"part": part, "metric": cells.metric, "number": cells.number, "parts": cells.parts}
+    columns = columns | {"part": part} | {name: column for name, column in cells._asdict().items() if name in MEASUREMENTS.names}
     return pa.table([columns[name] for name in MEASUREMENTS.names], MEASUREMENTS)
 
 
@@ -192,6 +205,34 @@ def _without_blanks(values: Values) -> Values:
     if isinstance(values, pa.Array):
         return _named(values)
     return [(value.strip(" ") or None) if isinstance(value, str) else value for value in values]
+
+
+def _attributes(rows: Rows, shape: PayloadFormat) -> pa.Array:
+    """The texts of the declared fields by name, null where one is blank; null where none is declared."""
+    count, names = len(rows.event_at), [*shape.attributes]
+    if not names:
+        return pa.nulls(count, ATTRIBUTES)
+    texts = pa.concat_arrays([_named(_texts(rows.values(field))) for field in shape.attributes.values()])
+    in_rows = np.arange(count * len(names)).reshape(len(names), count).T.ravel()
+    offsets = pa.array(np.arange(count + 1) * len(names), pa.int32())
+    return pa.MapArray.from_arrays(offsets, pa.array(names * count, pa.string()), texts.take(pa.array(in_rows)))
+
+
+def _measured_numbers(values: Values, metric: pa.Array, shape: PayloadFormat) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+    """As _numbers, with the words that conf has for values; and where there stands what says that nothing was measured."""
+    number, is_filled = _numbers(values)
+    is_no_value = np.zeros(len(is_filled), bool)
+    if shape.words or shape.not_measured:
+        texts = pc.utf8_lower(pc.utf8_trim(_texts(values), ' "'))
+        for name, words in shape.words.items():
+            of_metric = pc.if_else(pc.equal(metric, name), texts, None)
+            number = pc.coalesce(found(of_metric, {word.lower(): value for word, value in words.items()}), number)
+        no_values = pa.array([word.strip(" ").lower() for word in shape.not_measured], pa.string())
+        no_numbers = to_numbers(no_values)
+        is_word = pc.or_(pc.is_in(texts, no_values), pc.is_in(number, no_numbers.filter(pc.is_finite(no_numbers))))
+        is_no_value = is_word.to_numpy(zero_copy_only=False) | (~is_filled & ("" in shape.not_measured))
+        number = pc.if_else(pa.array(is_no_value), None, number)
+    return number, is_filled, is_no_value
 
 
 def _numbers(values: Values) -> tuple[pa.Array, np.ndarray]:

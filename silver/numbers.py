@@ -1,6 +1,7 @@
 """Numbers as devices write them, and as Java writes them where a number stands for a name. Of Arrow; nothing here raises."""
 
 import math
+from collections.abc import Mapping
 from decimal import Decimal
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ def to_numbers_or_switches(texts: pa.Array) -> pa.Array:
     numbers = to_numbers(texts)
     if numbers.null_count == texts.null_count:
         return numbers
-    return pc.coalesce(numbers, _found(pc.ascii_lower(texts), {"true": 1.0, "false": 0.0}))
+    return pc.coalesce(numbers, found(pc.ascii_lower(texts), {"true": 1.0, "false": 0.0}))
 
 
 def as_java_writes(value: float) -> str:
@@ -43,9 +44,10 @@ def as_java_writes(value: float) -> str:
 
 def _words(trimmed: pa.Array) -> pa.Array:
     is_signed_nan = pc.is_in(trimmed, pa.array(SIGNED_NAN))
-    return pc.coalesce(_found(pc.ascii_lower(trimmed), WORDS | {"nan": math.nan}), pc.if_else(is_signed_nan, math.nan, None))
+    return pc.coalesce(found(pc.ascii_lower(trimmed), WORDS | {"nan": math.nan}), pc.if_else(is_signed_nan, math.nan, None))
 
 
-def _found(texts: pa.Array, values: dict[str, float]) -> pa.Array:
+def found(texts: pa.Array, values: Mapping[str, float]) -> pa.Array:
+    """The value of each text; null for others."""
     places = pc.index_in(texts, pa.array(values.keys(), texts.type))
     return pa.array(values.values(), pa.float64()).take(places)

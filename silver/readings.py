@@ -22,10 +22,10 @@ from silver.spec import Policy
 
 KEYS = ["device_id", "metric", "event_time"]
 READING_COLUMNS = [
-    *("device_id", "metric", "event_time", "value", "unit", "aggregation", "step_seconds", "zone", "groups"),
+    *("device_id", "metric", "event_time", "value", "unit", "aggregation", "step_seconds", "zone", "groups", "attributes"),
     *("source", "ingested_at", "bronze_batch", "bronze_row", "part", "parts"),
 ]
-NARROW = [*KEYS, "value", "zone_text", "source", "ingested_at", "bronze_batch", "bronze_row", "part", "parts"]
+NARROW = [*KEYS, "value", "zone_text", "attributes", "source", "ingested_at", "bronze_batch", "bronze_row", "part", "parts"]
 """All of a reading that neither the catalogue nor the registry knows."""
 
 

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from silver.json_text import UnreadableError, values_of
+from silver.json_text import ODD, UnreadableError, values_of
 from silver.rows import Rows, one_an_event
 from silver.spec import ELEMENT, PayloadFormat
 
@@ -43,11 +43,25 @@ class Node:
         return f"{attribute}.{inner.attribute(others)}" if others and inner else attribute
 
     def record_of(self, members: Mapping[str, Any]) -> Record:
-        """The record of an object that json_text read; UnreadableError where what is declared an object or a list is none.
+        """The record of an object that json_text read; UnreadableError where what is declared a list is none.
 
-        Of a member that is there more than once, each has to be as declared, and the last counts.
+        Of a member that is there more than once, the last counts.
         """
         return self.record(*([_fitted(node, value) for value in values_of(members, name)][-1] for name, node in self.members.items()))
+
+    def odd_record(self) -> Record:
+        """The record of something that should be an object and is none: no field of it can be read, and its neighbours can.
+
+        UnreadableError where it should hold the list: nobody knows how many measurements that would have.
+        """
+        if self.holds_list:
+            raise UnreadableError
+        return self.record(*(ODD if node is None else node.odd_record() for node in self.members.values()))
+
+    @cached_property
+    def holds_list(self) -> bool:
+        """Whether a list is somewhere below."""
+        return any(node is not None and (node.is_list or node.holds_list) for node in self.members.values())
 
 
 def rows_of(records: Sequence[Record], is_readable: pa.Array, shape: PayloadFormat, of: tuple[Node, Node], longest: int) -> Iterator[Rows]:
@@ -104,9 +118,7 @@ def _fitted(node: Node | None, value: Any) -> Any:
 def _object(node: Node, value: Any) -> Record:
     if value is None:
         return node.record()
-    if not isinstance(value, dict):
-        raise UnreadableError
-    return node.record_of(value)
+    return node.record_of(value) if isinstance(value, dict) else node.odd_record()
 
 
 def nodes(shape: PayloadFormat) -> tuple[Node, Node]:

@@ -2,6 +2,7 @@
 
 A rule that needs a readable payload holds for an unreadable one, and a rule on a value for a missing one,
 so that a quarantined row names causes and not their consequences.
+A row that breaks `something_is_measured` breaks no other rule: a healthy device has sent something else than a measurement.
 """
 
 from collections.abc import Sequence
@@ -9,13 +10,17 @@ from collections.abc import Sequence
 from expectations.rule import Rule
 from silver.spec import Policy, Unknown
 
+SOMETHING_IS_MEASURED = "something_is_measured"
+
 
 def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
     """The built-in rules under this policy, then those of conf/rules.yml."""
-    asked_of_readable = {
+    asked_of_measured = {
         "device_is_present": "device_id is not null",
         "metric_is_present": "metric is not null",
         "event_time_is_valid": "event_time is not null",
+        # A clock that was never set shows 1970, or the start of an epoch of its own; its readings would open windows there.
+        "event_time_is_not_too_old": f"event_time is null or event_time >= ingested_at - interval {policy.max_age_seconds} seconds",
         # An event time from a broken clock would push the watermark ahead and turn every later good row away.
         "event_time_is_not_in_the_future": "event_time is null or "
         f"event_time <= ingested_at + interval {policy.max_future_seconds} seconds",
@@ -27,14 +32,15 @@ def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
         "metric_is_known": "metric is null or is_metric_known",
     } | {rule.name: rule.holds for rule in declared}
     if policy.unknown_device is Unknown.UNASSIGNED:
-        del asked_of_readable["device_is_known"]
+        del asked_of_measured["device_is_known"]
     if policy.unknown_metric is Unknown.UNASSIGNED:
-        del asked_of_readable["metric_is_known"]
+        del asked_of_measured["metric_is_known"]
     return (
         Rule("payload_is_small_enough", f"payload_bytes <= {policy.max_payload_bytes}"),
         Rule("payload_is_utf8", "is_utf8"),
         Rule("payload_is_readable", f"is_readable or payload_bytes > {policy.max_payload_bytes}"),
-        *(Rule(name, f"not is_readable or ({holds})") for name, holds in asked_of_readable.items()),
+        Rule(SOMETHING_IS_MEASURED, "is_measured or not is_readable or not is_utf8"),
+        *(Rule(name, f"not is_measured or ({holds})") for name, holds in asked_of_measured.items()),
     )
 
 

@@ -10,6 +10,7 @@ READINGS = """
   step_seconds INT COMMENT 'coarse grain step of the metric; null where the metric is unknown',
   zone STRING COMMENT 'from the event, else from the device registry; null where neither knows',
   groups ARRAY<STRING> COMMENT 'device groups of the device when the event was ingested; may be empty',
+  attributes MAP<STRING,STRING> COMMENT 'texts of the event that the source declares, by name; null where it declares none',
   source STRING COMMENT 'name of the source in conf/sources.yml',
   ingested_at TIMESTAMP COMMENT 'from the event, UTC',
   bronze_batch BIGINT COMMENT 'lineage: identity of the event',
@@ -61,6 +62,7 @@ DUPLICATES = """
   kept_batch BIGINT COMMENT 'identity of the measurement that was kept, in silver.readings or silver.late',
   kept_row BIGINT COMMENT 'identity of the measurement that was kept',
   kept_part INT COMMENT 'identity of the measurement that was kept',
+  is_conflict BOOLEAN COMMENT 'whether its value differs from the kept one',
   retry BIGINT COMMENT 'number of the retry that re-admitted it from quarantine; null where none did'
 """
 """Grain: one accepted measurement whose device, metric and event time another one had before. Key: bronze_batch, bronze_row, part."""

@@ -102,6 +102,9 @@ class PayloadFormat:
     Field paths are dotted (`data.temperature`); in CSV a field is a column name.
     Long: `metric` and `value` (and perhaps `unit`) are set. Wide: `metrics` maps each metric to its field.
     `each` (not CSV) is the path of a list with one measurement (long) or one row of measurements (wide) an element.
+    `attributes` maps names to fields whose texts are kept beside the reading. `not_measured`: values that say that nothing was measured;
+    numbers are compared as numbers, and an empty one stands for null too. `words` maps each metric to texts that stand for a value (`on`
+    for 1). Upper and lower case are alike in both.
     `schemas` (Avro and Protobuf) are what payloads are written by: under DECLARED, or with a registry by the id that a payload begins with.
     Avro: texts in JSON, those that a schema needs before it. Protobuf: one text, a FileDescriptorSet in base64 whose last file declares the
     message. No text at all: nobody knows the schema of this id.
@@ -120,6 +123,9 @@ class PayloadFormat:
     columns: tuple[str, ...] = ()
     separator: str = ","
     quote: str = '"'
+    attributes: dict[str, str] = field(default_factory=dict)
+    not_measured: tuple[str, ...] = ()
+    words: dict[str, dict[str, float]] = field(default_factory=dict)
     message: str | None = None
     registry: Registry | None = None
     schemas: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -138,7 +144,8 @@ class PayloadFormat:
     def fields(self) -> list[str]:
         """Paths of all fields that are read, each once."""
         of_origins = [origin.field for origin in self._origins if origin.field is not None]
-        return list(dict.fromkeys([*of_origins, self.time.field, *self.metrics.values(), *([self.value] if self.value else [])]))
+        measured = [*self.metrics.values(), *([self.value] if self.value else [])]
+        return list(dict.fromkeys([*of_origins, self.time.field, *measured, *self.attributes.values()]))
 
     @property
     def _origins(self) -> list[Origin]:
@@ -152,5 +159,6 @@ class Policy:
     lateness_seconds: int
     max_future_seconds: int
     max_payload_bytes: int
+    max_age_seconds: int = 315_576_000
     unknown_device: Unknown = Unknown.QUARANTINE
     unknown_metric: Unknown = Unknown.QUARANTINE

@@ -82,7 +82,7 @@ def rows_of(found: DataFrame) -> list[Any]:
 def measured(spark: SparkSession, rows: Sequence[tuple[str, str, float, datetime]], groups: Sequence[str] = ("kitchen",)) -> DataFrame:
     """Readings: device, metric, value, event time."""
     full = [
-        (device, metric, event_time, value, None, None, None, None, list(groups), "plant", INGESTED_AT, 0, n, 0, 1)
+        (device, metric, event_time, value, None, None, None, None, list(groups), None, "plant", INGESTED_AT, 0, n, 0, 1)
         for n, (device, metric, value, event_time) in enumerate(rows)
     ]
     return spark.createDataFrame(full, READINGS)

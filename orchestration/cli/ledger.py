@@ -14,7 +14,22 @@ if TYPE_CHECKING:
     from orchestration.audit.reconciliation.account import Rows
 
 
-GOLD = """\b
+ACCOUNTS = """\b
+The account of events:
+  events       messages of a source that bronze ingested on a day
+  readings, quarantined, late, duplicates
+               what became of the measurements that they hold
+  without_measurements
+               events that measure nothing by the declared fields, such as a button press; no defect (silver.without_measurements)
+  conflicts    those of the duplicates that have another value than the measurement that was kept
+  missing      measurements (or events without any) that are in none of the four tables
+  duplicated   measurements that are in more than one of them, or twice in one
+  orphaned     rows of silver whose event is not in bronze, or comes from another source there
+  count_mismatch
+               bronze batches that hold other counts than ops.ledger says they had
+  waiting      events that the ledger has not come to yet
+
+\b
 The account of gold, of each group and metric at the newest snapshot, counts a reading once in each of its windows:
   readings, late  what silver has for the group: accepted ones, and those of silver.late
   counted         in emitted windows, in their newest revision
@@ -26,7 +41,7 @@ The account of gold, of each group and metric at the newest snapshot, counts a r
 """
 
 
-@click.command(epilog=GOLD)
+@click.command(epilog=ACCOUNTS)
 @click.option("--since", type=DAY, metavar="DAY", help="Only what was ingested on this day (UTC) and later.")
 @click.option("--plot", "picture", type=FILE, metavar="FILE.png", help="Also draw it, by bronze batch.")
 @click.option("--gold", is_flag=True, help="Only gold's account; else it is the second table, of --format table alone.")
@@ -34,17 +49,6 @@ The account of gold, of each group and metric at the newest snapshot, counts a r
 @click.pass_obj
 def command(obj: dict[str, Any], since: datetime | None, picture: Path | None, gold: bool, format: str) -> int:
     """Account for every event, by its identity and from the tables themselves; safe beside a running pipeline.
-
-    \b
-    events       messages of a source that bronze ingested on a day
-    readings, quarantined, late, duplicates
-                 what became of the measurements that they hold
-    missing      measurements (or events without any) that are in none of the four tables
-    duplicated   measurements that are in more than one of them, or twice in one
-    orphaned     rows of silver whose event is not in bronze, or comes from another source there
-    count_mismatch
-                 bronze batches that hold other counts than ops.ledger says they had
-    waiting      events that the ledger has not come to yet
 
     Exit code 1: one of the two accounts has something missing, duplicated, orphaned or a count mismatch. The first ten identities or
     windows follow the tables. Exit code 1 too where files of the tables are gone, cut or changed; then these are listed.
@@ -97,11 +101,13 @@ def account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
 
 def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     """The account by group and metric, and the windows that are wrong; neither where no snapshot has gold yet."""
-    from orchestration.audit.reconciliation.gold_account import gold_account, gold_discrepancies, open_gold_tables
+    from orchestration.audit.reconciliation.gold_account import gold_account, gold_discrepancies, left_out, open_gold_tables
     from orchestration.engine.lake import Lake
     from orchestration.storage.snapshots import find_snapshot
 
     lake = Lake.open(conf)
+    for sentence in left_out(lake):
+        click.echo(sentence, err=True)
     snapshot = find_snapshot(lake.conf.lake)
     books = open_gold_tables(lake, snapshot, since) if snapshot else None
     return ([], []) if books is None else (gold_account(lake, books), gold_discrepancies(books))

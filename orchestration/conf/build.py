@@ -25,7 +25,7 @@ def build(folder: Path, settings: Settings) -> Conf:
         lake=Location(absolute(folder, pipeline.lake)),
         policy=policy,
         engine=pipeline.engine,
-        sources={name: _source(folder, pipeline.pipeline, name, source) for name, source in settings.sources.sources.items()},
+        sources={name: _source(folder, settings, name, source) for name, source in settings.sources.sources.items()},
         metrics={name: _metric(name, metric) for name, metric in settings.metrics.metrics.items()},
         devices={name: Device(name, **vars(device or DeviceSettings())) for name, device in (settings.devices.devices or {}).items()},
         groups={name: _group(name, group, policy) for name, group in (settings.groups.groups or {}).items()},
@@ -37,7 +37,7 @@ def build(folder: Path, settings: Settings) -> Conf:
     )
 
 
-def _source(folder: Path, pipeline: str, name: str, source: SourceSettings) -> Source:
+def _source(folder: Path, settings: Settings, name: str, source: SourceSettings) -> Source:
     payload = PayloadFormat(
         format=source.format,
         device=Origin(**vars(source.device)),
@@ -52,11 +52,14 @@ def _source(folder: Path, pipeline: str, name: str, source: SourceSettings) -> S
         columns=source.columns,
         separator=source.separator,
         quote=source.quote,
+        attributes=source.attributes,
+        not_measured=source.not_measured,
+        words={metric: dict(of.words) for metric, of in settings.metrics.metrics.items() if of.words},
         message=source.message,
         registry=Registry(**vars(source.registry)) if source.registry else None,
         schemas=schemas_of(source.format, absolute(folder, source.schema)) if source.schema else {},
     )
-    return Source(name, payload, transport(folder, f"tidemark-{pipeline}-{name}", source), source.paused)
+    return Source(name, payload, transport(folder, f"tidemark-{settings.pipeline.pipeline}-{name}", source), source.paused)
 
 
 def _origin(origin: OriginSettings | None) -> Origin | None:
@@ -65,7 +68,8 @@ def _origin(origin: OriginSettings | None) -> Origin | None:
 
 def _metric(name: str, metric: MetricSettings) -> Metric:
     conversions = {unit: Conversion(**vars(conversion)) for unit, conversion in metric.conversions.items()}
-    return Metric(name=name, **vars(metric) | {"conversions": conversions})
+    of_metric = {key: value for key, value in vars(metric).items() if key != "words"}  # of the formats of payloads
+    return Metric(name=name, **of_metric | {"conversions": conversions})
 
 
 def _group(name: str, group: GroupSettings, policy: Policy) -> Group:

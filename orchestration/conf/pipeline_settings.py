@@ -48,6 +48,9 @@ class PolicySettings(Setting):
     max_future_seconds: Seconds = Field(default=300, ge=0)
     """An event time further than this beyond its arrival comes from a wrong clock: the reading is quarantined before it can move the
     watermark."""
+    max_age_seconds: Seconds = Field(default=315_576_000, ge=0)
+    """An event time further than this before its arrival comes from a clock that was never set: the reading is quarantined. The default is
+    ten years; set more to bring in an older archive."""
     max_payload_bytes: Whole = Field(default=1_048_576, ge=1, le=2_147_483_647)
     """A longer message is quarantined without being read."""
     unknown_device: Unknown = Field(

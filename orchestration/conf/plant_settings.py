@@ -52,6 +52,8 @@ class MetricSettings(Setting):
     """Unit of the stored values."""
     conversions: dict[Key, ConversionSettings] = Field(default_factory=dict, examples=[{"K": {"add": -273.15}}])
     """Other units that sources may send, as the source writes them: value in the metric's unit = value * multiply + add."""
+    words: dict[Key, Number] = Field(default_factory=dict, examples=[{"on": 1, "off": 0}])
+    """Texts that stand for a value, such as those of a switch. Upper and lower case are alike."""
     minimum: OrAbsent[Number] = Field(default=None, examples=[-50])
     """Least value that can be true (inclusive); a reading below is quarantined."""
     maximum: OrAbsent[Number] = Field(default=None, examples=[400])

@@ -114,6 +114,11 @@ class SourceSettings(Setting):
     """Long rows: the unit of the number; metrics.yml says how to convert it."""
     metrics: dict[Key, MeasuredField] = Field(default_factory=dict, min_length=1, examples=[{"temperature": "data.temp"}])
     """Wide rows (several measurements each): the field of each metric."""
+    attributes: dict[Key, MeasuredField] = Field(default_factory=dict, examples=[{"quality": "each.q"}])
+    """Texts of the event that are kept with each reading, by name: rules can ask `attributes['quality'] = 'true'`."""
+    not_measured: UniqueSome[PlainText] = Field(default=(), examples=[["---", "unavailable", "NaN", ""]])
+    """Values that say that nothing was measured. Upper and lower case are alike, numbers are compared as numbers, and "" stands for a blank
+    or null value too."""
     schema: OrAbsent[Text] = Field(default=None, examples=["./schemas/reading.avsc"])
     """Avro and Protobuf: the file of the schema, .avsc, .proto, or a descriptor set that protoc wrote with --include_imports. A relative
     path starts at the parent of the conf folder."""

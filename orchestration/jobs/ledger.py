@@ -31,14 +31,14 @@ from orchestration.jobs.measurements import (
 )
 from orchestration.jobs.ranges import Range, merged, pieces, range_after
 from orchestration.storage.delta import written_by
-from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA, MEASUREMENTS
+from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from orchestration.storage.positions import accounted_for, passed_by_silver
 from orchestration.storage.retired_sources import payload_formats
 from orchestration.storage.tables import append_rows
 from silver import account
 from silver.readings import KEYS
 
-TABLES = {"silver.quarantine": "quarantined", "silver.late": "late", "silver.duplicates": "duplicates"}
+TABLES = ("silver.quarantine", "silver.late", "silver.duplicates")
 
 
 def account_for_all(lake: Lake, reference_data: LoadReferenceData) -> Iterator[int]:
@@ -51,8 +51,9 @@ def account_for_all(lake: Lake, reference_data: LoadReferenceData) -> Iterator[i
 def as_rows(counts: Counts) -> pa.Table:
     """As rows of ops.ledger."""
     batches = sorted({(batch, source) for _, batch, source in counts})
-    kinds = ("events", *MEASUREMENTS)
-    rows = [{"bronze_batch": batch, "source": source} | {kind: counts[kind, batch, source] for kind in kinds} for batch, source in batches]
+    rows = [
+        {"bronze_batch": batch, "source": source} | {kind: counts[kind, batch, source] for kind in COUNTED} for batch, source in batches
+    ]
     return pa.Table.from_pylist(rows, LEDGER_SCHEMA)
 
 
@@ -117,7 +118,7 @@ class _Account:
         counts = append_once(self.lake, name, rows, self.lake.app_id(LEDGER_FLOW, name), self.batches.up_to)
         if counts:
             crash.point(crash.Point.LEDGER_TABLE_WRITTEN)
-        return Counter({(TABLES[name], batch, source): count for (_, batch, source), count in counts.items()})
+        return counts
 
     def _quarantine(self, add_good: Callable[[pa.Table], None]) -> Iterator[pa.Table]:
         """Rows for silver.quarantine; what is not among them goes to `add_good`, or to `copies`."""

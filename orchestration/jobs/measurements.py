@@ -21,6 +21,7 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.jobs.ranges import in_pieces, pieces
 from orchestration.storage.delta import instant, table_of
+from orchestration.storage.ops_tables import CONFLICTS
 from orchestration.storage.retired_sources import FILE, payload_formats, remembered
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import MAX_ARROW_ROWS
@@ -139,12 +140,12 @@ def in_span(first: int, last: int) -> str:
 
 
 def append_once(lake: Lake, name: str, rows: Iterable[pa.Table], app_id: str, version: int) -> Counts:
-    """Append rows in one commit, without Spark; none for no rows. Counts them by batch and source also where they were appended before."""
+    """Append rows in one commit, without Spark; none for no rows. Counts them by kind also where they were appended before."""
     counts: Counts = Counter()
 
     def counted() -> Iterator[pa.Table]:
         for piece in filter(len, rows):
-            counts.update(count_rows(name, piece))
+            counts.update(count_by_kind(name, piece))
             yield piece
 
     stream = counted()
@@ -153,6 +154,16 @@ def append_once(lake: Lake, name: str, rows: Iterable[pa.Table], app_id: str, ve
     for _ in stream:
         pass
     return counts
+
+
+def count_by_kind(name: str, rows: pa.Table) -> Counts:
+    """How many rows of a table of silver are of each kind of the ledger, by bronze batch and source."""
+    if name == "silver.quarantine":
+        is_nothing = account.measures_nothing(rows)
+        defects = count_rows("quarantined", rows.filter(pc.invert(is_nothing)))
+        return defects + count_rows("without_measurements", rows.filter(is_nothing))
+    conflicts = count_rows(CONFLICTS, rows.filter(rows["is_conflict"])) if name == "silver.duplicates" else Counter()
+    return count_rows(name.removeprefix("silver."), rows) + conflicts
 
 
 def count_rows(kind: str, rows: pa.Table) -> Counts:

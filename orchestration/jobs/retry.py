@@ -24,6 +24,7 @@ from orchestration.jobs.measurements import (
     Counts,
     LoadReferenceData,
     append_once,
+    count_by_kind,
     count_rows,
     evaluated,
     find_kept,
@@ -36,7 +37,7 @@ from orchestration.jobs.ranges import Range, cut, merged, pieces
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.delta import literal, open_table, version_of, written_by
-from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA, MEASUREMENTS
+from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_SCHEMA
 from orchestration.storage.positions import accounted_for, retried
 from orchestration.storage.tables import append_rows
 from silver import account, retry
@@ -49,6 +50,8 @@ GOOD, WITH_KEPT, QUARANTINE = "good.parquet", "with_kept.parquet", "quarantine"
 """Good measurements, first as they are, then with the kept one of their key; rows that quarantine gets or, without broken rules, loses."""
 ROWS_AT_ONCE, EVENT_BYTES = 500_000, 32 * 1024 * 1024
 """Of quarantine, by whole bronze batches; of events, whose measurements are all looked at together."""
+REPLACED_KIND = "replaced "
+"""Before the kind of the ledger that a row in quarantine was of."""
 REPLACED = """
   merge into delta.`{path}` as recorded using {{changes}} as changes
   on {same}
@@ -122,10 +125,10 @@ def foreseen(lake: Lake, reference_data: LoadReferenceData, chosen: Chosen) -> I
         counts = _look_again(lake, reference_data, chosen, outcome)
         find_kept(lake, outcome / GOOD, outcome / WITH_KEPT, {"silver.readings": "true", "silver.late": "true"})
         for rows in rows_of(outcome / WITH_KEPT):
-            counts += count_rows("late", account.late(rows)) + count_rows("duplicates", account.duplicates(rows))
+            counts += count_by_kind("silver.late", account.late(rows)) + count_by_kind("silver.duplicates", account.duplicates(rows))
         for (kind, batch, source), count in list(counts.items()):
-            if kind == "replaced":
-                counts["quarantined", batch, source] -= count
+            if kind.startswith(REPLACED_KIND):
+                counts[kind.removeprefix(REPLACED_KIND), batch, source] -= count
         yield Verdict(outcome, counts, _summary(counts))
 
 
@@ -135,7 +138,7 @@ def carry_out(lake: Lake, verdict: Verdict) -> None:
     shutil.rmtree(_outcome(lake), ignore_errors=True)
     shutil.copytree(verdict.outcome, _outcome(lake))
     versions = {name: version_of(lake.table_path(name)) for name in CHANGED}
-    corrections = as_rows(Counter({key: count for key, count in verdict.counts.items() if key[0] in MEASUREMENTS}))
+    corrections = as_rows(Counter({key: count for key, count in verdict.counts.items() if key[0] in COUNTED[1:]}))
     written = PendingRetry(number, corrections.to_pylist(), versions)
     write_atomic(_folder(lake) / "retry.json", vars(written))
     crash.point(crash.Point.RETRY_NOTED)
@@ -204,8 +207,9 @@ def _look_again(lake: Lake, reference_data: LoadReferenceData, chosen: Chosen, o
                     add_broken(rows)
                 add_gone(account.among(replaced, account.IDENTITY, broken, "left anti").select(account.IDENTITY))
                 moved = account.among(events, account.OF_EVENT, retry.moved(now, elsewhere))
-                for kind, rows in (("moved", moved), ("replaced", replaced), ("quarantined", broken)):
-                    counts += count_rows(kind, rows)
+                of_replaced = count_by_kind("silver.quarantine", replaced)
+                counts += Counter({(REPLACED_KIND + kind, batch, source): n for (kind, batch, source), n in of_replaced.items()})
+                counts += count_rows("moved", moved) + count_by_kind("silver.quarantine", broken)
     return counts
 
 
@@ -233,7 +237,7 @@ def _summary(counts: Counts) -> list[dict[str, Any]]:
     for (kind, _, source), count in counts.items():
         of_source[source][kind] += count
     rows = (
-        (source, of["events"], of["late"], of["duplicates"], of["before"] + of["quarantined"], of["moved"])
+        (source, of["events"], of["late"], of["duplicates"], of["before"] + of["quarantined"] + of["without_measurements"], of["moved"])
         for source, of in sorted(of_source.items())
     )
     return [dict(zip(COLUMNS, row, strict=True)) for row in rows]

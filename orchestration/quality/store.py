@@ -16,6 +16,7 @@ from expectations.translation import to_duckdb
 from orchestration.location import Location
 from orchestration.storage.delta import OpenTable, added, files_of, is_table, log_of, open_table
 from orchestration.storage.duckdb_view import select_from_files
+from orchestration.storage.views import CONDITIONS
 
 MEMORY = "2GB"
 
@@ -70,7 +71,7 @@ def create_view(store: duckdb.DuckDBPyConnection, table: PinnedTable) -> None:
     if _has_deletion_vectors(delta):
         copy_rows(store, table.view, pa.RecordBatchReader.from_stream(delta.scan()))
     else:
-        _create_view_of_files(store, table.view, delta, _files(table, delta))
+        _create_view_of_files(store, table.view, delta, _files(table, delta), CONDITIONS.get(table.name, "true"))
 
 
 def create_union_views(store: duckdb.DuckDBPyConnection, name: str, tables: Iterable[PinnedTable]) -> list[tuple[str, list[PinnedTable]]]:
@@ -135,10 +136,13 @@ def _has_deletion_vectors(delta: OpenTable) -> bool:
     return "deletionVectors" in (delta.protocol().reader_features or [])
 
 
-def _create_view_of_files(store: duckdb.DuckDBPyConnection, view: str, delta: OpenTable, files: Iterable[str]) -> None:
+def _create_view_of_files(
+    store: duckdb.DuckDBPyConnection, view: str, delta: OpenTable, files: Iterable[str], condition: str = "true"
+) -> None:
     columns = store.from_arrow(pa.schema(delta.schema().to_arrow()).empty_table())
     types = dict(zip(columns.columns, map(str, columns.types), strict=True))
-    store.execute(f'create or replace view "{view}" as {select_from_files(files, types, delta.metadata().partition_columns)}')
+    rows = select_from_files(files, types, delta.metadata().partition_columns)
+    store.execute(f'create or replace view "{view}" as from ({rows}) where {condition}')
 
 
 def _files(table: PinnedTable, delta: OpenTable) -> Iterable[str]:

@@ -10,6 +10,7 @@ from typing import Any
 from gold.aggregates import ON_DEMAND
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
+from orchestration.storage import changed_settings
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import is_table, max_in_log, table_id, written_by
@@ -48,7 +49,11 @@ def bind(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
     if (lake.checkpoint(flow) / BINDING).exists():
         binding = _binding(lake, flow)
         _refuse_foreign(lake, flow, binding, written)
-        _refuse_another_plan(flow, binding["plan"], plan_of(lake.conf, flow))
+        if changed := changed_plan(lake, flow):
+            raise TidemarkError(
+                f"{flow} cannot go on: {'; '.join(changed)}.\n"
+                "  Put it back, or build the next generation under it, beside this one, with `tidemark replay`."
+            )
         _refuse_older(lake, flow, written)
         return
     _refuse_missing(lake, flow, written)
@@ -72,11 +77,27 @@ def shuffle_partitions(lake: LakeStore, flow: str) -> int:
     return int(_binding(lake, flow)["shuffle_partitions"])
 
 
+def changed_plan(lake: LakeStore, flow: str) -> list[str]:
+    """What of the conf is another than a flow of gold began with, so that it cannot go on; nothing of a flow that has not begun."""
+    if not flow.startswith("gold.") or not (lake.checkpoint(flow) / BINDING).exists():
+        return []
+    began_with, plan = _binding(lake, flow)["plan"], plan_of(lake.conf, flow)
+    return [f"{about} was {began_with[about]}, and is {now} now" for about, now in plan.items() if began_with.get(about, now) != now]
+
+
+def changed_since_begun(lake: LakeStore) -> list[changed_settings.Change]:
+    """Write down and return which settings of payloads have changed since silver began; nothing where it has not."""
+    is_begun = (lake.checkpoint(changed_settings.FLOW) / BINDING).exists()
+    return changed_settings.note_changes(lake, _binding(lake, changed_settings.FLOW)["plan"]) if is_begun else []
+
+
 def plan_of(conf: Conf, flow: str) -> Plan:
-    """Only what would lose or change rows in silence, or end the query: everything else may change at any time.
+    """Of gold only what would lose or change rows in silence, or end the query: all else may change. Of silver what payloads mean.
 
     An open window of gold knows its end only; state holds what the aggregation types ask for.
     """
+    if flow == changed_settings.FLOW:
+        return changed_settings.settings_of_readings(conf)
     if not flow.startswith("gold."):
         return {}
     used = {name: conf.metrics[name] for group in conf.groups.values() if flow == f"gold.{group.stream}" for name in group.metrics}
@@ -112,15 +133,6 @@ def _refuse_foreign(lake: LakeStore, flow: str, binding: Mapping[str, Any], writ
                 f"{about} belongs to another {name} than the one at {lake.table_path(name)}: one of them is of another lake, or was made"
                 f" anew.\n  {REPAIR}"
             )
-
-
-def _refuse_another_plan(flow: str, began_with: Plan, plan: Plan) -> None:
-    changed = [f"{about} was {began_with[about]}, and is {now} now" for about, now in plan.items() if began_with.get(about, now) != now]
-    if changed:
-        raise TidemarkError(
-            f"{flow} cannot go on: {'; '.join(changed)}.\n"
-            "  Put it back, or build the next generation under it, beside this one, with `tidemark replay`."
-        )
 
 
 def _refuse_older(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:

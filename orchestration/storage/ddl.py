@@ -14,6 +14,7 @@ TYPES = {
     "DOUBLE": pa.float64(),
     "INT": pa.int32(),
     "STRING": pa.string(),
+    "MAP<STRING,STRING>": pa.map_(pa.string(), pa.string()),
     "TIMESTAMP": pa.timestamp("us", "UTC"),
     "ARRAY<DOUBLE>": pa.list_(pa.float64()),
     "ARRAY<STRING>": pa.list_(pa.string()),

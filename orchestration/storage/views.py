@@ -9,7 +9,11 @@ from orchestration.location import Location
 from orchestration.storage.delta import LOG
 from orchestration.storage.generations import FOLDER, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
+from silver.rules import SOMETHING_IS_MEASURED
 
+_MEASURES_NOTHING = f"array_contains(broken_rules, '{SOMETHING_IS_MEASURED}')"
+CONDITIONS = {"silver.quarantine": f"not {_MEASURES_NOTHING}", "silver.without_measurements": _MEASURES_NOTHING}
+"""Two names for the rows of one table, in SQL that Spark, DataFusion and DuckDB understand alike."""
 KEYS = {"aggregates": WINDOW_KEY, "vectors": VECTOR_KEY}
 
 
@@ -25,9 +29,11 @@ class View:
 
     def select(self, rows: str) -> str:
         """A query that Spark and DataFusion understand alike. `rows`: how the engine names the table at its version."""
-        if self.bronze_batch is not None:
-            return f"select * from {rows} where bronze_batch <= {self.bronze_batch}"
-        return _latest(rows, self.key) if self.key else f"select * from {rows}"
+        if self.key:
+            return _latest(rows, self.key)
+        conditions = [*([CONDITIONS[self.name]] if self.name in CONDITIONS else [])]
+        conditions += [] if self.bronze_batch is None else [f"bronze_batch <= {self.bronze_batch}"]
+        return f"select * from {rows}" + (f" where {' and '.join(conditions)}" if conditions else "")
 
     def is_meant(self, query: str) -> bool:
         """Whether a query can mean it: it has the name of the table somewhere."""
@@ -72,6 +78,8 @@ def _views_of(conf: Conf, path: Location, snapshot: Snapshot | None) -> Iterator
         yield replace(view, key=KEYS[kind])
     else:
         yield view
+        if view.name == "silver.quarantine":
+            yield replace(view, name="silver.without_measurements")
 
 
 def _latest(history: str, key: tuple[str, ...]) -> str:

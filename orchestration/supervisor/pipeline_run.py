@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 
+from orchestration.connectors.sources.source import Notice
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, POLL_SECONDS, WriteBarrier, prepare_query, run_to_end, start_queries
@@ -14,7 +15,7 @@ from orchestration.flows import streams
 from orchestration.jobs import amendments, idle_groups, maintenance, retry
 from orchestration.jobs.snapshots import take_snapshot
 from orchestration.quality import suites
-from orchestration.storage.bindings import bind
+from orchestration.storage.bindings import bind, changed_since_begun
 from orchestration.storage.checkpoints import last_batch, newest_batch
 from orchestration.storage.delta import version_of
 from orchestration.storage.gate_state import count_releases
@@ -68,6 +69,8 @@ class PipelineRun:
             ensure(table)
         for flow in self._flows:
             bind(lake, flow.name, flow.tables)
+        for change in changed_since_begun(lake):
+            self._progress.notice(Notice("settings have changed", {"reason": str(change)}))
         for flow in self.flows["gold"]:
             stream = flow.name.removeprefix("gold.")
             amendments.refuse_older(lake, stream, streams(lake)[stream])

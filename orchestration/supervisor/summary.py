@@ -19,14 +19,11 @@ from orchestration.jobs.idle_groups import patience_seconds
 from orchestration.jobs.ranges import Range
 from orchestration.rendering import plain
 from orchestration.storage.delta import added, max_in_log, table_of
-from orchestration.storage.ops_tables import LEDGER, MEASUREMENTS
+from orchestration.storage.ops_tables import COUNTED, LEDGER, MEASUREMENTS
 from orchestration.storage.positions import accounted_for
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.supervisor.status import arrears_after
-
-TABLES = ("readings", "quarantined", "late", "duplicates")
-"""Each measurement is in one of them."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +39,15 @@ class Summary:
 
     def sentences(self) -> Iterator[tuple[str, str | None]]:
         """What to say beside the rows, and in which colour; the last is what to type next."""
-        events, *counts = (sum(row[name] for row in self.sources) for name in ("events", *TABLES))
-        if not events:
+        counts = {name: sum(row[name] for row in self.sources) for name in COUNTED}
+        became = {name: counts[name] for name in MEASUREMENTS if counts[name]}
+        if not (events := counts["events"]):
             yield "Nothing has come to silver since the last run.", None
-        elif not counts[0]:
-            found = ", ".join(f"{count} {name}" for name, count in zip(TABLES, counts, strict=True) if count)
-            yield f"WARNING: none of {events} events became a reading: {found or 'they measure nothing'}.", "red"
-        elif self.quarantined:
-            yield f"WARNING: {counts[1]} of {sum(counts)} measurements are in quarantine.", "yellow"
+        elif "readings" not in became:
+            found = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in became.items())
+            yield f"WARNING: none of {events} events became a reading: {found}.", "red"
+        elif "quarantined" in became:
+            yield f"WARNING: {counts['quarantined']} of {sum(became.values())} measurements are in quarantine.", "yellow"
         if self.waiting:
             yield f"{self.waiting} events of bronze are not in silver yet: the next run goes on with them.", "yellow"
         tables = [f"gold.{row['group']}_aggregates" for row in self.windows if row["closed"]] + ["silver.readings"] * bool(events)
@@ -81,9 +79,8 @@ def summary(lake: Lake, begin: tuple[int, Snapshot | None], now: datetime) -> Su
 
 def by_source(ledger: pa.Table) -> Rows:
     """One row a source: sums of the rows of ops.ledger."""
-    names = ("events", *MEASUREMENTS)
-    sums = ledger.group_by("source").aggregate([(name, "sum") for name in names]).sort_by("source").to_pylist()
-    return [{"source": row["source"]} | {name: row[f"{name}_sum"] or 0 for name in names} for row in sums]
+    sums = ledger.group_by("source").aggregate([(name, "sum") for name in COUNTED]).sort_by("source").to_pylist()
+    return [{"source": row["source"]} | {name: row[f"{name}_sum"] for name in COUNTED} for row in sums]
 
 
 def closed_by(conf: Conf, group: str, last_end: int, last_came: datetime) -> str:

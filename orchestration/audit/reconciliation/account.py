@@ -17,13 +17,18 @@ from orchestration.errors import TidemarkError
 from orchestration.jobs.retry import versions_before_retry
 from orchestration.location import Location
 from orchestration.storage.delta import OpenTable, ask, in_log, is_table, open_table
-from orchestration.storage.ops_tables import LEDGER
+from orchestration.storage.ops_tables import COUNTED, LEDGER
 from orchestration.storage.positions import accounted_for
+from orchestration.storage.views import CONDITIONS
 
-KINDS = {"readings": "readings", "quarantined": "quarantine", "late": "late", "duplicates": "duplicates"}
+KINDS = {
+    "readings": "readings",
+    "quarantined": "quarantine",
+    "without_measurements": "quarantine",
+    "late": "late",
+    "duplicates": "duplicates",
+}
 """What a measurement became, and the table of silver that then holds it."""
-COUNTED = ("events", *KINDS)
-"""What ops.ledger counted when the batch was accounted for."""
 WRONG = ("missing", "duplicated", "orphaned")
 ALARMS = (*WRONG, "count_mismatch")
 COLUMNS = ("source", "ingested_on", *COUNTED, *ALARMS, "waiting")
@@ -36,22 +41,25 @@ SETTINGS = {"datafusion.execution.skip_physical_aggregate_schema_check": "true"}
 
 Rows = list[dict[str, Any]]
 
-# One row a measurement in silver; `kind` is the place of its table in KINDS.
+WHERE = {"quarantined": CONDITIONS["silver.quarantine"], "without_measurements": CONDITIONS["silver.without_measurements"]}
+# One row a measurement in silver; `kind` is its place in KINDS.
 MEASUREMENTS = " union all ".join(
-    f"select bronze_batch, bronze_row, part, parts, source, {number} as kind from {table} where {{of}}"
-    for number, table in enumerate(KINDS.values())
+    f"select bronze_batch, bronze_row, part, parts, source, {number} as kind,"
+    f" {'is_conflict' if kind == 'duplicates' else 'false'} as is_conflict from {table} where {{of}} and {WHERE.get(kind, 'true')}"
+    for number, (kind, table) in enumerate(KINDS.items())
 )
 # One row an event that bronze or silver knows. `parts` is how many measurements it should have, `parts_seen` how many there are.
 EVENTS = f"""
   identities as (
     select bronze_batch, bronze_row, part, count(*) as n, max(parts) as parts, min(source) as first_source, max(source) as last_source,
-      {", ".join(f"sum(case when kind = {number} then 1 else 0 end) as {kind}" for number, kind in enumerate(KINDS))}
+      {", ".join(f"sum(case when kind = {number} then 1 else 0 end) as {kind}" for number, kind in enumerate(KINDS))},
+      sum(case when is_conflict then 1 else 0 end) as conflicts
     from ({MEASUREMENTS}) group by bronze_batch, bronze_row, part
   ),
   seen as (
     select bronze_batch, bronze_row, count(*) as parts_seen, sum(n) as n, max(parts) as parts,
       sum(case when n > 1 then 1 else 0 end) as duplicated,
-      min(first_source) as first_source, max(last_source) as last_source, {", ".join(f"sum({kind}) as {kind}" for kind in KINDS)}
+      min(first_source) as first_source, max(last_source) as last_source, {", ".join(f"sum({kind}) as {kind}" for kind in COUNTED[1:])}
     from identities group by bronze_batch, bronze_row
   ),
   sent as (
@@ -64,7 +72,7 @@ EVENTS = f"""
       coalesce(copies, 0) as copies, coalesce(sent.source, first_source) as source, first_source, last_source, ingested_on, ingested_at,
       coalesce(sent.bronze_batch, seen.bronze_batch) <= {{accounted}} as is_accounted,
       coalesce(parts_seen, 0) as parts_seen, greatest(coalesce(parts, parts_seen, 1), 1) as parts, coalesce(n, 0) as n,
-      coalesce(duplicated, 0) as parts_duplicated, {", ".join(f"coalesce({kind}, 0) as {kind}" for kind in KINDS)}
+      coalesce(duplicated, 0) as parts_duplicated, {", ".join(f"coalesce({kind}, 0) as {kind}" for kind in COUNTED[1:])}
     from sent full join seen on sent.bronze_batch = seen.bronze_batch and sent.bronze_row = seen.bronze_row
   ),
   compared as (
@@ -82,7 +90,7 @@ BATCHES = f"""
   with {EVENTS}
   select bronze_batch, source, max(ingested_on) as ingested_on, min(ingested_at) as ingested_at, sum(copies) as events,
     sum(case when is_accounted then 0 else copies end) as waiting, {", ".join(f"sum({wrong}) as {wrong}" for wrong in WRONG)},
-    {", ".join(f"sum(case when is_accounted then {kind} else 0 end) as {kind}" for kind in KINDS)}
+    {", ".join(f"sum(case when is_accounted then {kind} else 0 end) as {kind}" for kind in COUNTED[1:])}
   from compared group by bronze_batch, source order by bronze_batch, source
 """
 WRITTEN = f"""

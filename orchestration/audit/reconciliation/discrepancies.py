@@ -4,10 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestration.audit.reconciliation.account import COUNTED, EVENTS, KINDS, MEASUREMENTS, WRONG, Account, OpenTables, Rows
+from orchestration.audit.reconciliation.account import EVENTS, KINDS, MEASUREMENTS, WRONG, Account, OpenTables, Rows
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.storage.delta import in_log, literal
+from orchestration.storage.ops_tables import COUNTED
 from orchestration.storage.sealing import sealed_tables
 from orchestration.storage.seals import Damage
 from silver.spec import PayloadFormat

@@ -15,6 +15,7 @@ from typing import Any
 from gold.spec import Group, Late
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
+from orchestration.storage.bindings import changed_plan
 from orchestration.storage.delta import OpenTable, ask, literal, open_table
 from orchestration.storage.generations import numbered
 from orchestration.storage.snapshot import Snapshot
@@ -114,8 +115,8 @@ class OpenGoldTables:
 
 
 def open_gold_tables(lake: Lake, snapshot: Snapshot, since: date | None = None) -> OpenGoldTables | None:
-    """What the snapshot pins; None where it has no group of the conf. `since`: only windows that begin on that day (UTC) or later."""
-    groups = [group for group in lake.conf.groups.values() if _has(snapshot, group)]
+    """What the snapshot pins, but for groups that are `left_out`; None where it has no other. `since`: of windows from that day on."""
+    groups = [group for group in lake.conf.groups.values() if _has(snapshot, group) and not changed_plan(lake, f"gold.{group.stream}")]
     if not groups:
         return None
     of_snapshot = numbered(lake.conf.lake, snapshot.generation)
@@ -124,6 +125,14 @@ def open_gold_tables(lake: Lake, snapshot: Snapshot, since: date | None = None) 
         names |= {f"{kind}_{number}": f"gold.{group.name}_{kind}" for kind in ("aggregates", "late")}
     tables = {word: open_table(of_snapshot.table(lake.conf.lake, name), snapshot.versions[name]) for word, name in names.items()}
     return OpenGoldTables(tables, _words(lake, snapshot, groups, since))
+
+
+def left_out(lake: Lake) -> list[str]:
+    """A sentence for each stream whose windows conf has changed: what gold holds cannot be compared with them."""
+    changes = {
+        stream: changed_plan(lake, f"gold.{stream}") for stream in dict.fromkeys(group.stream for group in lake.conf.groups.values())
+    }
+    return [f"gold.{stream} is left out: {'; '.join(of)}; `tidemark replay` builds it anew" for stream, of in changes.items() if of]
 
 
 def gold_account(lake: Lake, books: OpenGoldTables) -> Rows:

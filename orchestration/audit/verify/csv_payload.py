@@ -25,6 +25,8 @@ def row_reader(shape: PayloadFormat) -> Callable[[str, str | None], Row | None]:
     declared: tuple[int, Sequence[str | None]] = len(shape.columns), shape.columns
 
     def read(line: str, header: str | None) -> Row | None:
+        if not line.strip(" \t\r\ufeff"):
+            return {}
         cells = split(line.removeprefix("\ufeff").rstrip(" "))
         count, names = declared if shape.columns else names_of(header)
         if cells is None or len(names) != count:
@@ -34,7 +36,9 @@ def row_reader(shape: PayloadFormat) -> Callable[[str, str | None], Row | None]:
         if len(cells) != count and not is_numbered:
             return None
         # Of a name that is there twice, the first counts.
-        return dict(reversed([(name, cell) for name, cell in zip(names, cells[len(cells) - count :], strict=False) if name is not None]))
+        row = dict(reversed([(name, cell) for name, cell in zip(names, cells[len(cells) - count :], strict=False) if name is not None]))
+        # The line with the names may come again.
+        return {} if row.get(shape.time.field) == shape.time.field else row
 
     return read
 

@@ -42,6 +42,18 @@ class NotFinite(NamedTuple):
     name: str
 
 
+class Odd(dict[str, Any]):
+    """Something that should be an object and is none: each member of it is there, and cannot be read."""
+
+    def get(self, *_: object) -> "Odd":
+        """Whatever is asked for."""
+        return self
+
+    def __bool__(self) -> bool:
+        """There is something."""
+        return True
+
+
 class Repeating(dict[str, Any]):
     """An object that repeats a name, which leads to its last member; `members` are all of them in order."""
 
@@ -70,7 +82,7 @@ def values_of(members: dict[str, Any], name: str) -> list[Any]:
 
 def as_text(value: Any) -> str | None:
     """A member as a name: a text as it is, half a surrogate pair as a question mark; all else as JSON without blanks."""
-    if value is None:
+    if value is None or isinstance(value, Odd):
         return None
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()

@@ -18,21 +18,25 @@ from numpy.typing import NDArray
 
 from orchestration.audit.verify.instants import instants_of
 from orchestration.audit.verify.json_payload import as_text
-from orchestration.audit.verify.numerals import number_or_switch
+from orchestration.audit.verify.numerals import number, number_or_switch
 from orchestration.audit.verify.records import Record, binary_reader, path_of, reader
 from silver.spec import Origin, PayloadFormat, Time
 
 # Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three.
 SURROGATE_IN_UTF8 = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 NOTHING: Record = {}
+NO_VALUE = object()
+"""A word that says that nothing was measured."""
 MEASUREMENTS = pa.schema(
     [
         ("event_at", pa.int32()),  # which event of the table, from 0
         ("is_small", pa.bool_()),
         ("is_utf8", pa.bool_()),
         ("is_readable", pa.bool_()),
+        ("is_measured", pa.bool_()),
         ("device_id", pa.string()),
         ("zone_text", pa.string()),
+        ("attributes", pa.map_(pa.string(), pa.string())),
         ("metric", pa.string()),
         ("number", pa.float64()),
         ("unit_text", pa.string()),
@@ -59,6 +63,7 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
         "zone_text": rows.names(shape.zone),
         "unit_text": rows.names(shape.unit),
         "event_time": rows.instants(shape.time),
+        "attributes": _attributes(rows, shape),
     }
     return pa.concat_tables(_table(of_row, rows, cells) for cells in _cells(rows, shape))
 
@@ -128,6 +133,7 @@ class _Cells(NamedTuple):
     metric: pa.Array
     number: pa.Array
     parts: pa.Array
+    is_measured: pa.Array
 
 
 def _rows(records: Sequence[Record | None], positions: pa.ChunkedArray, shape: PayloadFormat) -> _Rows:
@@ -154,18 +160,28 @@ def _rows(records: Sequence[Record | None], positions: pa.ChunkedArray, shape: P
 
 def _cells(rows: _Rows, shape: PayloadFormat) -> Iterator[_Cells]:
     if shape.value is not None:
-        yield _Cells(None, 0, _named(rows.names(shape.metric)), _numbers(rows.values(shape.value)), rows.count)
+        metrics, read = _named(rows.names(shape.metric)), _reader(shape)
+        names_metric = shape.metric is not None and shape.metric.field is not None
+        values = list(map(read, metrics.to_pylist(), map(_not_blank, rows.values(shape.value))))
+        is_measured = [
+            value is not NO_VALUE and (value is not None or (names_metric and metric is not None))
+            for value, metric in zip(values, metrics.to_pylist(), strict=True)
+        ]
+        yield _Cells(None, 0, metrics, _numbers(values), rows.count, pa.array(is_measured, pa.bool_()))
         return
     # A blank says that nothing was measured; its place is still counted.
-    measured = [[_not_blank(value) for value in rows.values(field)] for field in shape.metrics.values()]
-    row_ats = [np.flatnonzero([value is not None for value in values]) for values in measured]
+    read = _reader(shape)
+    measured = [[read(metric.strip(" "), _not_blank(value)) for value in rows.values(field)] for metric, field in shape.metrics.items()]
+    row_ats = [np.flatnonzero([value is not None and value is not NO_VALUE for value in values]) for values in measured]
     count = np.bincount(np.concatenate(row_ats), minlength=len(rows.events))
     parts = pa.nulls(len(count), pa.int32()) if shape.each else pa.array(count, pa.int32())
     for metric_at, (metric, values, row_at) in enumerate(zip(shape.metrics, measured, row_ats, strict=True)):
         metrics = pa.repeat(pa.scalar(metric.strip(" ") or None, pa.string()), len(row_at))
-        yield _Cells(row_at, metric_at, metrics, _numbers([values[at] for at in row_at]), parts.take(row_at))
+        are_measured = pa.repeat(True, len(row_at))
+        yield _Cells(row_at, metric_at, metrics, _numbers([values[at] for at in row_at]), parts.take(row_at), are_measured)
     nothing = np.flatnonzero(count == 0)
-    yield _Cells(nothing, 0, pa.nulls(len(nothing), pa.string()), pa.nulls(len(nothing), pa.float64()), parts.take(nothing))
+    blanks = pa.nulls(len(nothing), pa.string()), pa.nulls(len(nothing), pa.float64())
+    yield _Cells(nothing, 0, *blanks, parts.take(nothing), pa.repeat(False, len(nothing)))
 
 
 def _table(of_row: dict[str, pa.Array], rows: _Rows, cells: _Cells) -> pa.Table:
@@ -173,8 +189,38 @@ def _table(of_row: dict[str, pa.Array], rows: _Rows, cells: _Cells) -> pa.Table:
     part = pc.add(pc.multiply(rows.element_at, width), cells.metric_at).cast(pa.int32())
     of_both = of_row | {"part": part}
     taken = of_both if cells.row_at is None else {name: values.take(cells.row_at) for name, values in of_both.items()}
-    columns = taken | {"metric": cells.metric, "number": cells.number, "parts": cells.parts}
+    columns = taken | {"metric": cells.metric, "number": cells.number, "parts": cells.parts, "is_measured": cells.is_measured}
     return pa.table({name: columns[name] for name in MEASUREMENTS.names}).cast(MEASUREMENTS)
+
+
+def _attributes(rows: _Rows, shape: PayloadFormat) -> pa.Array:
+    """Of each row the declared texts by name; null where none is declared."""
+    kind = MEASUREMENTS.field("attributes").type
+    if not shape.attributes:
+        return pa.nulls(len(rows.events), kind)
+    texts = [_named(_texts(rows.values(field))).to_pylist() for field in shape.attributes.values()]
+    return pa.array([list(zip(shape.attributes, of_row, strict=True)) for of_row in zip(*texts, strict=True)], kind)
+
+
+def _reader(shape: PayloadFormat) -> Callable[[str | None, Any], Any]:
+    """What makes of the value of a metric the number that a word stands for, NO_VALUE where nothing was measured, else itself."""
+    if not shape.words and not shape.not_measured:
+        return lambda _, value: value
+    words: dict[tuple[str | None, str | None], float] = {
+        (metric, word.lower()): meant for metric, of in shape.words.items() for word, meant in of.items()
+    }
+    no_values = {word.strip(" ").lower() for word in shape.not_measured}
+    no_numbers = {amount for word in no_values if (amount := number(word)) is not None and math.isfinite(amount)}
+
+    def read(metric: str | None, value: Any) -> Any:
+        if value is None:
+            return NO_VALUE if "" in no_values else None
+        text = as_text(value)
+        word = None if text is None else text.strip(' "').lower()
+        meant = words.get((metric, word), value)
+        return NO_VALUE if (word is not None and word in no_values) or _number(meant) in no_numbers else meant
+
+    return read
 
 
 def _members(records: Sequence[Record], path: Sequence[str]) -> list[Any]:

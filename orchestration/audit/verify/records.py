@@ -13,7 +13,7 @@ import orjson
 
 from orchestration.audit.verify.binary_payload import BROKEN, object_reader
 from orchestration.audit.verify.csv_payload import row_reader
-from orchestration.audit.verify.json_payload import UnreadableError, read_object, values_of
+from orchestration.audit.verify.json_payload import BLANKS, Odd, UnreadableError, read_object, values_of
 from silver.spec import ELEMENT, PayloadFormat
 
 LONGEST = 1_000
@@ -41,9 +41,9 @@ class Level:
                 yield from (name, *level.inner)
 
     def record_of(self, members: dict[str, Any]) -> Record:
-        """Of an object that json_payload read; UnreadableError where what is declared an object or a list is none.
+        """Of an object that json_payload read; UnreadableError where what is declared a list is none, or has nothing to be in.
 
-        Of a member that is there more than once, each has to be as declared, and the last counts.
+        Of a member that is there more than once, the last counts.
         """
         return {
             name: [value if level is None else level.fitted(value) for value in values_of(members, name)][-1]
@@ -72,9 +72,16 @@ class Level:
         return [None if element is None else self._object(element) for element in value]
 
     def _object(self, value: Any) -> Record:
-        if not isinstance(value, dict):
+        if isinstance(value, dict):
+            return self.record_of(value)
+        if self.has_list:
             raise UnreadableError
-        return self.record_of(value)
+        return Odd()
+
+    @property
+    def has_list(self) -> bool:
+        """Whether a list is read somewhere below."""
+        return any(level is not None and (level.is_list or level.has_list) for level in self.members.values())
 
 
 def path_of(field: str, shape: PayloadFormat) -> tuple[bool, tuple[str, ...]]:
@@ -95,7 +102,7 @@ def binary_reader(shape: PayloadFormat) -> Callable[[bytes | None], Record | Non
             found = None if payload is None else object_of(payload)
             return level.record_of(found) if isinstance(found, dict) else None
         except (UnreadableError, *BROKEN):
-            return None
+            return None if payload else {}
 
     return read
 
@@ -111,6 +118,8 @@ def reader(shape: PayloadFormat) -> Reader:
     def read(text: str | None, _: str | None) -> Record | None:
         if text is None:
             return None
+        if text.strip(BLANKS) in ("", "null"):
+            return {}
         try:
             if (record := quick(text)) is not None:
                 return record
@@ -157,7 +166,8 @@ def _level_of(shape: PayloadFormat) -> Level:
 
 def _paths(shape: PayloadFormat, *, of_element: bool) -> Iterator[tuple[str, ...]]:
     origins = [origin.field for origin in (shape.device, shape.zone, shape.metric, shape.unit) if origin and origin.field]
-    for field in (*origins, shape.time.field, *shape.metrics.values(), *([shape.value] if shape.value else [])):
+    of_values = (*shape.metrics.values(), *([shape.value] if shape.value else []), *shape.attributes.values())
+    for field in (*origins, shape.time.field, *of_values):
         is_of_element, path = path_of(field, shape)
         if is_of_element == of_element:
             yield path

@@ -21,7 +21,7 @@ def prepare(store: duckdb.DuckDBPyConnection, first_batch: int) -> None:
     and `counted`: what gold counts, one row a key with the values that bronze gives.
     """
     store.execute(f"create table of_bronze as select {listed(IDENTITY)} from accepted union all select {listed(IDENTITY)} from rejected")
-    kept = " union all ".join(f"select {listed((*KEY, *IDENTITY))}, '{name}' as place from {name}" for name in ("readings", "late"))
+    kept = " union all ".join(f"select {listed((*KEY, *IDENTITY))}, value, '{name}' as place from {name}" for name in ("readings", "late"))
     store.execute(f"create table kept as {kept}")
     store.execute(
         f"create table wrong_keys as select {listed(KEY)}, min(bronze_batch) filter (not is_kept) as earliest,"
@@ -120,9 +120,10 @@ def _quarantine(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
 def _duplicates(store: duckdb.DuckDBPyConnection, first_batch: int) -> Outcome:
     """Every accepted measurement that is not kept itself, with the kept one of its key; wrong keys are differences of the readings."""
     columns = column_names(DUPLICATES)
-    own = [name for name in columns if not name.startswith("kept_") and name != "retry"]
+    own = [name for name in columns if not name.startswith("kept_") and name not in ("is_conflict", "retry")]
     expected = (
-        f"(select {listed(own, 'a.')}, k.bronze_batch as kept_batch, k.bronze_row as kept_row, k.part as kept_part"
+        f"(select {listed(own, 'a.')}, k.bronze_batch as kept_batch, k.bronze_row as kept_row, k.part as kept_part,"
+        " a.value <> k.value as is_conflict"
         f" from (from accepted anti join kept {BY_IDENTITY} anti join wrong_keys w on {_equal(KEY, 'accepted.', 'w.')}) a"
         f" join kept k on {_equal(KEY, 'a.', 'k.')})"
     )

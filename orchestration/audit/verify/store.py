@@ -3,6 +3,7 @@
 Delta tables come at one version, as Arrow, without Spark: deletion vectors are honoured, and a stream of batches bounds the memory.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,7 +21,7 @@ LINEAGE = "source VARCHAR, ingested_at TIMESTAMP, bronze_batch BIGINT, bronze_ro
 DEVICES = "device_id VARCHAR, zone VARCHAR, groups VARCHAR[], is_known BOOLEAN, registered_at TIMESTAMP"
 READINGS = f"""
   device_id VARCHAR, metric VARCHAR, event_time TIMESTAMP, value DOUBLE, unit VARCHAR, aggregation VARCHAR, step_seconds INTEGER,
-  zone VARCHAR, groups VARCHAR[], {LINEAGE}
+  zone VARCHAR, groups VARCHAR[], attributes MAP(VARCHAR, VARCHAR), {LINEAGE}
 """
 QUARANTINE = f"""
   broken_rules VARCHAR[], payload BLOB, header VARCHAR, device_id VARCHAR, metric VARCHAR, event_time TIMESTAMP, value DOUBLE,
@@ -28,7 +29,7 @@ QUARANTINE = f"""
 """
 DUPLICATES = f"""
   device_id VARCHAR, metric VARCHAR, event_time TIMESTAMP, value DOUBLE, {LINEAGE}, kept_batch BIGINT, kept_row BIGINT, kept_part INTEGER,
-  retry BIGINT
+  is_conflict BOOLEAN, retry BIGINT
 """
 WINDOW = "window_start TIMESTAMP, window_end TIMESTAMP"
 AGGREGATES = f"""
@@ -70,7 +71,7 @@ def evaluated_view(store: duckdb.DuckDBPyConnection, name: str, columns: str, fi
 
 def column_names(columns: str) -> list[str]:
     """Names of a list of columns as SQL writes it."""
-    return [column.split()[0] for column in columns.split(",")]
+    return [column.split()[0] for column in re.split(r",(?![^(]*\))", columns)]
 
 
 def listed(names: Sequence[str], prefix: str = "") -> str:

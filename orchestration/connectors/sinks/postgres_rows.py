@@ -1,6 +1,7 @@
 """Rows of Arrow as Postgres takes them: the types of columns, and CSV for COPY."""
 
 import io
+import json
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +24,7 @@ TYPES = {
     pa.timestamp("us", "UTC"): "timestamp with time zone",
     pa.timestamp("us"): "timestamp without time zone",
 }
-NUL, REPLACEMENT = "\x00", "\ufffd"
+NUL, NUL_IN_JSON, REPLACEMENT = "\x00", "\\u0000", "\ufffd"
 WITHOUT_HEADER = pyarrow.csv.WriteOptions(include_header=False)
 
 
@@ -43,6 +44,8 @@ def as_csv(rows: pa.Table) -> bytes:
 def _type_of(table: str, name: str, kind: pa.DataType) -> str:
     if pa.types.is_list(kind):
         return f"{_type_of(table, name, kind.value_type)}[]"
+    if pa.types.is_map(kind):
+        return "jsonb"
     if pa.types.is_decimal(kind):
         return "numeric"
     if kind not in TYPES:
@@ -54,6 +57,9 @@ def _as_text(column: pa.Array) -> pa.Array:
     """Lists, bytes and texts as COPY reads them; others as they are."""
     if pa.types.is_list(column.type):
         return _as_array(column)
+    if pa.types.is_map(column.type):
+        maps = pa.array([None if cell is None else json.dumps(dict(cell), ensure_ascii=False) for cell in column.to_pylist()], pa.string())
+        return pc.replace_substring(maps, NUL_IN_JSON, REPLACEMENT)
     if pa.types.is_binary(column.type):
         return pa.array([None if value is None else f"\\x{value.hex()}" for value in column.to_pylist()], pa.string())
     return pc.replace_substring(column, NUL, REPLACEMENT) if pa.types.is_string(column.type) else column

@@ -26,7 +26,7 @@ from silver.schema import READINGS
 SCHEMA = "at_snapshot"
 BRONZE, RETRY = "bronze", "retry"
 NOTHING = -1
-COLUMN = re.compile(r"^\s*(\w+) ([\w<>]+) COMMENT", re.MULTILINE)
+COLUMN = re.compile(r"^\s*(\w+) ([\w<>,]+) COMMENT", re.MULTILINE)
 """Name and type of each column in the DDL of a table."""
 WINDOWS = {"device_group": "string", "is_new": "boolean"}
 METRICS = {"metric": "string", "label": "string", "unit": "string", "aggregation": "string", "step_seconds": "int", "slide_seconds": "int"}

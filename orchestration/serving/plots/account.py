@@ -22,12 +22,13 @@ FATES: dict[str, dict[str, Any]] = {
     "duplicates": {"color": "#CC79A7", "hatch": "...."},
     "late": {"color": "#E69F00", "hatch": "////"},
     "quarantined": {"color": "#0072B2", "hatch": "xxxx"},
+    "without_measurements": {"color": "#999999"},
     "waiting": {"color": "#d9d9d9"},
     "missing": {"color": "#D55E00"},
     "duplicated": {"color": "#D55E00", "hatch": "||||"},
     "orphaned": {"color": "#D55E00", "hatch": "----"},
 }
-STACKED = ("readings", "duplicates", "late", "quarantined", "waiting", "missing")
+STACKED = ("readings", "duplicates", "late", "quarantined", "without_measurements", "waiting", "missing")
 ALWAYS = {"duplicates", "late", "quarantined"}
 """Fates with a panel even if there are none, which is an answer too. The others have a panel only if there are some."""
 MAX_BARS = 60

@@ -14,7 +14,8 @@ from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.serving.plots.account import MAX_BARS, bars_of, draw
-from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
+from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
+from silver.rules import SOMETHING_IS_MEASURED
 from tests.lakes import conf
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -23,7 +24,12 @@ IDENTITY = [("bronze_batch", NUMBER), ("bronze_row", NUMBER)]
 EVENTS = pa.schema(
     [*IDENTITY, ("payload", pa.binary()), ("source", pa.string()), ("ingested_at", pa.timestamp("us", "UTC")), ("ingested_on", pa.date32())]
 )
-SILVER = pa.schema([*IDENTITY, ("part", pa.int32()), ("parts", pa.int32()), ("source", pa.string())])
+SILVER = pa.schema(
+    [
+        *(*IDENTITY, ("part", pa.int32()), ("parts", pa.int32()), ("source", pa.string())),
+        *(("broken_rules", pa.list_(pa.string())), ("is_conflict", pa.bool_())),
+    ]
+)
 EVENTS_OF_A_BATCH = 3
 
 
@@ -54,15 +60,16 @@ def sent(made: Conf, batch: int) -> None:
     )
 
 
-def silver(made: Conf, kind: str, identities: Sequence[tuple[int, int]]) -> None:
-    """Measurements of events that have one."""
-    rows = [{"bronze_batch": batch, "bronze_row": row, "part": 0, "parts": 1, "source": "plant"} for batch, row in identities]
+def silver(made: Conf, kind: str, identities: Sequence[tuple[int, int]], *, rule: str = "device_is_known") -> None:
+    """Measurements of events that have one; each row has the columns of all tables, and is a conflict if its row of bronze is odd."""
+    same = {"part": 0, "parts": 1, "source": "plant", "broken_rules": [rule]}
+    rows = [{"bronze_batch": batch, "bronze_row": row, "is_conflict": row % 2 == 1} | same for batch, row in identities]
     write_deltalake(made.lake.local / "silver" / kind, pa.Table.from_pylist(rows, SILVER), mode="append")
 
 
 def passed(made: Conf, batch: int) -> None:
     """What the ledger writes when it has accounted for a batch of nothing but readings."""
-    counts = {"events": EVENTS_OF_A_BATCH, "readings": EVENTS_OF_A_BATCH, "quarantined": 0, "late": 0, "duplicates": 0}
+    counts = dict.fromkeys(COUNTED, 0) | {"events": EVENTS_OF_A_BATCH, "readings": EVENTS_OF_A_BATCH}
     row = pa.Table.from_pylist([{"bronze_batch": batch, "source": "plant"} | counts], LEDGER_SCHEMA)
     done = CommitProperties(app_transactions=[Transaction(Lake(made).app_id(LEDGER_FLOW, LEDGER), batch)])
     write_deltalake(made.lake.local / "ops/ledger", row, mode="append", commit_properties=done)
@@ -78,13 +85,13 @@ def answered(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, li
 
 
 def test_a_clean_lake_is_a_row_a_day_and_a_yes(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
-    days = [["2026-01-05", 3, 3, 0, 0, 0, 0, 0, 0, 0, 0], ["2026-01-06", 3, 3, 0, 0, 0, 0, 0, 0, 0, 0]]
+    days = [["2026-01-05", 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], ["2026-01-06", 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
     assert answered(capsys) == (0, days, "")
 
 
 def test_since_a_day_counts_from_its_first_batch_on(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
     DeltaTable(made.lake.local / "silver/readings").delete("bronze_batch = 0")
-    assert answered(capsys, "--since", "2026-01-06") == (0, [["2026-01-06", 3, 3, 0, 0, 0, 0, 0, 0, 0, 0]], "")
+    assert answered(capsys, "--since", "2026-01-06") == (0, [["2026-01-06", 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]], "")
     assert answered(capsys, "--since", "2026-01-07") == (0, [], "")
     assert answered(capsys, "--since", "2026-01-05")[0] == 1
 
@@ -96,10 +103,10 @@ def test_events_that_the_ledger_has_not_come_to_are_waiting_whatever_silver_has_
     silver(made, "readings", [(2, 0), (2, 1)])
     silver(made, "quarantine", [(2, 2)])  # a run that was killed while it accounted for the batch
     code, rows, _ = answered(capsys, "--since", "2026-01-07")
-    assert (code, rows) == (0, [["2026-01-07", 3, 0, 0, 0, 0, 0, 0, 0, 0, 3]])
+    assert (code, rows) == (0, [["2026-01-07", 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3]])
     passed(made, 2)
     code, rows, _ = answered(capsys, "--since", "2026-01-07")
-    assert (code, rows) == (1, [["2026-01-07", 3, 2, 1, 0, 0, 0, 0, 0, 1, 0]])
+    assert (code, rows) == (1, [["2026-01-07", 3, 2, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0]])
 
 
 def test_what_is_wrong_is_told_after_the_table_beside_a_payload_that_is_short_and_harmless(
@@ -120,17 +127,29 @@ def test_what_is_wrong_is_told_after_the_table_beside_a_payload_that_is_short_an
 def test_for_programs_stdout_is_rows_alone_and_what_is_wrong_is_on_stderr(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
     silver(made, "late", [(1, 2)])
     code, rows, err = answered(capsys)
-    assert (code, rows[1]) == (1, ["2026-01-06", 3, 3, 0, 1, 0, 0, 1, 0, 1, 0])
+    assert (code, rows[1]) == (1, ["2026-01-06", 3, 3, 0, 0, 1, 0, 0, 0, 1, 0, 1, 0])
     assert err.splitlines() == [
         "bronze_batch 1 bronze_row 2 part 0: more than once: in silver.readings and silver.late  {}",
         "bronze_batch 1: plant: late 1, was 0 when it was written",
     ]
 
 
+def test_events_without_measurements_and_conflicts_have_columns_of_their_own(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
+    sent(made, 2)
+    silver(made, "quarantine", [(2, 0)], rule=SOMETHING_IS_MEASURED)
+    silver(made, "duplicates", [(2, 1), (2, 2)])
+    code, rows, _ = answered(capsys, "--since", "2026-01-07")
+    assert (code, rows) == (0, [["2026-01-07", 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3]])
+    passed(made, 2)
+    code, rows, err = answered(capsys, "--since", "2026-01-07")
+    assert (code, rows) == (1, [["2026-01-07", 3, 0, 0, 1, 0, 2, 1, 0, 0, 0, 1, 0]])
+    assert "without_measurements 1, was 0 when it was written; duplicates 2, was 0" in err
+
+
 def test_of_many_identities_the_first_ten_are_told(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
     silver(made, "readings", [(7, row) for row in range(99)])
     code, rows, err = answered(capsys)
-    assert (code, rows[0]) == (1, [None, 0, 0, 0, 0, 0, 0, 0, 99, 0, 0])
+    assert (code, rows[0]) == (1, [None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 99, 0, 0])
     assert [line.split(":")[0] for line in err.splitlines()] == [f"bronze_batch 7 bronze_row {row} part 0" for row in range(10)]
 
 
@@ -155,7 +174,16 @@ def test_a_picture_is_drawn_of_the_same_account(made: Conf, tmp_path: Path, caps
 
 
 def test_many_batches_share_bars_and_lose_nothing() -> None:
-    fates = {"duplicates": 1, "late": 0, "quarantined": 0, "waiting": 0, "missing": 0, "duplicated": 0, "orphaned": 0}
+    fates = {
+        "duplicates": 1,
+        "late": 0,
+        "quarantined": 0,
+        "without_measurements": 0,
+        "waiting": 0,
+        "missing": 0,
+        "duplicated": 0,
+        "orphaned": 0,
+    }
     batches = [
         {"bronze_batch": n, "readings": n, "events": n + 1, "ingested_at": NOON, "ingested_on": date(2026, 1, 5)} | fates
         for n in range(1000)

@@ -70,7 +70,7 @@ def test_fifteen_planted_mistakes_are_found_in_one_pass(
 def test_a_sound_conf_is_summed_up_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["--conf", "conf", "check"]) == 0
     assert capsys.readouterr().out == (
-        "conf: no mistakes; pipeline tidemark with 1 source, 5 metrics, 20 devices, 3 groups in 2 streams, 15 rules (3 of your own)\n"
+        "conf: no mistakes; pipeline tidemark with 1 source, 5 metrics, 20 devices, 3 groups in 2 streams, 17 rules (3 of your own)\n"
     )
 
 

@@ -64,7 +64,7 @@ EVALUATED = """
 COUNTED = """
   select bronze_batch, source, count(*) as events, count(*) filter (became = 'readings') as readings,
     count(*) filter (became = 'quarantine') as quarantined, count(*) filter (became = 'late') as late,
-    count(*) filter (became = 'duplicates') as duplicates
+    count(*) filter (became = 'duplicates') as duplicates, 0 as without_measurements, 0 as conflicts
   from evaluated group by all order by all
 """
 

@@ -15,6 +15,7 @@ from orchestration.quality.check import Scope, check
 from orchestration.quality.history import append_results, last_runs
 from orchestration.quality.store import create_empty_table, open_store
 from orchestration.quality.suites import packaged
+from orchestration.storage.ops_tables import COUNTED
 from orchestration.storage.snapshot import Snapshot
 from silver.schema import READINGS
 from tests.orchestration.quality.test_measures import NOW, conf_of
@@ -32,7 +33,7 @@ def accounted(folder: Path, lost: int = 0, batches: int = 1) -> Lake:
         for table in ("events", "readings"):
             layer = {"events": "bronze", "readings": "silver"}[table]
             write_deltalake(lake.tables[f"{layer}.{table}"].location.local, store.table(table).to_arrow_table())
-    counts = {"bronze_batch": 0, "source": "plant", "events": 10, "readings": 10, "quarantined": 0, "late": 0, "duplicates": 0}
+    counts = dict.fromkeys(COUNTED, 0) | {"bronze_batch": 0, "source": "plant", "events": 10, "readings": 10}
     write_deltalake(lake.table_path("ops.ledger").local, pa.Table.from_pylist([counts]))
     return lake
 

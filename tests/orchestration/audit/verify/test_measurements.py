@@ -96,7 +96,7 @@ def test_generated_payloads_are_read_alike(long: list[Any], wide: list[Any], sep
 
 def test_only_what_orjson_refuses_is_read_with_care(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = [b'{"device":"d","metric":"power","value":%d.5,"ts":"2026-01-01T00:00:01Z","more":1}' % n for n in range(10)]
-    odd = [b"", b"[]", b"{}{}", b'{"value":NaN}', b'{"value":1e400}', b'{"zone":{}}', b'{"device":"\\ud800"}', b"x" + plain[0]]
+    odd = [b"[]", b"{}{}", b'{"value":NaN}', b'{"value":1e400}', b'{"zone":{}}', b'{"device":"\\ud800"}', b"x" + plain[0]]
     long = b'{"more":"' + b"x" * records.LONGEST + b'"}'
     read: list[str] = []
 
@@ -110,18 +110,21 @@ def test_only_what_orjson_refuses_is_read_with_care(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("payload", "is_readable"),
+    ("payload", "device", "numbers"),
     [
-        (b'{"d":{"id":"x"},"v":{"t":1}}', True),
-        (b'{"d":null,"v":null,"other":[]}', True),
-        (b"{}", True),
-        (b'{"d":5}', False),
-        (b'{"d":5,"d":{"id":"x"}}', False),
-        (b'{"d":{"id":"x"},"d":[]}', False),
-        (b'{"v":{"t":1},"v":{"t":1},"x":1,"x":1}', True),
+        (b'{"d":{"id":"x"},"v":{"t":1,"h":2}}', "x", [1.0, 2.0]),
+        (b'{"d":null,"v":null,"other":[]}', None, [None]),
+        (b'{"d":5,"v":{"t":1}}', None, [1.0]),
+        (b'{"d":5,"d":{"id":"x"},"v":{"h":1}}', "x", [1.0]),
+        (b'{"d":{"id":"x"},"v":7}', "x", [None, None]),
+        (b'{"v":{"t":1},"v":{"t":2},"x":1,"x":1}', None, [2.0]),
     ],
 )
-def test_a_declared_object_must_be_one_each_time_it_is_there(payload: bytes, is_readable: bool) -> None:
-    for read in (rows_of, with_care):
-        (row, *_) = read(events_of([payload]), SHAPES["nested"])
-        assert row.startswith(f"(0, True, True, {is_readable},")
+def test_an_object_that_is_none_spoils_its_own_fields_only(payload: bytes, device: str | None, numbers: list[float | None]) -> None:
+    for most in (records.LONGEST, -1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(records, "LONGEST", most)
+            rows = measurements(events_of([payload]), SHAPES["nested"], MOST_BYTES)
+        assert rows["is_readable"].to_pylist() == [True] * len(numbers)
+        assert (set(rows["device_id"].to_pylist()), rows["number"].to_pylist()) == ({device}, numbers)
+        assert rows["is_measured"].to_pylist() == [payload != b'{"d":null,"v":null,"other":[]}'] * len(numbers)

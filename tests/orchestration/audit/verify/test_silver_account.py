@@ -29,7 +29,9 @@ def put(
 ) -> None:
     for n, (batch, row, device, value) in enumerate(rows):
         cells = {"device_id": device, "metric": "m", "event_time": "2026-01-01", "value": value, "bronze_batch": batch, "bronze_row": row}
-        cells |= {"part": 0} | ({"kept_batch": kept[n][0], "kept_row": kept[n][1], "kept_part": 0, "retry": retry} if kept else {})
+        cells |= {"part": 0} | (
+            {"kept_batch": kept[n][0], "kept_row": kept[n][1], "kept_part": 0, "is_conflict": True, "retry": retry} if kept else {}
+        )
         store.execute(f"insert into {name} ({', '.join(cells)}) values ({', '.join('?' * len(cells))})", list(cells.values()))
 
 

@@ -68,7 +68,9 @@ class SmallLake:
         """What readers see at a snapshot, by key, computed in Python."""
         declared = LakeStore(self.conf, generations.numbered(self.conf.lake, snapshot.generation)).tables[table]
         seen: dict[tuple[str, ...], Row] = {}
-        for row in DeltaTable(str(declared.location), version=snapshot.versions[table]).to_pyarrow_table().to_pylist():
+        for row in (
+            DeltaTable(str(declared.location), version=snapshot.versions[table]).to_pyarrow_table().to_pylist(maps_as_pydicts="lossy")
+        ):
             key = tuple(str(row[name]) for name in KEYS[table])
             if row.get("bronze_batch", -1) <= snapshot.bronze_batch and row.get("revision", 0) >= seen.get(key, row).get("revision", 0):
                 seen[key] = row

@@ -27,6 +27,7 @@ KINDS: list[tuple[pa.DataType, list[Any]]] = [
     (pa.list_(pa.string()), [[], ["a", None, '"']]),
     (pa.list_(pa.list_(pa.int32())), [[[1], None, []]]),
     (pa.struct([("a", pa.int64())]), [{"a": 1}]),
+    (pa.map_(pa.string(), pa.string()), [[], [("a", "1"), ("b", None)]]),
 ]
 
 

@@ -125,7 +125,11 @@ def test_every_type_arrives_as_json_has_it(tmp_path: Path, running: Broker, topi
 
 def test_avro_says_by_its_fingerprint_which_schema_it_has_and_gives_back_each_row(tmp_path: Path, running: Broker, topic: str) -> None:
     lake = lake_for(tmp_path, running, topic, READINGS, format="avro")
-    rows = [reading(0, 0, device_id='é "x"\n'), reading(0, 1, None, groups=None), reading(0, 2, groups=[None, ""])]
+    rows = [
+        reading(0, 0, device_id='é "x"\n'),
+        reading(0, 1, None, groups=None),
+        reading(0, 2, groups=[None, ""], attributes={"q": "é", "no": None}),
+    ]
     lake.write(READINGS, rows)
     snapshot = lake.pin(0)
     step(lake)

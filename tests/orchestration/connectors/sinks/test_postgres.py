@@ -168,7 +168,10 @@ def test_every_type_arrives_as_it_is(tmp_path: Path, postgres: PostgresServer) -
     assert_equal(postgres, lake, VECTORS, snapshot)
     other = lake_for(tmp_path / "other", READINGS)
     texts = ["", "a,b", 'say "x"', "line\nend\r\n", "\\.", "NULL", "\\N", "é 日本 🌊", " ", "'", "{}"]
-    rows = [reading(0, row, device_id=text, unit=text, groups=[text, text]) for row, text in enumerate(texts)]
+    rows = [
+        reading(0, row, device_id=text, unit=text, groups=[text, text], attributes={"q": text, "no": None})
+        for row, text in enumerate(texts)
+    ]
     other.write(READINGS, [*rows, reading(0, 90, math.nan), reading(0, 91, None, groups=None), reading(0, 92, -math.inf, groups=[])])
     snapshot = other.pin(0)
     postgres.rows("drop table received; delete from tidemark_positions")
