@@ -45,9 +45,9 @@ class Summary:
             yield "Nothing has come to silver since the last run.", None
         elif "readings" not in became:
             found = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in became.items())
-            yield f"WARNING: none of {events} events became a reading: {found}.", "red"
+            yield f"None of {events} events became a reading: {found}.", "red" if "quarantined" in became else "yellow"
         elif "quarantined" in became:
-            yield f"WARNING: {counts['quarantined']} of {sum(became.values())} measurements are in quarantine.", "yellow"
+            yield f"{counts['quarantined']} of {sum(became.values())} measurements are in quarantine.", "yellow"
         if self.waiting:
             yield f"{self.waiting} events of bronze are not in silver yet: the next run goes on with them.", "yellow"
         tables = [f"gold.{row['group']}_aggregates" for row in self.windows if row["closed"]] + ["silver.readings"] * bool(events)
