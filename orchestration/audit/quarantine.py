@@ -16,12 +16,10 @@ SHOWN = (*IDENTITY, *OF_EVENT, "broken_rules", "device_id", "metric", "event_tim
 
 BY_RULE = """
   select rule, source, count(*) as rows, min(ingested_at) as first_ingested_at, max(ingested_at) as last_ingested_at
-  from (select unnest(broken_rules) as rule, source, ingested_at from quarantine) group by rule, source order by rows desc, rule, source
+  from (select unnest(broken_rules) as rule, source, ingested_at from quarantine where {of})
+  group by rule, source order by rows desc, rule, source
 """
-BROKEN = """
-  select rule, count(*) as rows from (select unnest(broken_rules) as rule from quarantine where {of}) group by rule order by rows desc, rule
-"""
-EXAMPLE = f"select {', '.join(SHOWN)} from quarantine where {{of}} and array_has(broken_rules, {{rule}}) limit 1"
+EXAMPLE = f"select {', '.join(SHOWN)} from quarantine where {{of}} and array_has(broken_rules, {{rule}}) and source = {{source}} limit 1"
 NEWEST = f"select {', '.join(SHOWN)} from quarantine where {{of}} order by ingested_at desc, {', '.join(IDENTITY)} limit {{limit}}"
 
 
@@ -30,9 +28,9 @@ def is_there(lake: Lake) -> bool:
     return is_table(lake.table_path(TABLE))
 
 
-def counted(lake: Lake) -> Rows:
-    """One row a rule and source, COUNTED; a measurement that breaks two rules counts under both."""
-    return _ask(lake, BY_RULE)
+def counted(lake: Lake, of: str = "true") -> Rows:
+    """One row a rule and source, COUNTED; a measurement that breaks two rules counts under both. `of`: SQL, which rows."""
+    return _ask(lake, BY_RULE.format(of=of))
 
 
 def shown(lake: Lake, rule: str | None, source: str | None, limit: int) -> Rows:
@@ -42,11 +40,11 @@ def shown(lake: Lake, rule: str | None, source: str | None, limit: int) -> Rows:
     return _ask(lake, NEWEST.format(of=f"{of_rule} and {of_source}", limit=limit))
 
 
-def broken(lake: Lake, of: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Rules that rows of a condition (SQL) break: the name, how many rows, one of them (SHOWN); that of most rows first."""
-    for row in _ask(lake, BROKEN.format(of=of)):
-        (example,) = _ask(lake, EXAMPLE.format(of=of, rule=literal(row["rule"])))
-        yield row["rule"], row["rows"], example
+def examples(lake: Lake, of: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The same rows, each with one row of quarantine that it counts, SHOWN."""
+    for row in counted(lake, of):
+        (example,) = _ask(lake, EXAMPLE.format(of=of, rule=literal(row["rule"]), source=literal(row["source"])))
+        yield row, example
 
 
 def _ask(lake: Lake, sql: str) -> Rows:

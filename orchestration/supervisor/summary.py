@@ -1,6 +1,7 @@
 """What became of the rows of a run, for `tidemark run --once` to end with: from logs and the rows of this run alone, without Spark."""
 
 import json
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,8 +29,10 @@ from orchestration.supervisor.status import arrears_after
 
 @dataclass(frozen=True)
 class Summary:
-    """`sources`: counts of the ledger; `quarantined`: a row a rule, with an example; `windows`: a row a group; `waiting`: events of bronze
-    that the ledger has not come to. `tidemark`: the begin of each command."""
+    """`sources`: counts of the ledger; `quarantined`: a row a rule and source, with an example; `windows`: a row a group.
+
+    `waiting`: events of bronze that the ledger has not come to. `tidemark`: the begin of each command.
+    """
 
     sources: Rows
     quarantined: Rows
@@ -65,15 +68,14 @@ def mark(lake: Lake) -> tuple[int, Snapshot | None]:
 def summary(lake: Lake, begin: tuple[int, Snapshot | None], now: datetime) -> Summary:
     """Of the rows that the ledger, and of the windows that snapshots, have passed since."""
     (after, before), (passed, snapshot) = begin, mark(lake)
-    batches = Range(after, passed)
     ledger = table_of(lake.table_path(LEDGER), None, [("bronze_batch", ">", after), ("bronze_batch", "<=", passed)])
     quarantined = [
-        {"rule": rule, "rows": rows, "source": row["source"], "position": row["position"], "example": short(row["payload"])}
-        for rule, rows, row in (quarantine.broken(lake, batches.sql()) if len(ledger) else ())
+        {name: row[name] for name in ("rule", "source", "rows")} | {"position": one["position"], "example": short(one["payload"])}
+        for row, one in quarantine.examples(lake, Range(after, passed).sql())
     ]
     windows = _windows(lake, min(after, passed - 1), before.versions if before else {}, snapshot) if snapshot else []
     waiting = arrears_after(passed, lake.table_path("bronze.events"), now).behind or 0
-    tidemark = "tidemark" if lake.conf.folder == Path("conf") else f"tidemark --conf {lake.conf.folder}"
+    tidemark = "tidemark" if lake.conf.folder == Path("conf").absolute() else shlex.join(["tidemark", "--conf", str(lake.conf.folder)])
     return Summary(by_source(ledger), quarantined, windows, waiting, tidemark)
 
 
