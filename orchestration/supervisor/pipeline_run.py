@@ -84,7 +84,8 @@ class PipelineRun:
         with ThreadPoolExecutor(1) as thread:
             intake = thread.submit(self.feeds.run_to_end) if self.feeds else None
             try:
-                if self._is_behind() or (self.feeds and intake and self.flows["silver"] and _has_come(self.feeds, intake)):
+                has_come = self._is_behind() or (self.feeds and intake and self.flows["silver"] and _has_come(self.feeds, intake))
+                if has_come and not self.barrier.stop.is_set():
                     _ = self._lake.spark  # by the main thread: it alone may say what signals do
                     prepared = {flow: prepare_query(self._lake, flow, AVAILABLE_NOW, self.barrier) for flow in self.flows["silver"]}
             finally:

@@ -103,7 +103,7 @@ def _windows(lake: Lake, after: int, before: dict[str, int], snapshot: Snapshot)
         for version in range(before.get(table, -1) + 1, snapshot.versions.get(table, -1) + 1):
             for add in added(lake.table_path(table), version):
                 stats = json.loads(add["stats"])
-                counts[stats["maxValues"]["revision"] > 0] += stats["numRecords"] * add["dataChange"]
+                counts[stats["maxValues"].get("revision", 0) > 0] += stats["numRecords"] * add["dataChange"]
         row = {"group": group, "closed": counts[0], "amended": counts[1], "open": 0, "closed_by": None}
         if waiting := still_open.get(group):
             row |= {"open": waiting["windows"], "closed_by": closed_by(lake.conf, group, waiting["last_end"], last_came)}

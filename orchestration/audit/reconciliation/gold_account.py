@@ -16,10 +16,9 @@ from gold.spec import Group, Late
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
 from orchestration.storage.bindings import changed_plan
-from orchestration.storage.delta import OpenTable, ask, literal, open_table
+from orchestration.storage.delta import OpenTable, ask, instant, literal, open_table
 from orchestration.storage.generations import numbered
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.tables import LakeStore
 
 WRONG = ("missing", "duplicated")
 COUNTS = ("readings", "late", "counted", "open", "kept_aside", "waiting", *WRONG)
@@ -88,7 +87,7 @@ WRONG_WINDOWS = f"""
 OPEN_WINDOWS = f"""
   with metrics(metric, slide, slides) as (values {{metrics}}),
   members(group_name, metric, step, closed_until, is_amended) as (values {{members}}),
-  recent as (select * from readings where bronze_batch > {{after}})
+  recent as (select * from readings where bronze_batch > {{after}} and event_time >= {{start}})
   select group_name, count(*) as windows, max(ends) as last_end from (
     select distinct rows.group_name, device_id, rows.metric, ends from ({OF_SILVER.replace("{table}", "recent")}) as rows
     join members on members.group_name = rows.group_name and members.metric = rows.metric where ends > closed_until
@@ -151,12 +150,15 @@ def gold_discrepancies(books: OpenGoldTables) -> Rows:
     ]
 
 
-def open_windows(lake: LakeStore, snapshot: Snapshot, after: int) -> Rows:
+def open_windows(lake: Lake, snapshot: Snapshot, after: int) -> Rows:
     """Windows that are not emitted and hold readings of bronze batches after one, by group, and the last end, in µs since 1970."""
-    groups = [group for group in lake.conf.groups.values() if _has(snapshot, group)]
+    if not (groups := [group for group in lake.conf.groups.values() if _has(snapshot, group)]):
+        return []
     path = numbered(lake.conf.lake, snapshot.generation).table(lake.conf.lake, "silver.readings")
-    tables = {"readings": open_table(path, snapshot.versions["silver.readings"])}
-    return OpenGoldTables(tables, _words(lake, snapshot, groups, None) | {"after": str(after)}).ask(OPEN_WINDOWS) if groups else []
+    longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
+    start = instant(_micros(min(snapshot.closed_until[group.stream] for group in groups)) - longest * SECOND)
+    words = _words(lake, snapshot, groups, None) | {"after": str(after), "start": start}
+    return OpenGoldTables({"readings": open_table(path, snapshot.versions["silver.readings"])}, words).ask(OPEN_WINDOWS)
 
 
 def _has(snapshot: Snapshot, group: Group) -> bool:
@@ -164,7 +166,7 @@ def _has(snapshot: Snapshot, group: Group) -> bool:
     return group.stream in snapshot.closed_until and f"gold.{group.name}_late" in snapshot.versions
 
 
-def _words(lake: LakeStore, snapshot: Snapshot, groups: Sequence[Group], since: date | None) -> dict[str, str]:
+def _words(lake: Lake, snapshot: Snapshot, groups: Sequence[Group], since: date | None) -> dict[str, str]:
     metrics = {name: lake.conf.metrics[name] for group in groups for name in group.metrics}
     slides = {name: metric.slide_seconds or metric.step_seconds for name, metric in metrics.items()}
     aside = [OF_GOLD.format(group=literal(group.name), n=1, table=f"late_{at}") for at, group in enumerate(groups)]
