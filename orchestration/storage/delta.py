@@ -100,6 +100,11 @@ def literal(value: Any) -> str:
     return "null" if value is None else str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
 
 
+def instant(micros: int) -> str:
+    """An instant, in microseconds since 1970, as the SQL of DataFusion writes it."""
+    return f"arrow_cast({micros}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
+
+
 def _without_instants(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.map_(kind.key_type, _without_instants(kind.item_type))
