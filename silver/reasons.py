@@ -39,7 +39,7 @@ class Reasons:
         """Of a row of silver.quarantine: each rule that it breaks, with the reason; nothing where nobody knows its source."""
         shape = self.config.shapes.get(row["source"])
         known = self._known(row, shape) if shape else {}
-        return {rule: known[rule]() if rule in known else self._columns(rule, row) for rule in row["broken_rules"]} if shape else {}
+        return {rule: known[rule]() if rule in known else self._columns(rule, row, shape) for rule in row["broken_rules"]} if shape else {}
 
     def _known(self, row: Mapping[str, Any], shape: PayloadFormat) -> dict[str, Callable[[], str]]:
         """By built-in rule."""
@@ -66,6 +66,7 @@ class Reasons:
             "device_is_present": lambda: said(shape.device),
             "metric_is_present": lambda: said(shape.metric) if shape.metric else of_nothing(),
             "event_time_is_valid": lambda: said(Origin(shape.time.field), _format(self._value(shape.time.field, row, shape), shape.time)),
+            "local_time_is_unique": lambda: said(Origin(shape.time.field), f"comes twice or never; see repeated_hour"),
             "value_is_a_number": lambda: said(Origin(shape.value or fields[row["part"] % len(fields)])),
             "value_is_in_range": lambda: f"{row['value']} is not in {limits[0]} to {limits[1]}",
             "unit_is_known": lambda: said(shape.unit, f"{row['metric']} is in {metric and metric.unit}"),
@@ -73,16 +74,18 @@ class Reasons:
             "metric_is_known": lambda: _undeclared(row["metric"], self.metrics, "metrics.yml"),
         }
 
-    def _columns(self, rule: str, row: Mapping[str, Any]) -> str:
-        """The values of the columns that a rule asks for; all others are about clocks."""
+    def _columns(self, rule: str, row: Mapping[str, Any], shape: PayloadFormat) -> str:
+        """The values of the columns and attributes that a rule asks for; all other rules are about clocks."""
         holds = next((own.holds for own in self.config.rules if own.name == rule), "event_time, ingested_at")
-        return ", ".join(f"{name} is {value}" for name, value in row.items() if re.search(rf"\b{name}\b", holds)) or f"not {holds}"
+        asked = {name: value for name, value in row.items() if re.search(rf"\b{name}\b", holds)}
+        asked |= {name: as_text(self._value(path, row, shape)) for name, path in shape.attributes.items() if f"'{name}'" in holds}
+        return ", ".join(f"{name} is {value}" for name, value in asked.items()) or f"not {holds}"
 
     def _value(self, path: str, row: Mapping[str, Any], shape: PayloadFormat) -> Any:
         """Of a field, as it stands in the payload; None where it is absent or null."""
         event: tuple[str, bytes, str | None] = row["source"], bytes(row["payload"]), row["header"]
         if event not in self._elements:
-            payload = pa.array([event[1] if shape.is_binary else event[1].decode(errors="replace")])
+            payload = pa.array([event[1] if shape.is_binary else event[1].decode(shape.encoding, "replace")])
             pieces = payload_rows(payload, pa.array([row["header"]], pa.string()), shape)
             self._elements = {event: [values for piece in pieces for values in _values(piece, shape)]}
         at, elements = row["part"] // max(len(shape.metrics), 1), self._elements[event]
@@ -117,10 +120,10 @@ def _unreadable(payload: bytes, header: str | None, shape: PayloadFormat) -> str
     if shape.is_binary:
         return f"its {len(payload)} bytes are no {shape.message or shape.format}, or of a schema that nobody knows"
     try:
-        text = payload.decode()
+        text = payload.decode(shape.encoding)
     except UnicodeDecodeError as error:
         near = shortened(payload[max(0, error.start - NEAR) :].decode("latin-1"), 2 * NEAR)
-        return f"byte {error.start + 1} (0x{payload[error.start]:02x}) is no UTF-8; as Latin-1 it is {near}"
+        return f"byte {error.start + 1} (0x{payload[error.start]:02x}) is no {shape.encoding}; as Latin-1 it is {near}"
     return _no_row(text, header, shape) if shape.format == "csv" else _no_object(text, shape)
 
 

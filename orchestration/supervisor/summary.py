@@ -12,19 +12,19 @@ import pyarrow as pa
 
 from orchestration.audit import quarantine
 from orchestration.audit.reconciliation.account import Rows
-from orchestration.audit.reconciliation.discrepancies import short
 from orchestration.audit.reconciliation.gold_account import EPOCH, MICROSECOND, open_windows
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.jobs.idle_groups import patience_seconds
 from orchestration.jobs.ranges import Range
-from orchestration.rendering import plain
+from orchestration.rendering import plain, short
 from orchestration.storage.delta import added, max_in_log, table_of
 from orchestration.storage.ops_tables import COUNTED, LEDGER, MEASUREMENTS
 from orchestration.storage.positions import accounted_for
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.supervisor.status import arrears_after
+from silver.rules import SOMETHING_IS_MEASURED
 
 
 @dataclass(frozen=True)
@@ -69,14 +69,16 @@ def summary(lake: Lake, begin: tuple[int, Snapshot | None], now: datetime) -> Su
     """Of the rows that the ledger, and of the windows that snapshots, have passed since."""
     (after, before), (passed, snapshot) = begin, mark(lake)
     ledger = table_of(lake.table_path(LEDGER), None, [("bronze_batch", ">", after), ("bronze_batch", "<=", passed)])
+    sources = by_source(ledger)
     quarantined = [
-        {name: row[name] for name in ("rule", "source", "rows")} | {"position": one["position"], "example": short(one["payload"])}
+        {name: row[name] for name in ("rule", "source", "rows")} | {"reason": one["reason"], "example": short(one["payload"])}
         for row, one in quarantine.examples(lake, Range(after, passed).sql())
+        if row["rule"] != SOMETHING_IS_MEASURED or not any(of["readings"] for of in sources)
     ]
     windows = _windows(lake, min(after, passed - 1), before.versions if before else {}, snapshot) if snapshot else []
     waiting = arrears_after(passed, lake.table_path("bronze.events"), now).behind or 0
     tidemark = "tidemark" if lake.conf.folder == Path("conf").absolute() else shlex.join(["tidemark", "--conf", str(lake.conf.folder)])
-    return Summary(by_source(ledger), quarantined, windows, waiting, tidemark)
+    return Summary(sources, quarantined, windows, waiting, tidemark)
 
 
 def by_source(ledger: pa.Table) -> Rows:
