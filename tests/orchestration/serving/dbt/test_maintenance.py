@@ -124,8 +124,8 @@ def test_a_mart_that_a_build_left_out_stays_with_the_snapshot_that_it_was_built_
     build(made.lake.local, 0, 0, 0)
     own_build(made.lake.local, 1, 1)
     record(made.lake, Build(2, NOW, 0, 1, {"marts.hourly": 0}))
-    for number, snapshot in ((3, 1), (4, 2)):
-        own_build(made.lake.local, number, snapshot, hourly=2)
+    for number, newest in ((3, 1), (4, 2)):
+        own_build(made.lake.local, number, newest, hourly=2)
     snapshot = snapshot_for(made.lake, query)
     assert snapshot is not None
     assert (snapshot.snapshot_id, snapshot.versions["marts.hourly"]) == (snapshot_id, 0)
