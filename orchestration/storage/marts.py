@@ -76,10 +76,7 @@ def made(lake: Location, query: str) -> list[Build]:
 
 
 def needed_snapshots(lake: Location) -> set[int]:
-    """Ids of those that never expire: of the newest build of each generation, so that it can be asked, also after a rollback.
-
-    And of the builds that made what it left out.
-    """
+    """Ids of those that never expire: of each generation's newest build and what made its marts, to be asked also after a rollback."""
     recorded = {build.build: build for build in builds(lake)}
     last = {build.generation: build for build in recorded.values()}.values()
     return {recorded[number].snapshot_id for build in last for number in (build.build, *build.left_out.values()) if number in recorded}

@@ -82,5 +82,6 @@ def incremental_base(
     if {*(build.basis for build in since), *(pending.digests if pending else ())} != {digest} or since[0].build != first:
         return None
     is_restored = any(on_disk.get(name, version) < version for name, version in last.versions.items())
+    # A mart that the last build left out lacks the rows up to then; if somebody changed it since, nobody knows what it holds.
     is_unknown = any(last.versions.get(name, -1) != on_disk[name] for name in kept - (last.versions.keys() - last.left_out.keys()))
     return None if is_restored or is_unknown or snapshot.snapshot_id < last.snapshot_id else since[0]

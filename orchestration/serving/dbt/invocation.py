@@ -23,8 +23,7 @@ USES_NEWEST = frozenset({*WRITES, "source"})
 NAMING = frozenset({"-s", "-m", "--select", "--models", "--selector", "--inline"})
 SELECTING = frozenset({*NAMING, "--exclude", "--resource-type", "--exclude-resource-type"})
 SELECTS_OWN = frozenset({"build", "run", "test", "snapshot", "seed", "compile", "docs"})
-OWN = "+package:this"
-"""What the project itself holds, and what that needs."""
+OWN = "+package:this"  # what the project itself holds, and what that needs
 LEAVE_OUT_ROWS = frozenset({"--empty", "--sample"})
 PARSING = frozenset({"--vars", "--target", "-t"})
 HELP, VERSION = frozenset({"--help", "-h"}), frozenset({"--version", "-v", "-V"})
@@ -34,15 +33,12 @@ DONE, FAILED, USAGE, BROKE = 0, 1, 2, 4
 
 @dataclass(frozen=True)
 class CommandLine:
-    """A command line of dbt. `command`: None if there is none, or one that dbt does not know. `options`: the words after it.
-
-    `is_own`: without a selection, it is about `OWN`.
-    """
+    """A command line of dbt. `command`: None if there is none, or one that dbt does not know. `options`: the words after it."""
 
     arguments: tuple[str, ...]
     command: str | None
     options: tuple[str, ...] = ()
-    is_own: bool = False
+    is_own: bool = False  # about an own project, and of Tidemark's about what that needs
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> "CommandLine":
