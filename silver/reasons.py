@@ -66,7 +66,7 @@ class Reasons:
             "device_is_present": lambda: said(shape.device),
             "metric_is_present": lambda: said(shape.metric) if shape.metric else of_nothing(),
             "event_time_is_valid": lambda: said(Origin(shape.time.field), _format(self._value(shape.time.field, row, shape), shape.time)),
-            "local_time_is_unique": lambda: said(Origin(shape.time.field), f"comes twice or never; see repeated_hour"),
+            "local_time_is_unique": lambda: said(Origin(shape.time.field), "comes twice or never; see repeated_hour"),
             "value_is_a_number": lambda: said(Origin(shape.value or fields[row["part"] % len(fields)])),
             "value_is_in_range": lambda: f"{row['value']} is not in {limits[0]} to {limits[1]}",
             "unit_is_known": lambda: said(shape.unit, f"{row['metric']} is in {metric and metric.unit}"),
