@@ -59,12 +59,12 @@ def test_a_rule_that_fails_for_a_reading_is_broken_by_it_and_ends_nothing(spark:
     known = {"a": ("5", ["kitchen"]), "b": ("hall-1", []), "c": (None, ["kitchen", "x"])}
     registry = devices(spark, *((name, zone, groups, None, True, "conf", at("1970-01-01")) for name, (zone, groups) in known.items()))
     payloads = [event(name, "temperature", value, at("00:00:01")) for name, value in zip(known, (0, 2, 2.5), strict=True)]
-    rules = tuple(map(Rule, BREAKING, BREAKING))
-    rows, expected = events(spark, payloads), {name: [rule for rule in BREAKING if name in BREAKING[rule]] for name in known}
+    rules = tuple(Rule(f"r{n}", predicate) for n, predicate in enumerate(BREAKING))
+    rows, expected = events(spark, payloads), {name: [rule.name for rule in rules if name in BREAKING[rule.holds]] for name in known}
     _, quarantined = silver(spark, rows, rules=(*rules, Rule("never", "raise_error(device_id) is null")), devices=registry)
     assert {row.device_id: row.broken_rules for row in quarantined} == {name: [*broken, "never"] for name, broken in expected.items()}
     accepted = {rule.name: {row.device_id for row in silver(spark, rows, rules=(rule,), devices=registry)[0]} for rule in rules}
-    assert accepted == {rule: {*known} - {*broken} for rule, broken in BREAKING.items()}
+    assert accepted == {rule.name: {*known} - {*BREAKING[rule.holds]} for rule in rules}
     made = conf(tmp_path, metrics=METRICS, policy=POLICY, rules=rules, sources={"plant": Source("plant", LONG, LandingFolder(tmp_path))})
     rejected = SilverEvaluator.of(made, registry.toArrow()).evaluate(rows.toArrow()).rejected.to_pylist()
     assert {row["device_id"]: row["broken_rules"] for row in rejected} == expected
