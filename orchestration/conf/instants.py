@@ -85,8 +85,6 @@ def why_no_time(values: Sequence[Scalar], is_named: bool) -> str | None:
     """What keeps values from being times, where they nearly are, or where their field is named after a time."""
     texts = [str(value).strip() for value in values]
     letters = [match[2] for text in texts if (match := ZONE_LETTERS.fullmatch(text)) and time_format_of([match[1]])]
-    if all(is_number(text) and EARLIEST <= float(text) / 1e9 < LATEST for text in texts):
-        return "holds nanoseconds since 1970, which are not read (epoch_us, epoch_ms and epoch_s are)"
     if 2 * len(letters) >= len(texts):
         return f"ends in letters of a zone ({letters[0]}); write its time.format by hand, such as yyyy-MM-dd HH:mm:ss z"
     if not is_named and time_format_of(values):

@@ -224,7 +224,7 @@ def _time(path: str, values: list[Scalar]) -> TimeFormat | None:
     is_number = format is not None and format.format in (*EPOCH_UNITS, "yyyyMMdd")
     if format is None or not is_number or is_named or re.search(r"time|date|_at$|(^|_)ts($|_)", snake(path)):
         return format
-    return format if format.format in ("epoch_ms", "epoch_us") and len(set(values)) > 1 else None
+    return format if format.format not in ("epoch_s", "yyyyMMdd") and len(set(values)) > 1 else None
 
 
 def _named(paths: list[str], role: str, is_anything: bool = False) -> str | None:

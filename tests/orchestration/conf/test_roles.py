@@ -1,5 +1,6 @@
 """What `tidemark init --from` takes for device, time, metric, flag and unit in a stranger's events, and what it is unsure of."""
 
+import codecs
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -7,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from orchestration.conf.load import load
 from orchestration.conf.proposal import proposal_of
-from orchestration.conf.starter import findings_of
+from orchestration.conf.starter import findings_of, write_proposal
 from tests.orchestration.conf.conftest import START, Propose
 
 
@@ -149,7 +151,9 @@ def test_a_file_of_a_campbell_logger_is_read_by_its_second_line(propose: Propose
 def test_a_text_in_another_encoding_is_read_and_its_encoding_said(encoding: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes("Time;Temp(°C)\n2026-03-02 08:00:00;48.5\n".encode(encoding))
     proposal = proposal_of(tmp_path / "a.csv")
-    assert (proposal.sample.encoding, list(proposal.metrics)) == (encoding, ["Temp(°C)"])
+    write_proposal(tmp_path / "conf", proposal)
+    shape = load(tmp_path / "conf").sources["sample"].payload_format
+    assert (codecs.lookup(shape.encoding), list(shape.metrics)) == (codecs.lookup(encoding), ["Temp(°C)"])
     assert f"the text is {encoding}, not UTF-8: see encoding in sources.yml" in findings_of(proposal)
 
 
