@@ -30,28 +30,39 @@ ARRIVED = pa.schema(
 
 @dataclass(frozen=True)
 class File:
-    """What is true of all lines of a file. `header`: its first line, of a source with headers."""
+    """What is true of all lines of a file. `header`: its first line, of a source with headers; where rows begin with a number that it does
+    not name, a separator stands before it. `header_line`: the bytes of that line in the file.
+    """
 
     source: str
     position: str
     received_at: datetime
     header: str | None = None
+    header_line: bytes | None = None
 
 
-def lines(content: bytes) -> pa.BinaryArray:
-    """What stands before each line feed, and behind the last one unless that is nothing; a carriage return stays with its line."""
-    ends = np.flatnonzero(np.frombuffer(content, np.uint8) == LINE_FEED[0])
-    if content and not content.endswith(LINE_FEED):
-        ends = np.append(ends, len(content))
+def lines(content: bytes, end: bytes = LINE_FEED) -> pa.BinaryArray:
+    """What stands before each `end`, and behind the last one unless that is nothing; a carriage return stays with its line, if it is none.
+
+    `end`: one letter of 1, 2 or 4 bytes; it stands at multiples of its length.
+    """
+    width = len(end)
+    behind = len(content) - len(content) % width
+    units = np.frombuffer(content[:behind], f"u{width}")
+    is_end = units == np.frombuffer(end, units.dtype)
+    ends = np.flatnonzero(is_end) * width
+    text = content.replace(end, b"") if width == 1 else units[~is_end].tobytes() + content[behind:]
     offsets = np.zeros(len(ends) + 1, np.int32)
-    offsets[1:] = ends - np.arange(len(ends))  # without the line feeds before it
-    return pa.BinaryArray.from_buffers(pa.binary(), len(ends), [None, *map(pa.py_buffer, (offsets, content.replace(LINE_FEED, b"")))])
+    offsets[1:] = ends - np.arange(len(ends)) * width  # without the ends before it
+    if len(text) > offsets[-1]:
+        offsets = np.append(offsets, np.int32(len(text)))
+    return pa.BinaryArray.from_buffers(pa.binary(), len(offsets) - 1, [None, *map(pa.py_buffer, (offsets, text))])
 
 
 def events(payloads: pa.BinaryArray, file: File) -> pa.Table:
     """Lines of one file to ARRIVED; header lines are left out, also one that stands again further down."""
-    if file.header is not None:
-        payloads = payloads.filter(pc.not_equal(payloads, pa.scalar(file.header.encode(), pa.binary())))
+    if file.header_line is not None:
+        payloads = payloads.filter(pc.not_equal(payloads, pa.scalar(file.header_line, pa.binary())))
     same = {
         "header": pa.scalar(file.header, pa.string()),
         "source": pa.scalar(file.source),

@@ -33,6 +33,10 @@ INSTEAD = {
 }
 PLAINER = "write it with plainer functions, or expect it of the column itself"
 DIVISIONS = (exp.Div, exp.IntDiv, exp.Mod)
+FALLIBLE = (*DIVISIONS, exp.Cast, exp.Bracket, exp.TsOrDsToDate)
+"""What Spark computes of some values only; all other nodes of `SAME` it computes of all."""
+CAUGHT = "exists(array(try_to_binary(cast(({}) as string), 'utf-8')), caught -> caught = cast('true' as binary))"
+"""Of a predicate: `try_to_binary` catches all that its argument raises, and nothing inside of `exists` is computed ahead of it."""
 DOUBLE, DATE, INT = exp.DataType.Type.DOUBLE, exp.DataType.Type.DATE, exp.DataType.Type.INT
 INSTANTS = {exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ, exp.DataType.Type.TIMESTAMP}
 
@@ -40,20 +44,38 @@ INSTANTS = {exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ, exp.D
 @cache
 def to_duckdb(sql: str) -> str:
     """The expression in DuckDB's SQL; ValueError if no translation is known to mean the same."""
-    try:
-        tree = sqlglot.parse_one(sql, read="spark")
-    except sqlglot.errors.SqlglotError as error:
-        raise ValueError(f"{sql!r} is no expression of Spark's SQL{_place(error)}") from None
+    tree = parsed(sql)
     for node in tree.walk():
         if remedy := _refused(node):
             raise ValueError(f"{node.sql(dialect='spark')!r} is more than quality checks can compute; {remedy}")
-    return _transformed(tree).sql(dialect="duckdb", unsupported_level=sqlglot.ErrorLevel.RAISE)
+    return _transformed(tree, _as_spark_means_it).sql(dialect="duckdb", unsupported_level=sqlglot.ErrorLevel.RAISE)
 
 
-def _transformed(tree: exp.Expr) -> exp.Expr:
+def parsed(sql: str) -> exp.Expr:
+    """The expression of Spark's SQL as a tree; ValueError if it is none."""
+    try:
+        return sqlglot.parse_one(sql, read="spark")
+    except sqlglot.errors.SqlglotError as error:
+        raise ValueError(f"{sql!r} is no expression of Spark's SQL{_place(error)}") from None
+
+
+@cache
+def without_failures(predicate: str) -> str:
+    """The predicate, in Spark's SQL, but null or false for a row of which it cannot be computed, where Spark ends the query."""
+    tree = parsed(predicate)
+    # Databricks' dialect has try_cast for cast, and null for a divisor of 0.
+    sql = _transformed(tree, _null_for_failures).sql(dialect="databricks") if tree.find(*FALLIBLE) else predicate
+    try:
+        to_duckdb(sql)
+    except ValueError:
+        return CAUGHT.format(sql)
+    return sql
+
+
+def _transformed(tree: exp.Expr, meaning: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """From the inside out: sqlglot's own `transform` does not look into what it has replaced."""
     for node in reversed([*tree.walk()]):
-        meant = _as_spark_means_it(node)
+        meant = meaning(node)
         if node is tree:
             return meant
         node.replace(meant)
@@ -88,6 +110,21 @@ def _refused_cast(node: exp.Cast) -> str | None:
 def _is_number_but_0(node: exp.Expr | None) -> bool:
     number = node.this if isinstance(node, exp.Neg) else node
     return isinstance(number, exp.Literal) and not number.is_string and float(number.this) != 0
+
+
+def _null_for_failures(node: exp.Expr) -> exp.Expr:
+    """Dates and other values of texts that are none, remainders of a division by 0, places that a list does not have."""
+    if isinstance(node, exp.TsOrDsToDate) and not node.args.get("format"):
+        return exp.TryCast(this=node.this.copy(), to=exp.DataType.build("date"))
+    if type(node) is exp.Cast and not isinstance(node.this, exp.Literal):
+        return exp.TryCast(this=node.this.copy(), to=node.to.copy())
+    if isinstance(node, exp.Bracket) and not node.expressions[0].is_string:
+        is_from_1 = node.args.get("offset") == 1
+        return exp.func("try_element_at" if is_from_1 else "get", node.this.copy(), node.expressions[0].copy(), dialect="databricks")
+    if isinstance(node, exp.IntDiv | exp.Mod) and not _is_number_but_0(node.expression):
+        divisor = exp.Nullif(this=node.expression.copy(), expression=exp.Literal.number(0))
+        return type(node)(this=node.this.copy(), expression=divisor)
+    return node
 
 
 def _as_spark_means_it(node: exp.Expr) -> exp.Expr:

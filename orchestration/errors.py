@@ -29,12 +29,20 @@ def describe(error: Exception) -> str:
         case TidemarkError():
             return f"tidemark: {error}"
         case _:
-            return f"tidemark: it broke: {type(error).__name__}: {_first_line(str(error))} (--debug shows the trace)"
+            of_worker = _error_of_worker(str(error))
+            sentence = of_worker or f"{type(error).__name__}: {_first_line(str(error))}"
+            return f"tidemark: it broke: {sentence} (--debug shows the trace)"
 
 
 def exit_code_of(error: Exception) -> int:
     """The exit code of the command that ended with this error."""
     return error.exit_code if isinstance(error, TidemarkError) else BROKE
+
+
+def _error_of_worker(message: str) -> str | None:
+    """What ended a Python process of Spark: the last of the traces in the message, its first line that is not indented."""
+    _, is_there, trace = message.rpartition("Traceback (most recent call last):")
+    return next((line for line in trace.splitlines() if line.strip() and not line[0].isspace()), None) if is_there else None
 
 
 def _first_line(message: str) -> str:

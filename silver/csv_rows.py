@@ -5,7 +5,7 @@ inside a value is split by Python: measured, 16 times slower.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +21,9 @@ CELLS = pa.list_(pa.string())
 
 
 def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
-    """Rows of lines, each beside the header of its file; null is unreadable. A blank line and a header that comes again hold nothing.
+    """Rows of lines, each beside the header of its file; null is unreadable: a row has as many values as its file has names.
 
-    A header may have one name fewer than the rows have values: the first value is then a row number without a name, as R writes it.
-    A row with one value too many that ends blank is not taken for one of these, but for one with a separator at its end.
+    A blank line and a header that comes again hold nothing.
     """
     cells = _cells(lines, shape)
     count = pc.list_value_length(cells).to_numpy(zero_copy_only=False)  # NaN for none, which is equal to nothing
@@ -33,12 +32,9 @@ def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
     places = {field: np.full(len(lines), -1) for field in shape.fields}
     for names, is_of in _headers(headers, shape):
         is_whole = is_of & (count == len(names))
-        is_numbered = is_of & (count == len(names) + 1) & shape.has_header
-        ends = starts[is_numbered] + len(names)
-        is_numbered[is_numbered] = values.is_valid().take(pa.array(ends)).to_numpy(zero_copy_only=False)
-        first[is_whole], first[is_numbered] = starts[is_whole], starts[is_numbered] + 1
+        first[is_whole] = starts[is_whole]
         for field in places.keys() & set(names):
-            places[field][is_whole | is_numbered] = names.index(field)
+            places[field][is_whole] = names.index(field)
     is_readable = (first >= 0) | pc.fill_null(pc.equal(pc.utf8_trim(lines, BLANK), ""), False).to_numpy(zero_copy_only=False)
 
     def column(field: str) -> pa.Array:
@@ -50,15 +46,29 @@ def csv_rows(lines: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Rows:
     return one_an_event(column, pa.array(is_readable))
 
 
+def is_numbered(header: str, rows: Sequence[str], shape: PayloadFormat) -> bool:
+    """Whether rows begin with a number that the header of their file does not name, as R writes them: the first row and most of the others.
+
+    A row with one value more that ends blank has no number, but a separator at its end.
+    """
+    if not rows or (shape.quote not in header + rows[0] and rows[0].count(shape.separator) <= header.count(shape.separator)):
+        return False  # as nearly always
+    names, *of_rows = _cells(pa.array([header, *rows], pa.string()), shape).to_pylist()
+    if names is None or len(shape.columns) not in (0, len(names)):
+        return False
+    are_numbered = [len(row) == len(names) + 1 and row[-1] is not None for row in of_rows if row]
+    return are_numbered[:1] == [True] and 2 * sum(are_numbered) > len(are_numbered)
+
+
 def _headers(headers: pa.Array, shape: PayloadFormat) -> Iterator[tuple[list[str | None], np.ndarray]]:
-    """Names of columns, and which lines they are of. A name that is there twice is that of the first."""
-    if shape.columns:
-        yield [*shape.columns], np.ones(len(headers), bool)
-        return
-    encoded = headers.dictionary_encode()
-    indices = pc.fill_null(encoded.indices, -1).to_numpy()
+    """Names of columns, and which lines they are of. A name that is there twice is that of the first, a row number has none."""
+    encoded = pc.fill_null(headers, "").dictionary_encode()
+    indices, count = encoded.indices.to_numpy(), len(shape.columns)
     for place, names in enumerate(_cells(encoded.dictionary, shape).to_pylist()):
-        if names is not None and len(names) <= MAX_COLUMNS:
+        if shape.columns:
+            has_number = shape.has_header and names is not None and len(names) == count + 1 and names[0] is None
+            yield [*[None] * has_number, *shape.columns], indices == place
+        elif names is not None and len(names) <= MAX_COLUMNS:
             yield names, indices == place
 
 

@@ -1,10 +1,9 @@
 """Event times, as devices write them: texts to instants, of Arrow. What cannot be read becomes null, for the rules to catch.
 
-A format is a pattern of Spark (yyyy-MM-dd HH:mm:ss); iso is one too. A pattern becomes one regular expression, whose groups are numbers.
+What a pattern means is in time_patterns.py.
 """
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo
@@ -14,76 +13,78 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from silver.numbers import to_numbers
+from silver.numbers import CONTROLS, to_numbers
 from silver.spec import Time
+from silver.time_patterns import MONTHS, time_expression
 
 INSTANT = pa.timestamp("us", "UTC")
-MICROS_PER = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1}
+MICROS_PER = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1, "epoch_ns": 0.001}
 SECOND, DAY, LARGEST_OFFSET = 1_000_000, 86_400, 18 * 3600
 YEAR_1, YEAR_10000 = -62_135_596_800 * SECOND, 253_402_300_800 * SECOND
 DAYS_IN_400_YEARS = 146_097
-ISO = (
-    r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})[ T](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})"
-    r"(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]+))?(?: ?(?P<zone>Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))?)?"
-)
-"""A day and a minute are required, a second before a zone; digits of a fraction beyond the sixth are cut off."""
 OF_ARROW = r"\A[1-9][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])[ T](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?Z\z"
 """Most of them, as Arrow reads them too: 0.1 us a text instead of 1.3 us."""
 OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})?:?([0-9]{2})?")
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-FULL_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
-ONE_OR_TWO, TWO = "[0-9]{1,2}", "[0-9]{2}"
-ZONES = {
-    "X": r"Z|[+-][0-9]{2}(?:[0-9]{2})?",
-    "XX": r"Z|[+-][0-9]{4}",
-    "XXX": r"Z|[+-][0-9]{2}:[0-9]{2}",
-    **dict.fromkeys(("Z", "ZZ", "ZZZ"), r"[+-][0-9]{4}"),
-    "z": r"Z|UTC|GMT|[+-][0-9]{2}:[0-9]{2}(?::[0-9]{2})?|[A-Za-z]+(?:[/_+-][A-Za-z0-9]+)*",
-}
-TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|.", re.DOTALL)
-RUN_TOGETHER = re.compile(r"(?<!y)(?:y|yyy+)(?:(?<!M)MM?(?!M)|[dHhms])*SS")
-"""A year with a fraction and nothing between them: Java lets the year take all digits, so Spark reads no such text."""
+LETTERS = (
+    "Z+0 UT+0 UTC+0 GMT+0 WET+0 WEST+1 CET+1 CEST+2 EET+2 EEST+3 MSK+3 SAST+2 JST+9 KST+9 AEST+10 AEDT+11 NZST+12 NZDT+13"
+    " EDT-4 EST-5 CDT-5 CST-6 MDT-6 MST-7 PDT-7 PST-8 AKDT-8 AKST-9 HST-10"
+)
+HOURS_AHEAD = {name: int(hours) for name, hours in re.findall(r"([A-Z]+)([+-][0-9]+)", LETTERS)}
+"""Of UTC, all year round; CST and the like as in RFC 822. Letters of several zones, such as BST and IST, are not among them."""
+NANOS = r"\A(?P<micros>[0-9]{0,18}?)[0-9]{1,3}\z"
 
 Whole = NDArray[np.int64]
 
 
-def to_instants(texts: pa.Array, time: Time) -> pa.Array:
-    """Instants of the years 1 to 9999; null where a text is not one in the format of `time`.
+def to_instants(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array]:
+    """Instants of the years 1 to 9999, null where a text is not one in the format of `time`; and whether a local time is there only once.
 
     Others that read the tables have no other years, and an offset is enough to get there: 0001-01-01T00:00:00+01:00.
-    A local time in the hour that a change to winter time repeats is read as the earlier of the two.
+    A local time that its zone has twice is read as the earlier of the two, one that it skips with the offset of before; neither is there
+    only once, unless `time.repeated_hour` chooses.
     """
     encoded = texts.dictionary_encode()  # devices that measure together send the same text
     distinct = encoded.dictionary
-    micros = _epochs(distinct, MICROS_PER[time.format]) if time.format in MICROS_PER else _dates(distinct, time)
+    micros, is_unique = (_epochs(distinct, time.format), None) if time.format in MICROS_PER else _dates(distinct, time)
     in_range = pc.and_(pc.greater_equal(micros, YEAR_1), pc.less(micros, YEAR_10000))
-    return pc.if_else(in_range, micros, None).cast(INSTANT).take(encoded.indices)
+    instants = pc.if_else(in_range, micros, None).cast(INSTANT).take(encoded.indices)
+    if is_unique is None:
+        return instants, pa.repeat(True, len(texts))
+    return instants, pc.or_kleene(is_unique.take(encoded.indices), instants.is_null())
 
 
-def _epochs(texts: pa.Array, micros_per_unit: int) -> pa.Array:
-    """Fractions count; before 1970 is null."""
-    micros = pc.round(pc.multiply(to_numbers(texts), float(micros_per_unit)), round_mode="half_towards_infinity")
+def _epochs(texts: pa.Array, unit: str) -> pa.Array:
+    """Fractions count, but nanoseconds are whole and cut to microseconds, as a double has too few digits; before 1970 is null."""
+    if unit == "epoch_ns":
+        digits = pc.struct_field(pc.extract_regex(pc.utf8_trim(texts, CONTROLS), NANOS), "micros")
+        return pc.binary_join_element_wise("0", digits, "").cast(pa.int64())
+    micros = pc.round(pc.multiply(to_numbers(texts), MICROS_PER[unit]), round_mode="half_towards_infinity")
     is_sound = pc.and_(pc.greater_equal(micros, 0.0), pc.less(micros, float(YEAR_10000)))
     return pc.if_else(is_sound, micros, None).cast(pa.int64())
 
 
-def _dates(texts: pa.Array, time: Time) -> pa.Array:
+def _dates(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array | None]:
+    """Of both, the second is None where no local time can be there twice."""
     if time.format != "iso":
         return _of_pattern(texts, time)
     plain = pc.if_else(pc.match_substring_regex(texts, OF_ARROW), texts, None).cast(INSTANT).cast(pa.int64())
     is_missing = plain.is_null()
-    return plain if plain.null_count == 0 else pc.replace_with_mask(plain, is_missing, _of_pattern(texts.filter(is_missing), time))
+    if plain.null_count == 0:
+        return plain, None
+    micros, is_unique = _of_pattern(texts.filter(is_missing), time)
+    return pc.replace_with_mask(plain, is_missing, micros), pc.replace_with_mask(plain.is_valid(), is_missing, is_unique)
 
 
-def _of_pattern(texts: pa.Array, time: Time) -> pa.Array:
-    found = pc.extract_regex(texts, _expression(time.format))
+def _of_pattern(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array]:
+    found = pc.extract_regex(texts, time_expression(time.format))
     is_found = found.is_valid()
     fields = {field.name: found.field(n).filter(is_found) for n, field in enumerate(found.type)}
     seconds, is_date = _local_seconds(fields)
-    offsets, is_zone = _offsets(fields.get("zone"), seconds, ZoneInfo(time.time_zone))
+    offsets, is_zone, is_unique = _offsets(fields.get("zone"), seconds, time)
     micros = pa.array((seconds - offsets) * SECOND + _micros(fields.get("fraction"), len(seconds)), mask=~(is_date & is_zone))
     places = np.cumsum(is_found.to_numpy(zero_copy_only=False)) - 1
-    return micros.take(pa.array(places, mask=~is_found.to_numpy(zero_copy_only=False)))
+    at = pa.array(places, mask=~is_found.to_numpy(zero_copy_only=False))
+    return micros.take(at), pa.array(is_unique).take(at)
 
 
 def _local_seconds(fields: dict[str, pa.Array]) -> tuple[Whole, NDArray[np.bool_]]:
@@ -99,13 +100,14 @@ def _local_seconds(fields: dict[str, pa.Array]) -> tuple[Whole, NDArray[np.bool_
     year = 2000 + whole("short", 0) if "short" in fields else whole("year", 1970)
     month = _months(fields["name"]) if "name" in fields else whole("month", 1)
     day, minute, second = whole("day", 1), whole("minute", 0), whole("second", 0)
-    half = whole("half", 0)
+    half, day_of_year = whole("half", 0), whole("day_of_year", 1)
     of_noon = pc.equal(pc.ascii_upper(fields["noon"]), "PM").to_numpy(zero_copy_only=False) if "noon" in fields else np.zeros(count, bool)
     hour = half % 12 + 12 * of_noon if "half" in fields else whole("hour", 0)
     is_sound = (hour < 24) & (minute < 60) & (second < 60) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= _last_day(year, month))
+    is_sound &= (day_of_year >= 1) & (day_of_year <= 365 + _is_leap(year))
     if "half" in fields:
         is_sound &= (half >= 1) & (half <= 12)
-    return _days(year, month, day) * DAY + hour * 3600 + minute * 60 + second, is_sound
+    return (_days(year, month, day) + day_of_year - 1) * DAY + hour * 3600 + minute * 60 + second, is_sound
 
 
 def _months(names: pa.Array) -> Whole:
@@ -113,9 +115,12 @@ def _months(names: pa.Array) -> Whole:
     return _whole(pc.fill_null(pc.index_in(short, pa.array(MONTHS)), -1)) + 1
 
 
+def _is_leap(year: Whole) -> NDArray[np.bool_]:
+    return np.asarray((year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0)), bool)
+
+
 def _last_day(year: Whole, month: Whole) -> Whole:
-    is_leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
-    return np.where(month == 2, 28 + is_leap, np.where(np.isin(month, (4, 6, 9, 11)), 30, 31))
+    return np.where(month == 2, 28 + _is_leap(year), np.where(np.isin(month, (4, 6, 9, 11)), 30, 31))
 
 
 def _days(year: Whole, month: Whole, day: Whole) -> Whole:
@@ -137,83 +142,59 @@ def _whole(numbers: pa.Array) -> Whole:
     return np.asarray(numbers, np.int64)
 
 
-def _offsets(zones: pa.Array | None, seconds: Whole, declared: ZoneInfo) -> tuple[Whole, NDArray[np.bool_]]:
-    """Seconds ahead of UTC of each local time, and whether its zone is one: the zone that it names, else the declared one."""
-    offsets, is_zone = np.zeros(len(seconds), np.int64), np.ones(len(seconds), bool)
+def _offsets(zones: pa.Array | None, seconds: Whole, time: Time) -> tuple[Whole, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Seconds ahead of UTC of each local time, whether its zone is one, and whether the zone has the time once.
+
+    The zone is the one that a text names, else the declared one.
+    """
+    offsets, is_zone, is_unique = np.zeros(len(seconds), np.int64), np.ones(len(seconds), bool), np.ones(len(seconds), bool)
     encoded = (pa.repeat("", len(seconds)) if zones is None else pc.fill_null(zones, "")).dictionary_encode()
     indices = encoded.indices.to_numpy()
     for place, name in enumerate(encoded.dictionary.to_pylist()):
         is_named = indices == place
-        zone = declared if name == "" else _zone(name)
+        zone = ZoneInfo(time.time_zone) if name == "" else _zone(name)
         if zone is None:
             is_zone[is_named] = False
-        else:
-            offsets[is_named] = zone if isinstance(zone, int) else _offsets_in(zone, seconds[is_named])
-    return offsets, is_zone
+        elif isinstance(zone, int):
+            offsets[is_named] = zone
+        elif zone.key != "UTC":
+            offsets[is_named], is_unique[is_named] = _offsets_in(zone, seconds[is_named], time.repeated_hour)
+    return offsets, is_zone, is_unique
 
 
 @cache
 def _zone(name: str) -> ZoneInfo | int | None:
-    """Of a zone in a text: its seconds ahead of UTC, or the zone where they change; None where there is no such zone on earth."""
+    """Of a zone in a text: its seconds ahead of UTC, or the zone where they change; None where there is no such zone on earth.
+
+    Without a slash only letters of HOURS_AHEAD are one: as names of the time zone database, CET and EST5EDT have a summer time.
+    """
     if match := OFFSET.fullmatch(name):
         hours, minutes, seconds = (int(match[n] or 0) for n in (2, 3, 4))
         offset = hours * 3600 + minutes * 60 + seconds
         return None if minutes > 59 or seconds > 59 or offset > LARGEST_OFFSET else (-offset if match[1] == "-" else offset)
-    if name.upper() in {"Z", "UTC", "GMT"}:
-        return 0
+    if "/" not in name:
+        hours_ahead = HOURS_AHEAD.get(name.upper())
+        return None if hours_ahead is None else hours_ahead * 3600
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         return None
 
 
-def _offsets_in(zone: ZoneInfo, seconds: Whole) -> Whole:
-    """Of local times: in the hour that a change to winter time repeats, of the earlier; in the hour that is skipped, of before."""
-    if zone.key == "UTC":
-        return np.zeros(len(seconds), np.int64)
-    distinct, places = np.unique(seconds, return_inverse=True)
-    return np.fromiter((_offset_at(zone, second) for second in distinct.tolist()), np.int64, len(distinct))[places]
+def _offsets_in(zone: ZoneInfo, seconds: Whole, repeated_hour: str | None) -> tuple[Whole, NDArray[np.bool_]]:
+    """Of local times; and whether the zone has the time once, or `repeated_hour` says which of two it is."""
+    starts, places = np.unique(seconds // 3600 * 3600, return_inverse=True)
+    ends = np.array([_offsets_at(zone, start) + _offsets_at(zone, start + 3599) for start in starts.tolist()], np.int64)
+    of_hour = ends.reshape(-1, 4)[places]
+    both = of_hour[:, :2]
+    for at in np.flatnonzero(of_hour.min(axis=1) != of_hour.max(axis=1)):  # the clock is changed in this hour
+        both[at] = _offsets_at(zone, int(seconds[at]))
+    return both.min(axis=1) if repeated_hour == "second" else both[:, 0], (both[:, 0] == both[:, 1]) | (repeated_hour is not None)
 
 
-def _offset_at(zone: ZoneInfo, second: int) -> int:
-    within = second % (DAYS_IN_400_YEARS * DAY) if not -62_135_596_800 <= second < 253_402_300_800 else second
-    local = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=within)
-    return round((local.replace(tzinfo=zone).utcoffset() or timedelta()).total_seconds())
-
-
-@cache
-def _expression(pattern: str) -> str:
-    """The regular expression of Arrow for a pattern of Spark; ValueError names a letter that is not understood."""
-    if pattern == "iso":
-        return rf"\A{ISO}\z"
-    never = "[^\\x00-\\x{10FFFF}]" if RUN_TOGETHER.search(pattern) else ""
-    return rf"(?is)\A{never}{''.join(_parts(pattern))}\z"
-
-
-def _parts(pattern: str) -> Iterator[str]:
-    for token in TOKEN.finditer(pattern):
-        quoted, letter = token.groups()
-        if quoted is not None:
-            yield re.escape(quoted.replace("''", "'") or "'")
-        elif letter is not None:
-            yield _group(token[0], pattern)
-        else:
-            yield {"[": "(?:", "]": ")?"}.get(token[0]) or re.escape(token[0])
-
-
-def _group(letters: str, pattern: str) -> str:
-    letter, width = letters[0], len(letters)
-    numbers = {"d": "day", "H": "hour", "h": "half", "m": "minute", "s": "second"}
-    if letter in numbers:
-        return f"(?P<{numbers[letter]}>{TWO if width > 1 else ONE_OR_TWO})"
-    if letter == "y":
-        return f"(?P<short>{TWO})" if width == 2 else f"(?P<year>-?[0-9]{{{width if width > 1 else '1,4'}}})"
-    if letter == "M":
-        names = FULL_MONTHS if width > 3 else "|".join(MONTHS)
-        return f"(?P<name>{names})" if width > 2 else f"(?P<month>{TWO if width > 1 else ONE_OR_TWO})"
-    others = {"S": f"(?P<fraction>[0-9]{{1,{width}}})", "a": "(?P<noon>AM|PM)"}
-    if letter in others:
-        return others[letter]
-    if letters in ZONES:
-        return f"(?P<zone>{ZONES[letters]})"
-    raise ValueError(f"time format '{pattern}': {letters} is not understood; use y M d H h m s S a z X Z")
+def _offsets_at(zone: ZoneInfo, second: int) -> list[int]:
+    """Of a local time that a change repeats: of the earlier and of the later; of one that it skips: of before and after it."""
+    if not YEAR_1 <= second * SECOND < YEAR_10000:  # the calendar repeats: as in the first years of Python, or the last
+        second = second % (DAYS_IN_400_YEARS * DAY) + DAYS_IN_400_YEARS * DAY * (-4 if second < 0 else 19)
+    local = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)).replace(tzinfo=zone)
+    return [round((local.replace(fold=fold).utcoffset() or timedelta()).total_seconds()) for fold in (0, 1)]

@@ -7,6 +7,7 @@ What could not be read is null, and `is_readable` false; nothing is dropped, and
 import math
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from silver.numbers import found, to_numbers, to_numbers_or_switches
 from silver.rows import Rows, Values
 from silver.spec import Origin, PayloadFormat
 
+UTF_8 = "utf-8"
 SURROGATE_IN_UTF8 = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 """Java takes half a surrogate pair in UTF-8 for one bad letter, Python for three."""
 ATTRIBUTES = pa.map_(pa.string(), pa.string())
@@ -41,6 +43,7 @@ MEASUREMENTS = pa.schema(
         pa.field("number", pa.float64()),
         pa.field("unit_text", pa.string()),
         pa.field("event_time", INSTANT),
+        pa.field("is_local_time_unique", pa.bool_()),
         pa.field("part", pa.int32()),
         pa.field("parts", pa.int32()),
     ]
@@ -89,15 +92,17 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
     """
     payloads, positions = _whole(events["payload"]), pc.fill_null(_whole(events["position"]), "")
     lengths = pc.binary_length(payloads)
-    decoded, is_utf8 = (payloads, pa.repeat(True, len(payloads))) if shape.is_binary else _decoded(payloads)
+    decoded, is_utf8 = (payloads, pa.repeat(True, len(payloads))) if shape.is_binary else _decoded(payloads, shape.encoding)
     small = pc.if_else(pc.less_equal(lengths, max_payload_bytes), decoded, None)
     for rows in _rows(small, events, shape):
+        event_time, is_local_time_unique = to_instants(_texts(rows.values(shape.time.field)), shape.time)
         of_event = {"payload_bytes": lengths, "is_utf8": is_utf8, "is_readable": rows.is_readable}
         origins = {"device_id": shape.device, "zone_text": shape.zone, "unit_text": shape.unit}
         of_row = {
             "event_at": rows.event_at,
             "element_at": rows.element_at,
-            "event_time": to_instants(_texts(rows.values(shape.time.field)), shape.time),
+            "event_time": event_time,
+            "is_local_time_unique": is_local_time_unique,
             "attributes": _attributes(rows, shape),
             **{name: column.take(rows.event_at) for name, column in of_event.items()},
             **{name: _origin(origin, rows, positions) for name, origin in origins.items()},
@@ -147,20 +152,20 @@ def _table(of_row: dict[str, pa.Array], cells: _Cells, width: int) -> pa.Table:
     return pa.table([columns[name] for name in MEASUREMENTS.names], MEASUREMENTS)
 
 
-def _decoded(payloads: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The payloads as texts, and whether they are UTF-8."""
-    try:
-        return payloads.cast(pa.string()), pa.repeat(True, len(payloads))
-    except pa.ArrowInvalid:
-        texts, is_utf8 = zip(*map(_text_of, payloads.to_pylist()), strict=True)
-        return pa.array(texts, pa.string()), pa.array(is_utf8)
+def _decoded(payloads: pa.Array, encoding: str) -> tuple[pa.Array, pa.Array]:
+    """The payloads as texts, and whether they are in their encoding."""
+    with suppress(pa.ArrowInvalid):
+        if encoding == UTF_8:
+            return payloads.cast(pa.string()), pa.repeat(True, len(payloads))
+    both = [_text_of(payload, encoding) for payload in payloads.to_pylist()]
+    return pa.array([text for text, _ in both], pa.string()), pa.array([is_whole for _, is_whole in both], pa.bool_())
 
 
-def _text_of(payload: bytes) -> tuple[str, bool]:
+def _text_of(payload: bytes, encoding: str) -> tuple[str, bool]:
     try:
-        return payload.decode(), True
+        return payload.decode(encoding), True
     except UnicodeDecodeError:
-        return SURROGATE_IN_UTF8.sub("\ufffd".encode(), payload).decode("utf-8", "replace"), False
+        return (SURROGATE_IN_UTF8.sub(b"\xef\xbf\xbd", payload) if encoding == UTF_8 else payload).decode(encoding, "replace"), False
 
 
 def _origin(origin: Origin | None, rows: Rows, positions: pa.Array) -> pa.Array:

@@ -8,6 +8,7 @@ A row that breaks `something_is_measured` breaks no other rule: a healthy device
 from collections.abc import Sequence
 
 from expectations.rule import Rule
+from expectations.translation import without_failures
 from silver.spec import Policy, Unknown
 
 SOMETHING_IS_MEASURED = "something_is_measured"
@@ -19,6 +20,7 @@ def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
         "device_is_present": "device_id is not null",
         "metric_is_present": "metric is not null",
         "event_time_is_valid": "event_time is not null",
+        "local_time_is_unique": "is_local_time_unique",
         # A clock that was never set shows 1970, or the start of an epoch of its own; its readings would open windows there.
         "event_time_is_not_too_old": f"event_time is null or event_time >= ingested_at - interval {policy.max_age_seconds} seconds",
         # An event time from a broken clock would push the watermark ahead and turn every later good row away.
@@ -30,7 +32,7 @@ def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
         "unit_is_known": "is_unit_known",
         "device_is_known": "device_id is null or is_device_known",
         "metric_is_known": "metric is null or is_metric_known",
-    } | {rule.name: rule.holds for rule in declared}
+    } | {rule.name: without_failures(rule.holds) for rule in declared}
     if policy.unknown_device is Unknown.UNASSIGNED:
         del asked_of_measured["device_is_known"]
     if policy.unknown_metric is Unknown.UNASSIGNED:

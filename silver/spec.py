@@ -76,14 +76,16 @@ class Origin:
 
 @dataclass(frozen=True)
 class Time:
-    """`format`: iso, epoch_s, epoch_ms, epoch_us, or a Spark datetime pattern.
+    """`format`: iso, epoch_s, epoch_ms, epoch_us, epoch_ns, or a Spark datetime pattern.
 
-    `time_zone` (an IANA name) is that of texts which name none.
+    `time_zone` (an IANA name) is that of texts which name none. `repeated_hour`: which of two instants a local time is that the zone has
+    twice, first or second; None: a row with such a time is quarantined.
     """
 
     field: str
     format: str = "iso"
     time_zone: str = "UTC"
+    repeated_hour: str | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ class PayloadFormat:
     Field paths are dotted (`data.temperature`); in CSV a field is a column name.
     Long: `metric` and `value` (and perhaps `unit`) are set. Wide: `metrics` maps each metric to its field.
     `each` (not CSV) is the path of a list with one measurement (long) or one row of measurements (wide) an element.
+    `encoding` (JSON and CSV) is a name of Python's codecs.
     `attributes` maps names to fields whose texts are kept beside the reading. `not_measured`: values that say that nothing was measured;
     numbers are compared as numbers, and an empty one stands for null too. `words` maps each metric to texts that stand for a value (`on`
     for 1). Upper and lower case are alike in both.
@@ -123,6 +126,7 @@ class PayloadFormat:
     columns: tuple[str, ...] = ()
     separator: str = ","
     quote: str = '"'
+    encoding: str = "utf-8"
     attributes: dict[str, str] = field(default_factory=dict)
     not_measured: tuple[str, ...] = ()
     words: dict[str, dict[str, float]] = field(default_factory=dict)

@@ -26,7 +26,7 @@ METRICS = {
     )
 }
 LONG = PayloadFormat("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value", unit=Origin(field="unit"))
-POLICY = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
+POLICY = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000, max_age_seconds=100_000_000_000)
 
 
 def at(text: str) -> datetime:

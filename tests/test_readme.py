@@ -27,7 +27,7 @@ TEXT = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
 PAYLOADS, GOLD = TEXT["silver/README.md"], TEXT["gold/README.md"]
 WALK_THROUGH, CONNECTORS = "conf/WALKTHROUGH.md", "orchestration/connectors/README.md"
 LONGEST_PAGE = {"README.md": 150, "ARCHITECTURE.md": 250}
-BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w*)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHAPE = re.compile(
     r"```(?:json|csv)(?: (?P<file>\S+))?\n(?P<lines>[^`]*)```\n\n```yaml\n(?P<conf>[^`]*)```\n\n```text\n(?P<readings>[^`]*)```"
 )
@@ -40,7 +40,7 @@ def blocks(page: str, language: str) -> list[str]:
 def written_out() -> Iterator[str]:
     """Every `tidemark ...` in a block of shell."""
     for page in PAGES:
-        for line in "\n".join(blocks(page, "sh")).splitlines():
+        for line in "\n".join((*blocks(page, "sh"), *blocks(page, "bash"))).splitlines():
             yield from (part.strip() for part in line.split("&&") if part.strip().startswith("tidemark "))
 
 

@@ -14,7 +14,7 @@ from orchestration.quality.suites import own
 def command(obj: dict[str, Any]) -> int:
     """List every mistake of the conf folder, one line each: file, line, setting, value, way out.
 
-    Exit code 0: the conf can be used; 2: it holds mistakes. Neither Spark nor Java is started.
+    Exit code 0: the conf can be used, perhaps with warnings; 2: it holds mistakes. Neither Spark nor Java is started.
 
     \b
     Example:
@@ -26,5 +26,6 @@ def command(obj: dict[str, Any]) -> int:
     except ConfError as error:
         click.echo(str(error))
         return error.exit_code
-    click.echo(f"{obj['conf']}: {summary(conf)}")
+    for line in (*conf.warnings, f"{obj['conf']}: {summary(conf)}"):
+        click.echo(line)
     return 0

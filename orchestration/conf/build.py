@@ -52,6 +52,7 @@ def _source(folder: Path, settings: Settings, name: str, source: SourceSettings)
         columns=source.columns,
         separator=source.separator,
         quote=source.quote,
+        encoding=source.encoding,
         attributes=source.attributes,
         not_measured=source.not_measured,
         words={metric: dict(of.words) for metric, of in settings.metrics.metrics.items() if of.words},

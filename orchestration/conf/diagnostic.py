@@ -11,14 +11,15 @@ MAX_COMPARED = 2_000
 
 @dataclass(frozen=True, order=True)
 class Diagnostic:
-    """`file` as the user gave it; `line` from 1."""
+    """`file` as the user gave it; `line` from 1. `is_warning`: the conf can be used all the same."""
 
     file: str
     line: int
     text: str
+    is_warning: bool = False
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {printable(self.text)}"
+        return f"{self.file}:{self.line}: {'warning: ' if self.is_warning else ''}{printable(self.text)}"
 
 
 def printable(text: str) -> str:

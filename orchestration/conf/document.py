@@ -61,9 +61,9 @@ class Document:
             line, at = places[step], at[step]
         return line
 
-    def diagnostic(self, path: Sequence[Step], text: str) -> Diagnostic:
-        """A mistake at a path, with its line."""
-        return Diagnostic(self.file, self.line(path), text)
+    def diagnostic(self, path: Sequence[Step], text: str, is_warning: bool = False) -> Diagnostic:
+        """A mistake or a warning at a path, with its line."""
+        return Diagnostic(self.file, self.line(path), text, is_warning)
 
 
 class _Unreadable(Exception):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 Scalar = str | int | float | bool
 
 ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(Z|[+-]\d\d(?::?\d\d)?)?")
-EPOCH_UNITS = {"epoch_s": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000}
+EPOCH_UNITS = {"epoch_s": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000, "epoch_ns": 1_000_000_000}
 EARLIEST, LATEST = 946_684_800, 4_102_444_800
 """2000 to 2100, in seconds: a number outside is taken for no time."""
 PYTHON = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "hh": "%I", "mm": "%M", "ss": "%S", "a": "%p", "'T'": "T"}

@@ -1,5 +1,6 @@
-"""Loading a conf folder: six YAML files, checked all at once, into one frozen Conf. Takes a fraction of a second and no Spark."""
+"""Loading a conf folder: its YAML files, checked all at once, into one frozen Conf. Takes a fraction of a second and no Spark."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ def load(folder: Path) -> Conf:
         text = "is not a folder; name the conf folder with --conf, or write one with `tidemark init DIR`"
         raise ConfError(str(Diagnostic(str(folder), 1, text)))
     settings, diagnostics = _checked(folder)
-    if diagnostics:
-        raise ConfError("\n".join(map(str, sorted(diagnostics))))
-    return build(folder, settings)
+    lines = tuple(map(str, sorted(diagnostics)))
+    if not all(diagnostic.is_warning for diagnostic in diagnostics):
+        raise ConfError("\n".join(lines))
+    return replace(build(folder, settings), warnings=lines)
 
 
 def summary(conf: Conf) -> str:
@@ -47,8 +49,8 @@ def _checked(folder: Path) -> tuple[Settings, set[Diagnostic]]:
     files: dict[str, Any] = {}
     unsound: set[tuple[str, tuple[Step, ...]]] = set()
     for name in FILES:
-        document, unreadable = read_document(folder / f"{name}.yml")
-        diagnostics |= set(unreadable)
+        document, unreadable = read_document(path := folder / f"{name}.yml")
+        diagnostics |= set(unreadable if path.exists() or name != "rules" else ())  # there may be no rules
         files[name], findings = check_structure(name, document.data if document else {})
         if document is not None:
             documents[name] = document
@@ -58,5 +60,5 @@ def _checked(folder: Path) -> tuple[Settings, set[Diagnostic]]:
     declared = Declared.of({name: document.data for name, document in documents.items()})
     for name, finding in check_meaning(folder, settings, declared):
         if name in documents and (name, finding.path) not in unsound:
-            diagnostics.add(documents[name].diagnostic(finding.path, finding.text))
+            diagnostics.add(documents[name].diagnostic(finding.path, finding.text, finding.is_warning))
     return settings, diagnostics

@@ -4,7 +4,6 @@ A check skips settings that are None: those that are wrong, or missing though re
 however wrong the rest of its entry, so that one mistake does not make others.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -15,12 +14,12 @@ from orchestration.conf.group_meaning import check_devices, check_groups
 from orchestration.conf.names import Declared
 from orchestration.conf.paths import check_dbt, check_paths, check_tls
 from orchestration.conf.pipeline_settings import PipelineFile
-from orchestration.conf.plant_settings import MetricSettings, RuleSettings
+from orchestration.conf.plant_settings import MetricSettings
 from orchestration.conf.quality_meaning import check_quality
+from orchestration.conf.rule_meaning import check_rules
 from orchestration.conf.sink_meaning import check_sinks
 from orchestration.conf.source_meaning import check_sources
 from orchestration.conf.structure import Finding
-from silver.rules import BUILT_IN
 from silver.spec import UNASSIGNED_GROUP, Unknown
 
 LEAST_DRIVER_MEGABYTES = 512
@@ -36,7 +35,7 @@ def check_meaning(folder: Path, settings: Settings, declared: Declared) -> Itera
         "metrics": _check_metrics(settings.metrics.metrics or {}),
         "devices": check_devices(devices, declared),
         "groups": check_groups(settings.groups.groups or {}, devices, declared),
-        "rules": _check_rules(settings.rules.rules or {}),
+        "rules": check_rules(settings.rules.rules or {}),
     }
     for file, findings in by_file.items():
         yield from ((file, finding) for finding in findings)
@@ -80,27 +79,3 @@ def _check_metrics(metrics: Mapping[str, MetricSettings]) -> Iterator[Finding]:
                 yield Finding.of(at, "converts the metric's own unit; remove it")
             if conversion.multiply == 0:
                 yield Finding.of((*at, "multiply"), "is 0, which makes every value the same; write the factor")
-
-
-def _check_rules(rules: Mapping[str, RuleSettings]) -> Iterator[Finding]:
-    for name, rule in rules.items():
-        if name in BUILT_IN:
-            yield Finding(("rules", name), f"{quoted(name)} is the name of a built-in rule; choose another")
-        if problem := _unbalanced(rule.holds or ""):
-            yield Finding.of(("rules", name, "holds"), problem)
-
-
-def _unbalanced(predicate: str) -> str | None:
-    """Spark checks the predicate when it starts; this finds only what would swallow the text around it."""
-    bare = re.sub(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", "", predicate, flags=re.DOTALL)
-    quote = re.search(r"['\"`]", bare)
-    if quote:
-        return f"opens a quote {quote.group()} that nothing closes; close it"
-    if "--" in bare or "/*" in bare:
-        return "contains a SQL comment; write it behind a # in the YAML instead"
-    depth = 0
-    for character in bare:
-        depth += (character == "(") - (character == ")")
-        if depth < 0:
-            return "closes a parenthesis that nothing opens; remove it or open one before"
-    return "opens a parenthesis that nothing closes; close it" if depth else None

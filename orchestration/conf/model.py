@@ -61,3 +61,5 @@ class Conf:
     quality: Quality = field(default_factory=Quality)
     dbt_project: Path | None = None
     sinks: dict[str, SinkSettings] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    """Lines for `tidemark check`: what is probably wrong."""

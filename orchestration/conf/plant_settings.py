@@ -140,8 +140,8 @@ class RuleSettings(Setting):
     """One rule."""
 
     holds: Predicate = Field(examples=["value >= 0", "metric <> 'temperature' or value <> 85"])
-    """SQL predicate over a reading (device_id, metric, value, unit, event_time, zone, groups, source, ingested_at), true for a good one;
-    null counts as broken."""
+    """SQL predicate over a reading (device_id, metric, value, unit, event_time, zone, groups, source, ingested_at), true for a good one.
+    Null counts as broken, and so does what cannot be computed for a reading."""
 
 
 @dataclass(frozen=True)

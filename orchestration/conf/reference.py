@@ -77,10 +77,9 @@ def _table(node: Node, root: Node, anchors: dict[int, str]) -> str:
 
 
 def _type(child: Node, root: Node, anchors: dict[int, str]) -> str:
-    inner = resolved(child, root)
-    kind = _kind(inner, root, anchors)
-    is_nullable = {"type": "null"} in child.get("anyOf", ())
-    return f"{kind}{'; ' if ',' in kind else ' '}or null" if is_nullable else kind
+    kind = _kind(resolved(child, root), root, anchors)
+    others = ["null" if other == {"type": "null"} else _kind(other, root, anchors) for other in child.get("anyOf", ())[1:]]
+    return f"{kind}{'; ' if ',' in kind else ' '}or {others[0]}" if others else kind
 
 
 def _kind(inner: Node, root: Node, anchors: dict[int, str]) -> str:

@@ -52,7 +52,7 @@ def roles_of(sample: Sample) -> Roles | str:
     left_out = sorted({path for row in sample.rows for path in row} - set(columns))
     times = {path: format for path, values in columns.items() if (format := _time(path, values))}
     if not times:
-        return "holds no field with a time that can be read (ISO 8601, epoch in s, ms or us since 2000, or a common date pattern)"
+        return "holds no field with a time that can be read (ISO 8601, epoch in s, ms, us or ns since 2000, or a common date pattern)"
     time = min(times, key=lambda path: (_rank(path, "time"), path.count(".")))
     rest = [path for path in columns if path not in times]
     numeric = [path for path in rest if _is_share(columns[path], _is_numeric)]

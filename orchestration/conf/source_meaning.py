@@ -14,13 +14,16 @@ from orchestration.conf.payload_meaning import check_payload_schema
 from orchestration.conf.source_settings import OriginSettings, SourceSettings, TimeSettings, ValueSettings, origins_of
 from orchestration.conf.structure import Finding, where
 from silver.spec import ELEMENT
+from silver.time_patterns import time_expression
 
 CSV_ONLY = ("header", "columns", "separator", "quote")
-NAMED_FORMATS = ("iso", "epoch_s", "epoch_ms", "epoch_us")
-PATTERN_LETTERS = set("GyMLdDaHhkKmsSVzOXx")
-"""Letters by which Spark parses times (it formats with more); any other fails at start."""
-NUMBER = re.compile("[ML]{1,2}|([ydDhHkKmsS])\\1*")
-FIXED = re.compile("yy|DDD|S|([MLdhHkKms])\\1")
+NAMED_FORMATS = ("iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns")
+PROBABLY_WRONG = {
+    "^(?!.*([Hhs]m|m[Hhs])).*m": "has minutes (m) that stand beside no hour; MM is the month, mm are minutes",
+    "^(?!.*a).*h": "has hours up to 12 (h) and no AM or PM (a); write HH for hours up to 23",
+    "^(?!.*s).*S": "has a fraction of a second (S) and no second; write ss for seconds",
+}
+"""Of the letters of a pattern, each run as one."""
 Path = tuple[Step, ...]
 
 
@@ -73,6 +76,9 @@ def _check_format(base: Path, source: SourceSettings, written: frozenset[str]) -
             yield Finding.of(base, "has neither header nor columns; set `header: true`, or name the columns in order")
         if source.separator and source.separator == source.quote:
             yield Finding.of((*base, "quote"), "is also its separator; choose another")
+    if "encoding" in written and (source.delta or source.format not in (None, "json", "csv")):
+        other = "rows of a table are read as JSON in utf-8" if source.delta else f"{base[1]}.format is {source.format}"
+        yield Finding.of((*base, "encoding"), f"is for texts of json and csv, but {other}; remove it")
     if "/" in (source.files or ""):
         yield Finding.of((*base, "files"), f"is a glob on names, but holds a '/'; put folders into {base[1]}.path")
 
@@ -84,42 +90,22 @@ def _check_time(path: Path, time: TimeSettings) -> Iterator[Finding]:
     except (KeyError, ValueError, OSError):
         remedy = hint(zone, zoneinfo.available_timezones(), "write an IANA name such as Europe/Brussels")
         yield Finding.of((*path, "time_zone"), f"{quoted(zone)} is not a time zone; {remedy}")
-    if time.format not in (None, *NAMED_FORMATS) and (problem := _problem_of_pattern(time.format)):
-        yield Finding.of((*path, "format"), f"{quoted(time.format)} {problem}")
+    if time.format not in (None, *NAMED_FORMATS):
+        yield from _check_pattern((*path, "format"), time.format)
 
 
-def _problem_of_pattern(pattern: str) -> str | None:
-    bare = re.sub(r"'[^']*'", "", pattern)
-    letters = {character for character in bare if character.isascii() and character.isalpha()}
-    formats = f"write one of {', '.join(NAMED_FORMATS)}, or a pattern such as yyyy-MM-dd HH:mm:ss"
-    if "'" in bare:
-        return "opens a quote ' that nothing closes; close it"
-    if odd := next((c for c in bare if c in (letters - PATTERN_LETTERS) | set("{}#%")), None):
-        return f"is not a datetime pattern of Spark ({odd} has no meaning); {hint(pattern, NAMED_FORMATS, formats)}"
-    if "y" not in letters or not letters & set("dD"):
-        return f"has no year or no day; {hint(pattern, NAMED_FORMATS, formats)}"
-    if bare.count("[") != bare.count("]"):
-        return "has a bracket without its partner; close it"
-    return _problem_of_digits(pattern)
-
-
-def _problem_of_digits(pattern: str) -> str | None:
-    """A number of any length takes all digits that follow, but for those of numbers of a fixed length right behind it.
-
-    Measured with the parser of Spark and Java 17. Spark gives a fraction of several digits no fixed length, and a bracket ends the row.
-    """
-    greedy, is_in_row = None, True
-    for piece in re.finditer(r"'[^']*'|([A-Za-z])\1*|.", pattern):
-        if piece[0] in "[]":
-            is_in_row = False
-        elif not NUMBER.fullmatch(piece[0]):
-            greedy = None
-        elif greedy and not (is_in_row and FIXED.fullmatch(piece[0])):
-            fixed = "'20'yy" if greedy[0] == "y" else greedy[0] * (3 if greedy[0] == "D" else 2)
-            return f"is never read by Spark, as {greedy} takes the digits of {piece[0]} too; write {fixed} for {greedy}, or divide the two"
-        elif not FIXED.fullmatch(piece[0]) and piece[0][0] != "S":
-            greedy, is_in_row = piece[0], True
-    return None
+def _check_pattern(path: Path, pattern: str) -> Iterator[Finding]:
+    try:
+        time_expression(pattern)
+    except ValueError as error:
+        formats = hint(pattern, NAMED_FORMATS, f"write one of {', '.join(NAMED_FORMATS)}, or a pattern such as yyyy-MM-dd HH:mm:ss")
+        problem = error if "y" in pattern.lower() else f"is no format of times; {formats}"
+        yield Finding.of(path, f"{quoted(pattern)} {problem}")
+        return
+    letters = re.sub(r"'[^']*'|[^A-Za-z]|(.)(?=\1)", "", pattern)
+    for expression, problem in PROBABLY_WRONG.items():
+        if re.search(expression, letters):
+            yield Finding.of(path, f"{quoted(pattern)} {problem}", is_warning=True)
 
 
 def _problem_of_expression(pattern: str) -> str | None:

@@ -1,9 +1,10 @@
 """Settings of sources.yml."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
+from pydantic_core import PydanticCustomError
 
 from orchestration.conf.delta_settings import DeltaSettings
 from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings
@@ -12,8 +13,10 @@ from orchestration.conf.kinesis_settings import KinesisSettings
 from orchestration.conf.mqtt_settings import MqttSettings
 from orchestration.conf.registry_settings import RegistrySettings
 from orchestration.conf.s3_settings import S3Settings
+from orchestration.conf.text_encoding import Encoding
 from orchestration.conf.values import (
     CONFIG,
+    PARTIAL,
     FieldPath,
     Flag,
     Key,
@@ -28,6 +31,7 @@ from orchestration.conf.values import (
     Whole,
     of_pattern,
 )
+from silver.spec import ELEMENT
 
 _PATH = "Dotted path of a field, or name of a CSV column. With `each`, a path that begins with `each.` begins at the element of the list."
 Separator = Annotated[str, of_pattern(r"^[^\\\r\n\x00]$", "write one character, no line end and no backslash", 1, 1)]
@@ -35,6 +39,19 @@ Quote = Annotated[
     str, of_pattern(r"^[!-/:-@\[\]-`{-~\u00a1-\uffff]$", "write one character that is no letter, digit, blank, backslash or picture", 1, 1)
 ]
 MeasuredField = Annotated[FieldPath, OrNone, Field(description=_PATH, examples=["data.temp"])]
+
+
+def _fields_of_names(written: Any, info: ValidationInfo) -> Any:
+    """A list names metrics whose fields have the same names: those of the elements, where the source has a list of them."""
+    if not isinstance(written, list) or not written or not all(isinstance(name, str) for name in written):
+        return written
+    if len({*map(str, written)}) < len(written) and info.context != PARTIAL:
+        raise PydanticCustomError("twice", "names a metric twice")
+    return {name: f"{ELEMENT if info.data.get('each') else ''}{name}" for name in written}
+
+
+_Fields = Annotated[dict[Key, MeasuredField], Field(min_length=1)]
+MeasuredFields = Annotated[_Fields, BeforeValidator(_fields_of_names, json_schema_input_type=_Fields | UniqueSome[Key])]
 
 
 @dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"minProperties": 1, "maxProperties": 1}))
@@ -56,11 +73,14 @@ class TimeSettings(Setting):
 
     field: FieldPath = Field(examples=["ts"], description=_PATH)
     format: Annotated[PlainText, Field(min_length=1, max_length=200)] = Field(
-        default="iso", examples=["iso", "epoch_s", "epoch_ms", "epoch_us", "dd/MM/yyyy HH:mm:ss"]
+        default="iso", examples=["iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "dd/MM/yyyy HH:mm:ss"]
     )
-    """`iso`, `epoch_s`, `epoch_ms`, `epoch_us`, or a Spark datetime pattern such as `dd/MM/yyyy HH:mm:ss`."""
+    """`iso`, `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns`, or a Spark datetime pattern such as `dd/MM/yyyy HH:mm:ss`."""
     time_zone: Text = Field(default="UTC", examples=["UTC", "Europe/Brussels"])
     """IANA name of the zone of times that name none themselves."""
+    repeated_hour: OrAbsent[Literal["first", "second"]] = Field(default=None, examples=["first"])
+    """Which of the two a local time is that comes twice, when summer time ends. Then a time that is skipped, when it begins, is read too.
+    Without this, rows with such times are quarantined."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +132,11 @@ class SourceSettings(Setting):
     """Long rows: the number."""
     unit: OrAbsent[OriginSettings] = Field(default=None, examples=[{"field": "unit"}])
     """Long rows: the unit of the number; metrics.yml says how to convert it."""
-    metrics: dict[Key, MeasuredField] = Field(default_factory=dict, min_length=1, examples=[{"temperature": "data.temp"}])
-    """Wide rows (several measurements each): the field of each metric."""
+    each: OrAbsent[FieldPath] = Field(default=None, examples=["readings"])
+    """All but CSV: path of a list with one measurement (or one wide row) an element."""
+    metrics: MeasuredFields = Field(default_factory=dict, examples=[{"temperature": "data.temp"}, ["temperature", "humidity"]])
+    """Wide rows (several measurements each): the field of each metric. A list names metrics whose fields are called as they are; with
+    `each` these are fields of the element."""
     attributes: dict[Key, MeasuredField] = Field(default_factory=dict, examples=[{"quality": "each.q"}])
     """Texts of the event that are kept with each reading, by name: rules can ask `attributes['quality'] = 'true'`."""
     not_measured: UniqueSome[PlainText] = Field(default=(), examples=[["---", "unavailable", "NaN", ""]])
@@ -126,10 +149,8 @@ class SourceSettings(Setting):
     """Protobuf with a schema file: full name of the message."""
     registry: OrAbsent[RegistrySettings] = Field(default=None, examples=[{"url": "https://registry:8081"}])
     """Avro and Protobuf: where the schemas are, instead of a file."""
-    each: OrAbsent[FieldPath] = Field(default=None, examples=["readings"])
-    """All but CSV: path of a list with one measurement (or one wide row) an element."""
     header: Flag = Field(default=False, examples=[True])
-    """CSV: whether the first line of each file names the columns. It may name one fewer than the rows have: their first value is then a row
+    """CSV: whether the first line of each file names the columns. It may name one fewer than all rows have: their first value is then a row
     number."""
     columns: UniqueSome[FieldPath] = Field(default=(), max_length=10_000, examples=[["ts", "temperature"]])
     """CSV: names of the columns in order; required without a header, and with one they replace it."""
@@ -137,6 +158,9 @@ class SourceSettings(Setting):
     """CSV: the character between two values."""
     quote: Quote = '"'
     """CSV: the character around values that hold the separator."""
+    encoding: Encoding = Field(default="utf-8", examples=["latin-1", "windows-1252", "utf-16"])
+    """JSON and CSV: the encoding of the text, by a name that Python's codecs know. A file that is in another is left out and told; utf-16
+    without a byte order mark is little-endian."""
 
 
 def origins_of(source: SourceSettings) -> list[tuple[str, OriginSettings]]:

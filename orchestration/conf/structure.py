@@ -27,16 +27,17 @@ WANTED: dict[str, tuple[str, tuple[type, ...]]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong at `path`. `is_sound`: the value there can still be checked for its meaning."""
+    """What is wrong at `path`. `is_sound`: the value there can still be checked for its meaning. `is_warning`: it is probably wrong."""
 
     path: tuple[Step, ...]
     text: str
     is_sound: bool = False
+    is_warning: bool = False
 
     @classmethod
-    def of(cls, path: tuple[Step, ...], text: str, *below: Step) -> "Finding":
+    def of(cls, path: tuple[Step, ...], text: str, *below: Step, is_warning: bool = False) -> "Finding":
         """A sentence that begins with the name of a setting; it may stand at something `below` that."""
-        return cls((*path, *below), f"{where(path)} {text}")
+        return cls((*path, *below), f"{where(path)} {text}", is_warning=is_warning)
 
 
 def check_structure(name: str, data: Any) -> tuple[Any, list[Finding]]:

@@ -61,7 +61,8 @@ class Progress:
             seconds = time.monotonic() - begin
             self._bars.start_task(self._tasks[job])
             self._add(job, rows, seconds)
-            self._line(job=job, at=datetime.now(UTC).isoformat(timespec="milliseconds"), rows=rows, seconds=round(seconds, 3))
+            at = datetime.now(UTC).isoformat(timespec="milliseconds")
+            self._line({"job": job, "at": at, "rows": rows, "seconds": round(seconds, 3)})
             if stop is not None and stop.is_set():
                 return
             begin = time.monotonic()
@@ -69,7 +70,7 @@ class Progress:
     def maintained(self, done: Mapping[str, Any]) -> None:
         """Tell of a table for which there was something to do."""
         if any(value for name, value in done.items() if name not in ("table", "files")):
-            self._line(job="maintenance", **done)
+            self._line({"job": "maintenance", **done})
 
     def idle_seconds(self, flow: str) -> float:
         """How long no batch of the flow has had rows."""
@@ -83,19 +84,19 @@ class Progress:
         """Report what a source has brought. `facts`: for the line."""
         self._bars.start_task(self._tasks[flow])
         self._add(flow, rows, seconds)
-        self._line(flow=flow, **facts, rows=rows, seconds=round(seconds, 3))
+        self._line({"flow": flow, **facts, "rows": rows, "seconds": round(seconds, 3)})
 
     def sent(self, sink: str, snapshot_id: int, rows: int, seconds: float) -> None:
         """Report a batch that a sink has."""
-        self._line(sink=sink, snapshot=snapshot_id, rows=rows, seconds=round(seconds, 3))
+        self._line({"sink": sink, "snapshot": snapshot_id, "rows": rows, "seconds": round(seconds, 3)})
 
     def notice(self, notice: Notice) -> None:
         """Say what a source or a sink has come upon."""
-        self._say(notice.what, **notice.facts)
+        self._say(notice.what, notice.facts)
 
     def warned(self, of: str) -> None:
         """Say what somebody has to see to."""
-        self._say("quality", reason=of)
+        self._say("quality", {"reason": of})
 
     def _batch(self, flow: str, batch: dict[str, Any], rows: int) -> None:
         seconds = batch["durationMs"].get("triggerExecution", 0) / 1000
@@ -103,17 +104,18 @@ class Progress:
         if rows:
             self._last_rows_at[flow] = time.monotonic()
         self._add(flow, rows, seconds, watermark=watermark or "-")
-        self._line(flow=flow, batch=batch["batchId"], at=batch["timestamp"], rows=rows, seconds=seconds, watermark_at=watermark)
+        facts = {"flow": flow, "batch": batch["batchId"], "at": batch["timestamp"], "rows": rows, "seconds": seconds}
+        self._line({**facts, "watermark_at": watermark})
 
     def _add(self, name: str, rows: int, seconds: float, **fields: Any) -> None:
         self._rows[name] += rows
         self._bars.update(self._tasks[name], rows=self._rows[name], rate=rows / seconds if seconds else 0.0, **fields)
 
-    def _line(self, **facts: Any) -> None:
+    def _line(self, facts: Mapping[str, Any]) -> None:
         if not self._console.is_terminal:
             print(json.dumps(facts), file=sys.stderr, flush=True)
 
-    def _say(self, what: str, **facts: str) -> None:
+    def _say(self, what: str, facts: Mapping[str, str]) -> None:
         if self._console.is_terminal:
             self._bars.console.print(f"{what}: {', '.join(facts.values())}", markup=False, highlight=False)
-        self._line(warning=what, **facts)
+        self._line({"warning": what, **facts})

@@ -32,8 +32,8 @@ select max(?, coalesce((select max(number) from objects), -1)) + row_number() ov
   key, version, modified_us, bytes, null
 from found
 """
-GONE, UNREADABLE = "gone", "unreadable"
-"""Why an object was never read. One that is gone is claimed again when it comes back."""
+GONE, UNREADABLE, FOREIGN = "gone", "unreadable", "not "
+"""Why an object was never read: FOREIGN is followed by an encoding. One that is gone is claimed again when it comes back."""
 NO_END = (1 << 63) - 1
 
 
@@ -81,6 +81,11 @@ class ObjectClaims:
         """Remember that a claim can never be read, before anybody is told."""
         with self._opened() as store:
             store.execute("update objects set fate = ? where number = ?", (fate, number))
+
+    def take_again(self, encoding: str) -> None:
+        """Let objects be claimed again that were given up because they are not in another encoding."""
+        with self._opened() as store:
+            store.execute("update objects set fate = ? where fate glob ? and fate <> ?", (GONE, f"{FOREIGN}*", FOREIGN + encoding))
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:

@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.errors import PythonException, StreamingQueryException
 
-from orchestration.rendering import plain, show, visible
+from orchestration.rendering import plain, show, show_error, visible
 
 HOSTILE = "[bold red]x[/] :smile:\x1b[31m\r\n\x9b2J\u202e\x07"
 INSTANT = datetime(2026, 1, 5, 13, 30, 0, 5000, tzinfo=timezone(timedelta(hours=1)))
@@ -93,6 +94,22 @@ def test_any_text_comes_back_from_json_and_can_be_encoded(text: str) -> None:
         out.flush()
         lines = out.buffer.getvalue().decode()
     assert json.JSONDecoder().raw_decode(lines)[0] == [{"a": text}]
+
+
+def test_what_ended_a_worker_of_spark_is_told_and_not_its_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    """As PySpark 4.2 says it of a batch, and as a stream hands it on."""
+    trace = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "silver/instants.py", line 24, in bad
+    raise ValueError(sentence)
+ValueError: time format 'yyyyDDDHH': DDD is not understood; use y M d
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:645)
+"""
+    for error in (PythonException(trace), StreamingQueryException(f"[STREAM_FAILED] Query terminated with exception: {trace}")):
+        assert show_error(error) == 4
+        told = "tidemark: it broke: ValueError: time format 'yyyyDDDHH': DDD is not understood; use y M d (--debug shows the trace)\n"
+        assert capsys.readouterr().err == told
 
 
 def test_naive_and_aware_instants_agree() -> None:

@@ -18,25 +18,22 @@ def row_reader(shape: PayloadFormat) -> Callable[[str, str | None], Row | None]:
     split = _splitter(shape)
 
     @lru_cache(maxsize=1024)
-    def names_of(header: str | None) -> tuple[int, Sequence[str | None]]:
-        names = split(header or "")
-        return (-1, ()) if names is None else (len(names), names[:MOST_NAMES])
-
-    declared: tuple[int, Sequence[str | None]] = len(shape.columns), shape.columns
+    def names_of(header: str | None) -> Sequence[str | None] | None:
+        names = split(header or "") if shape.has_header else None
+        if not shape.columns:
+            return names if names and len(names) <= MOST_NAMES else None
+        # Bronze puts a separator before a header that does not name the numbers of its rows.
+        is_numbered = names is not None and names[0] is None and len(names) - 1 == len(shape.columns)
+        return [*[None] * is_numbered, *shape.columns]
 
     def read(line: str, header: str | None) -> Row | None:
         if not line.strip(" \t\r\ufeff"):
             return {}
-        cells = split(line.removeprefix("\ufeff").rstrip(" "))
-        count, names = declared if shape.columns else names_of(header)
-        if cells is None or len(names) != count:
-            return None
-        # One name fewer than values: the first value is a row number without a name, unless the row just ends with a separator.
-        is_numbered = shape.has_header and len(cells) == count + 1 and cells[-1] is not None
-        if len(cells) != count and not is_numbered:
+        cells, names = split(line.removeprefix("\ufeff").rstrip(" ")), names_of(header)
+        if cells is None or names is None or len(cells) != len(names):
             return None
         # Of a name that is there twice, the first counts.
-        row = dict(reversed([(name, cell) for name, cell in zip(names, cells[len(cells) - count :], strict=False) if name is not None]))
+        row = dict(reversed([(name, cell) for name, cell in zip(names, cells, strict=True) if name is not None]))
         # The line with the names may come again.
         return {} if row.get(shape.time.field) == shape.time.field else row
 

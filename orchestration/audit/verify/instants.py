@@ -13,12 +13,13 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from orchestration.audit.verify.numerals import number, rounded
+from orchestration.audit.verify.numerals import BLANKS, number, rounded
 from orchestration.errors import TidemarkError
 from silver.spec import Time
 
 MICROS = 1_000_000
 MICROS_PER = {"epoch_s": MICROS, "epoch_ms": 1_000, "epoch_us": 1}
+NANOSECONDS = "epoch_ns"
 YEAR_1, YEAR_10000 = -62_135_596_800 * MICROS, 253_402_300_800 * MICROS
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 DAYS_IN_400_YEARS = 146_097
@@ -41,21 +42,21 @@ PLAIN = {
 """By format: texts that Arrow reads as this module does."""
 
 MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
-SUPPORTED = ["y", "M", "d", "H", "h", "m", "s", "S", "a", "z", "X", "Z"]
-ZONED = {
-    "X": r"Z|[+-]\d\d(?:\d\d)?",
-    "XX": r"Z|[+-]\d{4}",
-    "XXX": r"Z|[+-]\d\d:\d\d",
-    "Z": r"[+-]\d{4}",
-    "ZZ": r"[+-]\d{4}",
-    "ZZZ": r"[+-]\d{4}",
-    "z": r"Z|UTC|GMT|[+-]\d\d:\d\d(?::\d\d)?|[A-Za-z]+(?:[/_+-][A-Za-z0-9]+)*",
-}
-NOTHING = "(?!)"
+SUPPORTED = ["y", "M", "d", "D", "H", "h", "m", "s", "S", "a", "z", "x", "X", "Z"]
+ZONED = dict.fromkeys(("xx", "Z", "ZZ", "ZZZ"), r"[+-]\d{4}") | {"x": r"[+-]\d\d(?:\d\d)?", "xxx": r"[+-]\d\d:\d\d"}
+ZONED |= {"X": rf"Z|{ZONED['x']}", "XX": rf"Z|{ZONED['xx']}", "XXX": rf"Z|{ZONED['xxx']}"}
+ZONED |= {"z": r"Z|UTC|GMT|[+-]\d\d:\d\d(?::\d\d)?|[A-Za-z]+(?:[/_+-][A-Za-z0-9]+)*"}
+ABBREVIATIONS = (
+    "Z 0,UT 0,UTC 0,GMT 0,WET 0,WEST 1,CET 1,CEST 2,EET 2,EEST 3,SAST 2,MSK 3,JST 9,KST 9,AEST 10,AEDT 11,NZST 12,NZDT 13,"
+    "EST -5,EDT -4,CST -6,CDT -5,MST -7,MDT -6,PST -8,PDT -7,AKST -9,AKDT -8,HST -10"
+)
+FIXED_ZONES = {name: int(hours) for name, hours in map(str.split, ABBREVIATIONS.split(","))}
+"""Hours ahead of UTC of the letters that mean one zone, in summer and in winter."""
 PIECE = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|(.)", re.DOTALL)
-FRACTION_IN_YEAR = re.compile(r"(?<!y)(?:y|yyy+)(?:(?<!M)MM?(?!M)|[dHhms])*SS")
 
-Reader = Callable[[str], int | None]
+Instant = tuple[int, bool]
+"""Microseconds since 1970, and False where the local time is there twice or never, and nobody chose."""
+Reader = Callable[[str], Instant | None]
 
 
 class Fields(NamedTuple):
@@ -75,23 +76,27 @@ def reader(time: Time) -> Reader:
     """What reads texts in this format; a pattern that cannot be checked is refused with a TidemarkError."""
     if time.format in MICROS_PER:
         return _epoch_reader(MICROS_PER[time.format])
+    if time.format == NANOSECONDS:
+        return _of_nanoseconds
     zone = ZoneInfo(time.time_zone)
     fields_of = _iso_fields if time.format == "iso" else _fields_reader(time.format)
 
     @lru_cache(maxsize=65_536)  # devices that measure together send the same text
-    def read(text: str) -> int | None:
+    def read(text: str) -> Instant | None:
         fields = fields_of(text)
-        return None if fields is None else _instant(fields, zone)
+        return None if fields is None else _instant(fields, zone, time.repeated_hour)
 
     return read
 
 
-def instants_of(texts: pa.Array, time: Time) -> pa.Array:
-    """What `reader` makes of each text."""
+def instants_of(texts: pa.Array, time: Time) -> tuple[pa.Array, pa.Array]:
+    """What `reader` makes of each text: its microseconds, and whether it is unique, as all are that are no instants."""
     is_plain = pc.match_substring_regex(texts, rf"\A(?:{PLAIN[time.format]})\z") if time.format in PLAIN else pa.repeat(False, len(texts))
     plain = _plain_instants(pc.if_else(is_plain, texts, None), time)
     others = texts.filter(plain.is_null())
-    return pc.replace_with_mask(plain, plain.is_null(), pa.array(map(reader(time), others.to_pylist()), pa.int64()))
+    read = [instant or (None, True) for instant in map(reader(time), others.to_pylist())]
+    micros, is_unique = (pa.array([instant[n] for instant in read], type) for n, type in enumerate((pa.int64(), pa.bool_())))
+    return pc.replace_with_mask(plain, plain.is_null(), micros), pc.replace_with_mask(plain.is_valid(), plain.is_null(), is_unique)
 
 
 def _plain_instants(texts: pa.Array, time: Time) -> pa.Array:
@@ -101,12 +106,19 @@ def _plain_instants(texts: pa.Array, time: Time) -> pa.Array:
 
 
 def _epoch_reader(micros_per_unit: int) -> Reader:
-    def read(text: str) -> int | None:
+    def read(text: str) -> Instant | None:
         amount = number(text)
         micros = None if amount is None else rounded(amount * float(micros_per_unit))
-        return micros if micros is not None and 0 <= micros < YEAR_10000 else None
+        return (micros, True) if micros is not None and 0 <= micros < YEAR_10000 else None
 
     return read
+
+
+def _of_nanoseconds(text: str) -> Instant | None:
+    """Whole ones, of which the last three digits are cut off."""
+    digits = text.strip(BLANKS)
+    micros = int(digits) // 1000 if digits.isascii() and digits.isdigit() and len(digits) <= 21 else YEAR_10000
+    return (micros, True) if micros < YEAR_10000 else None
 
 
 def _iso_fields(text: str) -> Fields | None:
@@ -118,7 +130,7 @@ def _iso_fields(text: str) -> Fields | None:
     return Fields(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), micros, zone)
 
 
-def _instant(fields: Fields, declared: ZoneInfo) -> int | None:
+def _instant(fields: Fields, declared: ZoneInfo, repeated_hour: str | None) -> Instant | None:
     if fields.hour > 23 or fields.minute > 59 or fields.second > 59:
         return None
     try:
@@ -127,20 +139,24 @@ def _instant(fields: Fields, declared: ZoneInfo) -> int | None:
     except ValueError:
         return None
     seconds = (day - EPOCH_DAY) * 86_400 + fields.hour * 3600 + fields.minute * 60 + fields.second
-    offset = _offset_at(fields, declared) if fields.zone is None else _named_offset(fields, fields.zone)
-    micros = None if offset is None else (seconds - offset) * MICROS + fields.micros
-    return micros if micros is not None and YEAR_1 <= micros < YEAR_10000 else None
+    offsets = _offsets_at(fields, declared) if fields.zone is None else _named_offsets(fields, fields.zone)
+    if offsets is None:
+        return None
+    offset = min(offsets) if repeated_hour == "second" else offsets[0]
+    micros = (seconds - offset) * MICROS + fields.micros
+    return (micros, repeated_hour is not None or offsets[0] == offsets[1]) if YEAR_1 <= micros < YEAR_10000 else None
 
 
-def _named_offset(fields: Fields, zone: str) -> int | None:
-    """Seconds ahead of UTC that a text names; None where there is no such place on earth."""
+def _named_offsets(fields: Fields, zone: str) -> tuple[int, int] | None:
+    """As `_offsets_at`, of the zone that a text names; None where there is no such place on earth."""
     match = OFFSET.fullmatch(zone)
     if match is not None:
-        return _offset(match)
-    if zone.upper() in {"Z", "UTC", "GMT"}:
-        return 0
+        offset = _offset(match)
+        return None if offset is None else (offset, offset)
+    if zone.upper() in FIXED_ZONES:
+        return (FIXED_ZONES[zone.upper()] * 3600,) * 2
     try:
-        return _offset_at(fields, ZoneInfo(zone))
+        return _offsets_at(fields, ZoneInfo(zone)) if "/" in zone else None
     except (KeyError, ValueError, OSError):
         return None
 
@@ -153,19 +169,21 @@ def _offset(match: re.Match[str]) -> int | None:
     return -offset if sign == "-" else offset
 
 
-def _offset_at(fields: Fields, zone: ZoneInfo) -> int:
-    """Of a local time: in the hour that a change to winter time repeats, of the earlier; in the hour that is skipped, of before."""
-    year = fields.year if 1 <= fields.year <= 9999 else 400
+def _offsets_at(fields: Fields, zone: ZoneInfo) -> tuple[int, int]:
+    """Seconds ahead of UTC of a local time, twice the same where it is there once.
+
+    In the hour that a change to winter time repeats, of the earlier and of the later; in the hour that is skipped, of before and of after.
+    """
+    year = fields.year if 1 <= fields.year <= 9999 else fields.year % 400 + (400 if fields.year < 1 else 9200)
     local = datetime(year, fields.month, fields.day, fields.hour, fields.minute, fields.second, tzinfo=zone)
-    return round((local.utcoffset() or timedelta()).total_seconds())
+    before, after = local.utcoffset(), local.replace(fold=1).utcoffset()
+    return round((before or timedelta()).total_seconds()), round((after or timedelta()).total_seconds())
 
 
 def _fields_reader(pattern: str) -> Callable[[str], Fields | None]:
     """A function that reads texts of this pattern; TidemarkError for a letter that it does not support."""
     pieces = [_expression(pattern, piece) for piece in PIECE.finditer(pattern)]
-    # Spark never finds a fraction that nothing divides from a year: that may be longer than its letters.
-    never = NOTHING if FRACTION_IN_YEAR.search(pattern) else ""
-    expression = re.compile(never + "".join(pieces), re.IGNORECASE | re.ASCII)
+    expression = re.compile("".join(pieces), re.IGNORECASE | re.ASCII)
 
     def read(text: str) -> Fields | None:
         match = expression.fullmatch(text)
@@ -190,6 +208,7 @@ def _expression(pattern: str, piece: re.Match[str]) -> str:
         },
         "S": f"(?P<fraction>[0-9]{{1,{width}}})",
         "a": "(?P<noon>AM|PM)",
+        "D": f"(?P<day_of_year>[0-9]{{{'3' if width == 3 else '1,3'}}})",
     }
     expression = expressions.get(letter) or (f"(?P<zone>{ZONED[piece[0]]})" if piece[0] in ZONED else None)
     if expression is None:
@@ -214,9 +233,17 @@ def _fields(texts: dict[str, str | None]) -> Fields | None:
     month = _names(3).index(str(texts["name"])[:3].title()) + 1 if texts.get("name") else whole("month", 1)
     year = 2000 + whole("short") if texts.get("short") else whole("year")
     micros = int((texts.get("fraction") or "")[:6].ljust(6, "0"))
-    if hour is None:
+    month_and_day = _of_year(year, whole("day_of_year")) if texts.get("day_of_year") else (month, whole("day", 1))
+    if hour is None or month_and_day is None:
         return None
-    return Fields(year, month, whole("day", 1), hour, whole("minute"), whole("second"), micros, texts.get("zone"))
+    return Fields(year, *month_and_day, hour, whole("minute"), whole("second"), micros, texts.get("zone"))
+
+
+def _of_year(year: int, day_of_year: int) -> tuple[int, int] | None:
+    """Month and day; None for day 366 of a year that has 365, and for day 0."""
+    alike = year % 400 + 400
+    day = date(alike, 1, 1) + timedelta(days=day_of_year - 1)
+    return (day.month, day.day) if day.year == alike else None
 
 
 def _hour(hour: int, half: str | None, noon: str | None) -> int | None:

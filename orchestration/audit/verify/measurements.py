@@ -6,6 +6,7 @@ At least one row an event: one that cannot be read has a row without what could 
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
@@ -41,6 +42,7 @@ MEASUREMENTS = pa.schema(
         ("number", pa.float64()),
         ("unit_text", pa.string()),
         ("event_time", pa.int64()),  # microseconds since 1970, UTC
+        ("is_local_time_unique", pa.bool_()),
         ("part", pa.int32()),
         ("parts", pa.int32()),
     ]
@@ -52,17 +54,19 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
 
     Schema: MEASUREMENTS.
     """
-    payloads, is_utf8 = (events["payload"], pa.repeat(True, len(events))) if shape.is_binary else _decoded(events["payload"])
+    payloads, is_utf8 = _decoded(events["payload"], shape)
     is_small = pc.less_equal(pc.binary_length(events["payload"]), max_payload_bytes)
     records = _records(pc.if_else(is_small, payloads, None).to_pylist(), events, shape)
     of_event = {"is_small": is_small, "is_utf8": is_utf8, "is_readable": pa.array([record is not None for record in records], pa.bool_())}
     rows = _rows(records, events["position"], shape)
+    event_time, is_local_time_unique = rows.instants(shape.time)
     of_row = {name: values.take(rows.event_at) for name, values in of_event.items()} | {
         "event_at": rows.event_at,
         "device_id": rows.names(shape.device),
         "zone_text": rows.names(shape.zone),
         "unit_text": rows.names(shape.unit),
-        "event_time": rows.instants(shape.time),
+        "event_time": event_time,
+        "is_local_time_unique": is_local_time_unique,
         "attributes": _attributes(rows, shape),
     }
     return pa.concat_tables(_table(of_row, rows, cells) for cells in _cells(rows, shape))
@@ -74,20 +78,20 @@ def _records(payloads: list[Any], events: pa.Table, shape: PayloadFormat) -> lis
     return list(map(reader(shape), payloads, events["header"].to_pylist() if shape.format == "csv" else repeat(None)))
 
 
-def _decoded(payloads: pa.ChunkedArray) -> tuple[pa.ChunkedArray | pa.Array, pa.Array]:
-    """The payloads as text, and whether they are UTF-8."""
-    try:
-        return payloads.cast(pa.string()), pa.repeat(True, len(payloads))
-    except pa.ArrowInvalid:
-        both = [_text_of(payload) for payload in payloads.to_pylist()]
-        return pa.array([text for text, _ in both], pa.large_string()), pa.array([is_utf8 for _, is_utf8 in both])
+def _decoded(payloads: pa.ChunkedArray, shape: PayloadFormat) -> tuple[pa.ChunkedArray | pa.Array, pa.Array]:
+    """The payloads, as text where they are one, and whether they are in the encoding of their source."""
+    with suppress(pa.ArrowInvalid):
+        if shape.is_binary or shape.encoding == "utf-8":
+            return payloads if shape.is_binary else payloads.cast(pa.string()), pa.repeat(True, len(payloads))
+    both = [_text_of(payload, shape.encoding) for payload in payloads.to_pylist()]
+    return pa.array([text for text, _ in both], pa.large_string()), pa.array([is_whole for _, is_whole in both], pa.bool_())
 
 
-def _text_of(payload: bytes) -> tuple[str, bool]:
+def _text_of(payload: bytes, encoding: str) -> tuple[str, bool]:
     try:
-        return payload.decode(), True
+        return payload.decode(encoding), True
     except UnicodeDecodeError:
-        return SURROGATE_IN_UTF8.sub("\ufffd".encode(), payload).decode("utf-8", "replace"), False
+        return (SURROGATE_IN_UTF8.sub(b"\xef\xbf\xbd", payload) if encoding == "utf-8" else payload).decode(encoding, "replace"), False
 
 
 @dataclass(frozen=True)
@@ -120,9 +124,10 @@ class _Rows:
         assert origin.field is not None
         return _named(_texts(self.values(origin.field)))
 
-    def instants(self, time: Time) -> pa.Array:
+    def instants(self, time: Time) -> tuple[pa.Array, pa.Array]:
         encoded = _texts(self.values(time.field)).dictionary_encode()
-        return instants_of(encoded.dictionary, time).take(encoded.indices)
+        micros, is_unique = (values.take(encoded.indices) for values in instants_of(encoded.dictionary, time))
+        return micros, pc.fill_null(is_unique, True)
 
 
 class _Cells(NamedTuple):

@@ -13,7 +13,7 @@ from silver.spec import Policy, Unknown
 
 def broken_rules(conf: Conf) -> str:
     """SQL for the list of names of the rules that a row breaks; ConfError names a rule that DuckDB cannot evaluate as Spark does."""
-    conditions = _built_in(conf.policy) | {rule.name: f"not is_measured or ({translated(rule)})" for rule in conf.rules}
+    conditions = _built_in(conf.policy) | {rule.name: f"not is_measured or try({translated(rule)})" for rule in conf.rules}
     named = (f"case when coalesce({holds}, false) then null else '{name}' end" for name, holds in conditions.items())
     return f"list_filter([{', '.join(named)}], lambda name: name is not null)"
 
@@ -34,9 +34,11 @@ def translated(rule: Rule) -> str:
 
 
 def _as_spark_means_it(node: exp.Expression) -> exp.Expression:
-    """Instants are in UTC; a backslash in a pattern of LIKE takes the next letter as it is."""
+    """Instants are in UTC, integers truncated; a backslash in a pattern of LIKE takes the next letter as it is."""
     if isinstance(node, exp.DataType) and node.this in {exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ}:
         return exp.DataType.build("timestamp")
+    if isinstance(node, exp.Cast) and node.to.this in exp.DataType.INTEGER_TYPES:
+        return exp.TryCast(this=exp.func("trunc", exp.TryCast(this=node.this, to=exp.DataType.build("double"))), to=node.to)
     if isinstance(node, exp.Like) and not isinstance(node.parent, exp.Escape):
         return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
     return node
@@ -48,6 +50,7 @@ def _built_in(policy: Policy) -> dict[str, str]:
         "device_is_present": "device_id is not null",
         "metric_is_present": "metric is not null",
         "event_time_is_valid": "event_time is not null",
+        "local_time_is_unique": "is_local_time_unique",
         "event_time_is_not_too_old": f"event_time is null or event_time + to_seconds({policy.max_age_seconds}) >= ingested_at",
         "event_time_is_not_in_the_future": f"event_time is null or event_time <= ingested_at + to_seconds({policy.max_future_seconds})",
         "value_is_a_number": "metric is null or not is_unit_known or coalesce(isfinite(value), false)",

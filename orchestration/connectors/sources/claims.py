@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orchestration.conf.transports import LandingFolder
-from orchestration.connectors.sources.file_reader import trouble
+from orchestration.connectors.sources.file_reader import HIDDEN, foreign, trouble
+from silver.spec import PayloadFormat
 
 DRAFT = ".draft"
 """A copy that is not whole yet; no landing file that is read has a name with a leading dot."""
@@ -73,11 +74,11 @@ class Claims:
 
 
 def claim_settled(
-    landing: LandingFolder, claims: Claims, now: float, after: int = -1, former: Sequence[Claims] = (), *, format: str = "json"
+    landing: LandingFolder, claims: Claims, now: float, after: int = -1, former: Sequence[Claims] = (), *, shape: PayloadFormat
 ) -> dict[Path, str]:
     """Claim every whole file that is not claimed yet, by this source or by one of the `former` ones: a source may get another name.
 
-    `now` is in seconds since 1970, as file times are. `after`: a number that was given already, of a claim that may be gone. `format`: of
+    `now` is in seconds since 1970, as file times are. `after`: a number that was given already, of a claim that may be gone. `shape`: of
     the files. Returns files that cannot be read, with the reason.
     """
     refused, whole = {}, []
@@ -86,7 +87,7 @@ def claim_settled(
         is_claimed = place in claims or any(other.is_of(place, file) for other in former)
         if is_claimed or now - stat.st_mtime < landing.settle_seconds:
             continue
-        if why := _trouble(file, stat.st_size, format, stat.st_ctime_ns):
+        if why := _trouble(file, stat.st_size, shape.format, stat.st_ctime_ns) or foreign(file, shape):
             refused[file] = why
         else:
             whole.append((stat.st_mtime_ns, file, place))
@@ -114,12 +115,12 @@ def _as_claim(folder: Path, file: Path) -> Claim:
 
 
 def _files(landing: LandingFolder) -> Iterator[tuple[Path, os.stat_result]]:
-    """Those that match and are not empty, below the folder too. Hidden ones (a leading dot or underscore) are work in progress."""
+    """Those that match and are neither empty nor hidden, below the folder too."""
     for folder, folders, names in os.walk(landing.path):
-        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        folders[:] = [name for name in folders if not HIDDEN.match(name)]
         for name in fnmatch.filter(names, landing.files):
             with suppress(FileNotFoundError):
-                if not name.startswith((".", "_")) and (stat := (file := Path(folder) / name).stat()).st_size:
+                if not HIDDEN.match(name) and (stat := (file := Path(folder) / name).stat()).st_size:
                     yield file, stat
 
 

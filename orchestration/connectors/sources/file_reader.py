@@ -1,50 +1,89 @@
 """Claimed files to events, piece by piece: a file may be larger than the memory, a line may not."""
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import dropwhile
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 
 from bronze.events import LINE_FEED, File, events, lines
+from orchestration.conf.text_encoding import encoded
 from orchestration.connectors.sources.batching import PIECE_BYTES, PIECE_ROWS
 from orchestration.connectors.sources.parquet_rows import PARQUET, as_json, numbered, rows_of, unreadable
+from silver.csv_rows import is_numbered
 from silver.spec import PayloadFormat
 
-LONGEST_HEADER = 1 << 20
+BEGINNING, JUDGED_ROWS = 1 << 20, 1_000
+"""Bytes and rows by which it is known what a file is: its encoding, its header, and whether its rows are numbered."""
 LONGEST_LINE = 1 << 30
 """In bytes. Arrow, Parquet and Spark hold less than two of these in one value, and no machine of ours in one row."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+HIDDEN = re.compile(r"[._]|~\$|(?:thumbs\.db|desktop\.ini)$", re.IGNORECASE)
+"""Names of files and folders that are work in progress, or belong to an operating system: neither is read or told."""
+MARK, MARKED = "\ufeff", ("utf-8", "utf-32", "utf-32-be", "utf-16", "utf-16-be")
+"""The byte order mark, and encodings that are known by it."""
+REPLACED = "it is read once it has been replaced"
 SINCE_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def events_of(source: str, claim: Path, position: str, modified_ns: int, shape: PayloadFormat) -> Iterator[pa.Table]:
     """ARRIVED of the lines of a file, or of the rows of a Parquet file, in pieces."""
-    landed = File(source, position, instant(modified_ns), first_line(claim) if shape.has_header else None)
+    landed = File(source, position, instant(modified_ns))
     if shape.format == PARQUET:
         yield from numbered((events(as_json(rows), landed) for rows in rows_of(claim)), position)
         return
-    for piece in pieces(claim):
-        payloads = lines(piece)
-        for first in range(0, len(payloads), PIECE_ROWS):
-            yield events(payloads[first : first + PIECE_ROWS], landed)
+    end, first = _beginning(claim, shape.encoding)[1:]
+    if shape.has_header and first:
+        header, *rows = (line.decode(shape.encoding, "replace") for line in first)
+        separator = shape.separator if is_numbered(header, [row for row in rows if row.strip() and row != header], shape) else ""
+        landed = replace(landed, header=separator + header, header_line=first[0])
+    for piece in pieces(claim, PIECE_BYTES, end, encoded(MARK, shape.encoding)):
+        payloads = lines(piece, end)
+        for start in range(0, len(payloads), PIECE_ROWS):
+            yield events(payloads[start : start + PIECE_ROWS], landed)
 
 
 def trouble(file: Path, size: int, format: str, changed_ns: int = 0) -> str | None:
     """Why a file of that payload format would end a run, if it would. `changed_ns`: makes another question of a file that has changed."""
     if format == PARQUET:
         return unreadable(file)
-    is_packed = file.suffix == ".gz"
+    is_packed = file.suffix.lower() == ".gz"
     if not is_packed and size <= LONGEST_LINE:
         return None
     try:
         with opened(file) as stream:
-            return f"it has a line of more than {LONGEST_LINE} bytes" if _has_long_line(stream) else None
+            return f"it has a line of more than {LONGEST_LINE} bytes; {REPLACED}" if _has_long_line(stream) else None
     except (EOFError, OSError, zlib.error):
-        return "it is not a whole gzip file" if is_packed else "it cannot be read"
+        return f"it {'is not a whole gzip file' if is_packed else 'cannot be read'}; {REPLACED}"
+
+
+def foreign(file: Path, shape: PayloadFormat) -> str | None:
+    """Why a text file is not in the encoding that conf declares, and the way out, if its beginning shows that."""
+    own = shape.encoding
+    try:
+        content, _, first = (b"", b"", []) if shape.format == PARQUET else _beginning(file, own)
+    except OSError as error:  # what is gone is claimed by nobody
+        return None if isinstance(error, FileNotFoundError) else f"it cannot be read; {REPLACED}"
+    zeros = [byte == 0 for byte in content[:4]]  # in UTF-16, beside each letter of ASCII
+    by_zeros = "utf-16" if zeros == [False, True] * 2 else "utf-16-be" if zeros == [True, False] * 2 else None
+    other = next((name for name in MARKED if content.startswith(encoded(MARK, name))), by_zeros)
+    if other and encoded(MARK, other) != encoded(MARK, own):
+        return f"its first bytes are {content[:4].hex(' ')}, as in {other}, and not {own}; set `encoding: {other}`"
+    if content and len(encoded("\n", own)) > 1 and not any(map(str.isascii, content.decode(own, "replace"))):
+        return f"its first bytes are {content[:4].hex(' ')}, and nothing in it is of ASCII in {own}; set `encoding` to what it is"
+    header = first[0] if first and shape.has_header and not shape.columns else b""
+    try:
+        odd = header.find(0) if "\0" in header.decode(own) else None
+    except UnicodeDecodeError as error:
+        odd = error.start
+    what = "" if odd is None else f"the byte 0x{header[odd]:02X} at place {odd}, which is not {own}"
+    return f"its header has {what}; set `encoding` to what it is, such as latin-1" if what else None
 
 
 def _has_long_line(stream: BinaryIO) -> bool:
@@ -57,26 +96,40 @@ def _has_long_line(stream: BinaryIO) -> bool:
     return False
 
 
-def pieces(file: Path, length: int = PIECE_BYTES) -> Iterator[bytes]:
-    """Whole lines of a file, unpacked where its name ends in `.gz`, without the byte order mark; about so many bytes at a time."""
+def pieces(file: Path, length: int = PIECE_BYTES, end: bytes = LINE_FEED, mark: bytes = BYTE_ORDER_MARK) -> Iterator[bytes]:
+    """Whole lines of a file, unpacked where its name ends in `.gz`, without the byte order mark; about so many letters at a time."""
     with opened(file) as stream:
-        rest = stream.read(max(length, len(BYTE_ORDER_MARK))).removeprefix(BYTE_ORDER_MARK)
-        while block := stream.read(length):
-            whole, feed, begun = block.rpartition(LINE_FEED)
-            if feed:
-                yield rest + whole + feed
-                rest = begun
+        rest = stream.read(max(length * len(end), len(mark))).removeprefix(mark)
+        while block := stream.read(length * len(end)):
+            if behind := _behind_last(end, block):
+                yield rest + block[:behind]
+                rest = block[behind:]
             else:
                 rest += block
         if rest:
             yield rest
 
 
-def first_line(file: Path) -> str | None:
-    """The first line of a file; None for one that is empty or starts with no text."""
+def _behind_last(letter: bytes, content: bytes) -> int:
+    """The place behind its last occurrence among letters of this length; 0 where there is none."""
+    at = content.rfind(letter)
+    while at > 0 and at % len(letter):
+        at = content.rfind(letter, 0, at + len(letter) - 1)
+    return at + len(letter) if at >= 0 else 0
+
+
+def _beginning(file: Path, encoding: str) -> tuple[bytes, bytes, list[bytes]]:
+    """The first bytes of a text file, its line end, and its first whole lines from one that is not blank.
+
+    The line end is a carriage return where these bytes have one and no line feed, else a line feed.
+    """
     with opened(file) as stream:
-        line = stream.readline(LONGEST_HEADER).removesuffix(LINE_FEED)
-    return line.decode("utf-8-sig", errors="replace") or None
+        content = stream.read(BEGINNING)
+    feed, carriage_return, mark = (encoded(letter, encoding) for letter in f"\n\r{MARK}")
+    end = carriage_return if carriage_return in content and feed not in content else feed
+    found = lines(content.removeprefix(mark), end)
+    whole = found[: min(JUDGED_ROWS, len(found) - (len(content) == BEGINNING))].to_pylist()
+    return content, end, [*dropwhile(lambda line: not line.decode(encoding, "replace").strip(), whole)]
 
 
 def instant(nanoseconds: int) -> datetime:
@@ -89,4 +142,4 @@ def instant(nanoseconds: int) -> datetime:
 
 def opened(file: Path) -> BinaryIO:
     """Its bytes, unpacked where its name ends in `.gz`."""
-    return gzip.open(file) if file.suffix == ".gz" else file.open("rb")  # type: ignore[return-value]
+    return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]

@@ -41,7 +41,7 @@ class Files:
         """Claims what has settled; then as many claims as fit a batch, one at least."""
         after = int(start.get(CLAIM, -1))
         if self.landing is not None:
-            self._refused = claim_settled(self.landing, self._claims, time.time(), after, self._former, format=self.shape.format)
+            self._refused = claim_settled(self.landing, self._claims, time.time(), after, self._former, shape=self.shape)
         batch = fitting(self._claims.after(after), self.max_batch_bytes)
         return {**start, CLAIM: batch[-1].number} if batch else start
 
@@ -70,8 +70,7 @@ class Files:
         """Files that are left where they are."""
         new = {file: why for file, why in self._refused.items() if file not in self._told}
         self._told |= new.keys()
-        told = {str(file): f"{why}; it is read once it has been replaced" for file, why in new.items()}
-        return [Notice("file left out", {"file": file, "reason": reason}) for file, reason in told.items()]
+        return [Notice("file left out", {"file": str(file), "reason": why}) for file, why in new.items()]
 
     @cached_property
     def _claims(self) -> Claims:

@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from orchestration.conf.transports import ObjectStore
 from orchestration.connectors.sources.batching import fitting
-from orchestration.connectors.sources.file_reader import events_of, trouble
+from orchestration.connectors.sources.file_reader import events_of, foreign, trouble
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Unsettled
 from orchestration.location import Location
-from orchestration.storage.object_claims import GONE, UNREADABLE, ObjectClaim, ObjectClaims
+from orchestration.storage.object_claims import FOREIGN, GONE, UNREADABLE, ObjectClaim, ObjectClaims
 from silver.spec import PayloadFormat
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ class S3:
                 if not is_whole:
                     self._give_up(claim, GONE, IS_GONE)
                 elif why := trouble(file, claim.length, self.shape.format):
-                    self._give_up(claim, UNREADABLE, f"{why}; it is read once it has been replaced")
+                    self._give_up(claim, UNREADABLE, why)
+                elif why := foreign(file, self.shape):
+                    self._give_up(claim, FOREIGN + self.shape.encoding, why)
                 else:
                     yield from events_of(self.name, file, self._position(claim), claim.modified_us * 1000, self.shape)
                 file.unlink(missing_ok=True)
@@ -110,7 +112,9 @@ class S3:
 
     @cached_property
     def _claims(self) -> ObjectClaims:
-        return ObjectClaims(self.lake, self.name)
+        claims = ObjectClaims(self.lake, self.name)
+        claims.take_again(self.shape.encoding)
+        return claims
 
     @cached_property
     def _client(self) -> "S3Client":

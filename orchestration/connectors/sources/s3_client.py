@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from orchestration.conf.secrets import secret
 from orchestration.conf.transports import ObjectStore
+from orchestration.connectors.sources.file_reader import HIDDEN
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.errors import TidemarkError
 from orchestration.storage.object_claims import ObjectClaim, ObjectVersion
@@ -42,9 +43,7 @@ class S3Client:
         self._secrets: list[str] = []
 
     def pages(self) -> Iterator[list[ObjectVersion]]:
-        """What there is and matches, a page at a time. Hidden names (a dot or underscore first) are work in progress; empty objects have no
-        events.
-        """
+        """What there is, matches and is not hidden, a page at a time. Empty objects have no events."""
         way, entries = ("list_object_versions", "Versions") if self._store.versions else ("list_objects_v2", "Contents")
         with self._telling():
             for page in self._client.get_paginator(way).paginate(Bucket=self._store.bucket, Prefix=self._store.prefix):
@@ -66,7 +65,7 @@ class S3Client:
 
     def _matches(self, key: str) -> bool:
         *folders, name = key.removeprefix(self._store.prefix).lstrip("/").split("/")
-        return fnmatch.fnmatchcase(name, self._store.files) and not any(part.startswith((".", "_")) for part in (*folders, name))
+        return fnmatch.fnmatchcase(name, self._store.files) and not any(map(HIDDEN.match, (*folders, name)))
 
     @cached_property
     def _client(self) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.cli.app import exit_code
+from tests.orchestration.conf.conftest import changed
 
 ROOT = Path(__file__).parents[3]
 
@@ -43,7 +44,7 @@ PLANTED = [
     ),
     ("pipeline", "unknown_metric: quarantine", "unknown_metric: unassigned", "pipeline.yml:14: policy.unknown_metric is 'unassigned'"),
     ("pipeline", "driver_memory: 2g", "driver_memory: 2 GB", "pipeline.yml:17: engine.driver_memory is '2 GB'"),
-    ("rules", "(0, 1)", "(0, 1", "rules.yml:8: door_is_open_or_closed.holds opens a parenthesis"),
+    ("rules", "(0, 1)", "(0, 1", "rules.yml:8: door_is_open_or_closed.holds cannot be read: "),
     ("rules", "event_time_is_after_2020", "event_time_is_valid", "rules.yml:13: 'event_time_is_valid' is the name of a built-in rule"),
     (
         "sources",
@@ -70,8 +71,22 @@ def test_fifteen_planted_mistakes_are_found_in_one_pass(
 def test_a_sound_conf_is_summed_up_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["--conf", "conf", "check"]) == 0
     assert capsys.readouterr().out == (
-        "conf: no mistakes; pipeline tidemark with 1 source, 5 metrics, 20 devices, 3 groups in 2 streams, 17 rules (3 of your own)\n"
+        "conf: no mistakes; pipeline tidemark with 1 source, 5 metrics, 20 devices, 3 groups in 2 streams, 18 rules (3 of your own)\n"
     )
+
+
+def test_what_is_probably_wrong_is_told_on_its_line_and_the_conf_can_be_used(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changed(folder, "sources", "format: iso", "format: 'yyyy-mm-dd HH:MM:ss'")
+    assert exit_code(["check"]) == 0
+    warning, summary = capsys.readouterr().out.splitlines()
+    assert warning == (
+        "conf/sources.yml:13: warning: plant.time.format 'yyyy-mm-dd HH:MM:ss' has minutes (m) that stand beside no hour; "
+        "MM is the month, mm are minutes"
+    )
+    assert summary.startswith("conf: no mistakes")
+    changed(folder, "sources", "time_zone: UTC", "time_zone: Mars")
+    assert exit_code(["check"]) == 2
+    assert [": warning: " in line for line in capsys.readouterr().out.splitlines()] == [True, False]
 
 
 def test_control_characters_of_a_conf_do_not_reach_the_terminal(mistakes_after: Callable[..., list[str]]) -> None:

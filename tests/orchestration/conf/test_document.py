@@ -32,6 +32,12 @@ def test_a_file_that_cannot_be_read_is_one_line(content: bytes, line: str, folde
     assert mistakes_after() == [f"conf/rules.yml:{line}"]
 
 
+def test_rules_may_be_missing(folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
+    (folder / "rules.yml").unlink()
+    assert mistakes_after() == []
+    assert load(folder).rules == ()
+
+
 def test_what_yaml_cannot_parse_is_told_with_its_line(folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
     (folder / "rules.yml").write_text("rules:\n  a: {holds: b\n")
     (line,) = mistakes_after()

@@ -137,28 +137,40 @@ CASES = [
         "rules",
         "'2020-01-01 00:00:00'",
         "'2020-01-01 00:00:00",
-        "conf/rules.yml:14: event_time_is_after_2020.holds opens a quote ' that nothing closes; close it",
+        (
+            'conf/rules.yml:14: event_time_is_after_2020.holds cannot be read: "event_time >= timestamp \'2020-01-01 00:00:00" is no '
+            "expression of Spark's SQL; look for an open quote"
+        ),
         id="rule with an open quote",
     ),
     pytest.param(
         "rules",
         "(0, 1)",
         "(0, 1",
-        "conf/rules.yml:8: door_is_open_or_closed.holds opens a parenthesis that nothing closes; close it",
+        (
+            "conf/rules.yml:8: door_is_open_or_closed.holds cannot be read: \"metric <> 'door_open' or value in (0, 1\" is no "
+            "expression of Spark's SQL; look at line 1, character 39 of it"
+        ),
         id="rule with an open parenthesis",
     ),
     pytest.param(
         "rules",
         "(0, 1)",
         "0, 1)",
-        ("conf/rules.yml:8: door_is_open_or_closed.holds closes a parenthesis that nothing opens; remove it or open one before"),
+        (
+            "conf/rules.yml:8: door_is_open_or_closed.holds cannot be read: \"metric <> 'door_open' or value in 0, 1)\" is no "
+            "expression of Spark's SQL; look at line 1, character 36 of it"
+        ),
         id="rule with a closed parenthesis",
     ),
     pytest.param(
         "rules",
         "(0, 1)",
         "(0, 1) -- both",
-        ("conf/rules.yml:8: door_is_open_or_closed.holds contains a SQL comment; write it behind a # in the YAML instead"),
+        (
+            "conf/rules.yml:8: door_is_open_or_closed.holds contains a comment or a semicolon; "
+            "write a comment behind a # in the YAML instead"
+        ),
         id="rule with a comment",
     ),
     pytest.param(

@@ -7,13 +7,35 @@ import pytest
 from pyspark.sql import SparkSession
 
 from expectations.rule import Rule
+from orchestration.audit.verify.silver_evaluator import SilverEvaluator
+from orchestration.conf.model import Source
+from orchestration.conf.transports import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.jobs import ledger
 from orchestration.storage.positions import accounted_for
+from silver.config import SilverConfig
+from silver.enrich import catalogue
+from silver.evaluated import evaluated, evaluation
 from tests.lakes import conf, event, land, minutes, run, table
-from tests.rows import at
+from tests.rows import LONG, METRICS, POLICY, at, devices, events, silver
 
 LINES = [event("oven" if n % 2 else "fridge", "temperature", n, time) for n, time in enumerate(minutes(at("2026-01-05T00:00:00"), 8))]
+BREAKING = {
+    "cast(zone as int) > 3 and cast(zone as int) < 9": "bc",
+    "cast(value as int) = 2": "a",
+    "cast(zone as double) > 3": "bc",
+    "cast(zone as double) > 3 or value > 1": "",
+    "100 / value > 10": "a",
+    "value > 1 or 100 / value > 1": "a",
+    "value % step_seconds > 1": "a",
+    "groups[0] = 'kitchen'": "b",
+    "groups[1] is null": "c",
+    "element_at(groups, 2) is null": "c",
+    "split(zone, '-')[1] = '1'": "ac",
+    "to_date(zone) is null": "",
+    "to_timestamp(zone, 'yyyy') > event_time": "abc",
+}
+"""Rules that fail for some readings, and the devices whose readings they turn away."""
 KNOWN, ONLY_SPARK = (
     Rule("device_is_an_oven", "device_id = 'oven'"),
     Rule("device_sounds_like_an_oven", "soundex(device_id) = soundex('oven')"),
@@ -30,6 +52,29 @@ def test_a_rule_of_conf_puts_the_same_measurements_in_quarantine_whoever_evaluat
     quarantine = table(made, "silver.quarantine").sort_values("bronze_row")
     assert [[*rules] for rules in quarantine["broken_rules"]] == [[rule.name]] * 4 + [["payload_is_readable"]]
     assert len(table(made, "silver.readings")) == 4
+
+
+def test_a_rule_that_fails_for_a_reading_is_broken_by_it_and_ends_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """Of a: zone 5, 0 degrees, one group; b: zone hall-1, 2 degrees, no group; c: no zone, 2.5 degrees, two groups."""
+    known = {"a": ("5", ["kitchen"]), "b": ("hall-1", []), "c": (None, ["kitchen", "x"])}
+    registry = devices(spark, *((name, zone, groups, None, True, "conf", at("1970-01-01")) for name, (zone, groups) in known.items()))
+    payloads = [event(name, "temperature", value, at("00:00:01")) for name, value in zip(known, (0, 2, 2.5), strict=True)]
+    rules = tuple(map(Rule, BREAKING, BREAKING))
+    rows, expected = events(spark, payloads), {name: [rule for rule in BREAKING if name in BREAKING[rule]] for name in known}
+    _, quarantined = silver(spark, rows, rules=(*rules, Rule("never", "raise_error(device_id) is null")), devices=registry)
+    assert {row.device_id: row.broken_rules for row in quarantined} == {name: [*broken, "never"] for name, broken in expected.items()}
+    accepted = {rule.name: {row.device_id for row in silver(spark, rows, rules=(rule,), devices=registry)[0]} for rule in rules}
+    assert accepted == {rule: {*known} - {*broken} for rule, broken in BREAKING.items()}
+    made = conf(tmp_path, metrics=METRICS, policy=POLICY, rules=rules, sources={"plant": Source("plant", LONG, LandingFolder(tmp_path))})
+    rejected = SilverEvaluator.of(made, registry.toArrow()).evaluate(rows.toArrow()).rejected.to_pylist()
+    assert {row["device_id"]: row["broken_rules"] for row in rejected} == expected
+    fast = tuple(rule for rule in rules if evaluation(SilverConfig({"plant": LONG}, POLICY, (rule,))))
+    config = SilverConfig({"plant": LONG}, POLICY, fast)
+    pieces = evaluated(rows.toArrow(), registry.toArrow(), catalogue(METRICS), config, str(evaluation(config)))
+    names = {rule.name for rule in fast}
+    assert {row["device_id"]: row["broken_rules"] for piece in pieces for row in piece.to_pylist()} == {
+        name: [rule for rule in broken if rule in names] for name, broken in expected.items()
+    }
 
 
 def test_the_account_of_broken_late_and_duplicate_events_asks_no_spark(spark: SparkSession, tmp_path: Path) -> None:

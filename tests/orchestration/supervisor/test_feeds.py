@@ -1,15 +1,23 @@
 """Sources feed bronze side by side: one that is slow or down keeps no other from going on, one that breaks ends the run."""
 
+import ast
+import io
 import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
+from rich.console import Console
 
-from orchestration.connectors.sources.source import Offset, SourceDownError
+from orchestration.conf.transports import TableOfOthers
+from orchestration.connectors.sources.delta import DELETED, GONE, REWRITTEN, Delta
+from orchestration.connectors.sources.source import Notice, Offset, Source, SourceDownError
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import WriteBarrier
@@ -44,7 +52,7 @@ def lake(tmp_path: Path) -> Lake:
     return opened
 
 
-def feeds_of(lake: Lake, *sources: Numbers) -> tuple[Feeds, threading.Event]:
+def feeds_of(lake: Lake, *sources: Source) -> tuple[Feeds, threading.Event]:
     """And what stops them."""
     stop = threading.Event()
     intake = Intake(EVENTS, (lake.tables[EVENTS],), sources=lambda: sources)
@@ -113,6 +121,59 @@ def test_a_run_that_ends_takes_in_what_was_there_when_it_began_though_events_kee
     of_run.run_to_end()
     of_run.raise_if_down()
     assert (counts(lake), endless.left) == ({"endless": 3}, 4)
+
+
+def test_what_becomes_of_a_table_of_others_is_told_and_other_sources_go_on(
+    lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Case 34: a column more, another name for one, rows deleted and changed, a file lost and one damaged, all rows replaced."""
+    path, told = tmp_path / "a table", []
+
+    def written(minute: int, mode: Literal["append", "overwrite"] = "append", **columns: float) -> Path:
+        """The file of one row."""
+        of = {"device": ["oven-01"], "ts": [f"2026-03-02T08:0{minute}:00Z"], **{name: [value] for name, value in columns.items()}}
+        write_deltalake(path, pa.table(of), mode=mode, schema_mode="overwrite" if mode == "overwrite" else "merge")
+        return max(path.glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
+
+    steps: list[Callable[[], object]] = [
+        lambda: written(0, temperature=181),
+        lambda: written(1, temperature=182, humidity=11.5),
+        lambda: written(2, temperature_c=183.25, humidity=11.6),
+        lambda: DeltaTable(path).delete("ts = '2026-03-02T08:00:00Z'"),
+        lambda: DeltaTable(path).update({"humidity": "12.0"}, predicate="ts = '2026-03-02T08:01:00Z'"),
+        lambda: written(3, temperature=183).unlink(),
+        lambda: written(4, temperature=184).write_bytes(b"no Parquet"),
+        lambda: written(5, "overwrite", temperature=184.75, humidity=11.7),
+    ]
+    for n, step in enumerate(steps):
+        step()
+        of_run, _ = feeds_of(lake, Delta("warehouse", TableOfOthers(path), 1_000_000), Numbers("other", n + 1))
+        of_run.run_to_end()
+        of_run.raise_if_down()
+        told.append([f"{line['warning']}: {line['reason'].partition(' (')[0]}" for line in warnings(capsys)])
+    took, rewrote, lost = (f"table changed: {reason}" for reason in (DELETED, REWRITTEN, GONE))
+    gap = "gap: messages are gone that were never read"
+    assert told == [[], [], [], [took], [rewrote], [lost, gap], ["table changed: the file cannot be read", gap], [rewrote]]
+    assert counts(lake) == {"warehouse": 3, "other": len(steps)}
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_every_notice_that_anybody_makes_can_be_shown(*, is_terminal: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever its facts are called: those in the code, and names that a function of Progress might have."""
+    calls = [
+        call
+        for file in (Path(__file__).parents[3] / "orchestration").rglob("*.py")
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Notice"
+    ]
+    names = {key.value for call in calls for key in ast.walk(call.args[1]) if isinstance(key, ast.Constant)}
+    facts = {str(name): "x" for name in ("self", "what", "facts", "flow", "rows", *names)}
+    shown = io.StringIO()
+    Progress([], Console(file=shown, force_terminal=is_terminal)).notice(Notice("table changed", facts))
+    assert {"what", "reason"} < names
+    assert (
+        shown.getvalue().startswith("table changed: x, x") if is_terminal else warnings(capsys) == [{"warning": "table changed", **facts}]
+    )
 
 
 def test_an_outage_is_told_also_where_it_cannot_be_written_down(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,12 +18,16 @@ def payloads(seed: int, mutations: int) -> Iterator[Payload]:
         headers = HEADERS.get(source, [None])
         known = [*GOOD[source], *(_json_payloads(source) if shape.format == "json" else [*_csv_payloads(source), *LINES, "", "  ", "\t"])]
         for text in known:
-            yield source, text.encode("utf-8", "surrogatepass"), headers[0]
+            yield source, _encoded(text, shape.encoding), headers[0]
         for _ in range(mutations):
-            payload = chance.choice(known[: len(known) // 4] or known).encode("utf-8", "surrogatepass")
+            payload = _encoded(chance.choice(known[: len(known) // 4] or known), shape.encoding)
             for _ in range(chance.randint(1, 3)):
                 payload = _changed(payload, chance)
             yield source, payload, chance.choice(headers)
+
+
+def _encoded(text: str, encoding: str) -> bytes:
+    return text.encode(encoding, "surrogatepass" if encoding.startswith("utf") else "replace")
 
 
 def _json_payloads(source: str) -> Iterator[str]:

@@ -45,8 +45,14 @@ SHAPES = {
     "pattern": PayloadFormat("json", Origin(field="d"), Time("t", "dd-MM-yyyy HH:mm:ss.SSS"), metrics={"humidity": "h"}),
     "day last": PayloadFormat("json", Origin(field="d"), Time("t", "HH:mm dd-MM-yyyy", "Europe/Brussels"), metrics={"humidity": "h"}),
     "noon": PayloadFormat("json", Origin(field="d"), Time("t", "MMM d, yyyy hh:mm a XXX"), metrics={"humidity": "h"}),
+    "ordinal": PayloadFormat("json", Origin(field="d"), Time("t", "yyyyDDDHHmm z", "UTC", "second"), metrics={"humidity": "h"}),
     "csv": PayloadFormat("csv", Origin(field="dev"), Time("t"), metrics=WIDE, columns=("dev", "t", "temp", "hum", "pow")),
     "csv with header": PayloadFormat("csv", Origin(field="dev"), Time("t"), metrics=WIDE, has_header=True),
+    "csv with both": PayloadFormat(
+        "csv", Origin(field="dev"), Time("t"), metrics=WIDE, columns=("dev", "t", "temp", "hum", "pow"), has_header=True, encoding="cp1252"
+    ),
+    "csv in utf-16": PayloadFormat("csv", Origin(field="dev"), Time("t"), metrics=WIDE, has_header=True, encoding="utf-16"),
+    "json in utf-16": PayloadFormat("json", Origin(field="d"), Time("t"), metrics={"humidity": "h"}, encoding="utf-16-be"),
     "csv long": PayloadFormat(
         "csv",
         Origin(field="dev"),
@@ -58,7 +64,11 @@ SHAPES = {
         quote="'",
     ),
 }
-HEADERS = {"csv with header": ["dev,t,temp,hum,pow", ' "t" ,dev,hum, temp ', "dev,t,temp", None, ""]}
+HEADERS: dict[str, list[str | None]] = {
+    "csv with header": ["dev,t,temp,hum,pow", ' "t" ,dev,hum, temp ', "dev,t,temp", None, "", ",dev,t,temp,hum,pow"],
+    "csv with both": ["dev,t,temp,hum,pow", ",dev,t,temp,hum,pow", ' "" ,a,b,c,d,e', ",dev,t,temp,hum", None, "a title"],
+    "csv in utf-16": ["dev,t,temp,hum,pow", ",dev,t,temp,hum,pow"],
+}
 GOOD = {
     "long": ['{"device":"oven","metric":"temperature","value":1.5,"ts":"2026-01-01T00:00:01Z","unit":"degF","zone":"hall"}'],
     "nested": ['{"d":{"id":"oven"},"at":1767225601000,"v":{"t":1.25,"h":"2"}}'],
@@ -81,7 +91,15 @@ GOOD = {
     "pattern": ['{"d":"oven","t":"01-01-2026 00:00:00.1","h":1}'],
     "day last": ['{"d":"oven","t":"01:30 01-01-2026","h":1}'],
     "noon": ['{"d":"oven","t":"Jan 1, 2026 12:30 AM +02:00","h":1}'],
+    "ordinal": ['{"d":"oven","t":"20260010030 CET","h":1}', '{"d":"oven","t":"20252990230 Europe/Berlin","h":1}'],
     "csv": ["oven,2026-01-01T00:00:01Z,1.5,,3", '"oven", 2026-01-01 00:00:02 ,"1.5", 2 ,""'],
     "csv with header": ["oven,2026-01-01T00:00:01Z,1.5,2,3", "1,oven,2026-01-01T00:00:01Z,1.5,2,3", "2026-01-01T00:00:01Z,oven,50,20"],
+    "csv with both": ["oven,2026-01-01T00:00:01Z,1.5,2,3", "1,oven,2026-01-01T00:00:01Z,1.5,2,3", "o\u20acen,2026-01-01T00:00:01Z,1,,"],
+    "csv in utf-16": [
+        "oven,2026-01-01T00:00:01Z,1.5,2,3",
+        "1,oven,2026-01-01T00:00:01Z,1.5,2,3",
+        "\ufeff\U0001f525,2026-01-01T00:00:01Z,1,,",
+    ],
+    "json in utf-16": ['{"d":"\U0001f525","t":"2026-01-01T00:00:01Z","h":1}'],
     "csv long": ["oven;01.01.2026 00:30;temperature;1,5", "'oven';01.01.2026 00:30;'temperature';1.5"],
 }

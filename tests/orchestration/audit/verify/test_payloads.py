@@ -150,9 +150,17 @@ def test_quotes_blanks_and_byte_order_marks_go_away() -> None:
 def test_names_come_from_the_header_of_the_file_and_the_first_value_may_have_none() -> None:
     read = row_reader(of_columns(has_header=True))
     assert read("1,2", "b,a") == {"b": "1", "a": "2"}
-    assert read("9,1,2", '"b" ,a') == {"b": "1", "a": "2"}
+    assert read("9,1,2", ',"b" ,a') == {"b": "1", "a": "2"}
+    assert read("9,1,2", "b,a") is read("1,2", ",b,a") is None
     assert read("1,2", None) is None
     assert read("1,2,3", "b,a,b") == {"b": "1", "a": "2"}
+
+
+def test_declared_columns_have_a_number_before_them_where_the_header_of_the_file_says_so() -> None:
+    read = row_reader(of_columns("b", "a", has_header=True))
+    assert read("9,1,2", ",x,y") == {"b": "1", "a": "2"}
+    assert read("1,2", ",x,y") is read("9,1,2", "x,y") is read("9,1,2", ",x") is read("9,1,2", None) is None
+    assert read("1,2", "a title") == read("1,2", None) == {"b": "1", "a": "2"}
 
 
 def test_a_separator_at_the_end_of_a_row_does_not_shift_it_and_a_header_has_its_most_names() -> None:

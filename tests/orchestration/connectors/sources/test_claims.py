@@ -3,6 +3,7 @@
 import errno
 import gzip
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,12 @@ import pytest
 from orchestration.conf.transports import LandingFolder
 from orchestration.connectors.sources import claims as claims_of_files
 from orchestration.connectors.sources import file_reader
-from orchestration.connectors.sources.claims import Claims, claim_settled, growing
+from orchestration.connectors.sources.claims import Claims, growing
+from orchestration.connectors.sources.claims import claim_settled as claim_settled_of
+from tests.lakes import SHAPE
 
 NOW = 1_700_000_000.0
+claim_settled = partial(claim_settled_of, shape=SHAPE)
 
 
 def write(file: Path, content: bytes, age: float) -> Path:
@@ -53,10 +57,13 @@ def test_a_file_is_claimed_once_it_has_not_changed_for_settle_seconds(tmp_path: 
 
 def test_hidden_empty_and_other_files_are_left_alone(tmp_path: Path) -> None:
     plant = source(tmp_path, "*.json")
-    for name in (".a.json", "_b.json", ".hidden/c.json", "d.txt"):
+    for name in (".a.json", "_b.json", ".hidden/c.json", "d.txt", "~$e.json"):
         write(plant.path / name, b"x", age=9)
     write(plant.path / "empty.json", b"", age=9)
     assert claim(plant)[0] == 0
+    for name in (".DS_Store", "Thumbs.db", "Desktop.ini", "~$plan.csv"):
+        write(plant.path / name, b"x", age=9)
+    assert claim(source(tmp_path)) == (1, {})
 
 
 def test_a_file_that_changes_after_it_was_claimed_is_claimed_again_as_a_new_version(tmp_path: Path) -> None:
@@ -111,7 +118,7 @@ def test_a_cut_gzip_file_is_left_out_until_it_is_whole(tmp_path: Path) -> None:
     plant = source(tmp_path)
     whole = gzip.compress(b"1\n" * 1000)
     cut = write(plant.path / "a.json.gz", whole[:-9], age=9)
-    assert claim(plant)[1] == {cut: "it is not a whole gzip file"}
+    assert claim(plant)[1] == {cut: "it is not a whole gzip file; it is read once it has been replaced"}
     write(cut, whole, age=8)
     assert claim(plant)[0] == 1
 
@@ -167,7 +174,10 @@ def test_a_file_of_another_disk_which_is_mocked_is_copied_once_with_its_time(tmp
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
-@pytest.mark.parametrize(("length", "refused"), [(3 << 20, []), ((3 << 20) + 1, ["it has a line of more than 3145728 bytes"])])
+@pytest.mark.parametrize(
+    ("length", "refused"),
+    [(3 << 20, []), ((3 << 20) + 1, ["it has a line of more than 3145728 bytes; it is read once it has been replaced"])],
+)
 def test_a_file_with_a_line_that_no_row_can_hold_is_left_out_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, length: int, refused: list[str]
 ) -> None:

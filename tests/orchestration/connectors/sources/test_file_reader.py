@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from orchestration.connectors.sources.file_reader import BYTE_ORDER_MARK, events_of, first_line, pieces
+from orchestration.connectors.sources.file_reader import BYTE_ORDER_MARK, events_of, pieces
 from tests.lakes import SHAPE
 
 CONTENT = st.lists(st.sampled_from([b"\n", b"\r\n", b"abc", b"\xff\x00", BYTE_ORDER_MARK]), max_size=12).map(b"".join)
@@ -35,15 +35,6 @@ def test_lines_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path, c
     by_spark = spark.read.text(str(file), lineSep="\n").selectExpr("cast(value as binary)").toArrow()["value"].to_pylist()
     found = events_of("plant", file, "a", 0, SHAPE)
     assert [payload for piece in found for payload in piece["payload"].to_pylist()] == by_spark
-
-
-@pytest.mark.parametrize(
-    ("content", "header"), [(b"a,b\r\n1,2", "a,b\r"), (BYTE_ORDER_MARK + b"a\n", "a"), (b"\na\n", None), (b"a\xff", "a\ufffd")]
-)
-def test_the_first_line_of_a_file_is_its_header(tmp_path: Path, content: bytes, header: str | None) -> None:
-    file = tmp_path / "a.csv"
-    file.write_bytes(content)
-    assert first_line(file) == header
 
 
 EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)

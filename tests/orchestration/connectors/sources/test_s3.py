@@ -177,6 +177,22 @@ def test_an_object_that_is_no_gzip_file_is_told_once_and_costs_no_other_one(stor
     assert events(lake) == [("b.json", b"2"), ("a.json.gz", b"1")]
 
 
+def test_an_object_in_another_encoding_is_told_once_and_read_when_conf_names_it(store: Store, tmp_path: Path) -> None:
+    wanted = transport(store, bucket := store.bucket())
+    lake = lake_of(tmp_path, wanted, HEADED)
+    store.put(bucket, {"a.CSV": b"t,d,T\xb0\n1,2,3\n", "b.csv": b"t,d,T\r4,5,6"})
+    of = source(lake)
+    take(lake, of)
+    reason = "its header has the byte 0xB0 at place 5, which is not utf-8; set `encoding` to what it is, such as latin-1"
+    assert [notice.facts["reason"] for notice in (*of.notices(), *of.notices())] == [reason]
+    take(lake)
+    assert (events(lake), gaps(lake)) == ([("b.csv", b"4,5,6")], ["a.CSV"])
+    named = lake_of(tmp_path, wanted, replace(HEADED, encoding="iso8859-1"))
+    take(named)
+    take(named)
+    assert events(named) == [("b.csv", b"4,5,6"), ("a.CSV", b"1,2,3")]
+
+
 def test_rows_of_a_parquet_object_are_events_and_what_is_none_is_told(store: Store, tmp_path: Path) -> None:
     lake = lake_of(tmp_path, transport(store, bucket := store.bucket()), replace(SHAPE, format="parquet"))
     pq.write_table(pa.table({"v": [1, 2]}), tmp_path / "a")

@@ -1,0 +1,89 @@
+"""What rules.yml means: that each rule is true or false of a reading, and asks for nothing else."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+import duckdb
+import sqlglot
+from sqlglot import exp
+
+from expectations.translation import parsed, to_duckdb, without_failures
+from orchestration.conf.diagnostic import hint, quoted
+from orchestration.conf.plant_settings import RuleSettings
+from orchestration.conf.structure import Finding
+from silver.rules import BUILT_IN
+from silver.schema import READINGS
+
+
+def check_rules(rules: Mapping[str, RuleSettings]) -> Iterator[Finding]:
+    """Rules that no reading can be asked."""
+    for name, rule in rules.items():
+        if name in BUILT_IN:
+            yield Finding(("rules", name), f"{quoted(name)} is the name of a built-in rule; choose another")
+        if rule.holds and (problem := _problem(rule.holds)):
+            yield Finding.of(("rules", name, "holds"), problem)
+
+
+def _problem(predicate: str) -> str | None:
+    try:
+        tree = parsed(predicate)
+    except ValueError as error:
+        return f"cannot be read: {error}"
+    if any(node.comments for node in tree.walk()) or predicate.rstrip().endswith(";"):
+        return "contains a comment or a semicolon; write a comment behind a # in the YAML instead"
+    if not isinstance(tree, exp.Condition):
+        return "is no condition; write one, for example value >= 0"
+    for column in tree.find_all(exp.Column):
+        name, known = ".".join(part.name for part in column.parts), _columns()
+        if column.parts[0].name.lower() not in known:
+            return f"asks for {quoted(name)}, which a reading does not have; {hint(name, known, 'it has ' + ', '.join(known))}"
+    if tree.find(exp.Query, exp.AggFunc, exp.Window):
+        return "asks for more than one reading; write what is true of each one, and leave the rest to a suite of expectations"
+    return _problem_of_functions(tree) or _problem_of_type(predicate, tree)
+
+
+def _problem_of_functions(tree: exp.Expr) -> str | None:
+    for node in tree.find_all(exp.Anonymous):
+        from pyspark.sql import functions  # takes a while
+
+        if not hasattr(functions, name := str(node.this).lower()):
+            remedy = hint(name, dir(functions), "look it up in Spark's reference of SQL")
+            return f"calls {quoted(name)}, which is no function of Spark; {remedy}"
+    return None
+
+
+def _problem_of_type(predicate: str, tree: exp.Expr) -> str | None:
+    """Of what DuckDB computes as Spark does it knows the type; of the rest the parser may."""
+    try:
+        relation = _store().sql(f"select {to_duckdb(without_failures(predicate))} from reading")
+        kind = str(relation.types[0]).lower()
+        relation.fetchall()
+    except ValueError:
+        kind = _kind_by_parser(tree)
+    except duckdb.Error as error:
+        reason = str(error).splitlines()[0].partition(": ")[2]
+        return f"cannot be computed ({reason}); compare like with like, for example try_cast(zone as double) > 3, or zone = '3'"
+    return None if kind in ("boolean", "unknown") else f"is neither true nor false, but {kind}; compare it, for example value >= 0"
+
+
+def _kind_by_parser(tree: exp.Expr) -> str:
+    from sqlglot.optimizer.annotate_types import annotate_types  # takes a while
+
+    return str(annotate_types(tree, dialect="spark").type).lower()
+
+
+@cache
+def _store() -> duckdb.DuckDBPyConnection:
+    """With one reading, of texts that are no numbers."""
+    store = duckdb.connect(config={"threads": 1})
+    store.execute(f"create table reading ({', '.join(map(' '.join, _columns().items()))})")
+    store.execute("insert into reading (device_id, metric, unit, zone, source) values ('x', 'x', 'x', 'x', 'x')")
+    return store
+
+
+@cache
+def _columns() -> dict[str, str]:
+    """Of a reading, with their types in DuckDB; instants without a zone, as DuckDB then needs no extension."""
+    table = sqlglot.parse_one(f"create table reading ({READINGS})", read="spark")
+    kinds = {column.name: column.args["kind"].sql("duckdb") for column in table.find_all(exp.ColumnDef)}
+    return {name: kind.replace("TIMESTAMPTZ", "TIMESTAMP") for name, kind in kinds.items()}

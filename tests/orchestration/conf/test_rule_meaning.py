@@ -1,0 +1,55 @@
+"""`tidemark check` sees what a rule cannot compute, before a run meets it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from orchestration.conf.load import load
+
+RULE = "metric <> 'door_open' or value in (0, 1)"
+REFUSED = {
+    "valu >= 0": "asks for 'valu', which a reading does not have; did you mean 'value'?",
+    "size(filter(grups, g -> g = 'a')) > 0": "asks for 'grups', which a reading does not have; did you mean 'groups'?",
+    "data.value > 0": "asks for 'data.value', which a reading does not have; ",
+    "value": "is neither true nor false, but double; compare it, for example value >= 0",
+    "cast(value as int)": "is neither true nor false, but int; ",
+    "upper(zone)": "is neither true nor false, but varchar; ",
+    "value >": "cannot be read: 'value >' is no expression of Spark's SQL; look at line 1, character 7 of it",
+    "value > 0 really": "is no condition; ",
+    "value > 0;": "contains a comment or a semicolon; ",
+    "zone > 3": "cannot be computed (Cannot compare values of type VARCHAR and type INTEGER_LITERAL",
+    "device_id = 5": "cannot be computed (Could not convert string ",
+    "value = 'abc'": "cannot be computed (Could not convert string 'abc' to DOUBLE); compare like with like, ",
+    "zone rlike '('": "cannot be computed (missing ): (); ",
+    "avg(value) > 3": "asks for more than one reading; ",
+    "value > (select 1)": "asks for more than one reading; ",
+    "regexp_extrac(zone, 'a') = 'b'": "calls 'regexp_extrac', which is no function of Spark; did you mean 'regexp_extract'?",
+}
+TAKEN = (
+    *("VALUE > 1 and metric in ('a', 'b')", "event_time >= timestamp '2020-01-01 00:00:00'", "event_time >= '2020-01-01'", "true"),
+    *("size(filter(groups, g -> g = 'kitchen')) > 0", "hour(event_time) between 6 and 20", "isnan(value) or value > 0"),
+    # Only Spark computes these, or they fail for some readings, which then break them.
+    *("soundex(device_id) = soundex('oven')", "exists(groups, g -> g = 'a')", "cast(zone as int) > 3", "1 / value > 0.5"),
+    *(
+        "groups[0] = 'kitchen'",
+        "element_at(groups, 1) = 'kitchen'",
+        "split(zone, '-')[1] = 'a'",
+        "attributes['quality'] = 'true'",
+        "raise_error('x') is null",
+    ),
+)
+
+
+@pytest.mark.parametrize("predicate", REFUSED)
+def test_a_rule_that_cannot_be_computed_is_named_with_file_and_line(
+    predicate: str, folder: Path, mistakes_after: Callable[..., list[str]]
+) -> None:
+    (mistake,) = mistakes_after(("rules", RULE, f'"{predicate}"'))
+    assert mistake.startswith(f"conf/rules.yml:8: door_is_open_or_closed.holds {REFUSED[predicate]}")
+
+
+def test_all_other_rules_are_taken(folder: Path) -> None:
+    rules = "\n".join(f'  r{n}: {{holds: "{predicate}"}}' for n, predicate in enumerate(TAKEN))
+    (folder / "rules.yml").write_text(f"rules:\n{rules}\n")
+    assert [rule.holds for rule in load(folder).rules] == [*TAKEN]

@@ -1,0 +1,155 @@
+"""Text files of any encoding and line end: each line is an event, or the file is left out as a whole and told."""
+
+import gzip
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from orchestration.audit.verify import measurements as verify
+from orchestration.conf.transports import LandingFolder
+from orchestration.connectors.sources import file_reader
+from orchestration.connectors.sources.file_reader import events_of, foreign, pieces
+from orchestration.connectors.sources.files import Files
+from silver.measurements import measurements
+from silver.spec import Origin, PayloadFormat, Time
+from tests.lakes import SHAPE, land_bytes
+
+HEADED = PayloadFormat("csv", Origin(constant="oven"), Time("t"), metrics={"temperature": "T"}, has_header=True)
+LOG = PayloadFormat("csv", Origin(constant="l"), Time("unix", "epoch_s"), metrics={"t": "temp"}, has_header=True, separator=";")
+EARLY = "2026-01-01 00:00:00"
+ENCODINGS = ("utf-8", "iso8859-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp500", "shift_jis")
+
+
+def events(folder: Path, content: bytes, shape: PayloadFormat, name: str = "a.csv") -> pa.Table:
+    file = land_bytes(folder, name, gzip.compress(content) if name.lower().endswith(".gz") else content)
+    return pa.concat_tables(events_of("plant", file, name, 0, shape))
+
+
+def values(found: pa.Table, shape: PayloadFormat) -> list[float | None]:
+    """A value an event, None where it is in quarantine; silver and verify agree on them."""
+    rows = pa.concat_tables(measurements(found, shape, 1_000)).sort_by("event_at")
+    other = verify.measurements(found, shape, 1_000).sort_by("event_at")
+    for name in ("event_at", "is_readable", "is_utf8", "metric", "number"):
+        assert rows[name].to_pylist() == other[name].to_pylist()
+    return [float(row["number"]) if row["number"] is not None and row["event_time"] else None for row in rows.to_pylist()]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "A.CSV.GZ", "a.csv.Gz"])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_each_row_is_read_in_any_encoding_with_any_line_end(tmp_path: Path, encoding: str, end: str, name: str) -> None:
+    shape = replace(HEADED, encoding=encoding)
+    text = end.join(["", "t,T", f"{EARLY},1.5", f"{EARLY},2.5", "t,T", f"{EARLY},3.5"])
+    found = events(tmp_path, text.encode(encoding), shape, name)
+    assert foreign(tmp_path / "landing" / name, shape) is None
+    assert [header.strip("\r") for header in found["header"].unique().to_pylist()] == ["t,T"]
+    assert [value for value in values(found, shape) if value] == [1.5, 2.5, 3.5]
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.text(st.sampled_from("\n\r,\u0a00\u0100a"), max_size=12), st.integers(1, 5), st.sampled_from(["utf-16-be", "utf-32-le"]))
+def test_pieces_of_wide_letters_are_whole_lines(tmp_path: Path, text: str, length: int, encoding: str) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(text.encode(encoding))
+    found = [piece.decode(encoding) for piece in pieces(file, length, "\n".encode(encoding), "\ufeff".encode(encoding))]
+    assert "".join(found) == text
+    assert all(piece.endswith("\n") for piece in found[:-1])
+
+
+def test_a_file_with_both_line_ends_is_cut_at_line_feeds_alone(tmp_path: Path) -> None:
+    assert events(tmp_path, b"1\r2\n3\r", SHAPE)["payload"].to_pylist() == [b"1\r2", b"3\r"]
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "read"),
+    [
+        ("seq;unix;temp", ["1;60;21.5", "2;120;21.6", "3;180;21.7;40.1", "4;240;21.8;40.3", "5;300"], [21.5, 21.6, None, None, None]),
+        ("seq;unix;temp", ["3;180;21.7;40.1", "1;60;21.5"], [None, 21.5]),
+        ("seq;unix;temp", ["1;60;21.5", *["3;180;21.7;40.1"] * 3], [21.5, None, None, None]),
+        ("unix;temp", [*['"1";60;21.5'] * 5, "3;180", "unix;temp", "4;240;", "", "5;300;1;1"], [*[21.5] * 5, *[None] * 4]),
+        ("unix;temp", ["60;21.5", "2;120;21.6", '"3";180;21.7'], [21.5, None, None]),
+        ("unix;temp", ["", '"1";60;21.5'], [None, 21.5]),
+        ("unix;temp", ["60;21.5;", "120;21.6;"], [None, None]),
+        ("unix;temp", ["60;21.5;", "120;21.6;7"], [None, None]),
+        (";unix;temp", ["1;60;21.5", "60;21.5", "2;120;21.6;"], [21.5, None, None]),
+    ],
+)
+def test_a_row_has_as_many_values_as_its_file_has_names_and_none_is_shifted(
+    tmp_path: Path, header: str, rows: list[str], read: list[float | None]
+) -> None:
+    found = events(tmp_path, "\n".join([header, *rows]).encode(), LOG)
+    assert values(found, LOG) == read
+
+
+def test_columns_of_conf_have_row_numbers_before_them_where_the_header_has_their_number(tmp_path: Path) -> None:
+    shape = replace(LOG, columns=("unix", "temp"))
+    for header, read in (("a;b", [21.5, 21.6]), ("a title", [None, None]), (";a;b", [21.5, 21.6]), ("a;b;c", [None, None])):
+        assert values(events(tmp_path, f"{header}\n1;60;21.5\n2;120;21.6".encode(), shape), shape) == read
+    assert values(events(tmp_path, b"a;b\n60;21.5\n2;120;21.6", shape), shape) == [21.5, None]
+
+
+def test_a_byte_that_is_not_in_the_encoding_is_a_matter_of_its_line(tmp_path: Path) -> None:
+    shape = replace(HEADED, encoding="cp1252")
+    found = events(tmp_path, f"t,T\n{EARLY},1\n{EARLY},2 ".encode() + b"\x81\n", shape)
+    rows = pa.concat_tables(measurements(found, shape, 1_000)).sort_by("event_at")
+    assert rows["is_utf8"].to_pylist() == verify.measurements(found, shape, 1_000)["is_utf8"].to_pylist() == [True, False]
+
+
+UTF_16 = "its first bytes are ff fe 74 00, as in utf-16, and not utf-8; set `encoding: utf-16`"
+UTF_16_BE = "its first bytes are fe ff 00 74, as in utf-16-be, and not utf-16; set `encoding: utf-16-be`"
+UNMARKED = "its first bytes are 74 00 2c 00, as in utf-16, and not cp1252; set `encoding: utf-16`"
+UTF_8 = "its first bytes are ef bb bf 74, as in utf-8, and not cp1252; set `encoding: utf-8`"
+NO_UTF_16 = "its first bytes are 74 2c 54 0a, and nothing in it is of ASCII in utf-16; set `encoding` to what it is"
+ODD = "its header has the byte 0x%s at place %d, which is not utf-8; set `encoding` to what it is, such as latin-1"
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "said", "right"),
+    [
+        (b"t,T(\xb0C)\n1,2", "utf-8", ODD % ("B0", 4), "iso8859-1"),
+        (b"t,T\x00\n1,2", "utf-8", ODD % ("00", 3), None),
+        ("t,T\n".encode("utf-16"), "utf-8", UTF_16, "utf-16"),
+        ("\ufefft,T\n".encode("utf-16-be"), "utf-16", UTF_16_BE, "utf-16-be"),
+        ("t,T\n".encode("utf-16-le"), "cp1252", UNMARKED, "utf-16-le"),
+        ("t,T\n".encode("utf-8-sig"), "cp1252", UTF_8, "utf-8"),
+        (b"t,T\n1,2", "utf-16", NO_UTF_16, "utf-8"),
+    ],
+)
+def test_a_file_that_is_not_what_conf_says_is_left_out_and_told_and_read_once_conf_is_right(
+    tmp_path: Path, content: bytes, encoding: str, said: str, right: str | None
+) -> None:
+    land_bytes(tmp_path, "odd.csv", content)
+    land_bytes(tmp_path, "good.csv", "t,T\n1,2".encode(encoding))
+    landing = LandingFolder(tmp_path / "landing", settle_seconds=0)
+    before, after = (
+        Files("plant", tmp_path / "claims", replace(HEADED, encoding=name or encoding), 1 << 30, landing) for name in (None, right)
+    )
+    offset = before.latest_offset({})
+    assert [claim.position for claim in before.partitions({}, offset)] == ["good.csv"]
+    (notice,) = (*before.notices(), *before.notices())
+    assert (notice.what, notice.facts) == ("file left out", {"file": str(tmp_path / "landing/odd.csv"), "reason": said})
+    assert [claim.position for claim in after.partitions(offset, after.latest_offset(offset))] == (["odd.csv"] if right else [])
+
+
+@pytest.mark.parametrize(("encoding", "content"), [("utf-16", "{}\n".encode("utf-16")), ("utf-16-be", "{ }\n".encode("utf-16-be"))])
+def test_json_in_utf_16_is_left_out_and_told(tmp_path: Path, encoding: str, content: bytes) -> None:
+    file = land_bytes(tmp_path, "a.json", content)
+    assert (foreign(file, SHAPE) or "").endswith(f"set `encoding: {encoding}`")
+    assert foreign(file, replace(SHAPE, encoding=encoding)) is None
+
+
+def test_a_zero_or_an_odd_byte_further_down_or_below_columns_of_conf_leaves_no_file_out(tmp_path: Path) -> None:
+    assert foreign(land_bytes(tmp_path, "a.csv", b"t,T\n1,\xff\x00"), HEADED) is None
+    assert foreign(land_bytes(tmp_path, "b.csv", b"t,\xb0\n1,2"), replace(HEADED, columns=("t", "T"))) is None
+    assert foreign(land_bytes(tmp_path, "c.json", b"\x00" * 64 + b"\n{}"), SHAPE) is None
+    assert foreign(tmp_path / "gone.csv", HEADED) is None
+
+
+def test_a_header_longer_than_the_beginning_of_its_file_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_reader, "BEGINNING", 8)
+    assert events(tmp_path, b"t,T,more and more\n1,2", HEADED)["header"].to_pylist() == [None, None]
+    assert events(tmp_path, b"t,T\n1,2\n3,4,5\n", HEADED)["header"].to_pylist() == ["t,T", "t,T"]
