@@ -25,10 +25,11 @@ class Intake:
 
 @dataclass(frozen=True)
 class Flow:
-    """`write(batch, batch_id)` gets each micro-batch of `rows()`; `tables` are the ones it appends to."""
+    """`write(batch, batch_id)` gets each micro-batch of `rows()`; `tables` are the ones it appends to, `reads` names those it reads."""
 
     name: str
     tables: tuple[Table, ...]
+    reads: tuple[str, ...]
     rows: Callable[[], DataFrame]
     write: Callable[[DataFrame, int], None]
 

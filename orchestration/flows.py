@@ -26,7 +26,7 @@ from orchestration.jobs import amendments, ledger, retry
 from orchestration.jobs.bronze import EVENTS
 from orchestration.jobs.measurements import ReferenceData, silver_config
 from orchestration.storage.bindings import THE_BEGINNING, start_of
-from orchestration.storage.ops_tables import LEDGER_FLOW
+from orchestration.storage.ops_tables import LEDGER_FLOW, TICKS
 from silver.enrich import catalogue
 from silver.readings import Reference, readings
 
@@ -51,6 +51,7 @@ def silver_readings(lake: Lake) -> Flow:
     return Flow(
         table.name,
         (table,),
+        (EVENTS,),
         # One bronze batch is one silver batch, whenever silver gets to it: what is late depends on bronze alone.
         rows=lambda: readings(reading.stream(lake, table.name, EVENTS, start_of(lake, table.name).version, 1), *reference_data(lake)),
         write=partial(writing.readings, lake, table),
@@ -75,6 +76,7 @@ def gold(lake: Lake, stream: str) -> Flow:
     return Flow(
         f"gold.{stream}",
         tuple(table for group in groups for table in writing.gold_tables(lake, group)[:2]),
+        ("silver.readings", *([TICKS] if any(group.idle_close_seconds is not None for group in groups) else [])),
         rows=closed_windows,
         write=partial(windows.windows, lake, f"gold.{stream}", groups),
     )
@@ -82,7 +84,7 @@ def gold(lake: Lake, stream: str) -> Flow:
 
 def gold_amendments(lake: Lake) -> Job:
     written = tuple(writing.gold_tables(lake, group)[2] for group in lake.conf.groups.values())
-    return Job(amendments.NAME, written, run=lambda: amendments.amend_all(lake.interpreted(), streams(lake)))
+    return Job(amendments.NAME, written, run=lambda: amendments.amend_all(lake, streams(lake)))
 
 
 def quarantine_retry(lake: Lake, chosen: retry.Chosen) -> AbstractContextManager[retry.Verdict]:

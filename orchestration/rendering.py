@@ -24,6 +24,7 @@ format_option = click.option(
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 # In JSON text these stand inside strings only; the rest of the control characters is escaped by the json module.
 UNPRINTABLE_IN_JSON = re.compile(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+LONGEST_PAYLOAD = 100
 WIDE = 100_000  # columns; a pipe has no edge at which a cell should wrap
 
 
@@ -54,6 +55,14 @@ def plain(value: Any) -> Any:
 def visible(text: str) -> str:
     """Text that a terminal prints and does not obey: what cannot be printed becomes its backslash escape."""
     return UNPRINTABLE.sub(_escaped, text)
+
+
+def short(payload: bytes | None) -> str | None:
+    """The begin of a payload, readable, with its length where that is more."""
+    if payload is None:
+        return None
+    text = bytes(payload[:LONGEST_PAYLOAD]).decode("utf-8", "backslashreplace")
+    return text if len(payload) <= LONGEST_PAYLOAD else f"{text}... ({len(payload)} bytes)"
 
 
 def show_error(error: Exception) -> int:

@@ -72,6 +72,12 @@ def _headers(headers: pa.Array, shape: PayloadFormat) -> Iterator[tuple[list[str
             yield names, indices == place
 
 
+def values_of(line: str, shape: PayloadFormat) -> list[str | None] | None:
+    """The values of one line; None for a blank line or a quote out of place."""
+    values: list[str | None] | None = _cells(pa.array([line]), shape)[0].as_py()
+    return values
+
+
 def _cells(lines: pa.Array, shape: PayloadFormat) -> pa.ListArray:
     """The values of each line, null where one is empty; null for a blank line or a quote out of place."""
     bare = pc.utf8_rtrim(pc.replace_substring_regex(lines, r"\A\x{FEFF}", ""), " ")

@@ -14,8 +14,8 @@ from silver.config import SilverConfig
 from silver.enrich import VALUED, VERSIONS, described
 from silver.instants import INSTANT
 from silver.measurements import measured
-from silver.readings import READING_COLUMNS
 from silver.rules import rules_of
+from silver.schema import READING_COLUMNS
 
 PLAIN_INSTANT = pa.timestamp("us")
 """In UTC too, and does not say so: DuckDB then compares instants as numbers."""

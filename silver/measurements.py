@@ -94,7 +94,7 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
     lengths = pc.binary_length(payloads)
     decoded, is_utf8 = (payloads, pa.repeat(True, len(payloads))) if shape.is_binary else _decoded(payloads, shape.encoding)
     small = pc.if_else(pc.less_equal(lengths, max_payload_bytes), decoded, None)
-    for rows in _rows(small, events, shape):
+    for rows in payload_rows(small, _whole(events["header"]), shape):
         event_time, is_local_time_unique = to_instants(_texts(rows.values(shape.time.field)), shape.time)
         of_event = {"payload_bytes": lengths, "is_utf8": is_utf8, "is_readable": rows.is_readable}
         origins = {"device_id": shape.device, "zone_text": shape.zone, "unit_text": shape.unit}
@@ -111,10 +111,11 @@ def measurements(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int)
             yield _table(of_row, cells, max(len(shape.metrics), 1))
 
 
-def _rows(payloads: pa.Array, events: pa.Table, shape: PayloadFormat) -> Iterable[Rows]:
+def payload_rows(payloads: pa.Array, headers: pa.Array, shape: PayloadFormat) -> Iterable[Rows]:
+    """Rows of payloads, which are texts but for binary formats; null is not read. `headers`: of the files of CSV."""
     if shape.is_binary:
         return binary_rows(payloads, shape)
-    return [csv_rows(payloads, _whole(events["header"]), shape)] if shape.format == "csv" else json_rows(payloads, shape)
+    return [csv_rows(payloads, headers, shape)] if shape.format == "csv" else json_rows(payloads, shape)
 
 
 def _one_a_row(rows: Rows, shape: PayloadFormat, positions: pa.Array) -> Iterator[_Cells]:

@@ -18,13 +18,9 @@ from silver.config import SilverConfig
 from silver.enrich import VALUED, VERSIONS, described
 from silver.measurements import MEASURED, OF_EVENT, measured
 from silver.rules import rules_of
+from silver.schema import KEYS, READING_COLUMNS
 from silver.spec import Policy
 
-KEYS = ["device_id", "metric", "event_time"]
-READING_COLUMNS = [
-    *("device_id", "metric", "event_time", "value", "unit", "aggregation", "step_seconds", "zone", "groups", "attributes"),
-    *("source", "ingested_at", "bronze_batch", "bronze_row", "part", "parts"),
-]
 NARROW = [*KEYS, "value", "zone_text", "attributes", "source", "ingested_at", "bronze_batch", "bronze_row", "part", "parts"]
 """All of a reading that neither the catalogue nor the registry knows."""
 

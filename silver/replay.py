@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 
 from silver.evaluated import PLAIN_INSTANT, retyped
 from silver.instants import INSTANT
-from silver.readings import NARROW, READING_COLUMNS
+from silver.readings import NARROW
+from silver.schema import READING_COLUMNS
 
 LATE, DUPLICATE = "late", "duplicate"
 RECORDED = pa.schema([("bronze_batch", pa.int64()), ("bronze_row", pa.int64()), ("part", pa.int32()), ("kind", pa.string())])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from silver.account import IDENTITY, OF_EVENT, among, joined
-from silver.readings import KEYS
+from silver.schema import KEYS
 
 PLACED = [*KEYS, *IDENTITY, "parts"]
 COMPARED = ["broken_rules", *KEYS, "value", *IDENTITY, "parts"]

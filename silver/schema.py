@@ -1,5 +1,12 @@
 """Silver tables, as Spark's DDL: what they are made of and checked against."""
 
+KEYS = ["device_id", "metric", "event_time"]
+READING_COLUMNS = [
+    *("device_id", "metric", "event_time", "value", "unit", "aggregation", "step_seconds", "zone", "groups", "attributes"),
+    *("source", "ingested_at", "bronze_batch", "bronze_row", "part", "parts"),
+]
+"""In the order of READINGS."""
+
 READINGS = """
   device_id STRING COMMENT 'as the source names it',
   metric STRING COMMENT 'name in conf/metrics.yml',

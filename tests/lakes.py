@@ -25,6 +25,7 @@ from orchestration.engine.progress import Progress
 from orchestration.flows import flows
 from orchestration.location import Location
 from orchestration.supervisor.run import run_continuously, run_once
+from orchestration.supervisor.summary import Summary
 from silver.spec import Aggregation, Metric, Origin, PayloadFormat, Policy, Time
 from tests.waiting import until
 
@@ -76,12 +77,20 @@ def land_bytes(folder: Path, name: str, content: bytes, landing: str = "landing"
     return file
 
 
-def run(made: Conf, spark: SparkSession, names: Sequence[str] = ()) -> None:
-    """`tidemark run --once`, of all flows or those named."""
-    lake = Lake(made, spark)
+def run(made: Conf, spark: SparkSession | None, names: Sequence[str] = ()) -> Summary:
+    """`tidemark run --once`, of all flows or those named, and what it ends with. Without a session it fails where it wants one."""
+    lake, summaries = Lake(made, spark), list[Summary]()
+    lake.start = no_session
     chosen = [flow for flow in flows(lake) if not names or flow.name in names]
     with Progress([flow.name for flow in chosen], Console(file=io.StringIO())) as progress:
-        run_once(lake, chosen, progress, threading.Event())
+        run_once(lake, chosen, progress, threading.Event(), summaries.append)
+    (summary,) = summaries
+    return summary
+
+
+def no_session(_: Callable[[], SparkSession]) -> SparkSession:
+    """Instead of the one that Spark would start."""
+    raise AssertionError("Spark is started, and nothing waits")
 
 
 def run_until(made: Conf, spark: SparkSession, is_done: Callable[[], bool]) -> None:

@@ -1,21 +1,29 @@
 """What is in silver.quarantine now: without Spark, and beside a running pipeline."""
 
+from collections.abc import Iterator
+from typing import Any
+
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
+from orchestration.jobs.measurements import silver_config
 from orchestration.rendering import values
 from orchestration.storage.delta import ask, is_table, literal, open_table
+from orchestration.storage.views import CONDITIONS
+from silver.reasons import Reasons
 
 TABLE = "silver.quarantine"
 COUNTED = ("rule", "source", "rows", "first_ingested_at", "last_ingested_at")
 IDENTITY = ("bronze_batch", "bronze_row", "part")
 OF_EVENT = ("source", "position", "received_at", "ingested_at")
-SHOWN = (*IDENTITY, *OF_EVENT, "broken_rules", "device_id", "metric", "event_time", "value", "payload")
+SHOWN = (*IDENTITY, *OF_EVENT, "broken_rules", "reason", "device_id", "metric", "event_time", "value", "payload")
 
 BY_RULE = """
   select rule, source, count(*) as rows, min(ingested_at) as first_ingested_at, max(ingested_at) as last_ingested_at
-  from (select unnest(broken_rules) as rule, source, ingested_at from quarantine) group by rule, source order by rows desc, rule, source
+  from (select unnest(broken_rules) as rule, source, ingested_at from quarantine where {of})
+  group by rule, source order by rows desc, rule, source
 """
-NEWEST = f"select {', '.join(SHOWN)} from quarantine where {{of}} order by ingested_at desc, {', '.join(IDENTITY)} limit {{limit}}"
+STORED = ", ".join(name for name in (*SHOWN, "header") if name != "reason")
+NEWEST = f"select {STORED} from quarantine where {{of}} order by ingested_at desc, {', '.join(IDENTITY)} limit {{limit}}"
 
 
 def is_there(lake: Lake) -> bool:
@@ -23,16 +31,25 @@ def is_there(lake: Lake) -> bool:
     return is_table(lake.table_path(TABLE))
 
 
-def counted(lake: Lake) -> Rows:
-    """One row a rule and source, COUNTED; a measurement that breaks two rules counts under both."""
-    return _ask(lake, BY_RULE)
+def counted(lake: Lake, of: str = "true") -> Rows:
+    """One row a rule and source, COUNTED; a measurement that breaks two rules counts under both. `of`: SQL, which rows."""
+    return _ask(lake, BY_RULE.format(of=of))
 
 
-def shown(lake: Lake, rule: str | None, source: str | None, limit: int) -> Rows:
-    """The newest rows of that rule and source, SHOWN; None: of any."""
-    of_rule = "true" if rule is None else f"array_has(broken_rules, {literal(rule)})"
+def shown(lake: Lake, rule: str | None, source: str | None, limit: int, of: str = "true") -> Rows:
+    """The newest rows of that rule and source, SHOWN; None: of any defect, or any source. `reason`: by today's conf. `of`: SQL."""
+    of_rule = CONDITIONS[TABLE] if rule is None else f"array_has(broken_rules, {literal(rule)})"
     of_source = "true" if source is None else f"source = {literal(source)}"
-    return _ask(lake, NEWEST.format(of=f"{of_rule} and {of_source}", limit=limit))
+    rows = _ask(lake, NEWEST.format(of=f"{of_rule} and {of_source} and {of}", limit=limit))
+    reasons = Reasons(silver_config(lake.conf), lake.conf.metrics, lake.conf.devices)
+    return [row | {"reason": "; ".join(reasons.of(row).values())} for row in rows]
+
+
+def examples(lake: Lake, of: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """As `counted`, each with the newest row that it counts, SHOWN."""
+    for row in counted(lake, of):
+        (example,) = shown(lake, row["rule"], row["source"], 1, of)
+        yield row, example
 
 
 def _ask(lake: Lake, sql: str) -> Rows:

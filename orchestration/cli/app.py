@@ -25,6 +25,7 @@ INTERRUPTED = 130
 COMMANDS = {
     "init": "Write a starter conf, or propose one from a sample of your data.",
     "check": "Find every mistake of a conf, without starting Spark.",
+    "preview": "Show how a file or a source would be read, in a second and without writing anything.",
     "simulate": "Write events of devices that behave like the field.",
     "run": "Bring events through bronze, silver and gold, once or for ever.",
     "collect": "Take events over HTTP and TCP, and keep them until a run reads them.",

@@ -7,9 +7,10 @@ import click
 from orchestration.cli.option_types import PATH
 from orchestration.conf.load import load, summary
 from orchestration.conf.model import Conf
-from orchestration.conf.proposal import findings_of, proposal_of
-from orchestration.conf.starter import starter_sources, write_proposal, write_starter
+from orchestration.conf.proposal import proposal_of
+from orchestration.conf.starter import findings_of, starter_sources, write_proposal, write_starter
 from orchestration.conf.transports import Collected, LandingFolder
+from orchestration.rendering import visible
 
 
 @click.command()
@@ -38,9 +39,19 @@ def command(folder: Path, sample: Path | None, source: str | None) -> None:
         for sentence in findings_of(proposal):
             click.echo(f"found: {sentence}", err=True)
     conf = load(folder)
+    if sample is not None:
+        click.echo(f"preview: {visible(_previewed(conf, sample))}", err=True)
     click.echo(f"{folder}: {summary(conf)}")
     click.echo(f"next: {_first_step(folder, conf)}, then", err=True)
     click.echo(f"  tidemark --conf {folder} check && tidemark --conf {folder} run --once", err=True)
+
+
+def _previewed(conf: Conf, sample: Path) -> str:
+    from orchestration.connectors.sampling import sample_of_file
+    from orchestration.jobs.preview import preview
+
+    (source,) = conf.sources.values()
+    return str(preview(conf, source.name, sample_of_file(source, sample)))
 
 
 def _first_step(folder: Path, conf: Conf) -> str:

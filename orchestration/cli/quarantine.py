@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestration.rendering import format_option, show
+from orchestration.rendering import format_option, short, show
 
 if TYPE_CHECKING:
     from orchestration.engine.lake import Lake
@@ -52,7 +52,6 @@ def show_(obj: dict[str, Any], rule: str | None, source: str | None, limit: int,
       tidemark quarantine show --rule payload_is_readable --limit 3
     """
     from orchestration.audit.quarantine import SHOWN, shown
-    from orchestration.audit.reconciliation.discrepancies import short
 
     rows = shown(_lake(obj), rule, source, limit)
     if format == "table":

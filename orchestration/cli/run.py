@@ -1,16 +1,24 @@
 """`tidemark run`: bring tables up to date, once or continuously."""
 
+import json
 import signal
 import threading
+from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from orchestration.rendering import plain, show, visible
+
 if TYPE_CHECKING:
-    from orchestration.engine.lake import Lake
+    from pyspark.sql import SparkSession
+
     from orchestration.flow import Flow, Intake, Job
     from orchestration.storage.lease import Lease
+    from orchestration.supervisor.summary import Summary
 
 
 @click.command(epilog="Example: tidemark run --once")
@@ -19,12 +27,22 @@ if TYPE_CHECKING:
     "--layer", "layers", multiple=True, type=click.Choice(["bronze", "silver", "gold"]), help="Only flows of this layer; may be repeated."
 )
 @click.option("--flow", "names", multiple=True, help="Only this flow, such as silver.readings or gold.kitchen; may be repeated.")
+@click.option("--format", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How --once ends; see above.")
 @click.pass_obj
-def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tuple[str, ...]) -> None:
+def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tuple[str, ...], format: str) -> None:
     """Run the flows: sources to bronze, bronze to silver, silver to gold.
 
     Ctrl-C and SIGTERM end the run after the current batch; the next run goes on where this one ended.
+    With --once it ends with what became of the rows of this run, on stdout: as tables, or as one line of JSON.
+    On the error stream are bars; of --format json, and where that is no terminal, a line of JSON for each batch.
+
+    \b
+    events     messages of a source; the other counts are of the measurements that they hold
+    closed     windows of a group that the run closed; amended: that it computed anew because of late rows
+    open       windows that hold readings of this run (of the newest batch, where nothing came) and are not closed yet
     """
+    from rich.console import Console
+
     from orchestration.conf.load import load
     from orchestration.engine.lake import Lake, heap_is_named
     from orchestration.engine.progress import Progress
@@ -33,18 +51,23 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
     from orchestration.storage.lease import sole_writer
     from orchestration.supervisor.run import run_continuously, run_once
 
-    conf, stop, is_first = load(obj["conf"]), threading.Event(), True
+    conf, stop, is_first, summaries = load(obj["conf"]), threading.Event(), True, list["Summary"]()
+    console = Console(stderr=True, force_terminal=False if format == "json" else None)
     with sole_writer(conf.lake) as lease:
+        _listen(stop)
         while is_first or not (once or stop.is_set()):
+            is_first = False
             generations.switch(conf.lake, datetime.now(UTC))
             # Another generation may have been built under another conf.
             lake = Lake.open(obj["conf"])
+            lake.start = partial(_start, lease, stop)
             chosen = _chosen(flows(lake), layers, names)
-            if is_first:
-                _listen(lake, lease, stop)
-            is_first = False
-            with heap_is_named(lake), Progress([flow.name for flow in chosen]) as progress:
-                (run_once if once else run_continuously)(lake, chosen, progress, stop)
+            try:
+                with heap_is_named(lake), Progress([flow.name for flow in chosen], console) as progress:
+                    run_once(lake, chosen, progress, stop, summaries.append) if once else run_continuously(lake, chosen, progress, stop)
+            finally:
+                for summary in summaries:
+                    _show(summary, format)
 
 
 def _chosen(declared: "list[Intake | Flow | Job]", layers: tuple[str, ...], names: tuple[str, ...]) -> "list[Intake | Flow | Job]":
@@ -54,11 +77,28 @@ def _chosen(declared: "list[Intake | Flow | Job]", layers: tuple[str, ...], name
     return [flow for flow in declared if (not layers or flow.layer in layers) and (not names or flow.name in names)]
 
 
-def _listen(lake: "Lake", lease: "Lease", stop: threading.Event) -> None:
-    """Start the session, under the lease too, and take signals as a wish to end."""
+def _listen(stop: threading.Event) -> None:
+    """Take signals as a wish to end."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+
+
+def _start(lease: "Lease", stop: threading.Event, session: "Callable[[], SparkSession]") -> "SparkSession":
+    """Start the session, under the lease too."""
     # What a process ignores, the JVM that it starts ignores too: a signal to the whole group, as a terminal and systemd send it,
     # then reaches this process alone. And pyspark takes SIGINT for itself when its context starts, so ours come after that.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    lease.share(lake.spark)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    spark = session()
+    lease.share(spark)
+    _listen(stop)
+    return spark
+
+
+def _show(summary: "Summary", format: str) -> None:
+    if format == "json":
+        click.echo(json.dumps(plain(asdict(summary) | {"sentences": [line for line, _ in summary.sentences()]})))
+        return
+    for rows in filter(len, (summary.sources, summary.quarantined, summary.windows)):
+        show(rows, format)
+    for line, colour in summary.sentences():
+        click.echo(click.style(visible(line), fg=colour))

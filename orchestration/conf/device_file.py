@@ -91,8 +91,8 @@ def _problems(fields: dict[str, Any], groups: Collection[str] | None) -> Iterato
     for name in fields.keys() - set(FIELDS):
         yield f"{name!r} is not a field of a device: the fields are {', '.join(FIELDS)}"
     device_id = fields.get("device_id")
-    if not isinstance(device_id, str) or not device_id.strip() or not device_id.isprintable():
-        yield f"device_id is {device_id!r}: write the id as the source names the device, a text without control characters"
+    if not isinstance(device_id, str) or not device_id.strip() or device_id != device_id.strip(" ") or not device_id.isprintable():
+        yield f"device_id is {device_id!r}: write it as the source does, without control characters, and without blanks around it"
     for name in ("zone", "label"):
         if not isinstance(fields.get(name), str | None):
             yield f"{name} is {fields[name]!r}: write a text, or leave it out"

@@ -12,6 +12,10 @@ Devices = Mapping[str, DeviceSettings | None]
 
 def check_devices(devices: Devices, declared: Declared) -> Iterator[Finding]:
     for device_id, device in devices.items():
+        if device_id != device_id.strip(" "):
+            yield Finding(
+                ("devices", device_id), f"{quoted(device_id)} has a blank at an end, which the id of an event never has; remove it"
+            )
         for at, group in enumerate(device.groups or () if device else ()):
             if declared.lacks("groups", group):
                 yield Finding.of(("devices", device_id, "groups"), f"names {declared.unknown('groups', group)}", at)

@@ -63,6 +63,9 @@ def _check_pipeline(folder: Path, pipeline: PipelineFile, declared: Declared) ->
 def _check_metrics(metrics: Mapping[str, MetricSettings]) -> Iterator[Finding]:
     for name, metric in metrics.items():
         path: tuple[Step, ...] = ("metrics", name)
+        for at in (path, *((*path, "conversions", unit) for unit in metric.conversions or {})):
+            if at[-1] != str(at[-1]).strip(" "):
+                yield Finding(at, f"{quoted(at[-1])} has a blank at an end, which metrics and units of events never have; remove it")
         step, slide = metric.step_seconds, metric.slide_seconds
         if step and slide and step % slide:
             problem = f"is {slide}, which does not divide step_seconds ({step}); choose one of its divisors, or leave it out"

@@ -1,10 +1,13 @@
 """Names that conf declares, and references to them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from orchestration.conf.diagnostic import hint, quoted
+
+JSON_PATH = re.compile(r"(^|\.)[*$](\.|$)|\[\*?\](\.|$)|\[\d+\]\.")
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,11 @@ def differ_in_case(path: str, other: str) -> bool:
     """Whether two field paths part where they differ by upper and lower case only."""
     parted = next(((a, b) for a, b in zip(path.split("."), other.split("."), strict=False) if a != b), None)
     return parted is not None and parted[0].lower() == parted[1].lower()
+
+
+def is_json_path(path: str) -> bool:
+    """Whether it looks like `$.a`, `a.*.b`, `a[0].v` or `a[]`, of which conf reads none. `a[0]` may be the name of a field."""
+    return bool(JSON_PATH.search(path))
 
 
 def _settings(file: object, noun: str) -> dict[str, frozenset[str]]:

@@ -131,8 +131,8 @@ class DbtSettings(Setting):
     """What `tidemark dbt` runs. Nothing here changes a result of the pipeline."""
 
     project: Text | None = Field(default=None, examples=["./plant/dbt"])
-    """Folder of a dbt project of your own; the one that Tidemark ships is then its package `tidemark`, with all sources. A path as for
-    `lake`. Absent or null: the one that Tidemark ships."""
+    """Folder of a dbt project of your own; the one that Tidemark ships is then its package `tidemark`, with all sources. `dbt build`
+    makes of it what yours needs, `dbt build --all` all. A path as for `lake`. Absent or null: the one that Tidemark ships."""
 
 
 @dataclass(frozen=True)

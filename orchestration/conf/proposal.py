@@ -2,21 +2,24 @@
 
 import re
 import statistics
+import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from orchestration.conf.diagnostic import counted, printable
-from orchestration.conf.instants import Scalar, seconds_of
-from orchestration.conf.roles import Roles, roles_of
-from orchestration.conf.sample import Row, Sample, is_number, sample_of
+from orchestration.conf.diagnostic import printable
+from orchestration.conf.instants import seconds_of
+from orchestration.conf.roles import MOST, Roles, roles_of
+from orchestration.conf.sample import Row, Sample, sample_of
+from orchestration.conf.vocabulary import WORDS, Scalar, is_no_value, number_of
 from orchestration.errors import ConfError
 
 STEPS = (1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 21600, 86400)
 READINGS_PER_STEP = 10
 DEFAULT_STEP_SECONDS = 600
 MAX_DEVICES = 1_000
+DECADE_SECONDS = 10 * 365 * 86_400
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,18 @@ class Seen:
     minimum: float
     maximum: float
     units: tuple[str, ...]
+    words: dict[str, float]
+    """Those of a switch, with the number that each stands for."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """`interval_seconds` is the median between two readings of one device and metric; None where the sample has no two."""
+    """`interval_seconds` is the median between two readings of one device and metric; None where the sample has no two.
+
+    `not_measured`: words that stand for no value, as they are written. `texts`: what else stands where a number should. `conflicts`: values
+    whose device, metric and time are those of another value. `odd_times` cannot be read, or are ten years off. `rare`: fields that are read
+    and come only in some events, in how many. `age_seconds`: how old most readings are.
+    """
 
     sample: Sample
     roles: Roles
@@ -39,6 +49,12 @@ class Proposal:
     devices: list[str]
     interval_seconds: float | None
     step_seconds: int
+    not_measured: list[str]
+    texts: list[str]
+    conflicts: int
+    odd_times: list[Scalar]
+    rare: dict[str, int]
+    age_seconds: int
 
 
 def proposal_of(file: Path) -> Proposal:
@@ -46,35 +62,31 @@ def proposal_of(file: Path) -> Proposal:
     sample = sample_of(file)
     roles = roles_of(sample)
     if isinstance(roles, str):
-        raise ConfError(f"{file} {roles}; name a file of readings, or write the conf by hand from `tidemark init DIR`")
+        raise ConfError(f"{file} {printable(roles)}; name a file of readings, or write the conf by hand from `tidemark init DIR`")
     metrics = _metrics(sample.rows, roles)
     if not metrics:
         raise ConfError(f"{file} holds no metric with a usable name and numbers; write the conf by hand from `tidemark init DIR`")
-    interval = _interval(sample.rows, roles)
-    return Proposal(sample, roles, metrics, _devices(sample, roles), interval, _step(interval))
-
-
-def findings_of(proposal: Proposal) -> list[str]:
-    """What was found and what to confirm, a sentence each."""
-    sample, roles = proposal.sample, proposal.roles
-    first = {path: str(value)[:60] for row in reversed(sample.rows) for path, value in row.items()}
-    shape = "long rows (one measurement each)" if roles.metric else "wide rows (several measurements each)"
-    sentences = [f"{sample.format}, {shape}" + (f", in the list {sample.each}" if sample.each else ""), *sample.notes]
-    sentences.append(f"time is {roles.time} (such as {first[roles.time]}), read as {roles.time_format.format}")
-    if not roles.time_format.names_zone:
-        sentences.append("times name no zone and are taken for UTC; confirm time_zone")
-    if roles.time_format.is_ambiguous:
-        sentences.append("day and month could change places in every time of the sample; confirm the format")
-    if roles.other_times:
-        sentences.append(f"other fields that hold times: {', '.join(roles.other_times)}; confirm which one is the time of measurement")
-    if roles.device:
-        ids = counted(len(proposal.devices), "id")
-        sentences.append(f"device is {roles.device} (such as {first[roles.device]}), {ids} in the sample")
-    else:
-        sentences.append("no field names a device: the name of the file serves; confirm, or set a field or a constant")
-    if roles.left_out:
-        sentences.append(f"not read: {', '.join(roles.left_out)}")
-    return [printable(sentence) for sentence in sentences]
+    interval, format, rows = _interval(sample.rows, roles), roles.time_format.format, sample.rows
+    read = [(row.get(roles.device or ""), row.get(roles.time), *measured) for row in rows for measured in roles.measurements(row)]
+    texts = [str(value).strip()[:60] for *_, value in read if number_of(value) is None]
+    values = {(*place, number_of(value)) for *place, value in read if number_of(value) is not None}
+    seconds = {row[roles.time]: seconds_of(row[roles.time], format) for row in rows if roles.time in row}
+    median = statistics.median(second for second in seconds.values() if second is not None)
+    counts = Counter(path for row in rows for path in row)
+    return Proposal(
+        sample,
+        roles,
+        metrics,
+        _devices(sample, roles),
+        interval,
+        _step(interval),
+        not_measured=sorted({text for text in texts if is_no_value(text)}),
+        texts=[text for text in texts if not is_no_value(text)],
+        conflicts=len(values) - len({value[:-1] for value in values}),
+        odd_times=[value for value, second in seconds.items() if second is None or abs(second - median) > DECADE_SECONDS],
+        rare={path: n for path in (roles.time, roles.unit, *roles.metrics.values()) if path and (n := counts[path]) < MOST * len(rows)},
+        age_seconds=round(time.time() - median),
+    )
 
 
 def usable(name: str) -> bool:
@@ -91,40 +103,24 @@ def suffix_of(file: Path) -> str:
 def _metrics(rows: list[Row], roles: Roles) -> dict[str, Seen]:
     values: dict[str, list[float]] = defaultdict(list)
     units: dict[str, Counter[str]] = defaultdict(Counter)
+    words: dict[str, dict[str, float]] = defaultdict(dict)
     for row in rows:
         unit = str(row.get(roles.unit or "", "")).strip()
-        for metric, value in _measurements(row, roles):
-            number = _number(value)
+        for metric, value in roles.measurements(row):
+            number = number_of(value)
             if usable(metric) and number is not None:
                 values[metric].append(number)
                 units[metric].update([unit] if usable(unit) else [])
+                if (word := str(value).strip().lower()) in WORDS["switches"].keys() - {"true", "false"}:
+                    words[metric][word] = number
     by_count = {metric: tuple(unit for unit, _ in counts.most_common()) for metric, counts in units.items()}
-    return {metric: Seen(len(seen), min(seen), max(seen), by_count[metric]) for metric, seen in values.items()}
-
-
-def _measurements(row: Row, roles: Roles) -> list[tuple[str, Scalar]]:
-    if roles.metric and roles.value:
-        is_whole = roles.metric in row and roles.value in row
-        return [(str(row[roles.metric]).strip(), row[roles.value])] if is_whole else []
-    return [(metric, row[path]) for metric, path in roles.metrics.items() if path in row]
-
-
-def _number(value: Scalar) -> float | None:
-    """As the silver layer reads it: also true and false."""
-    text = str(value).lower()
-    if text in ("true", "false"):
-        return float(text == "true")
-    return float(text) if is_number(text) else None
+    return {metric: Seen(len(seen), min(seen), max(seen), by_count[metric], words[metric]) for metric, seen in values.items()}
 
 
 def _devices(sample: Sample, roles: Roles) -> list[str]:
-    """Ids seen in the sample; where the file's name has to serve, also those of the files of its kind beside it."""
-    if roles.device:
-        names = {str(row[roles.device]).strip() for row in sample.rows if roles.device in row}
-    else:
-        suffix = suffix_of(sample.file)
-        beside = [file for file in sample.file.resolve().parent.iterdir() if suffix_of(file) == suffix and file.is_file()]
-        names = {file.name.removesuffix(".gz").removesuffix(suffix) for file in beside}
+    """Ids seen in the sample; where the file's name has to serve, its own."""
+    name = sample.file.name.removesuffix(".gz").removesuffix(suffix_of(sample.file))
+    names = {str(row[roles.device]).strip() for row in sample.rows if roles.device in row} if roles.device else {name}
     return sorted(filter(usable, names))[:MAX_DEVICES]
 
 

@@ -1,89 +1,208 @@
-"""Which field of a sample is what: time, device, zone, metric, value, unit; the rest that is numeric is measured."""
+"""Which field of a sample is what: time, device, zone, metric, value, unit, flags of quality; the rest that is numeric is measured."""
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from orchestration.conf.instants import Scalar, TimeFormat, time_format_of
+from orchestration.conf import vocabulary
+from orchestration.conf.instants import EPOCH_UNITS, TIME_OF_DAY, TimeFormat, time_format_of, why_no_time
 from orchestration.conf.names import differ_in_case
-from orchestration.conf.sample import Sample, is_number
+from orchestration.conf.sample import Row, Sample
+from orchestration.conf.vocabulary import Scalar, is_called, is_flag, is_measurement, is_no_value, is_number, last, number_of, rank, snake
 from silver.spec import ELEMENT
 
-NAMES = {
-    "time": "ts timestamp event_time time datetime date_time measured_at recorded_at observed_at at date t",
-    "device": """device_id device deviceid dev_eui sensor_id sensor sensorid machine_id machine asset_id asset station_id station
-        node_id node unit_id thing host serial serial_number mac gateway dev id name""",
-    "metric": """metric metric_name measurement measure parameter quantity variable signal channel tag
-        property type kind name key m""",
-    "value": "value val reading measured_value v number",
-    "unit": "unit units uom u",
-    "zone": "zone room area location site hall building floor line place",
-    "counter": "seq sequence index idx row no nr counter id message_id msg_id n",
-}
-"""How fields of a role are called, the likeliest first."""
-UNKNOWN = 100
-"""Rank of a name that is not among them."""
-PLAIN_METRICS = NAMES["metric"].split().index("property")
-"""As many of those names are of a metric only; the others may be of anything."""
 MAX_METRICS_OF_LONG_ROWS = 200
+MOST = 0.95
+Columns = dict[str, list[Scalar]]
+
+
+@dataclass(frozen=True)
+class Flag:
+    """What a sender says about the quality of its values: how often it says what, and the rule for a good one.
+
+    `is_sure`: a word says what is good; else it is what is said most often.
+    """
+
+    path: str
+    seen: dict[str, int]
+    holds: str
+    is_sure: bool
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Fields by path. `metrics` of wide rows: field by name of metric; of long rows it is empty, and `metric` and `value` are set."""
+    """Fields by path. `metrics` of wide rows: field by name of metric; of long rows it is empty, and `metric` and `value` are set.
+
+    `flags` by name. `left_out`: every field that is not read, with the reason where there is one.
+    """
 
     time: str
     time_format: TimeFormat
     other_times: list[str]
-    device: str | None = None
-    zone: str | None = None
-    metric: str | None = None
-    value: str | None = None
-    unit: str | None = None
-    metrics: dict[str, str] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
+    device: str | None
+    other_devices: list[str]
+    zone: str | None
+    metric: str | None
+    value: str | None
+    unit: str | None
+    metrics: dict[str, str]
+    flags: dict[str, Flag]
+    left_out: dict[str, str]
+
+    def measurements(self, row: Row) -> list[tuple[str, Scalar]]:
+        """Metric and value as they stand in a row."""
+        if self.metric and self.value:
+            return [(str(row[self.metric]).strip(), row[self.value])] if self.metric in row and self.value in row else []
+        return [(metric, row[path]) for metric, path in self.metrics.items() if path in row]
 
 
 def roles_of(sample: Sample) -> Roles | str:
     """The roles; else a sentence that says what is missing."""
     columns = _columns(sample)
-    left_out = sorted({path for row in sample.rows for path in row} - set(columns))
+    lists = [f"{path} is a list, or empty" for path in sample.fields if path not in columns]
     times = {path: format for path, values in columns.items() if (format := _time(path, values))}
-    if not times:
-        return "holds no field with a time that can be read (ISO 8601, epoch in s, ms, us or ns since 2000, or a common date pattern)"
-    time = min(times, key=lambda path: (_rank(path, "time"), path.count(".")))
-    rest = [path for path in columns if path not in times]
-    numeric = [path for path in rest if _is_share(columns[path], _is_numeric)]
+    often = [path for path in times if 2 * len(columns[path]) >= len(sample.rows)]
+    full = [path for path in often if not times[path].is_date]
+    time = _named([path for path in full if path.startswith(ELEMENT)] or full or often, "time", is_anything=True)
+    if (time is None or times[time].is_date) and (parts := _parts_of_time(columns, time)):
+        return f"has its time in several fields ({', '.join(parts)}), which is not read yet; write it into one"
+    if time is None:
+        return _why_no_time(columns, lists)
+    rest = {path: values for path, values in columns.items() if path not in times}
+    numeric = [
+        path for path, values in rest.items() if _is_share(values, number_of, 0.5 if rank(path, "value") < vocabulary.UNKNOWN else 0.8)
+    ]
     texts = [path for path in rest if path not in numeric]
-    unit, zone = _named(texts, "unit"), _named(texts, "zone")
-    metric = _named([path for path in texts if len(set(map(str, columns[path]))) <= MAX_METRICS_OF_LONG_ROWS], "metric")
-    value = _value(numeric, metric) if metric else None
-    taken = {unit, zone, value, metric if value else None}
-    device = _named([path for path in rest if path not in taken and _repeats(columns[path])], "device")
-    roles = Roles(time, times[time], [path for path in times if path != time], device, zone, unit=unit, left_out=left_out)
-    if metric and value:
-        return replace(roles, metric=metric, value=value)
-    counters = [path for path in numeric if path != device and _rank(path, "counter") < UNKNOWN and _counts_up(columns[path])]
-    measured = [path for path in numeric if path != device and path not in counters]
+    zone = _named(texts, "zone")
+    metric, value = _metric_and_value(sample, rest, texts, numeric)
+    flags = [path for path in rest if path not in (metric, value) and is_flag(path, rest[path])]
+    others = {path: values for path, values in rest.items() if path not in (zone, metric, value, *flags)}
+    devices = _devices(sample, others, (time, metric))
+    device = devices[0] if devices else None
+    commas = [path for path in texts if _is_share(rest[path], vocabulary.DECIMAL_COMMA.fullmatch, 0.5)]
+    measured = [value] if value else _measured({path: rest[path] for path in numeric if path != device}, flags, is_sure=not commas)
     if not measured:
-        return "holds no field with numbers to measure (a decimal comma is not read as a number)"
-    last = Counter(map(_last, measured))
-    metrics = {(_last(path) if last[_last(path)] == 1 else path): path for path in measured}
-    unread = [path for path in texts if path not in {device, unit, zone}]
-    return replace(roles, metrics=metrics, left_out=[*left_out, *counters, *unread], unit=None)
+        return _why_no_number(commas, {path: rest[path][0] for path in texts if path not in (device, zone)}, numeric, lists)
+    # A unit inside an object is of what is in that object.
+    unit = _named([path for path in texts if all(other.startswith(_parent(path)) for other in measured)], "unit")
+    flags, metrics = [path for path in flags if path not in measured], {} if metric else _metrics(measured)
+    read = (time, device, zone, metric, value, unit, *metrics.values())
+    reasons = dict.fromkeys(times, "a time") | dict.fromkeys(flags, "quality") | dict.fromkeys(commas, "decimal commas, which are not read")
+    unread = [path for path in sample.fields if path not in read]
+    left_out = {path: reasons.get(path) or _why_not_read(path, columns.get(path, []), len(sample.rows)) for path in unread}
+    other_times, regular = [path for path in times if path != time], [path for path in flags if 2 * len(rest[path]) >= len(sample.rows)]
+    names = {path: f"quality_{snake(path.removeprefix(ELEMENT))[:40]}" if regular[1:] else "quality" for path in regular}
+    said = {name: _flag(name, path, rest[path], metrics, len(sample.rows)) for path, name in names.items()}
+    return Roles(time, times[time], other_times, device, devices[1:], zone, metric, value, unit, metrics, said, left_out)
 
 
-def _value(numeric: list[str], metric: str) -> str | None:
-    """By its name; else the only number there is, where the name of the metric is plain enough (`type` may be anything)."""
-    is_plain = metric.startswith(ELEMENT) or _rank(metric, "metric") < PLAIN_METRICS
-    return _named(numeric, "value") or (numeric[0] if is_plain and len(numeric) == 1 else None)
+def _metric_and_value(sample: Sample, rest: Columns, texts: list[str], numeric: list[str]) -> tuple[str | None, str | None]:
+    """Of long rows. The value by its name; else the only number, where the name of the metric is plain enough (`type` may be anything).
+
+    In a list an id beside a value is the name of a metric.
+    """
+    few = [path for path in texts if len(set(map(str, rest[path]))) <= MAX_METRICS_OF_LONG_ROWS and 2 * len(rest[path]) >= len(sample.rows)]
+    value = _named(numeric, "value")
+    if value and sum(last(path) == last(value) for path in numeric) > 1:  # {"temperature": {"value": 20.5}, "pressure": {"value": 1013}}
+        return None, None
+    near = [path for path in few if rank(path, "metric") < vocabulary.PLAIN_METRICS or not value or _parent(path) == _parent(value)]
+    metric = _named(near, "metric") or (value and _named([path for path in few if path.startswith(ELEMENT)], "device"))
+    if metric and not value and (metric.startswith(ELEMENT) or rank(metric, "metric") < vocabulary.PLAIN_METRICS):
+        numbers = [path for path in numeric if not is_flag(path, rest[path])]
+        value = numbers[0] if len(numbers) == 1 else None
+    return (metric, value) if metric and value else (None, None)
 
 
-def _columns(sample: Sample) -> dict[str, list[Scalar]]:
+def _parent(path: str) -> str:
+    return path.removesuffix(last(path))
+
+
+def _measured(numeric: Columns, flags: list[str], is_sure: bool) -> list[str]:
+    """What neither counts nor names something, and is no flag; but a switch may have nothing but a status, and a meter a counter."""
+    plain = [path for path, values in numeric.items() if path not in flags and any(is_measurement(path, value) for value in values)]
+    return plain or [path for path in numeric if is_sure and rank(path, "device") == vocabulary.UNKNOWN and not is_called(path, "flag")]
+
+
+def _devices(sample: Sample, rest: Columns, others: tuple[str | None, ...]) -> list[str]:
+    """What all rows have and may name the device, the likeliest first: by its name, or in a list as it tells elements of one time apart."""
+    possible = [
+        path
+        for path, values in rest.items()
+        if rank(path, "device") < vocabulary.UNKNOWN and _may_be_device(path, values, len(sample.rows))
+    ]
+    best, inside = _named(possible, "device"), _named([path for path in possible if path.startswith(ELEMENT)], "device")
+    distinct = {device: len({tuple(row.get(path or "") for path in (device, *others)) for row in sample.rows}) for device in (best, inside)}
+    first = (
+        inside if inside and (best is None or rank(best, "device") == vocabulary.UNKNOWN - 1 or distinct[inside] > distinct[best]) else best
+    )
+    return sorted(possible, key=lambda path: path != first)
+
+
+def _may_be_device(path: str, values: list[Scalar], rows: int) -> bool:
+    """A field with a new value in every row numbers the messages, not the devices, but for one that is plainly named after a device."""
+    is_id = not any(isinstance(value, bool) or (is_number(str(value)) and "." in str(value)) for value in values)
+    repeats = len(values) <= 3 or 2 * len(set(map(str, values))) <= len(values)
+    return is_id and len(values) >= MOST * rows and (repeats or rank(path, "device") < vocabulary.PLAIN_DEVICES)
+
+
+def _flag(name: str, path: str, values: list[Scalar], metrics: Iterable[str], rows: int) -> Flag:
+    """`temp_valid` beside `temp` is of that metric only."""
+    seen = Counter(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
+    words: list[str] = next((words for name, words in vocabulary.WORDS["good"].items() if re.fullmatch(name, snake(last(path)))), [])
+    good = next((value for value in seen if value.lower() in words), None)
+    said, best = f"attributes['{name}']", good or seen.most_common(1)[0][0]
+    said = said if len(values) == rows else f"coalesce({said}, '{best}')"
+    metric = next((metric for metric in metrics if snake(last(path)).startswith(f"{metric.lower()}_")), None)
+    return Flag(path, dict(seen), (f"metric <> '{metric}' or " if metric else "") + f"{said} = '{best}'", is_sure=good is not None)
+
+
+def _metrics(measured: list[str]) -> dict[str, str]:
+    """Field by name of metric: the last part of its path that says something, where that tells it from the others."""
+    parts = {path: path.removeprefix(ELEMENT).split(".") for path in measured}
+    names = {path: (of[-2] if of[1:] and snake(of[-1]) in ("value", "val", "v") else of[-1]).strip() for path, of in parts.items()}
+    counts = Counter(names.values())
+    return {(name if counts[name] == 1 else path.strip()): path for path, name in names.items()}
+
+
+def _why_not_read(path: str, values: list[Scalar], rows: int) -> str:
+    if is_called(path, "counter") and _is_share(values, number_of, MOST):
+        return "counts or names something"
+    if rank(path, "unit") < vocabulary.UNKNOWN:
+        return "a unit of single fields"
+    return f"in {len(values)} of {rows} events" if 0 < len(values) < MOST * rows else ""
+
+
+def _why_no_time(columns: Columns, lists: list[str]) -> str:
+    ranked = sorted(columns.items(), key=lambda column: rank(column[0], "time"))
+    reasons = [f"{path} {reason}" for path, values in ranked if (reason := why_no_time(values, rank(path, "time") < vocabulary.UNKNOWN))]
+    formats = "ISO 8601, epoch in s, ms, us or ns since 2000, or a common date pattern"
+    reason = "; ".join(reasons or ["none is called after a time", *lists])
+    return f"holds no field with a time that can be read ({formats}): {reason}"
+
+
+def _why_no_number(commas: list[str], texts: Row, numeric: list[str], lists: list[str]) -> str:
+    if commas:
+        return f"holds no field with numbers to measure: decimal commas, which are not read, are in {', '.join(commas)}"
+    words = [f"{path} has words such as {str(value)[:60]}" for path, value in texts.items()]
+    odd = [f"{path} counts, names or judges something" for path in numeric]
+    return f"holds no field with numbers to measure: {', '.join(words + odd + lists) or 'only times and names'}"
+
+
+def _parts_of_time(columns: Columns, date: str | None) -> list[str]:
+    """Fields of a date and of a time of day, or of a year, a month and a day; none where there is one part only."""
+    split = [path for path in columns if snake(last(path)) in ("year", "month", "day")]
+    days = [date] if date else split if len(split) == 3 else []
+    others = {path: values for path, values in columns.items() if path not in days}
+    of_day = [
+        path for path in others if rank(path, "time of day") < vocabulary.UNKNOWN or _is_share(others[path], TIME_OF_DAY.fullmatch, 0.5)
+    ]
+    return days + of_day if days and (of_day or not date) else []
+
+
+def _columns(sample: Sample) -> Columns:
     """Values by path. Of fields that exclude each other (a value here and an object there, or `t` and `T`) the more frequent one."""
-    columns: dict[str, list[Scalar]] = {}
+    columns: Columns = {}
     for row in sample.rows:
         for path, value in row.items():
             columns.setdefault(path, []).append(value)
@@ -100,48 +219,21 @@ def _exclude_each_other(path: str, other: str, format: str) -> bool:
 
 def _time(path: str, values: list[Scalar]) -> TimeFormat | None:
     """A number is a time only where the name says so, or where it is too exact for a measurement."""
-    format = time_format_of(values)
-    if format is None or not format.format.startswith("epoch"):
+    is_named = rank(path, "time") < vocabulary.UNKNOWN
+    format = time_format_of(values, 0.5 if is_named else MOST)
+    is_number = format is not None and format.format in (*EPOCH_UNITS, "yyyyMMdd")
+    if format is None or not is_number or is_named or re.search(r"time|date|_at$|(^|_)ts($|_)", snake(path)):
         return format
-    is_named = _rank(path, "time") < UNKNOWN or re.search(r"time|date|_at$|(^|_)ts($|_)", _snake(path))
-    return format if is_named or (format.format != "epoch_s" and len(set(values)) > 1) else None
+    return format if format.format in ("epoch_ms", "epoch_us") and len(set(values)) > 1 else None
 
 
-def _named(paths: list[str], role: str) -> str | None:
-    """The field that is most likely called by its role."""
-    ranks = {path: (_rank(path, role), path.count(".")) for path in paths if _rank(path, role) < UNKNOWN}
-    return min(ranks, key=lambda path: ranks[path], default=None)
+def _named(paths: list[str], role: str, is_anything: bool = False) -> str | None:
+    """The field that is most likely called by its role, an element's before an event's; None where none is, unless anything will do."""
+    named = [path for path in paths if is_anything or rank(path, role) < vocabulary.UNKNOWN]
+    return min(named, key=lambda path: (rank(path, role), not path.startswith(ELEMENT), path.count(".")), default=None)
 
 
-def _rank(path: str, role: str) -> int:
-    """Place of the last part of a path among the names of a role, or of its last two (device.id: device_id)."""
-    names = NAMES[role].split()
-    parts = [_snake(part) for part in path.split(".")]
-    tried = (parts[-1], "_".join(parts[-2:]))
-    return min((names.index(name) for name in tried if name in names), default=UNKNOWN)
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()).strip("_")
-
-
-def _last(path: str) -> str:
-    return path.rsplit(".", 1)[-1]
-
-
-def _is_numeric(value: Scalar) -> bool:
-    return isinstance(value, bool | int | float) or is_number(value) or value.lower() in ("true", "false")
-
-
-def _is_share(values: list[Scalar], holds: Callable[[Scalar], bool]) -> bool:
-    return sum(map(holds, values)) >= 0.95 * len(values)
-
-
-def _repeats(values: list[Scalar]) -> bool:
-    """A field with a new value in every row numbers the messages, not the devices."""
-    return len(values) <= 3 or len(set(map(str, values))) <= len(values) / 2
-
-
-def _counts_up(values: list[Scalar]) -> bool:
-    numbers = [float(value) for value in values if is_number(str(value))]
-    return len(numbers) > 2 and all(later - earlier == 1 for earlier, later in pairwise(numbers))
+def _is_share(values: list[Scalar], found: Callable[[str], object], least: float) -> bool:
+    """Whether something is found in this share of the values; words that stand for no value do not count."""
+    held = [found(str(value)) is not None for value in values if not is_no_value(value)]
+    return bool(held) and sum(held) >= least * len(held)

@@ -7,15 +7,17 @@ its rows alike.
 import csv
 import gzip
 import json
-import math
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from orchestration.conf.instants import Scalar, time_format_of
+from orchestration.conf.instants import EPOCH_UNITS, seconds_of, time_format_of
+from orchestration.conf.names import is_json_path
+from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, is_number, rank
 from orchestration.errors import ConfError
 from silver.spec import ELEMENT
 
@@ -23,8 +25,13 @@ MAX_LINES = 1_000
 MAX_BYTES = 16_000_000
 SEPARATORS = (";", "\t", "|", ",")
 """Where two serve equally well the comma loses: it may be a decimal comma."""
+TOA5 = "TOA5, a file of a Campbell logger: the second line names the columns, and lines 2 to 4 of each file go to silver.quarantine"
 MAX_COLUMNS_BY_HEADER = 64
 """The silver layer reads wider rows only with their columns in conf."""
+
+CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f]")
+SENML = re.compile(r'(?=.*"(bn|bt)"\s*:)(?=.*"(n|e)"\s*:)(?=.*"(v|vb|vs|vd|e)"\s*:)', re.DOTALL)
+LINE_PROTOCOL = re.compile(r"[^\s,\"]+(,\w+=(\\.|[^\\,\s])+)* \w+=\S.*")
 
 Row = dict[str, Scalar]
 """Values by path, as conf would name it; what is null or blank is absent."""
@@ -32,26 +39,33 @@ Row = dict[str, Scalar]
 
 @dataclass(frozen=True)
 class Sample:
-    """What the sample is made of. `rows` has one row a measurement or row of measurements; `columns` is empty where the header serves."""
+    """What the sample is made of. `rows` has one row a measurement or row of measurements; `columns` is empty where the header serves.
+
+    `fields`: all that there are, by path, also those that no conf can read.
+    """
 
     file: Path
     format: str
     rows: list[Row]
+    fields: list[str]
     each: str | None = None
     has_header: bool = False
     columns: tuple[str, ...] = ()
     separator: str = ","
     quote: str = '"'
+    encoding: str | None = None
     notes: list[str] = field(default_factory=list)
 
 
 def sample_of(file: Path) -> Sample:
     """Raises ConfError for what is neither JSON lines nor CSV, perhaps packed by gzip."""
-    lines = _lines_of(file)
-    return _json_sample(file, lines) if lines[0].lstrip().startswith(("{", "[")) else _csv_sample(file, lines)
+    lines, encoding = _lines_of(file)
+    sample = _json_sample(file, lines) if lines[0].lstrip().startswith(("{", "[")) else _csv_sample(file, lines)
+    return replace(sample, encoding=encoding)
 
 
-def _lines_of(file: Path) -> list[str]:
+def _lines_of(file: Path) -> tuple[list[str], str | None]:
+    """With the encoding, where it is not UTF-8."""
     try:
         with file.open("rb") as raw:
             is_gzip = raw.read(2) == b"\x1f\x8b"
@@ -60,27 +74,43 @@ def _lines_of(file: Path) -> list[str]:
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfError(f"{file} cannot be read ({reason}); check the path and that the file is whole") from None
+    if data.startswith(b"PAR1"):
+        raise ConfError(f"{file} is Parquet, which a source of files or s3 reads by `format: parquet`; name a sample of JSON lines or CSV")
     is_cut = len(data) > MAX_BYTES
-    lines = [line.rstrip(b"\r") for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n")]
-    try:
-        texts = [line.decode("utf-8") for line in lines[: -1 if is_cut else None][:MAX_LINES]]
-    except UnicodeDecodeError as error:
-        raise ConfError(f"{file} is not UTF-8 text ({error.reason}); convert it first, for example with iconv -t UTF-8") from None
-    texts = [text for text in texts if text.strip()]
-    if not texts or any("\x00" in text for text in texts):
+    encoding = _encoding_of(data)
+    text = data.decode(encoding or "utf-8-sig", "ignore" if is_cut else "replace")
+    lines = text.split("\n" if "\n" in text else "\r")[: -1 if is_cut else None]
+    texts = [line.rstrip("\r") for line in lines[:MAX_LINES] if line.strip()]
+    if not texts or any(CONTROL.search(text) for text in texts):
         what = "is binary" if texts else f"has a line of more than {MAX_BYTES:,} bytes" if is_cut else "is empty"
         raise ConfError(f"{file} {what}; name a file of JSON lines or CSV")
-    return texts
+    return texts, encoding
+
+
+def _encoding_of(data: bytes) -> str | None:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return None if error.reason == "unexpected end of data" else "latin-1"
+    return None
 
 
 def _json_sample(file: Path, lines: list[str]) -> Sample:
+    if SENML.match("\n".join(lines)):
+        what = "holds SenML packs (RFC 8428), which are not read yet; resolve them first: a record alone lacks the base values before it"
+        raise ConfError(f"{file} {what}")
     events = [event for line in lines if (event := _object(line)) is not None]
     if 2 * len(events) < len(lines):
         raise ConfError(f"{file} looks like JSON, but not one object a line; convert it first, for example with jq -c '.[]' or jq -c .")
-    each = _list_of_measurements(events)
+    broken = f"{len(lines) - len(events)} of {len(lines)} lines are no JSON object; such events go to silver.quarantine"
+    each, others = _list_of_measurements(events)
+    notes = [f"{path}: a list with numbers in {count} of {len(events)} events, which is not read" for path, count in others.items()]
     rows = [row for event in events for row in _rows(event, each)]
-    notes = [f"{len(lines) - len(events)} of {len(lines)} lines are no JSON object; such events go to silver.quarantine"]
-    return Sample(file, "json", rows, each=each, notes=notes if len(events) < len(lines) else [])
+    fields = [path for event in events for path, _ in _leaves(event) if path != each]
+    fields += [ELEMENT + path for event in events for element in _elements(event, each) for path in element]
+    return Sample(file, "json", rows, [*dict.fromkeys(fields)], each, notes=[broken] * (len(events) < len(lines)) + notes)
 
 
 def _object(line: str) -> dict[str, Any] | None:
@@ -91,24 +121,45 @@ def _object(line: str) -> dict[str, Any] | None:
     return event if isinstance(event, dict) else None
 
 
-def _list_of_measurements(events: list[dict[str, Any]]) -> str | None:
-    """The path that holds a list of objects in most events."""
-    counts = Counter(
-        path for event in events for path, value in _leaves(event) if isinstance(value, list) and value and isinstance(value[0], dict)
-    )
-    return counts.most_common(1)[0][0] if counts else None
+def _list_of_measurements(events: list[dict[str, Any]]) -> tuple[str | None, dict[str, int]]:
+    """The list of objects that most events have, if it holds what they measure; and the others with numbers, in how many events."""
+    lists = Counter(path for event in events for path, value in _leaves(event) if isinstance(value, list))
+    counts = {path: sum(any(map(_measures, _elements(event, path))) for event in events) for path in lists}
+    counts = {path: count for path, count in counts.items() if count}
+    rows = {path: [row for event in events for row in _elements(event, path)] for path in counts}
+    is_long = {path: 2 * sum(_has(row, "value") and _has(row, "metric") for row in of) >= len(of) for path, of in rows.items()}
+    often = [path for path in counts if 2 * lists[path] >= len(events)]
+    best = max(often, key=lambda path: (is_long[path], counts[path]), default=None)
+    own = [dict(_leaves(event)) for event in events]
+    numbers = [row for row in own if _measures({path: value for path, value in row.items() if not isinstance(value, bool)})]
+    if best and not is_long[best] and 2 * len(numbers) >= len(events) and any(_has(row, "time") for row in own):
+        best = None
+    return best, {path: count for path, count in counts.items() if path != best}
+
+
+def _has(row: Mapping[str, Any], role: str) -> bool:
+    return any(rank(path, role) < UNKNOWN for path in row)
+
+
+def _measures(row: Mapping[str, Any]) -> bool:
+    """Whether it holds a number that is no time, and not about the radio."""
+    numbers = [value for path, value in _scalars(row).items() if is_measurement(path, value) and not is_called(path, "radio")]
+    return any(all(seconds_of(value, unit) is None for unit in EPOCH_UNITS) for value in numbers)
+
+
+def _elements(event: Mapping[str, Any], list_path: str | None) -> list[dict[str, Any]]:
+    """Those that are objects, as values by path."""
+    elements = dict(_leaves(event)).get(list_path) if list_path else None
+    return [dict(_leaves(element)) for element in elements if isinstance(element, dict)] if isinstance(elements, list) else []
 
 
 def _rows(event: dict[str, Any], list_path: str | None) -> Iterator[Row]:
     leaves = dict(_leaves(event))
     own = {path: value for path, value in _scalars(leaves).items() if not list_path or not _is_in_the_way(path, list_path)}
-    elements = leaves.get(list_path) if list_path else None
-    if not isinstance(elements, list):
+    if not list_path or not isinstance(leaves.get(list_path), list):
         yield own
-        return
-    for element in elements:
-        if isinstance(element, dict):
-            yield own | {ELEMENT + path: value for path, value in _scalars(dict(_leaves(element))).items()}
+    for element in _elements(event, list_path):
+        yield own | {ELEMENT + path: value for path, value in _scalars(element).items()}
 
 
 def _is_in_the_way(path: str, list_path: str) -> bool:
@@ -121,33 +172,42 @@ def _scalars(leaves: Mapping[str, Any]) -> Row:
 
 
 def _leaves(value: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Fields whose names hold dots or backticks cannot be named by a path."""
+    """Of a field that no path of conf can name, such as one with a dot in its name, the value is an empty tuple."""
     for name, inner in value.items():
-        if not name.strip() or not name.isprintable() or "." in name or "`" in name:
-            continue
-        if isinstance(inner, dict) and depth < 10:
+        is_object = isinstance(inner, dict)
+        if not name.strip() or not name.isprintable() or "." in name or "`" in name or is_json_path(name + "." * is_object):
+            yield prefix + name, ()
+        elif isinstance(inner, dict) and depth < 10:
             yield from _leaves(inner, f"{prefix}{name}.", depth + 1)
         else:
             yield prefix + name, inner
 
 
 def _csv_sample(file: Path, lines: list[str]) -> Sample:
+    if 2 * sum(map(bool, map(LINE_PROTOCOL.fullmatch, lines))) >= len(lines):
+        raise ConfError(
+            f"{file} looks like the line protocol of InfluxDB, which is not read yet; have it written as JSON, an object a line"
+        )
+    is_toa5 = lines[0].lstrip('"').startswith("TOA5") and len(lines) > 4
+    lines = [lines[1], *lines[4:]] if is_toa5 else lines
     separator, quote, rows = _split(file, lines)
-    width = Counter(len(row) for row in rows[1:] or rows).most_common(1)[0][0]
+    widths = Counter(len(row) for row in rows[1:] or rows)
+    width = max(widths, key=lambda width: (widths[width], width == len(rows[0])))
     has_header = _is_header(rows, width)
     names = [name.strip() for name in rows[0]] if has_header else [f"c{n + 1}" for n in range(width)]
     clean = _distinct(names)
-    is_said = not has_header or clean != names or len(names) > MAX_COLUMNS_BY_HEADER
+    is_said = is_toa5 or not has_header or clean != names or len(names) > MAX_COLUMNS_BY_HEADER
     body = [row for row in rows[1 if has_header else 0 :] if len(row) == width]
     return Sample(
         file,
         "csv",
         [_named(clean, row) for row in body],
+        clean,
         has_header=has_header,
         columns=tuple(clean) if is_said else (),
         separator=separator,
         quote=quote,
-        notes=_notes(names, width, len(rows) - has_header - len(body), has_header),
+        notes=[TOA5] * is_toa5 + _notes(names, width, len(rows) - has_header - len(body), has_header),
     )
 
 
@@ -186,14 +246,6 @@ def _is_header(rows: list[list[str]], width: int) -> bool:
 def _is_measured(cells: list[str]) -> bool:
     filled = [cell for cell in cells if cell.strip()]
     return bool(filled) and (all(is_number(cell) for cell in filled) or time_format_of(filled) is not None)
-
-
-def is_number(text: str) -> bool:
-    """Whether Spark's cast would read it; `nan` and `inf` are no measurements."""
-    try:
-        return "_" not in text and math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 def _distinct(names: list[str]) -> list[str]:

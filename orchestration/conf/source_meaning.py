@@ -9,7 +9,7 @@ from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
 from orchestration.conf.endpoint_meaning import check_transports
 from orchestration.conf.kafka_meaning import check_kafka
-from orchestration.conf.names import Declared, differ_in_case
+from orchestration.conf.names import Declared, differ_in_case, is_json_path
 from orchestration.conf.payload_meaning import check_payload_schema
 from orchestration.conf.source_settings import OriginSettings, SourceSettings, TimeSettings, ValueSettings, origins_of
 from orchestration.conf.structure import Finding, where
@@ -149,6 +149,9 @@ def _check_json_paths(base: Path, each: str | None, fields: list[tuple[Path, str
     for at, path in paths:
         if not all(path.split(".")):
             yield Finding.of(at, f"is {quoted(path)}, which has an empty part; write names with single dots between them")
+        if is_json_path(path):
+            problem = "but a path is names with dots between them; a list is read by `each` alone, all of its elements"
+            yield Finding.of(at, f"is {quoted(path)}, {problem}")
         if parent := _parent(path, [other for _, other in paths], each):
             yield Finding.of(at, f"is {quoted(path)}, but {quoted(parent)} is read as one value; read one of the two")
         if path == each and at != list_at:

@@ -9,7 +9,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from orchestration.conf.diagnostic import counted, printable
 from orchestration.conf.files import FILES, MODELS
-from orchestration.conf.proposal import Proposal, file_name_pattern, findings_of, suffix_of
+from orchestration.conf.proposal import DECADE_SECONDS, Proposal, file_name_pattern, suffix_of
+from orchestration.conf.vocabulary import WORDS
 from orchestration.errors import ConfError
 
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
@@ -37,20 +38,29 @@ def write_starter(folder: Path, source: str | None = None) -> None:
 
 def write_proposal(folder: Path, proposal: Proposal) -> None:
     """The proposed conf; raises ConfError where a file of a conf is already there."""
+    findings = findings_of(proposal)
+    _write(folder, {f"{name}.yml": _rendered(f"{name}.yml", proposal, findings) for name in FILES})
+
+
+def findings_of(proposal: Proposal) -> list[str]:
+    """What was found and what to confirm, a sentence each."""
+    return _rendered("findings.txt", proposal, []).splitlines()
+
+
+def _rendered(name: str, proposal: Proposal, findings: list[str]) -> str:
     environment = Environment(
         loader=PackageLoader("orchestration.conf", "proposed"),
         undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if isinstance(value, str) else value,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"yaml": _yaml, "printable": printable, "counted": counted}
-    values = vars(proposal) | {
-        "findings": findings_of(proposal),
-        "suffix": suffix_of(proposal.sample.file),
-        "file_name_pattern": file_name_pattern(proposal.sample.file),
-    }
-    _write(folder, {f"{name}.yml": environment.get_template(f"{name}.yml").render(values) for name in FILES})
+    environment.filters |= {"yaml": _yaml, "quote": _quote, "counted": counted}
+    file = proposal.sample.file
+    values = vars(proposal) | {"findings": findings, "suffix": suffix_of(file), "file_name_pattern": file_name_pattern(file)}
+    first = {path: str(value)[:60] for row in reversed(proposal.sample.rows) for path, value in row.items()}
+    return environment.get_template(name).render(values, first=first, words=WORDS, decades=proposal.age_seconds // DECADE_SECONDS)
 
 
 def _write(folder: Path, texts: dict[str, str]) -> None:
@@ -72,4 +82,8 @@ def _yaml(text: str) -> str:
     """A text as a YAML scalar on one line."""
     if PLAIN.fullmatch(text) and text.lower() not in NOT_TEXTS:
         return text
+    return _quote(text)
+
+
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)

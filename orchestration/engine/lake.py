@@ -1,9 +1,9 @@
 """A lake opened: its conf, its folders, its session and its tables by name."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +27,8 @@ class Lake(LakeStore):
         """`spark`: use this session instead of an own one. `generation`: work on this one, instead of the active one."""
         super().__init__(conf, generation)
         self._spark = spark
+        self.start: Callable[[Callable[[], SparkSession]], SparkSession] = lambda session: session()
+        """Starts the session: a run has more to do then."""
 
     @classmethod
     def open(cls, folder: str | Path = "conf") -> "Lake":
@@ -39,7 +41,7 @@ class Lake(LakeStore):
         if self._spark is not None:
             return self._spark
         require_java()
-        return spark_session(self.conf.engine, fetched(), self.log)
+        return self.start(partial(spark_session, self.conf.engine, fetched(), self.log))
 
     @property
     def log(self) -> Path:

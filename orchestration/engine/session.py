@@ -3,12 +3,14 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from importlib.resources import files
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
 from orchestration.conf.model import Engine
@@ -70,11 +72,13 @@ def spark_session(engine: Engine, jars: Sequence[Path], log: Path | None = None,
     builder = SparkSession.builder.master(f"local[{engine.cores}]").appName("tidemark")
     settings, ours = SETTINGS | _of_engine(engine), "spark.driver.extraJavaOptions"
     settings |= {**(changes or {}), ours: f"{settings[ours]} {(changes or {}).get(ours, '')}"}
+    # Not spark.jars, which would copy every jar at every start and hide its classes from a class-data archive.
+    settings["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars))
+    if SparkContext._gateway is None:
+        _start_jvm(settings, log)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _error_stream_to(log):
-        # Not spark.jars, which would copy every jar at every start and hide its classes from a class-data archive.
-        return builder.config("spark.driver.extraClassPath", os.pathsep.join(map(str, jars))).getOrCreate()
+    return builder.getOrCreate()
 
 
 def from_arrow(session: SparkSession, rows: pa.Table) -> DataFrame:
@@ -97,18 +101,10 @@ def _of_engine(engine: Engine) -> dict[str, str]:
     }
 
 
-@contextmanager
-def _error_stream_to(log: Path | None) -> Iterator[None]:
-    """The JVM inherits our error stream at its start and keeps it; warnings of its boot cannot be switched off otherwise."""
-    if log is None:
-        yield
-        return
-    log.parent.mkdir(parents=True, exist_ok=True)
-    ours = os.dup(2)
-    with log.open("ab") as file:
-        os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(ours, 2)
-        os.close(ours)
+def _start_jvm(settings: Mapping[str, str], log: Path | None) -> None:
+    """With an error stream of its own, so that other threads may use ours; warnings of its boot cannot be switched off otherwise."""
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+    with nullcontext() if log is None else log.open("ab") as file:
+        gateway = launch_gateway(SparkConf().setAll([*settings.items()]), {"stderr": file})  # type: ignore[no-untyped-call]
+        SparkContext._ensure_initialized(gateway=gateway)

@@ -55,11 +55,13 @@ def amend_all(lake: Lake, streams: dict[str, list[Group]]) -> Iterator[int]:
 
     None for a stream that has to repeat a micro-batch: a round would take its windows for closed, and write the vectors that it will write.
     """
+    here: Lake | None = None
     for stream, groups in streams.items():
         if is_half_done(lake, stream):
             continue
         while (this := _begun(lake, stream)) is not None:
-            yield _amend(lake, stream, groups, this)
+            here = here or lake.interpreted()
+            yield _amend(here, stream, groups, this)
             _write(lake, stream, Round(this.number, this.reach))
 
 

@@ -7,7 +7,7 @@ of the batch: a process that is not the only writer fails instead of writing row
 import mmap
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -63,8 +63,8 @@ class HandOver:
     gaps: Sequence[Mapping[str, Any]] = ()
 
 
-def look(lake: LakeStore, source: Source) -> Ready | None:
-    """What the source has, one batch at most; None where it has nothing.
+def look(lake: LakeStore, source: Source, tell: Callable[[], None] = lambda: None) -> Ready | None:
+    """What the source has, one batch at most; None where it has nothing. `tell` is called as soon as it is known to have something.
 
     A remote one is read here, where nobody waits for it, and not while bronze is held. So is one with a registry, which is asked for the
     schemas of its events: who reads bronze can count on them. Raises SourceDownError where that fails.
@@ -74,6 +74,7 @@ def look(lake: LakeStore, source: Source) -> Ready | None:
     end = source.latest_offset(start)
     if end == start:
         return None
+    tell()
     ready = Ready(source, start, end)
     schemas = Schemas.of(lake.conf, source.name)
     if schemas is None and not source.is_remote:

@@ -5,17 +5,22 @@ that its readings can have opened, and is in none of them.
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from math import inf, isinf
 
 import pyarrow as pa
-from pyspark.sql import functions as F
 
 from gold.spec import Group
-from gold.windows import of_groups
-from orchestration.engine.lake import Lake
-from orchestration.storage.delta import append, rows_of
+from orchestration.storage.delta import append, ask, instant, literal, open_table, rows_of
 from orchestration.storage.ops_tables import TICKS, TICKS_SCHEMA
+from orchestration.storage.tables import LakeStore
+
+EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+LONG_AGO = -(2**62)
+NEWEST = """
+  select arrow_cast(max(event_time), 'Int64') as newest, max(ingested_at) > {then} as has_come
+  from readings where ({of_groups}) and (event_time > {done} or ingested_at > {then})
+"""
 
 
 def patience_seconds(groups: Sequence[Group]) -> float:
@@ -23,25 +28,24 @@ def patience_seconds(groups: Sequence[Group]) -> float:
     return min((group.idle_close_seconds for group in groups if group.idle_close_seconds is not None), default=inf)
 
 
-def tick_if_idle(lake: Lake, stream: str, groups: Sequence[Group], now: datetime) -> bool:
+def tick_if_idle(lake: LakeStore, stream: str, groups: Sequence[Group], now: datetime) -> bool:
     """Tick the stream if its readings stopped coming long enough ago and it was not ticked since. True if it was."""
     patience = patience_seconds(groups)
     if isinf(patience):
         return False
-    of_stream = of_groups(lake.read("silver.readings"), groups)
-    # First what came lately, which is in a few files: all of silver takes longer the more there is.
-    if not of_stream.where(F.col("ingested_at") > now - timedelta(seconds=patience)).isEmpty():
-        return False
-    # Arrow keeps an instant an instant. Rows of PySpark hold the local time of this machine, without a zone.
-    ((newest,),) = (row.values() for row in of_stream.agg(F.max("event_time")).toArrow().to_pylist())
-    if newest is None:
-        return False
     longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
-    lateness = max(group.lateness_seconds for group in groups)
-    event_time = newest + timedelta(seconds=longest + lateness)
-    path = lake.table_path(TICKS)
-    if rows_of(path, filters=[("stream", "=", stream), ("event_time", ">=", event_time)]):
+    reach, path = timedelta(seconds=longest + max(group.lateness_seconds for group in groups)), lake.table_path(TICKS)
+    ticked = max((row["event_time"] for row in rows_of(path, ["event_time"], [("stream", "=", stream)])), default=None)
+    # Only what came lately, or is newer than the last tick: that is in a few files, and all of silver takes longer the more there is.
+    done = LONG_AGO if ticked is None else (ticked - reach - EPOCH) // MICROSECOND
+    then = (now - timedelta(seconds=patience) - EPOCH) // MICROSECOND
+    of_groups = " or ".join(f"array_has(groups, {literal(group.name)}) and metric in {literal(group.metrics)}" for group in groups)
+    sql = NEWEST.format(of_groups=of_groups, done=instant(done), then=instant(then))
+    (answer,) = ask(sql, {"readings": open_table(lake.table_path("silver.readings"))}).read_all().to_pylist()
+    if answer["newest"] is None or answer["has_come"]:
         return False
-    row = {"stream": stream, "event_time": event_time, "ticked_at": now}
-    append(path, pa.Table.from_pylist([row], TICKS_SCHEMA))
+    event_time = EPOCH + answer["newest"] * MICROSECOND + reach
+    if ticked is not None and event_time <= ticked:
+        return False
+    append(path, pa.Table.from_pylist([{"stream": stream, "event_time": event_time, "ticked_at": now}], TICKS_SCHEMA))
     return True

@@ -36,7 +36,7 @@ from orchestration.storage.positions import accounted_for, passed_by_silver
 from orchestration.storage.retired_sources import payload_formats
 from orchestration.storage.tables import append_rows
 from silver import account
-from silver.readings import KEYS
+from silver.schema import KEYS
 
 TABLES = ("silver.quarantine", "silver.late", "silver.duplicates")
 

@@ -20,7 +20,7 @@ from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.jobs.ranges import in_pieces, pieces
-from orchestration.storage.delta import table_of
+from orchestration.storage.delta import instant, table_of
 from orchestration.storage.ops_tables import CONFLICTS
 from orchestration.storage.retired_sources import FILE, payload_formats, remembered
 from orchestration.storage.streaming_append import append_pieces
@@ -136,8 +136,7 @@ def _stored(lake: Lake, stored: Mapping[str, str], first: int, last: int) -> Ite
 
 def in_span(first: int, last: int) -> str:
     """SQL of DataFusion: whether an event time is one from the first to the last, in microseconds since 1970."""
-    instants = (f"arrow_cast({micros}, 'Timestamp(Microsecond, Some(\"UTC\"))')" for micros in (first, last))
-    return "event_time between {} and {}".format(*instants)
+    return f"event_time between {instant(first)} and {instant(last)}"
 
 
 def append_once(lake: Lake, name: str, rows: Iterable[pa.Table], app_id: str, version: int) -> Counts:

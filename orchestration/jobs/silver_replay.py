@@ -22,8 +22,9 @@ from orchestration.storage.delta import files_of, in_log, open_table
 from orchestration.storage.tables import append
 from silver import account
 from silver.account import IDENTITY
-from silver.readings import KEYS, accepted, as_readings
+from silver.readings import accepted, as_readings
 from silver.replay import DUPLICATE, LATE, RECORDED, replayed, replayed_in_process
+from silver.schema import KEYS
 
 READINGS = "silver.readings"
 

@@ -69,7 +69,11 @@ def rows_of(path: Location, columns: list[str] | None = None, filters: Filters |
     """Rows of a small table, in no order; none where there is no table. For `filters` see table_of."""
     if not is_table(path):
         return []
-    table = table_of(path, columns, filters)
+    return python_rows(table_of(path, columns, filters))
+
+
+def python_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows of a small table as Python holds them."""
     # An instant that pyarrow makes a Python one loads pandas first, which takes longer than everything else here.
     numbers = table.cast(pa.schema([field.with_type(_without_instants(field.type)) for field in table.schema]))
     rows = numbers.to_pylist(maps_as_pydicts="strict")
@@ -94,6 +98,11 @@ def literal(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"({', '.join(map(literal, value))})"
     return "null" if value is None else str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
+
+
+def instant(micros: int) -> str:
+    """An instant, in microseconds since 1970, as the SQL of DataFusion writes it."""
+    return f"arrow_cast({micros}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
 
 
 def _without_instants(kind: pa.DataType) -> pa.DataType:

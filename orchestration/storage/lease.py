@@ -58,6 +58,8 @@ class Lease:
 
     def share(self, spark: "SparkSession") -> None:
         """Let the JVM hold it as well, for as long as it lives: nothing that it writes comes after its lease."""
+        if self._of_jvm is not None:
+            return
         jvm: Any = spark._jvm
         self._of_jvm = jvm.java.io.RandomAccessFile(str(self._lake / OF_JVM), "rw").getChannel().lock()
         # What only Python refers to, the JVM may close when Python is gone.

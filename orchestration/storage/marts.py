@@ -27,8 +27,9 @@ SCHEMA = pa.schema(
     ]
 )
 """Grain: one build. `versions` by SQL name, such as marts.hourly. What the next one goes on from: `reached`, how far the tables were that
-marts are made of, and `basis`, a digest of what else they depend on."""
+marts are made of (of a mart that was left out: the build that made it), and `basis`, a digest of what else they depend on."""
 MEANS_MARTS = re.compile(r"\bmarts`?\s*\.", re.IGNORECASE)
+NAMED_MART = re.compile(MEANS_MARTS.pattern + r"\s*[`\"]?(\w+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class Build:
     versions: dict[str, int]
     reached: dict[str, int] = field(default_factory=dict)
     basis: str = ""
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Marts that stayed as an earlier build made them, with its number."""
+        return {name: number for name, number in self.reached.items() if name in self.versions}
 
 
 def record(lake: Location, build: Build) -> None:
@@ -61,9 +67,19 @@ def newest(lake: Location, recorded: list[Build]) -> Build:
     return ([build for build in recorded if build.generation == generation] or recorded)[-1]
 
 
+def made(lake: Location, query: str) -> list[Build]:
+    """The builds that made all marts that a query names, oldest first; those that left one of them out are not among them."""
+    recorded = builds(lake)
+    named = {f"marts.{name.lower()}" for name in NAMED_MART.findall(query)}
+    named &= newest(lake, recorded).versions.keys() if recorded else set()
+    return [build for build in recorded if named <= build.versions.keys() - build.left_out.keys()]
+
+
 def needed_snapshots(lake: Location) -> set[int]:
-    """Ids of those that never expire: of the newest build of each generation, so that it can be asked, also after a rollback."""
-    return set({build.generation: build.snapshot_id for build in builds(lake)}.values())
+    """Ids of those that never expire: of each generation's newest build and what made its marts, to be asked also after a rollback."""
+    recorded = {build.build: build for build in builds(lake)}
+    last = {build.generation: build for build in recorded.values()}.values()
+    return {recorded[number].snapshot_id for build in last for number in (build.build, *build.left_out.values()) if number in recorded}
 
 
 def forget(lake: Location, names: Collection[str]) -> None:
@@ -82,13 +98,13 @@ def snapshot_for(lake: Location, query: str, snapshot_id: int | None = None, at:
     """
     if not MEANS_MARTS.search(query):
         return find_snapshot(lake, snapshot_id, at)
-    known = builds(lake)
+    known = made(lake, query)
     if (snapshot_id, at) == (None, None) and known:
         snapshot_id = newest(lake, known).snapshot_id
     snapshot = find_snapshot(lake, snapshot_id, at)
     of_snapshot = [build for build in known if snapshot is not None and build.snapshot_id == snapshot.snapshot_id]
     if snapshot is None or not of_snapshot:
-        raise TidemarkError(_absent(known, snapshot))
+        raise TidemarkError(_absent(builds(lake), snapshot))
     return replace(snapshot, versions=snapshot.versions | of_snapshot[-1].versions)
 
 
@@ -106,4 +122,5 @@ def _absent(recorded: list[Build], snapshot: Snapshot | None) -> str:
     if not recorded or snapshot is None:
         return "there are no marts yet: build them with `tidemark dbt build`."
     having = ", ".join(str(number) for number in sorted({build.snapshot_id for build in recorded})[-5:])
-    return f"no marts were built of snapshot {snapshot.snapshot_id}; the newest that have some are {having}."
+    remedy = "`tidemark dbt build --all` builds all marts of the newest snapshot."
+    return f"snapshot {snapshot.snapshot_id} does not have all marts that the query names; the newest with marts are {having}. {remedy}"

@@ -15,7 +15,7 @@ from orchestration.conf.model import Conf
 from orchestration.location import Location
 from orchestration.storage.delta import OpenTable, ask, max_in_log, open_table, table_id
 from orchestration.storage.generations import numbered
-from orchestration.storage.marts import builds, newest
+from orchestration.storage.marts import made, newest
 from orchestration.storage.sink_states import SinkPosition
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import is_kept
@@ -106,7 +106,7 @@ def pinned_table(conf: Conf, name: str, snapshot: Snapshot) -> PinnedTable | Non
 
 
 def _pinned_mart(lake: Location, name: str) -> PinnedTable | None:
-    known = builds(lake)
+    known = made(lake, name)
     build = newest(lake, known) if known else None
     if build is None or name not in build.versions:
         return None

@@ -3,6 +3,7 @@ on. What is ready at the same time becomes one bronze batch: silver has one wate
 away what comes a batch after another source's events of the same time.
 """
 
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -33,6 +34,8 @@ class Feeds:
         self._down: dict[str, SourceDownError] = {}
         self._outages = Outages(lake.conf.lake, "source", progress.notice)
         self._following: Future[None] | None = None
+        self.has_come = threading.Event()
+        """A source has something that bronze has not."""
 
     def run_to_end(self) -> None:
         """Until no source has more of what was there at first; what is half there gets the time to settle, once.
@@ -42,7 +45,9 @@ class Feeds:
         sources, stop = [*self._sources.values()], self._barrier.stop
         for source in sources:
             source.stop_at_present()
-        stop.wait(max((unsettled.seconds for source in sources if (unsettled := source.unsettled())), default=0.0))
+        if seconds := max((unsettled.seconds for source in sources if (unsettled := source.unsettled())), default=0.0):
+            self.has_come.set()
+            stop.wait(seconds)
         with ThreadPoolExecutor(max(1, len(sources)), "source") as threads:
             while not stop.is_set() and (ready := [of_source for of_source in threads.map(self._look, sources) if of_source]):
                 self._hand_over(ready)
@@ -99,7 +104,7 @@ class Feeds:
 
     def _look(self, source: Source) -> Ready | None:
         try:
-            ready = look(self._lake, source)
+            ready = look(self._lake, source, self.has_come.set)
         except SourceDownError as error:
             self._down[source.name] = error
             self._outages.failed(source.name, str(error))

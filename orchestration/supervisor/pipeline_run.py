@@ -3,22 +3,24 @@
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 
 from orchestration.connectors.sources.source import Notice
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.engine.queries import AVAILABLE_NOW, WriteBarrier, prepare_query, run_to_end, start_queries
+from orchestration.engine.queries import AVAILABLE_NOW, POLL_SECONDS, WriteBarrier, prepare_query, run_to_end, start_queries
 from orchestration.flow import Flow, Intake, Job
 from orchestration.flows import streams
 from orchestration.jobs import amendments, idle_groups, maintenance, retry
 from orchestration.jobs.snapshots import take_snapshot
 from orchestration.quality import suites
 from orchestration.storage.bindings import bind, changed_since_begun
+from orchestration.storage.checkpoints import last_batch, newest_batch
 from orchestration.storage.delta import version_of
 from orchestration.storage.gate_state import count_releases
-from orchestration.storage.ops_tables import LEDGER, TICKS
+from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
+from orchestration.storage.positions import accounted_for, passed_by_silver
 from orchestration.storage.registry import sync
 from orchestration.storage.retired_sources import remember
 from orchestration.storage.sealing import WITHOUT_SPARK, Sealing, refuse_damage, refuse_older_tables
@@ -28,6 +30,7 @@ from orchestration.supervisor import schedules
 from orchestration.supervisor.feeds import Feeds
 from orchestration.supervisor.quality_gate import QualityGate
 from orchestration.supervisor.sinks import Deliveries
+from orchestration.supervisor.status import arrears_of
 
 PAUSE_SECONDS = 10.0
 
@@ -76,11 +79,15 @@ class PipelineRun:
         retry.finish(lake)
 
     def take_in(self) -> None:
-        """Bronze, then silver, each to the end of what waits; silver is analyzed beside bronze, which takes as long from cold."""
+        """Bronze, then silver, each to the end of what waits. Spark starts as soon as something does; it analyzes silver beside bronze."""
+        prepared = {}
         with ThreadPoolExecutor(1) as thread:
             intake = thread.submit(self.feeds.run_to_end) if self.feeds else None
             try:
-                prepared = {flow: prepare_query(self._lake, flow, AVAILABLE_NOW, self.barrier) for flow in self.flows["silver"]}
+                has_come = self._is_behind() or (self.feeds and intake and self.flows["silver"] and _has_come(self.feeds, intake))
+                if has_come and not self.barrier.stop.is_set():
+                    _ = self._lake.spark  # by the main thread: it alone may say what signals do
+                    prepared = {flow: prepare_query(self._lake, flow, AVAILABLE_NOW, self.barrier) for flow in self.flows["silver"]}
             finally:
                 if intake is not None:
                     intake.result()
@@ -88,6 +95,19 @@ class PipelineRun:
         if not self.barrier.stop.is_set():
             run_to_end({flow: query.start() for flow, query in prepared.items()}, self._progress, self.barrier)
             self.seal()
+
+    def _is_behind(self) -> bool:
+        """Whether silver or its ledger has something to do."""
+        passed = passed_by_silver(self._lake) if LEDGER_FLOW in self._jobs else None
+        is_unaccounted = passed is not None and passed > accounted_for(self._lake)
+        return is_unaccounted or any(map(self._is_waiting, self.flows["silver"]))
+
+    def _is_waiting(self, flow: Flow) -> bool:
+        """Whether a query of the flow would run a batch: one that is not finished, or one of rows that none has read."""
+        checkpoint, now = self._lake.checkpoint(flow.name), datetime.now(UTC)
+        if newest_batch(checkpoint / "offsets") > newest_batch(checkpoint / "commits"):
+            return True
+        return any(arrears_of(checkpoint, last_batch(checkpoint), self._lake.table_path(name), now).behind for name in flow.reads)
 
     def refuse_down(self) -> None:
         """SourceDownError where a source could not be read to its end: the next run goes on with it."""
@@ -100,7 +120,7 @@ class PipelineRun:
 
     def account(self) -> None:
         """The ledger, as far as silver has come."""
-        self._do("silver.ledger")
+        self._do(LEDGER_FLOW)
 
     def gold_cycle(self) -> None:
         """Gold, as far as silver has come, if it has moved; then the ledger, at least as far; what is late; the snapshot.
@@ -122,7 +142,8 @@ class PipelineRun:
 
     def close_windows(self) -> None:
         """Gold of all streams, up to the same bronze batch; where the gate holds, not before all of that has passed it."""
-        if self.barrier.stop.is_set() or not self._is_handed_over():  # silver goes on while most of it is looked at
+        is_due = any(map(self._is_waiting, self.flows["gold"]))
+        if self.barrier.stop.is_set() or not is_due or not self._is_handed_over():  # silver goes on while most of it is looked at
             return
         with self.barrier.hold("silver.readings"):
             if not self._is_handed_over():  # what came meanwhile is little
@@ -194,3 +215,10 @@ class PipelineRun:
     def _do(self, name: str) -> None:
         if name in self._jobs and not self.barrier.stop.is_set():
             self._progress.follow(name, self._jobs[name].run(), self.barrier.stop)
+
+
+def _has_come(feeds: Feeds, intake: "Future[None]") -> bool:
+    """Whether a source has something, as soon as that is known."""
+    while not (feeds.has_come.wait(POLL_SECONDS / 10) or intake.done()):
+        pass
+    return feeds.has_come.is_set()

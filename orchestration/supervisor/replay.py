@@ -119,7 +119,7 @@ def catch_up(following: Lake, plan: Plan, progress: Progress) -> None:
     if is_holding(following.conf) and not (plan.is_silver and _has_passed(following, barrier.stop)):
         return
     run_to_end(start_queries(following, gold, AVAILABLE_NOW, barrier), progress, barrier)
-    for _ in amendments.amend_all(following.interpreted(), {stream: list(groups) for stream, groups in plan.streams.items()}):
+    for _ in amendments.amend_all(following, {stream: list(groups) for stream, groups in plan.streams.items()}):
         pass
 
 

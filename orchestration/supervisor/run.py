@@ -6,8 +6,9 @@ bronze batch; then come the amendments, then the snapshot.
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 
 from orchestration.connectors.sources.schemas import Schemas
@@ -19,18 +20,26 @@ from orchestration.flows import gold_amendments, quarantine_retry
 from orchestration.jobs import retry
 from orchestration.storage import generations
 from orchestration.supervisor.pipeline_run import PipelineRun
+from orchestration.supervisor.summary import Summary, mark, summary
 
 LEAVE_SECONDS = 20.0
 """For a sink, at the end of the process."""
 
 
-def run_once(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progress, stop: threading.Event) -> None:
+def run_once(
+    lake: Lake,
+    chosen: Sequence[Intake | Flow | Job],
+    progress: Progress,
+    stop: threading.Event,
+    tell: Callable[[Summary], None] | None = None,
+) -> None:
     """Layer by layer, until nothing waits. Micro-batches bound the memory, however much waits. GateClosedError: gold waits.
 
-    SourceDownError: all is done but what that source has.
+    SourceDownError: all is done but what that source has. `tell` gets what became of the rows, also before these errors.
     """
     run = PipelineRun(lake, chosen, progress, stop)
     run.prepare()
+    begin = mark(lake)
     run.take_in()
     with ThreadPoolExecutor(1) as thread:
         account = thread.submit(run.account)
@@ -44,6 +53,8 @@ def run_once(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progre
     run.seal()
     if run.is_check_due() and not stop.is_set():
         run.check()
+    if tell is not None:
+        tell(summary(lake, begin, datetime.now(UTC)))
     run.refuse_down()
     if run.flows["gold"]:
         try:
@@ -59,6 +70,7 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
     """
     leave = threading.Event()
     run = PipelineRun(lake, chosen, progress, leave)
+    _ = lake.spark  # by the main thread: see take_in
     run.prepare()
     queries = start_queries(lake, run.flows["silver"], every(POLL_SECONDS), run.barrier)  # it only asks a log whether bronze has a batch
     if run.feeds:

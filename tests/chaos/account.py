@@ -6,7 +6,7 @@ import pandas as pd
 from deltalake import DeltaTable
 
 from gold.schema import VECTOR_KEY, WINDOW_KEY
-from silver.readings import KEYS as MEASURED
+from silver.schema import KEYS as MEASURED
 from tests.chaos.plants import Plant
 from tests.lakes import assert_same
 

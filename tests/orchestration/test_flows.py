@@ -14,6 +14,8 @@ from orchestration.conf.model import Source
 from orchestration.conf.transports import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
+from orchestration.storage.ops_tables import COUNTED
+from orchestration.supervisor.summary import Summary
 from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import KITCHEN, PRESSES, conf, event, land, minutes, multiset, run, run_until, table
 from tests.rows import at
@@ -30,12 +32,13 @@ def test_a_late_a_duplicate_an_unreadable_and_a_future_row_leave_every_other_row
     made = conf(tmp_path, groups=ALONE)
     first = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 31))]
     land(tmp_path, "1.json", [*first, first[3], "{broken", event("oven", "temperature", 9, at("2099-01-01T00:00:00"))])
-    run(made, spark)
+    assert_says_what_became_of_the_first_rows(run(made, spark))
     late = event("oven", "temperature", 1000, START + timedelta(minutes=15, seconds=1))  # watermark: 00:20
     land(tmp_path, "2.json", [late, event("oven", "temperature", 40, START + timedelta(minutes=40))])
     spark.conf.set("spark.sql.shuffle.partitions", "5")  # as after a change of conf; state stays where it is
-    for _ in range(2):  # the second time nothing waits, and nothing may change
-        run(made, spark)
+    for session in (spark, None):  # the second time nothing waits: nothing may change, and no Spark may start
+        ended = run(made, session).windows
+        assert [(row["closed"], row["amended"], row["open"]) for row in ended] == [(1, 1, 1) if session else (0, 0, 1)]
         assert len(table(made, "bronze.events")) == 36
         readings = table(made, "silver.readings")
         assert sorted(readings.value) == [*range(31), 40]
@@ -62,6 +65,17 @@ def test_a_late_a_duplicate_an_unreadable_and_a_future_row_leave_every_other_row
         ]
         snapshots = table(made, "ops.snapshots").sort_values("snapshot_id")
         assert [list(snapshots[name]) for name in ("snapshot_id", "bronze_batch")] == [[0, 1], [0, 1]]
+
+
+def assert_says_what_became_of_the_first_rows(ended: Summary) -> None:
+    assert [[row[name] for name in ("source", *COUNTED)] for row in ended.sources] == [["plant", 34, 31, 2, 0, 0, 1, 0]]
+    assert [(row["rule"], row["rows"], row["example"][:8]) for row in ended.quarantined] == [
+        ("event_time_is_not_in_the_future", 1, '{"device'),
+        ("payload_is_readable", 1, "{broken"),
+    ]
+    # 00:20 is the watermark. The windows up to 00:30 and 00:40 are open.
+    how = "a reading of 2026-01-05T00:50:00Z or later"
+    assert ended.windows == [{"group": "kitchen", "closed": 2, "amended": 0, "open": 2, "closed_by": how}]
 
 
 def test_windows_of_different_steps_close_by_their_ends_and_meet_in_vectors(spark: SparkSession, tmp_path: Path) -> None:

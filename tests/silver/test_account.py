@@ -17,7 +17,8 @@ from bronze.schema import EVENTS
 from silver import account
 from silver.config import SilverConfig
 from silver.enrich import catalogue
-from silver.readings import READING_COLUMNS, Reference, with_rule_results
+from silver.readings import Reference, with_rule_results
+from silver.schema import READING_COLUMNS
 from silver.spec import Origin, PayloadFormat, Time
 from tests.rows import INGESTED_AT, METRICS, POLICY, at, devices
 

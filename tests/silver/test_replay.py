@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from orchestration.engine.session import from_arrow
 from silver.evaluated import PLAIN_INSTANT
 from silver.instants import INSTANT
-from silver.readings import KEYS
 from silver.replay import DUPLICATE, LATE, RECORDED, replayed, replayed_in_process
+from silver.schema import KEYS
 from tests.rows import at
 
 GOOD = pa.schema(

@@ -7,6 +7,7 @@ from typing import Any
 from orchestration.audit.reconciliation.account import EVENTS, KINDS, MEASUREMENTS, WRONG, Account, OpenTables, Rows
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
+from orchestration.rendering import short
 from orchestration.storage.delta import in_log, literal
 from orchestration.storage.ops_tables import COUNTED
 from orchestration.storage.sealing import sealed_tables
@@ -14,7 +15,6 @@ from orchestration.storage.seals import Damage
 from silver.spec import PayloadFormat
 
 MOST = 10
-LONGEST_PAYLOAD = 100
 OF_FILE = ("path", "size_bytes", "num_records", "min.bronze_batch", "max.bronze_batch")
 COLUMNS = ("bronze_batch", "bronze_row", "part", "wrong", "payload")
 TABLES = [f"silver.{table}" for table in KINDS.values()]
@@ -138,11 +138,3 @@ def _named(parts: Parts) -> str:
     return f"part{'s' if len(parts) > 1 else ''} {', '.join(str(part) for part in list(parts)[:MOST])}" + (
         ", ..." if len(parts) > MOST else ""
     )
-
-
-def short(payload: bytes | None) -> str | None:
-    """The begin of a payload, readable, with its length where that is more."""
-    if payload is None:
-        return None
-    text = bytes(payload[:LONGEST_PAYLOAD]).decode("utf-8", "backslashreplace")
-    return text if len(payload) <= LONGEST_PAYLOAD else f"{text}... ({len(payload)} bytes)"

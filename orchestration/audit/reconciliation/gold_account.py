@@ -16,7 +16,7 @@ from gold.spec import Group, Late
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
 from orchestration.storage.bindings import changed_plan
-from orchestration.storage.delta import OpenTable, ask, literal, open_table
+from orchestration.storage.delta import OpenTable, ask, instant, literal, open_table
 from orchestration.storage.generations import numbered
 from orchestration.storage.snapshot import Snapshot
 
@@ -84,6 +84,15 @@ WRONG_WINDOWS = f"""
   {WINDOWS} select group_name, device_id, metric, ends, {", ".join(COUNTS)} from windows
   where {" or ".join(f"{wrong} > 0" for wrong in WRONG)} order by group_name, device_id, metric, ends limit {MOST}
 """
+OPEN_WINDOWS = f"""
+  with metrics(metric, slide, slides) as (values {{metrics}}),
+  members(group_name, metric, step, closed_until, is_amended) as (values {{members}}),
+  recent as (select * from readings where bronze_batch > {{after}} and event_time >= {{start}})
+  select group_name, count(*) as windows, max(ends) as last_end from (
+    select distinct rows.group_name, device_id, rows.metric, ends from ({OF_SILVER.replace("{table}", "recent")}) as rows
+    join members on members.group_name = rows.group_name and members.metric = rows.metric where ends > closed_until
+  ) group by group_name
+"""
 OF_GOLD = """
   select {group} as group_name, device_id, metric, arrow_cast(window_end, 'Int64') as ends, {n} as n from {table}
 """
@@ -139,6 +148,17 @@ def gold_discrepancies(books: OpenGoldTables) -> Rows:
         | {"window_end": EPOCH + row["ends"] * MICROSECOND, "wrong": _wrong(row)}
         for row in books.ask(WRONG_WINDOWS)
     ]
+
+
+def open_windows(lake: Lake, snapshot: Snapshot, after: int) -> Rows:
+    """Windows that are not emitted and hold readings of bronze batches after one, by group, and the last end, in µs since 1970."""
+    if not (groups := [group for group in lake.conf.groups.values() if _has(snapshot, group)]):
+        return []
+    path = numbered(lake.conf.lake, snapshot.generation).table(lake.conf.lake, "silver.readings")
+    longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
+    start = instant(_micros(min(snapshot.closed_until[group.stream] for group in groups)) - longest * SECOND)
+    words = _words(lake, snapshot, groups, None) | {"after": str(after), "start": start}
+    return OpenGoldTables({"readings": open_table(path, snapshot.versions["silver.readings"])}, words).ask(OPEN_WINDOWS)
 
 
 def _has(snapshot: Snapshot, group: Group) -> bool:

@@ -82,7 +82,7 @@ def claim_settled(
     the files. Returns files that cannot be read, with the reason.
     """
     refused, whole = {}, []
-    for file, stat in _files(landing):
+    for file, stat in landing_files(landing):
         place = f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}", str(file.relative_to(landing.path))
         is_claimed = place in claims or any(other.is_of(place, file) for other in former)
         if is_claimed or now - stat.st_mtime < landing.settle_seconds:
@@ -98,7 +98,7 @@ def claim_settled(
 
 def growing(landing: LandingFolder, now: float) -> list[Path]:
     """Files that have changed so lately that they may not be whole."""
-    return sorted(file for file, stat in _files(landing) if now - stat.st_mtime < landing.settle_seconds)
+    return sorted(file for file, stat in landing_files(landing) if now - stat.st_mtime < landing.settle_seconds)
 
 
 def _claims(folder: Path) -> Iterator[Claim]:
@@ -114,7 +114,7 @@ def _as_claim(folder: Path, file: Path) -> Claim:
     return Claim(int(number), version, "/".join(position), file, int(modified_ns), int(length))
 
 
-def _files(landing: LandingFolder) -> Iterator[tuple[Path, os.stat_result]]:
+def landing_files(landing: LandingFolder) -> Iterator[tuple[Path, os.stat_result]]:
     """Those that match and are neither empty nor hidden, below the folder too."""
     for folder, folders, names in os.walk(landing.path):
         folders[:] = [name for name in folders if not HIDDEN.match(name)]

@@ -40,10 +40,17 @@ class Schemas:
 
     def learn(self, payloads: pa.ChunkedArray) -> None:
         """Ask for what is not known yet, and keep it; SourceDownError where the registry gives no answer."""
+        self._ask(self._unknown(payloads))
+
+    def known(self, payloads: pa.ChunkedArray) -> dict[str, tuple[str, ...]]:
+        """The same, and nothing is kept: texts by id."""
+        return self._known | {of: self._told(of) for of in self._unknown(payloads)}
+
+    def _unknown(self, payloads: pa.ChunkedArray) -> list[str]:
         frames = pc.value_counts(pc.drop_null(pc.binary_slice(payloads, 0, FRAME_BYTES)))
         by_count = frames.take(pc.sort_indices(frames.field("counts"), sort_keys=[("", "descending")])).field("values").to_pylist()
         ids = (str(int.from_bytes(frame[1:])) for frame in by_count if len(frame) == FRAME_BYTES and frame[:1] == MAGIC)
-        self._ask([of for of in ids if of not in self._known][:MAX_ASKED])
+        return [of for of in ids if of not in self._known][:MAX_ASKED]
 
     def ask_again(self) -> None:
         """For what was unknown."""

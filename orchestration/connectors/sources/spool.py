@@ -4,7 +4,7 @@ Only what bronze has is removed: whole segments, and never the newest, to which 
 synced yet; if that is lost with the power, its sender has no acknowledgement, and its segment ends before the offset: nobody appends to it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -104,6 +104,12 @@ class Spool:
             self._told.add((file, begin))
             reason = f"bytes {begin} to {end} are no whole record: a collector was killed while it wrote them, or the disk has failed"
             self._notices.append(Notice("spool damaged", {"file": str(file), "reason": reason}))
+
+
+def spooled(source: str, folder: Path) -> Generator[pa.Table]:
+    """All that is there, from the oldest on; nothing is removed."""
+    for file in segments(folder).values():
+        yield from Spool(source, folder, 0).read(Part(file, MARK_BYTES, None))
 
 
 def _begin(start: Offset, number: int) -> int:

@@ -2,9 +2,9 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from orchestration.storage.views import View
 
 Notify = Callable[[str], None]
 FULL_REFRESH = "DBT_FULL_REFRESH"
+ALL = "--all"
 MAX_SMALL_READINGS = 2_000_000
 """A build is many small statements: up to so many readings, compiling them would take most of its time."""
 SMALL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
@@ -61,12 +62,13 @@ class DbtRun:
 def run(lake: Lake, arguments: Sequence[str], dropped: Sequence[str], notify: Notify) -> int:
     """The exit code of a command line of dbt. `dropped`: marts to delete first. HeldError while another `tidemark dbt` runs."""
     os.environ["DO_NOT_TRACK"] = "1"
-    command_line = CommandLine.parse(arguments)
+    words = [word for word in arguments if word != ALL]
+    command_line = replace(CommandLine.parse(words), is_own=lake.conf.dbt_project is not None and ALL not in arguments)
     if command_line.is_version:
         print(invocation.versions())
         return invocation.DONE
     if command_line.is_help:
-        return invocation.exit_code(invocation.invoke(arguments))
+        return invocation.exit_code(invocation.invoke(words))
     root = lake.conf.lake
     with sole_writer(targets.folder(root), notify) as lease:
         os.environ.update(project.environment(lake.conf, project.prepare(lake.conf)))
@@ -75,7 +77,7 @@ def run(lake: Lake, arguments: Sequence[str], dropped: Sequence[str], notify: No
         for name in dropped:
             targets.drop(root, name)
         if command_line.is_offline:
-            return invocation.exit_code(invocation.invoke(arguments))
+            return invocation.exit_code(invocation.invoke(words))
         return _run_on_snapshot(DbtRun(lake, command_line, _snapshot(root, command_line), notify), lease)
 
 
@@ -102,18 +104,21 @@ def _run_on_snapshot(dbt: DbtRun, lease: Lease) -> int:
     parsed = _parse_and_start_spark(dbt, lease, is_small=is_small)
     if not isinstance(parsed.result, Manifest):
         return invocation.exit_code(parsed)
-    models = invocation.project_tables(parsed.result)
+    every, selected = invocation.project_tables(parsed.result), invocation.selected_ids(parsed.result, dbt.command_line.selection)
+    models = {key: model for key, model in every.items() if key in selected}
     base = _begin_build(dbt, models) if writes else None
     spark = dbt.lake.spark
     for key, value in (SETTINGS | (SMALL_SETTINGS if is_small else {})).items():  # none changes a result
         spark.conf.set(key, value)
     targets.register(spark, dbt.root, invocation.schemas(parsed.result))
-    sources.create_views(dbt.lake, tables, dbt.snapshot, base, project.text(Path(os.environ["DBT_PROJECT_DIR"])))
-    if is_small:  # a dozen models read it, and planning it is expensive
+    unused = () if any(key.startswith(f"model.{project.OURS}.") for key in selected) else (project.OURS,)
+    sources.create_views(dbt.lake, tables, dbt.snapshot, base, project.text(Path(os.environ["DBT_PROJECT_DIR"]), unused))
+    if is_small and not unused:  # a dozen models read it, and planning it is expensive
         spark.sql(f"cache lazy table {sources.SCHEMA}.windows")
     result = _invoke(dbt.command_line)
     if writes:
-        _record_build(dbt, models, invocation.built_ids(result) if result.success else set())
+        left_out = {_sql_name(model) for key, model in every.items() if key not in models}
+        _record_build(dbt, models, left_out, invocation.built_ids(result) if result.success else set())
     return invocation.exit_code(result)
 
 
@@ -148,20 +153,23 @@ def _begin_build(dbt: DbtRun, models: Mapping[str, ManifestNode]) -> Build | Non
     build_state.begin(dbt.root, digest, dbt.snapshot, on_disk)
     if base is None and incremental & on_disk.keys():
         os.environ[FULL_REFRESH] = "true"
-        dbt.notify("tidemark: marts are rebuilt, because the last recorded build is of another generation, conf or version of Tidemark.")
+        dbt.notify("tidemark: marts are rebuilt, because no recorded build of this generation, conf and version of Tidemark has them all.")
     return base
 
 
 def _invoke(command_line: CommandLine) -> dbtRunnerResult:
+    selection = command_line.selection
+    if selection:  # tests of Tidemark's may ask for marts besides those that the project needs
+        os.environ.setdefault("DBT_INDIRECT_SELECTION", "buildable")
     if not command_line.builds_views:
         # Views of other processes are gone with them. Without JSON, or `dbt retry` would retry this invocation.
-        views = ["--select", "config.materialized:view"]
+        views = ["--select", ",".join((*selection, "config.materialized:view"))]
         invocation.invoke(["run", "--log-level", "none", "--no-write-json", *views, *command_line.parsing_options])
-    return invocation.invoke(command_line.arguments)
+    return invocation.invoke([*command_line.arguments, *(f"--select={name}" for name in selection)])
 
 
-def _record_build(dbt: DbtRun, models: Mapping[str, ManifestNode], built: set[str]) -> None:
-    """Record the build if it is complete: every model was built, of this snapshot."""
+def _record_build(dbt: DbtRun, models: Mapping[str, ManifestNode], left_out: Collection[str], built: set[str]) -> None:
+    """Record the build if it is complete: every model was built, of this snapshot. Marts that it left out stay as recorded."""
     versions, recorded, now = targets.versions(dbt.root), marts.builds(dbt.root), datetime.now(UTC)
     names = set(map(_sql_name, models.values()))
     is_complete = names <= versions.keys() and built.issuperset(key for key, model in models.items() if str(model.resource_type) == "model")
@@ -171,19 +179,22 @@ def _record_build(dbt: DbtRun, models: Mapping[str, ManifestNode], built: set[st
             f"tidemark: readers still see the earlier marts, {seen}, until `tidemark dbt build` builds every model without an error."
         )
         return
+    last = recorded[-1] if recorded else Build(-1, now, -1, -1, {})
+    kept = {name: version for name, version in last.versions.items() if name in left_out}
     build = Build(
-        build=recorded[-1].build + 1 if recorded else 0,
+        build=last.build + 1,
         at=now,
         snapshot_id=dbt.snapshot.snapshot_id,
         generation=dbt.snapshot.generation,
-        versions={name: versions[name] for name in sorted(names)},
-        reached=sources.positions(dbt.lake.conf, dbt.snapshot),
+        versions=kept | {name: versions[name] for name in sorted(names)},
+        reached=sources.positions(dbt.lake.conf, dbt.snapshot) | {name: last.left_out.get(name, last.build) for name in kept},
         basis=dbt.digest(leaves_out_rows=False),
     )
     marts.record(dbt.root, build)
     build_state.end(dbt.root)
     targets.clean(dbt.root, now - timedelta(seconds=dbt.lake.conf.maintenance.retain_seconds), now)
-    dbt.notify(f"tidemark: build {build.build}: {len(build.versions)} marts of snapshot {build.snapshot_id}.")
+    rest = f" {len(kept)} others stay as they were; `tidemark dbt build --all` builds them too." if kept else ""
+    dbt.notify(f"tidemark: build {build.build}: {len(names)} mart{'s'[: len(names) != 1]} of snapshot {build.snapshot_id}.{rest}")
 
 
 def _sql_name(model: ManifestNode) -> str:

@@ -67,16 +67,21 @@ def end(lake: Location) -> None:
 def incremental_base(
     lake: Location, digest: str, snapshot: Snapshot, on_disk: Mapping[str, int], incremental: Collection[str]
 ) -> Build | None:
-    """The last recorded build; None if the marts on the disk may hold errors that adding newer rows cannot repair.
+    """The newest recorded build that made all of `incremental`; None if they may hold errors that adding newer rows cannot repair.
 
-    `incremental`: marts that keep their rows from build to build.
+    `incremental`: marts to build that keep their rows from build to build.
     """
     recorded, pending = builds(lake), pending_build(lake)
-    if not recorded or {recorded[-1].basis, *(pending.digests if pending else ())} != {digest}:
+    if not recorded:
         return None
     last = recorded[-1]
-    is_restored = any(on_disk.get(name, version) < version for name, version in last.versions.items())
-    # A mart that the last build left out lacks the rows up to then, unless it was created since.
     created = set(on_disk) - set(pending.marts_at_first) if pending else set[str]()
-    left_out = {name for name in incremental if name in on_disk and name not in last.versions} - created
-    return None if is_restored or left_out or snapshot.snapshot_id < last.snapshot_id else last
+    kept = {name for name in incremental if name in on_disk} - created
+    first = min((last.left_out.get(name, last.build) for name in kept), default=last.build)
+    since = [build for build in recorded if build.build >= first]
+    if {*(build.basis for build in since), *(pending.digests if pending else ())} != {digest} or since[0].build != first:
+        return None
+    is_restored = any(on_disk.get(name, version) < version for name, version in last.versions.items())
+    # A mart that the last build left out lacks the rows up to then; if somebody changed it since, nobody knows what it holds.
+    is_unknown = any(last.versions.get(name, -1) != on_disk[name] for name in kept - (last.versions.keys() - last.left_out.keys()))
+    return None if is_restored or is_unknown or snapshot.snapshot_id < last.snapshot_id else since[0]

@@ -20,7 +20,10 @@ WRITES = frozenset({"build", "run", "snapshot", "seed", "retry", "clone", "run-o
 READS = frozenset({"test", "show", "compile", "docs", "source", "debug"})
 """The rest of the commands need no table: ls, parse, deps, clean, init."""
 USES_NEWEST = frozenset({*WRITES, "source"})
-SELECTING = frozenset({"-s", "-m", "--select", "--models", "--exclude", "--selector", "--resource-type", "--exclude-resource-type"})
+NAMING = frozenset({"-s", "-m", "--select", "--models", "--selector", "--inline"})
+SELECTING = frozenset({*NAMING, "--exclude", "--resource-type", "--exclude-resource-type"})
+SELECTS_OWN = frozenset({"build", "run", "test", "snapshot", "seed", "compile", "docs"})
+OWN = "+package:this"  # what the project itself holds, and what that needs
 LEAVE_OUT_ROWS = frozenset({"--empty", "--sample"})
 PARSING = frozenset({"--vars", "--target", "-t"})
 HELP, VERSION = frozenset({"--help", "-h"}), frozenset({"--version", "-v", "-V"})
@@ -35,6 +38,7 @@ class CommandLine:
     arguments: tuple[str, ...]
     command: str | None
     options: tuple[str, ...] = ()
+    is_own: bool = False  # about an own project, and of Tidemark's about what that needs
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> "CommandLine":
@@ -49,6 +53,11 @@ class CommandLine:
             if word in valued:
                 next(words, None)
         return cls(tuple(arguments), None)
+
+    @property
+    def selection(self) -> tuple[str, ...]:
+        """What it selects without saying so; empty: all, or what it names."""
+        return (OWN,) if self.is_own and self.command in SELECTS_OWN and not self._has(NAMING) else ()
 
     @property
     def is_help(self) -> bool:
@@ -129,6 +138,17 @@ def exit_code(result: dbtRunnerResult) -> int:
 def schemas(manifest: Manifest) -> set[str]:
     """Schemas of everything that the project makes, including the stored failures of tests."""
     return {node.schema for node in manifest.nodes.values() if node.schema}
+
+
+def selected_ids(manifest: Manifest, selection: Sequence[str]) -> set[str]:
+    """Of nodes and sources: those that `OWN` selects, or all."""
+    manifest.build_parent_and_child_maps()  # type: ignore[no-untyped-call]
+    parents, own = manifest.parent_map, manifest.metadata.project_name
+    found, waiting = set[str](), [key for key in parents if not selection or key.split(".")[1] == own]
+    while waiting:
+        found.add(key := waiting.pop())
+        waiting += {*parents.get(key, ())} - found
+    return found
 
 
 def project_tables(manifest: Manifest) -> dict[str, ManifestNode]:

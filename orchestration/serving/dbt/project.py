@@ -1,7 +1,7 @@
 """The dbt project to run, Tidemark's own or the one in conf. dbt's own files go below the lake, never into a project."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ from orchestration.location import Location
 OURS, GOLD = "tidemark", "tidemark_gold"
 FILE = "dbt_project.yml"
 PACKAGES = "dbt_packages"
-FOLDERS = ("models", "snapshots", "seeds")
 DELTA = {"+file_format": "delta"}
+DEFAULTS = {"models": DELTA | {"+incremental_strategy": "merge"}, "snapshots": DELTA, "seeds": DELTA}
+"""By itself dbt-spark appends, whatever the `unique_key`."""
 
 
 def shipped() -> Path:
@@ -54,10 +55,11 @@ def environment(conf: Conf, project: Path) -> dict[str, str]:
     }
 
 
-def text(project: Path) -> str:
-    """All SQL and YAML of the project and its packages; the name of every table that it reads occurs in it."""
+def text(project: Path, unused: Collection[str]) -> str:
+    """All SQL and YAML of the project and its packages but the unused ones; the name of every table that it reads occurs in it."""
     files = (file for folder, _, names in os.walk(project, followlinks=True) for file in map(Path(folder).joinpath, names))
-    sources = (file for file in files if file.suffix in {".sql", ".yml", ".yaml"} and GOLD not in file.parts)
+    named = (file for file in files if not {GOLD, *unused} & {*file.relative_to(project).parts})
+    sources = (file for file in named if file.suffix in {".sql", ".yml", ".yaml"})
     return "\n".join(file.read_text(errors="replace") for file in sources)
 
 
@@ -101,7 +103,7 @@ def _complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     if OURS not in order:
         order = [*(package for package in order if package != "dbt"), OURS, "dbt"]
     orders["dbt"] = {"macro_namespace": "dbt", "search_order": order}
-    formats = {kind: DELTA | (settings.get(kind) or {}) for kind in FOLDERS}
+    formats = {kind: DEFAULTS[kind] | (settings.get(kind) or {}) for kind in DEFAULTS}
     return {**settings, "profile": OURS, **formats, "dispatch": list(orders.values())}
 
 

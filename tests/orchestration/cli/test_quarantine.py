@@ -23,7 +23,7 @@ SCHEMA = pa.schema(
     [
         *((name, pa.int64()) for name in ("bronze_batch", "bronze_row")),
         ("part", pa.int32()),
-        *((name, pa.string()) for name in ("source", "position", "device_id", "metric")),
+        *((name, pa.string()) for name in ("source", "position", "header", "device_id", "metric")),
         *((name, INSTANT) for name in ("received_at", "ingested_at", "event_time")),
         *(("broken_rules", pa.list_(pa.string())), ("value", pa.float64()), ("payload", pa.binary())),
     ]
@@ -41,6 +41,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conf:
         | {"broken_rules": broken, "payload": b'{"n":%d}' % n}
         for n, broken in enumerate(rules)
     ]
+    rows[3] |= {"device_id": "x9", "value": 900.0}
     rows[4] |= {"source": "o'hare", "payload": b"\x1b[31m\xff" + b"x" * 1000}
     write_deltalake(found.lake.local / "silver/quarantine", pa.Table.from_pylist(rows, SCHEMA))
     return found
@@ -78,6 +79,12 @@ def test_show_gives_the_newest_rows_of_a_rule_and_a_source(
     rows = answer(capsys, "show", *arguments)
     assert [row["bronze_row"] for row in rows] == expected
     assert {tuple(row) for row in rows} <= {SHOWN}
+
+
+def test_each_row_has_the_reason_of_each_rule_that_it_breaks(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:
+    (other,) = answer(capsys, "show", "--source", "o'hare")
+    (row,) = answer(capsys, "show", "--rule", "device_is_known")
+    assert (other["reason"], row["reason"]) == ("", "900.0 is not in any to any; 'x9' is not in devices.yml")
 
 
 def test_a_payload_is_whole_for_programs_and_short_and_harmless_for_people(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:

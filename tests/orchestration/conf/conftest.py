@@ -8,10 +8,14 @@ import pytest
 
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
+from orchestration.conf.proposal import proposal_of
+from orchestration.conf.starter import write_proposal
 from orchestration.conf.transports import LandingFolder
 from orchestration.errors import ConfError
 
 DEFAULT = Path(__file__).parents[3] / "conf"
+START = 1_767_571_200  # 2026-01-05T00:00:00Z
+Propose = Callable[..., Conf]
 
 
 def mistakes_of(folder: Path) -> list[str]:
@@ -56,3 +60,15 @@ def mistakes_after(folder: Path) -> Callable[..., list[str]]:
         return mistakes_of(folder)
 
     return mistakes
+
+
+@pytest.fixture
+def propose(tmp_path: Path) -> Propose:
+    """The conf proposed from a file of these lines, loaded."""
+
+    def conf(lines: list[str], name: str = "sample.txt") -> Conf:
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+        write_proposal(tmp_path / "conf", proposal_of(tmp_path / name))
+        return load(tmp_path / "conf")
+
+    return conf

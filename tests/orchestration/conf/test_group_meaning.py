@@ -13,6 +13,13 @@ CASES = [
         id="unknown group of a device",
     ),
     pytest.param(
+        "devices",
+        "  oven-03:",
+        '  " oven-03":',
+        "conf/devices.yml:8: ' oven-03' has a blank at an end, which the id of an event never has; remove it",
+        id="device with a blank",
+    ),
+    pytest.param(
         "groups",
         "metrics: [temperature, humidity, power, door_open]",
         "metrics: [temperature, humidty, power, door_open]",

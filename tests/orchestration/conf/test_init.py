@@ -54,6 +54,18 @@ def test_init_from_a_sample_says_what_it_found(tmp_path: Path, capsys: pytest.Ca
     assert "found: times name no zone and are taken for UTC; confirm time_zone" in captured.err
 
 
+def test_init_from_a_sample_says_how_much_of_it_would_be_readings_under_the_proposal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f'{{"device": "oven", "temp": {n}, "at": "2026-01-05T00:00:{n:02}Z"}}' for n in range(10, 20)]
+    (tmp_path / "a.jsonl").write_text("\n".join([*lines, '{"device": "oven", "temp": 1, "at": "soon"}']))
+    assert exit_code(["init", str(tmp_path / "conf"), "--from", str(tmp_path / "a.jsonl")]) == 0
+    (told,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("preview: ")]
+    assert told.startswith(
+        "preview: 11 events: 10 of 11 measurements would be readings; 1 quarantined by event_time_is_valid (such as: at is"
+    )
+
+
 def test_a_sample_that_cannot_be_read_leaves_no_folder(tmp_path: Path) -> None:
     assert exit_code(["init", str(tmp_path / "conf"), "--from", str(tmp_path / "none.csv")]) == 2
     assert list(tmp_path.iterdir()) == []

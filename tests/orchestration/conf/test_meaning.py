@@ -41,6 +41,13 @@ CASES = [
     ),
     pytest.param(
         "metrics",
+        "      K:",
+        '      "K ":',
+        "conf/metrics.yml:15: 'K ' has a blank at an end, which metrics and units of events never have; remove it",
+        id="unit with a blank",
+    ),
+    pytest.param(
+        "metrics",
         "    unit: mm/s\n",
         "",
         "conf/metrics.yml:31: vibration.conversions has no unit to convert to; add `unit` to the metric",

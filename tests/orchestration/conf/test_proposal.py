@@ -12,26 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestration.conf.load import load
-from orchestration.conf.model import Conf
-from orchestration.conf.proposal import findings_of, proposal_of
-from orchestration.conf.starter import write_proposal
+from orchestration.conf.proposal import proposal_of
+from orchestration.conf.starter import findings_of, write_proposal
 from orchestration.errors import ConfError
-from tests.orchestration.conf.conftest import landing_of
-
-Propose = Callable[..., Conf]
-START = 1_767_571_200  # 2026-01-05T00:00:00Z
-
-
-@pytest.fixture
-def propose(tmp_path: Path) -> Propose:
-    """The conf proposed from a file of these lines, loaded."""
-
-    def conf(lines: list[str], name: str = "sample.txt") -> Conf:
-        (tmp_path / name).write_text("\n".join(lines) + "\n")
-        write_proposal(tmp_path / "conf", proposal_of(tmp_path / name))
-        return load(tmp_path / "conf")
-
-    return conf
+from tests.orchestration.conf.conftest import START, Propose, landing_of
 
 
 def wide_rows(count: int = 12) -> list[list[str]]:
@@ -132,7 +116,7 @@ def test_a_field_that_is_a_value_and_an_object_is_what_it_is_more_often(propose:
 def test_of_fields_that_differ_in_case_one_is_read_and_the_other_named(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps({"t": START, "x": 1.5, "X": 2.5}))
     proposal = proposal_of(tmp_path / "a.json")
-    assert (proposal.roles.metrics, proposal.roles.left_out) == ({"X": "X"}, ["x"])
+    assert (proposal.roles.metrics, proposal.roles.left_out) == ({"X": "X"}, {"x": ""})
 
 
 def test_only_a_thousand_lines_are_read(tmp_path: Path) -> None:
@@ -167,16 +151,50 @@ def test_the_format_of_times_is_found(time: str, format: str, is_ambiguous: bool
     assert (AMBIGUOUS in findings_of(proposal_of(tmp_path / "sample.txt"))) is is_ambiguous
 
 
+NO_TIME = "holds no field with a time that can be read (ISO 8601, epoch in s, ms or us since 2000, or a common date pattern): "
 UNREADABLE = [
     pytest.param(b"", "is empty; name a file of JSON lines or CSV", id="empty"),
     pytest.param(b"\x00\x01\x02", "is binary; name a file of JSON lines or CSV", id="binary"),
-    pytest.param(b"a,b\n\xff,1\n", "is not UTF-8 text (invalid start byte)", id="not UTF-8"),
+    pytest.param(b"PAR1\x15\x04\xff", "is Parquet, which a source of files or s3 reads by `format: parquet`", id="Parquet"),
     pytest.param(b"\x1f\x8b\x08broken", "cannot be read", id="broken gzip"),
     pytest.param(b"[\n1,\n2\n]\n", "looks like JSON, but not one object a line", id="array"),
     pytest.param(b'{\n  "a": 1\n}\n', "looks like JSON, but not one object a line", id="pretty"),
     pytest.param(b"hello\nworld\n", "is neither JSON lines nor CSV with several columns", id="prose"),
     pytest.param(b"a,b\n1,2\n3,4\n", "holds no field with a time that can be read", id="no time"),
-    pytest.param(b"ts;x\n2026-01-05 00:00:00;1,5\n2026-01-05 00:01:00;1,6\n", "holds no field with numbers to measure", id="decimal comma"),
+    pytest.param(
+        b"ts;x;valid\n2026-01-05 00:00:00;1,5;1\n2026-01-05 00:01:00;1.001,6;1\n",
+        "holds no field with numbers to measure: decimal commas, which are not read, are in x;",
+        id="decimal comma beside a flag",
+    ),
+    pytest.param(
+        b"ts,x\n2026-01-05 00:00:00,heating\n", "holds no field with numbers to measure: x has words such as heating;", id="words"
+    ),
+    pytest.param(
+        b'[{"bn":"mote:","bt":1772438400,"n":"temp","v":21.5},{"n":"temp","t":-60,"v":21.3}]\n', "holds SenML packs (RFC 8428)", id="SenML"
+    ),
+    pytest.param(b'{"bn":"mote:","bt":1772438400,"e":[{"n":"temp","v":21.5}]}\n', "holds SenML packs (RFC 8428)", id="older SenML"),
+    pytest.param(b"m,site=a\\ b temp=21.5,hum=40i 1772438400123456789\n", "looks like the line protocol of InfluxDB", id="line protocol"),
+    pytest.param(
+        b"Date,Time,Millis,Tag,Value\n2026-03-02,08:00:00,125,Flow,3.5\n2026-03-02,08:00:05,130,Flow,3.6\n",
+        "has its time in several fields (Date, Time, Millis), which is not read yet",
+        id="date and time apart",
+    ),
+    pytest.param(
+        b"CUPS;Fecha;Hora;kWh\na;01/03/2026;01:00;0.213\na;01/03/2026;24:00;0.201\na;02/03/2026;1;0.199\n",
+        "has its time in several fields (Fecha, Hora), which is not read yet",
+        id="hours from 1 to 24",
+    ),
+    pytest.param(
+        b"Year,Month,Day,Hour,x\n2026,3,2,7,1.5\n2026,3,2,8,2.5\n", "has its time in several fields (Year, Month, Day, Hour)", id="parts"
+    ),
+    pytest.param(
+        b'{"ts":1772438400000000000,"x":1.5}\n', NO_TIME + "ts holds nanoseconds since 1970, which are not read", id="nanoseconds"
+    ),
+    pytest.param(b'{"ts":188,"x":1.5}\n{"ts":0,"x":1.5}\n', NO_TIME + "ts holds numbers such as 188, no epoch", id="uptime"),
+    pytest.param(b"time,x\n08:00:00,1.5\n", NO_TIME + "time holds times of day such as 08:00:00, without a date", id="time of day"),
+    pytest.param(b"Time,x\n2026-03-02 08:00:00 CET,1.5\n", NO_TIME + "Time ends in letters of a zone (CET)", id="zone letters"),
+    pytest.param(b"Date,x\n02-Mar-2026 08:00,1.5\n", NO_TIME + "Date has no format that is known (such as 02-Mar-2026 08:00)", id="months"),
+    pytest.param(b'{"ts":[1772438400],"x":[1.5]}\n', NO_TIME + "none is called after a time; ts is a list, or empty", id="columns"),
 ]
 
 

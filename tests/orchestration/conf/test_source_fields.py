@@ -84,6 +84,17 @@ CASES = [
         ("conf/sources.yml:12: plant.zone.field is 'a..zone', which has an empty part; write names with single dots between them"),
         id="field path with an empty part",
     ),
+    *(
+        pytest.param(
+            "sources",
+            "zone: {field: zone}",
+            f"zone: {{field: '{path}'}}",
+            f"conf/sources.yml:12: plant.zone.field is '{path}', but a path is names with dots between them; a list "
+            "is read by `each` alone, all of its elements",
+            id=path,
+        )
+        for path in ("a.*.zone", "$.zone", "zones[0].name", "zones[*]", "zones[]")
+    ),
     pytest.param(
         "sources",
         "    unit: {field: unit}\n",

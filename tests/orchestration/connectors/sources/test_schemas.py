@@ -52,6 +52,14 @@ def known(made: Conf) -> dict[str, tuple[str, ...]]:
     return payload_formats(made)["plant"].schemas
 
 
+def test_for_a_preview_ids_are_asked_for_and_nothing_is_kept(tmp_path: Path, registry: StandIn) -> None:
+    made = lake(tmp_path, Registry(registry.url))
+    schemas = Schemas.of(made, "plant")
+    assert schemas is not None
+    assert [*schemas.known(pa.chunked_array([[framed(7, b"")]]))] == ["7"]
+    assert known(made) == {}
+
+
 def test_each_id_is_asked_for_once_and_kept_also_when_the_source_or_the_address_is_gone(tmp_path: Path, registry: StandIn) -> None:
     made = lake(tmp_path, Registry(registry.url))
     odd = [None, b"", b"\0\0\0", b"\1\0\0\0\7", b"rubbish"]

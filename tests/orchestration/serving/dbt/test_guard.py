@@ -157,6 +157,23 @@ def test_a_mart_that_the_last_build_left_out_is_made_anew_unless_it_was_created_
     assert is_incremental(lake, incremental=("marts.daily",))
 
 
+def test_a_mart_that_builds_left_out_goes_on_from_the_build_that_made_it_unless_it_was_changed_since(lake: Location) -> None:
+    mart(lake, "own")
+    for number in (1, 2):
+        versions, reached = {HOURLY: 1, HISTORY: 0, "marts.own": 0}, {HOURLY: 0}
+        record(lake, Build(number, NOW, PINNED.snapshot_id, 1, versions, reached, "as now"))
+
+    def base(*incremental: str) -> int | None:
+        found = build_state.incremental_base(lake, "as now", PINNED, targets.versions(lake), incremental)
+        return None if found is None else found.build
+
+    assert (base("marts.own"), base(HOURLY), base("marts.own", HOURLY)) == (2, 0, 0)
+    mart(lake, "hourly")  # by a build that was not recorded
+    assert (base("marts.own"), base(HOURLY)) == (2, None)
+    record(lake, Build(3, NOW, PINNED.snapshot_id, 1, {"marts.own": 0}, {}, "of another generation"))
+    assert (base("marts.own"), base(HOURLY)) == (None, None)
+
+
 def test_a_mart_that_was_restored_as_it_was_long_ago_is_made_anew(lake: Location) -> None:
     shutil.rmtree(lake.local / "marts" / "hourly")
     mart(lake, "hourly", 1)

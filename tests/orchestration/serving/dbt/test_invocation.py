@@ -1,5 +1,7 @@
 """What a command line of dbt needs from Tidemark."""
 
+from dataclasses import replace
+
 import pytest
 
 from orchestration.serving.dbt.invocation import CommandLine
@@ -53,3 +55,23 @@ def test_what_decides_what_the_project_is_goes_to_every_command() -> None:
         "{a: 1}",
         "--target=lake",
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "selects_own"),
+    [
+        ("build", True),
+        ("--quiet test --fail-fast", True),
+        ("docs generate", True),
+        ("build --exclude hot --resource-type model", True),
+        ("build --select tag:hourly", False),
+        ("test -s=hot", False),
+        ("run --selector nightly", False),
+        ("compile --inline=select", False),
+        ("retry", False),  # it repeats what the command before has selected
+        ("source freshness", False),
+    ],
+)
+def test_a_line_that_names_nothing_is_about_the_own_project_and_what_it_needs(line: str, selects_own: bool) -> None:
+    command_line = CommandLine.parse(line.split())
+    assert (command_line.selection, bool(replace(command_line, is_own=True).selection)) == ((), selects_own)

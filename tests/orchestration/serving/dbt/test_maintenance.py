@@ -30,6 +30,13 @@ def build(lake: Path, number: int, snapshot_id: int, version: int, generation: i
     record(Location(lake), Build(number, NOW, snapshot_id, generation, {"marts.hourly": version}))
 
 
+def own_build(lake: Path, number: int, snapshot_id: int, **left_out: int) -> None:
+    """It made marts.own, and left marts.hourly as another build had made it."""
+    versions = {"marts.hourly": 0, "marts.own": number}
+    reached = {"bronze": 7, **{f"marts.{name}": by for name, by in left_out.items()}}
+    record(Location(lake), Build(number, NOW, snapshot_id, 1, versions, reached))
+
+
 def commit(lake: Path, number: int) -> None:
     """The one row of the mart becomes another."""
     write_deltalake(lake / "marts" / "hourly", pa.table({"n": [number]}), mode="overwrite")
@@ -103,11 +110,40 @@ def test_readers_see_the_newest_build_of_the_generation_that_serves_and_before_t
         assert snapshot.snapshot_id == seen, (generation, seen)
 
 
+@pytest.mark.parametrize(
+    ("query", "snapshot_id"),
+    [
+        ("select * from marts.own", 2),
+        (QUERY, 0),
+        ("select * from MARTS.`Hourly` join gold.kitchen_aggregates using (metric)", 0),
+        ("select * from marts.own join marts.hourly using (n)", 1),
+        ("select * from marts.not_yet", 2),
+    ],
+)
+def test_a_mart_that_a_build_left_out_stays_with_the_snapshot_that_it_was_built_of(made: Conf, query: str, snapshot_id: int) -> None:
+    build(made.lake.local, 0, 0, 0)
+    own_build(made.lake.local, 1, 1)
+    record(made.lake, Build(2, NOW, 0, 1, {"marts.hourly": 0}))
+    for number, newest in ((3, 1), (4, 2)):
+        own_build(made.lake.local, number, newest, hourly=2)
+    snapshot = snapshot_for(made.lake, query)
+    assert snapshot is not None
+    assert (snapshot.snapshot_id, snapshot.versions["marts.hourly"]) == (snapshot_id, 0)
+    assert needed_snapshots(made.lake) == {0, 2}
+
+
+def test_marts_that_no_build_made_together_are_no_answer(made: Conf) -> None:
+    build(made.lake.local, 0, 0, 0)
+    own_build(made.lake.local, 1, 3, hourly=0)
+    with pytest.raises(TidemarkError, match=r"^snapshot 3 does not have all marts .* are 0, 3\. `tidemark dbt build --all` builds all"):
+        snapshot_for(made.lake, "select * from marts.own join marts.hourly using (n)")
+
+
 def test_marts_of_a_snapshot_that_has_none_are_refused_with_those_that_have_some(made: Conf) -> None:
     with pytest.raises(TidemarkError, match=r"^there are no marts yet: build them with `tidemark dbt build`"):
         snapshot_for(made.lake, QUERY)
     build(made.lake.local, 0, 1, 1)
-    with pytest.raises(TidemarkError, match=r"^no marts were built of snapshot 3; the newest that have some are 1\."):
+    with pytest.raises(TidemarkError, match=r"^snapshot 3 does not have all marts .* the newest with marts are 1\."):
         snapshot_for(made.lake, QUERY, 3)
     newest = snapshot_for(made.lake, "select 'marts of bronze' from bronze.events")
     assert newest is not None

@@ -11,8 +11,9 @@ from orchestration.location import Location
 from orchestration.serving.dbt.project import prepare
 from orchestration.storage.marts import builds
 from tests.chaos.plants import Plant
-from tests.lakes import run
-from tests.orchestration.serving.dbt.plant import content, dbt, land_the_first_day, land_what_comes_late, made
+from tests.lakes import event, land, run
+from tests.orchestration.serving.dbt.plant import content, dbt, land_the_first_day, land_what_comes_late, made, rows
+from tests.rows import at
 
 PROJECT = """
 name: mine
@@ -30,6 +31,26 @@ inner join {{ ref('hourly') }} as hours on windows.device_id = hours.device_id a
 inner join {{ ref('limits') }} as limits on limits.device_id = windows.device_id
 where windows.metric = 'temperature'
 group by windows.device_id
+"""
+ZONE_DAILY = """
+{{ config(materialized='incremental', incremental_strategy='merge', unique_key=['day', 'zone']) }}
+select to_date(event_time) as day, zone, count(*) as readings, max(value) as hottest
+from {{ source('silver', 'readings') }}
+group by 1, 2
+"""
+ZONES = """
+{{ config(materialized='incremental', unique_key='zone') }}
+select zone, count(*) as readings from {{ source('silver', 'readings') }} group by 1
+"""
+ZONE_HISTORY = """
+{% snapshot zone_history %}
+{{ config(unique_key='zone', strategy='check', check_cols=['readings']) }}
+select zone, count(*) as readings from {{ source('silver', 'readings') }} group by 1
+{% endsnapshot %}
+"""
+TWICE = """
+{{ config(materialized='incremental', unique_key='zone') }}
+select zone from {{ source('silver', 'readings') }}
 """
 FAILS = "select device_id from {{ ref('hot') }}"
 
@@ -89,8 +110,7 @@ def test_it_is_built_beside_our_marts_at_one_cut_and_a_seed_has_its_rows_once(pl
     assert len(builds(Location(plant.lake))) == 1
     second = dbt(plant, "build")
     assert second.code == 0, second.out + second.err
-    assert {"marts.hot", "marts.limits", "marts.hourly"} <= builds(Location(plant.lake))[-1].versions.keys()
-    assert "marts.seen" not in builds(Location(plant.lake))[-1].versions
+    assert builds(Location(plant.lake))[-1].versions.keys() == {"marts.hot", "marts.limits", "marts.hourly"}  # and nothing else of ours
     assert len(content(plant.lake, "marts.limits")) == 2
     query = "select sum(windows) as n from marts.hot where device_id = 'oven-01'"
     assert Lake(plant.opened().conf, spark).sql(query).toArrow().to_pylist()[0]["n"] > 100
@@ -110,3 +130,41 @@ def test_it_is_built_beside_our_marts_at_one_cut_and_a_seed_has_its_rows_once(pl
     (mine / "sql" / "models" / "stray.sql").write_text("select no_such_column from {{ ref('hot') }}")
     assert dbt(plant, "run", "--select", "stray").code == 1
     assert len(builds(Location(plant.lake))) == 2
+
+
+def test_models_of_an_own_project_merge_unless_they_say_otherwise(plant: Plant) -> None:
+    assert "+incremental_strategy: merge" in (prepare(plant.opened().conf) / "dbt_project.yml").read_text()
+
+
+@pytest.mark.dbt
+@pytest.mark.slow
+def test_rows_with_a_null_in_their_key_are_there_once_after_every_build(plant: Plant, spark: SparkSession) -> None:
+    mine = plant.folder / "dbt of mine"
+    (mine / "sql" / "models" / "hot.sql").unlink()
+    (mine / "sql" / "models" / "seen.sql").unlink()
+    for name, text in (
+        ("sql/models/zone_daily.sql", ZONE_DAILY),
+        ("sql/models/zones.sql", ZONES),
+        ("snapshots/zone_history.sql", ZONE_HISTORY),
+    ):
+        (mine / name).parent.mkdir(exist_ok=True)
+        (mine / name).write_text(text)
+    start = at("2026-03-02T08:00:00")
+    land(plant.folder, "first.jsonl", [event("oven-01", "temperature", 181.0, start)])
+    land(plant.folder, "second.jsonl", [event("press-01", "temperature", value, start) for value in (182.0,)])
+    land(plant.folder, "third.jsonl", [event("press-01", "temperature", 183.0, at("2026-03-02T08:02:00"))])
+    run(plant.opened().conf, spark)  # press-01 has no zone
+    for arguments in (["build"], ["build"], ["build", "--all"], ["build"]):
+        said = dbt(plant, *arguments)
+        assert said.code == 0, said.out + said.err
+        daily = {(row.zone, row.readings, row.hottest) for row in rows(plant.lake, "marts.zone_daily").itertuples()}
+        assert daily == {("hall-1", 1, 181.0), (None, 2, 183.0)}
+        assert [len(rows(plant.lake, f"marts.{name}")) for name in ("zone_daily", "zones", "zone_history")] == [2, 2, 2]
+    first, _, whole, last = builds(Location(plant.lake))
+    assert ("marts.hourly" in first.versions, last.versions.keys(), last.left_out["marts.hourly"]) == (False, whole.versions.keys(), 2)
+
+    (mine / "sql" / "models" / "twice.sql").write_text(TWICE)
+    assert dbt(plant, "run", "--select", "twice").code == 0
+    version = len(rows(plant.lake, "marts.twice"))
+    refused = dbt(plant, "run", "--select", "twice")
+    assert (refused.code, len(rows(plant.lake, "marts.twice"))) == (1, version), refused.out + refused.err

@@ -1,0 +1,54 @@
+"""`tidemark preview`: how events would be read, before any run."""
+
+import sys
+from contextlib import redirect_stdout
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orchestration.cli.option_types import PATH
+from orchestration.rendering import format_option, short, show, visible
+
+READINGS = ("event", "device_id", "metric", "event_time", "value", "unit", "zone", "groups")
+MOST_ROWS = 30
+"""Of what is in quarantine, and of windows."""
+
+
+@click.command()
+@click.argument("file", metavar="[FILE]", type=PATH, required=False)
+@click.option("--source", metavar="NAME", help="The source that is read; with FILE: as which the file is read.")
+@click.option("--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="How long to listen to MQTT.")
+@click.option("--limit", type=click.IntRange(min=0), default=10, show_default=True, help="Readings in the table.")
+@format_option
+@click.pass_obj
+def command(obj: dict[str, Any], file: Path | None, source: str | None, seconds: float, limit: int, format: str) -> int:  # noqa: PLR0917
+    """Show how the first 1,000 events of a file, or of a source that conf declares, would be read. Without Spark; nothing is written.
+
+    Tables: readings; what would be quarantined, by rule, with an example and its reason; windows by group and metric. Then fields of the
+    events that conf does not name. With --format csv or json the rows are all measurements, and all else is on stderr.
+    Exit code 1: there would be no reading.
+
+    \b
+    Examples:
+      tidemark preview landing/oven-01.csv
+      tidemark preview --source plant --format json
+    """
+    from orchestration.conf.load import load
+    from orchestration.connectors.sampling import sample, sample_of_file
+    from orchestration.jobs.preview import COLUMNS, preview, source_to_read
+
+    conf = load(obj["conf"])
+    name = source_to_read(conf, source, file)
+    events = sample_of_file(conf.sources[name], file) if file else sample(conf, name, seconds, partial(click.echo, err=True))
+    seen = preview(conf, name, events)
+    readings = [{column: row[column] for column in READINGS} for row in seen.measurements if row["becomes"] == "reading"]
+    if format != "table":
+        show(seen.measurements, format, COLUMNS)
+    broken = [row | {"payload": short(row["payload"])} for row in seen.broken]
+    with redirect_stdout(sys.stdout if format == "table" else sys.stderr):
+        for rows in filter(None, (readings[:limit] if format == "table" else [], broken[:MOST_ROWS], seen.windows[:MOST_ROWS])):
+            show(rows, "table")
+        sys.stdout.write("".join(f"{visible(sentence)}\n" for sentence in seen.sentences()))
+    return 0 if readings else 1

@@ -1,0 +1,71 @@
+"""Words by which a sample is understood: names of fields by role, and texts that stand for a number or for no value."""
+
+import math
+import re
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+import yaml
+
+Scalar = str | int | float | bool
+
+WORDS: dict[str, Any] = yaml.safe_load(resources.files("orchestration.conf").joinpath("proposed/vocabulary.yml").read_text("utf-8"))
+NAMES = {role: names.split() for role, names in WORDS["names"].items()}
+UNKNOWN = 100
+"""Rank of a name that is not among them."""
+PLAIN_METRICS, PLAIN_DEVICES = NAMES["metric"].index("property"), NAMES["device"].index("id")
+"""As many of those names are of a metric or device only; the others may be of anything."""
+MAX_WORDS_OF_A_FLAG = 10
+DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+")
+
+
+def rank(path: str, role: str) -> int:
+    """Place of the last part of a path among the names of a role, or of its last two (device.id: device_id)."""
+    parts = [snake(part) for part in path.split(".")]
+    other = UNKNOWN - (role in WORDS["patterns"] and is_called(path, role))
+    return min((NAMES[role].index(name) for name in (parts[-1], "_".join(parts[-2:])) if name in NAMES[role]), default=other)
+
+
+def is_called(path: str, pattern: str) -> bool:
+    """Whether the last part of a path is a name of that pattern."""
+    return re.fullmatch(WORDS["patterns"][pattern], snake(last(path))) is not None
+
+
+def last(path: str) -> str:
+    return path.rsplit(".", 1)[-1]
+
+
+def snake(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()).strip("_")
+
+
+def is_number(text: str) -> bool:
+    """Whether Spark's cast would read it; `nan` and `inf` are no measurements."""
+    try:
+        return "_" not in text and math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def is_no_value(value: Scalar) -> bool:
+    return str(value).strip().lower() in WORDS["not_measured"]
+
+
+def number_of(value: Scalar) -> float | None:
+    """As the silver layer reads it; words of a switch too, which conf has to name."""
+    text = str(value).strip().lower()
+    return float(WORDS["switches"][text]) if text in WORDS["switches"] else float(text) if is_number(text) else None
+
+
+def is_measurement(path: str, value: Scalar) -> bool:
+    """A number that neither counts, nor names something, nor says how good others are."""
+    number = number_of(value)
+    return number is not None and not is_flag(path) and not (number.is_integer() and is_called(path, "counter"))
+
+
+def is_flag(path: str, values: Sequence[Scalar] = ()) -> bool:
+    """Whether it says how good values are, in a few words that a rule can name."""
+    words = set(map(str, values))
+    is_plain = len(words) <= MAX_WORDS_OF_A_FLAG and not any("'" in word or "\\" in word for word in words)
+    return is_plain and (is_called(path, "flag") or is_called(path, "status"))

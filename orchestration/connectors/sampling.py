@@ -1,0 +1,149 @@
+"""The first events of a source or a file, from the oldest on. Nothing is written: no claim, no offset of a group, no session at a broker.
+
+Of pushed events those in the spool are read; of MQTT those that come meanwhile, with QoS 0, beside the collector that gets them too.
+"""
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from bronze.events import ARRIVED, File, events
+from orchestration.conf.model import Conf, Source
+from orchestration.conf.secrets import secret
+from orchestration.conf.transports import KafkaTopics, LandingFolder, MqttTopics, ObjectStore, TableOfOthers
+from orchestration.connectors.sources import source as of_source
+from orchestration.connectors.sources.file_reader import events_of, instant, trouble
+from orchestration.errors import ConfError
+from orchestration.storage.retired_sources import spool_folder
+
+MOST = 1_000
+Pieces = Generator[pa.Table]
+
+
+def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], None]) -> pa.Table:
+    """ARRIVED, of a source of conf. `seconds`: how long to listen to MQTT. `notify`: of what is left out, and of what takes long."""
+    of, most = conf.sources[name], conf.engine.max_batch_bytes
+    match of.transport:  # clients are imported where they are needed: some take longer than all else
+        case LandingFolder():
+            pieces = _of_folder(of, of.transport, notify)
+        case KafkaTopics():
+            from orchestration.connectors.sources.kafka import Kafka
+
+            pieces = _of_offsets(Kafka(name, replace(of.transport, starting="earliest"), most))
+        case TableOfOthers():
+            from orchestration.connectors.sources.delta import Delta
+
+            pieces = _of_offsets(Delta(name, replace(of.transport, starting="earliest"), most))
+        case ObjectStore():
+            pieces = _of_bucket(conf, of, of.transport)
+        case MqttTopics():
+            notify(f"listening to {of.transport.host}:{of.transport.port} for {seconds:g} seconds")
+            pieces = _of_topics(conf, of, of.transport, seconds)
+        case _:
+            from orchestration.connectors.sources.spool import spooled
+
+            pieces = spooled(name, spool_folder(conf.lake, name).local)
+    return _first(pieces)
+
+
+def sample_of_file(of: Source, file: Path) -> pa.Table:
+    """ARRIVED, as if the source had brought the file; ConfError where it cannot be read. In a binary format it is one message."""
+    landing, whole = of.transport.path.resolve() if isinstance(of.transport, LandingFolder) else Path(), file.resolve()
+    position = str(whole.relative_to(landing)) if whole.is_relative_to(landing) else file.name
+    try:
+        if of.payload_format.is_binary:
+            return events(pa.array([file.read_bytes()], pa.binary()), File(of.name, position, instant(file.stat().st_mtime_ns)))
+        return _first(_of_file(of, file, position, file.stat().st_mtime_ns))
+    except OSError as error:
+        raise ConfError(f"{file} cannot be read ({error.strerror or error}); check the path") from None
+
+
+def _first(pieces: Pieces) -> pa.Table:
+    found, count = [pa.Table.from_batches([], ARRIVED)], 0
+    with closing(pieces):
+        while count < MOST and (piece := next(pieces, None)) is not None:
+            found.append(piece)
+            count += len(piece)
+    return pa.concat_tables(found).slice(0, MOST)
+
+
+def _of_offsets(source: of_source.Source) -> Pieces:
+    start: of_source.Offset = {}
+    while (end := source.latest_offset(start)) != start:
+        for part in source.partitions(start, end):
+            yield from source.read(part)
+        start = end
+
+
+def _of_folder(of: Source, landing: LandingFolder, notify: Callable[[str], None]) -> Pieces:
+    from orchestration.connectors.sources.claims import landing_files
+
+    for file, stat in sorted(landing_files(landing), key=lambda found: found[1].st_mtime_ns):
+        try:
+            yield from _of_file(of, file, str(file.relative_to(landing.path)), stat.st_mtime_ns)
+        except ConfError as error:
+            notify(str(error))
+
+
+def _of_file(of: Source, file: Path, position: str, modified_ns: int) -> Pieces:
+    if why := trouble(file, file.stat().st_size, of.payload_format.format):
+        raise ConfError(f"{file} is left out by a run: {why}")
+    yield from events_of(of.name, file, position, modified_ns, of.payload_format)
+
+
+def _of_bucket(conf: Conf, of: Source, store: ObjectStore) -> Pieces:
+    """Of each page of the listing the oldest objects first."""
+    from orchestration.connectors.sources.s3_client import S3Client
+    from orchestration.storage.object_claims import ObjectClaim
+
+    client = S3Client(of.name, store, conf.folder)
+    with TemporaryDirectory(prefix="tidemark-") as folder:
+        for page in client.pages():
+            for found in sorted(page, key=lambda version: version.modified_us):
+                file = Path(folder) / f"object{Path(found.key).suffix}"
+                if client.bring(ObjectClaim(0, *found, None), file):
+                    yield from _of_file(of, file, f"{store.bucket}/{found.key}", found.modified_us * 1000)
+
+
+def _of_topics(conf: Conf, of: Source, at: MqttTopics, seconds: float) -> Pieces:
+    """In a session that ends with the connection; as no member of a shared group, whose others would miss what comes here."""
+    from paho.mqtt.client import Client, MQTTMessage, error_string
+    from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+
+    from orchestration.connectors.collector.tls import client_context
+
+    came, version = list[pa.Table](), MQTTProtocolVersion.MQTTv5 if at.version == "v5" else MQTTProtocolVersion.MQTTv311
+    client = Client(CallbackAPIVersion.VERSION2, f"preview-{uuid4().hex[:8]}", protocol=version)
+    if at.username is not None:
+        client.username_pw_set(at.username, at.password and secret(conf.folder, at.password))
+    if (context := client_context(at.tls)) is not None:
+        client.tls_set_context(context)
+
+    def begin(*told: Any) -> None:
+        if told[3].is_failure:
+            raise ConnectionError(f"the broker refuses the connection ({told[3]})")
+        client.subscribe([(topic, 0) for topic in at.topics])
+
+    def take(_client: Client, _data: Any, message: MQTTMessage) -> None:
+        landed = File(of.name, f"{message.topic}/preview/{len(came)}", datetime.now(UTC))
+        came.append(events(pa.array([bytes(message.payload)], pa.binary()), landed))
+
+    client.on_connect, client.on_message = begin, take
+    try:
+        client.connect(at.host, at.port)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and len(came) < MOST:
+            if failed := client.loop(0.1):
+                raise ConnectionError(error_string(failed).rstrip("."))
+    except (OSError, ValueError) as error:
+        raise of_source.SourceDownError(f"source {of.name} cannot be read from {at.host}:{at.port}: {error}.") from None
+    client.disconnect()
+    yield from came

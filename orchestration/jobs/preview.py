@@ -1,0 +1,181 @@
+"""How a sample of events would be read: readings, quarantine with the reasons, duplicates, windows. Without Spark; nothing is written."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from bronze.events import identified
+from orchestration.conf.diagnostic import counted
+from orchestration.conf.model import Conf, Source
+from orchestration.conf.transports import LandingFolder
+from orchestration.errors import ConfError
+from orchestration.storage.delta import python_rows
+from orchestration.storage.registry import ALWAYS, CONF, SCHEMA, as_version, versions
+from orchestration.storage.retired_sources import payload_formats
+from silver import account
+from silver.config import SilverConfig
+from silver.csv_rows import values_of
+from silver.enrich import catalogue
+from silver.evaluated import evaluated, evaluation
+from silver.reasons import Reasons
+from silver.rules import SOMETHING_IS_MEASURED
+from silver.spec import Metric, PayloadFormat
+
+NOTHING = "without measurements"
+MOST_FIELDS, MOST_RULES = 20, 3
+SINCE_1970 = datetime(1970, 1, 1, tzinfo=UTC)
+COLUMNS = ("event", "becomes", "device_id", "metric", "event_time", "value", "unit", "zone", "groups", "attributes", "reasons", "payload")
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """`measurements`: COLUMNS. `becomes`: reading, duplicate, conflict, quarantine or without measurements; `reasons`: by broken rule.
+
+    `windows`: by group and metric. `not_read`: fields that conf does not name, with the number of events that have them; none of binary
+    formats. `not_asked`: names of rules that only Spark can evaluate.
+    """
+
+    events: int
+    measurements: Rows
+    windows: Rows
+    not_read: Mapping[str, int]
+    not_asked: tuple[str, ...]
+
+    @property
+    def broken(self) -> Rows:
+        """One row a rule and metric with the first example, the most frequent first."""
+        found: dict[tuple[str, str | None], Rows] = defaultdict(list)
+        for row in self.measurements:
+            for rule, reason in row["reasons"].items():
+                found[rule, row["metric"]].append({"example": reason, "payload": row["payload"]})
+        return sorted(
+            ({"rule": rule, "metric": metric, "measurements": len(rows), **rows[0]} for (rule, metric), rows in found.items()),
+            key=lambda row: -row["measurements"],
+        )
+
+    def sentences(self) -> Iterator[str]:
+        """What is not read, what counts for no window, which rules were not asked; and last how many would be readings."""
+        if self.not_read:
+            fields = [f"{path} ({count:,})" for path, count in self.not_read.items()]
+            more = f" and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
+            yield f"fields that conf does not name, and events that have them: {', '.join(fields[:MOST_FIELDS])}{more}"
+        if loose := [row["metric"] for row in self.windows if row["group"] is None]:
+            yield f"in no window, as no group of the device has the metric: {', '.join(loose)}; see groups.yml and devices.yml"
+        if self.not_asked:
+            yield f"not asked, as only Spark can: {', '.join(self.not_asked)}"
+        of = Counter(row["becomes"] for row in self.measurements)
+        nothing = of.pop(NOTHING, 0)
+        parts = [f"{counted(self.events, 'event')}: {of['reading']:,} of {counted(of.total(), 'measurement')} would be readings"]
+        parts += [counted(of[name], name) for name in ("duplicate", "conflict") if of[name]]
+        yield ", ".join((*parts, *([f"{nothing:,} {NOTHING}"] if nothing else [])))
+
+    def __str__(self) -> str:
+        """How many measurements would be readings, and why the others would not."""
+        counts = Counter(rule for row in self.measurements if row["becomes"] == "quarantine" for rule in row["reasons"])
+        examples = {row["rule"]: row["example"] for row in reversed(self.broken)}
+        broken = [f"{n:,} quarantined by {rule} (such as: {examples[rule]})" for rule, n in counts.most_common(MOST_RULES)]
+        return "; ".join(([*self.sentences()][-1], *broken))
+
+
+def source_to_read(conf: Conf, name: str | None, file: Path | None) -> str:
+    """That name, or the source whose folder, else whose format, fits the file; ConfError where that is not one."""
+    if name is not None and name not in conf.sources:
+        raise ConfError(f"{name} is no source; sources.yml has {', '.join(conf.sources)}")
+    fits = {of: _fit(source, file.resolve()) if file else 0 for of, source in conf.sources.items()}
+    best = [of for of, fit in fits.items() if fit == max(fits.values())]
+    if name is None and len(best) > 1:
+        raise ConfError(f"it may be {' or '.join(best)}; name the source with --source")
+    return name or best[0]
+
+
+def _fit(source: Source, file: Path) -> int:
+    way, suffix = source.transport, Path(file.name.lower().removesuffix(".gz")).suffix
+    is_there = isinstance(way, LandingFolder) and file.is_relative_to(way.path.resolve()) and fnmatch(file.name, way.files)
+    return 2 * is_there + (source.payload_format.format == {".csv": "csv", ".parquet": "parquet"}.get(suffix, "json"))
+
+
+def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
+    """`events`: ARRIVED of bronze/events.py, read as if they came now; SourceDownError where a registry of schemas gives no answer."""
+    now, shape = datetime.now(UTC), payload_formats(conf)[source]
+    if shape.registry:
+        from orchestration.connectors.sources.schemas import Schemas  # its client takes a while
+
+        shape = replace(shape, schemas=Schemas(conf, source, shape, shape.registry).known(events["payload"]))
+    config, events = SilverConfig({source: shape}, conf.policy, conf.rules), identified(events, now, 0, 0)
+    if (sql := evaluation(config)) is None:
+        config = replace(config, rules=tuple(rule for rule in conf.rules if evaluation(replace(config, rules=(rule,)))))
+        sql = evaluation(config)
+    loaded = [version for version in versions(conf.lake) if version["device_id"] not in conf.devices]
+    of_conf = [as_version(device, CONF) | {"registered_at": ALWAYS} for device in conf.devices.values()]
+    devices = pa.Table.from_pylist(loaded + of_conf, SCHEMA)
+    rows: Rows = []
+    if measured := [*evaluated(events, devices, catalogue(conf.metrics), config, sql or "")]:
+        broken, good = account.split(pa.concat_tables(measured))
+        duplicates = account.duplicates(account.with_kept(good, account.kept_of_keys([good], [good.slice(0, 0)])))
+        reasons = Reasons(config, conf.metrics, conf.devices)
+        quarantined = [row for piece in account.quarantine(broken, events) for row in python_rows(piece)]
+        for row in quarantined:
+            becomes = NOTHING if SOMETHING_IS_MEASURED in row["broken_rules"] else "quarantine"
+            rows.append(row | {"becomes": becomes, "reasons": reasons.of(row)})
+        for row in python_rows(duplicates):
+            rows.append(row | {"becomes": "conflict" if row["is_conflict"] else "duplicate", "reasons": {}})
+        readings = account.among(good, account.IDENTITY, duplicates, "left anti")
+        rows += [row | {"becomes": "reading", "reasons": {}} for row in python_rows(readings)]
+        rows.sort(key=lambda row: (row["bronze_row"], row["part"]))
+    measurements = [{name: row.get(name) for name in COLUMNS} | {"event": row["bronze_row"] + 1} for row in rows]
+    not_asked = tuple(rule.name for rule in conf.rules if rule not in config.rules)
+    return Preview(len(events), measurements, _windows(conf, measurements), _not_read(events, shape), not_asked)
+
+
+def _windows(conf: Conf, measurements: Rows) -> Rows:
+    """How many windows of a device readings fall into, and how many of these there are; without a group those that count for none."""
+    seen = defaultdict[tuple[str | None, str], Rows](list)
+    for row in measurements:
+        if row["becomes"] == "reading":
+            groups = [name for name in row["groups"] if name in conf.groups and row["metric"] in conf.groups[name].metrics]
+            for group in groups or [None]:
+                seen[group, row["metric"]].append(row)
+    return [
+        {"group": group, "metric": metric, "windows": len(_ends(rows, conf.metrics[metric])) if group else 0, "readings": len(rows)}
+        | {"first": min(row["event_time"] for row in rows), "last": max(row["event_time"] for row in rows)}
+        for (group, metric), rows in seen.items()
+    ]
+
+
+def _ends(rows: Rows, metric: Metric) -> set[tuple[str, int]]:
+    """Of windows around readings, in slides since 1970, each with its device."""
+    slide = metric.slide_seconds or metric.step_seconds
+    first = [(row["device_id"], (row["event_time"] - SINCE_1970) // timedelta(seconds=slide)) for row in rows]
+    return {(device, end + n) for device, end in first for n in range(metric.step_seconds // slide)}
+
+
+def _not_read(events: pa.Table, shape: PayloadFormat) -> Mapping[str, int]:
+    found = Counter[str]()
+    if shape.format == "csv":
+        for header, count in Counter(events["header"].to_pylist()).items():
+            found.update({name: count for name in shape.columns or values_of(header or "", shape) or () if name})
+    for payload in () if shape.is_binary or found else events["payload"].to_pylist():
+        with suppress(ValueError, RecursionError):
+            found.update({*_paths(json.loads(payload), "", shape.each)})
+    return {path: count for path, count in found.most_common() if path not in shape.fields}
+
+
+def _paths(value: Any, path: str, each: str | None) -> Iterator[str]:
+    """Of all that is no object; of the list `each` those of its elements."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _paths(inner, f"{path}.{name}" if path else name, each)
+    elif isinstance(value, list) and path == each:
+        for element in value:
+            yield from _paths(element, "each", None)
+    elif path and value is not None:
+        yield path

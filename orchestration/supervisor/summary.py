@@ -1,0 +1,113 @@
+"""What became of the rows of a run, for `tidemark run --once` to end with: from logs and the rows of this run alone, without Spark."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import isinf
+from pathlib import Path
+
+import pyarrow as pa
+
+from orchestration.audit import quarantine
+from orchestration.audit.reconciliation.account import Rows
+from orchestration.audit.reconciliation.gold_account import EPOCH, MICROSECOND, open_windows
+from orchestration.conf.model import Conf
+from orchestration.engine.lake import Lake
+from orchestration.jobs.idle_groups import patience_seconds
+from orchestration.jobs.ranges import Range
+from orchestration.rendering import plain, short
+from orchestration.storage.delta import added, max_in_log, table_of
+from orchestration.storage.ops_tables import COUNTED, LEDGER, MEASUREMENTS
+from orchestration.storage.positions import accounted_for
+from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.snapshots import find_snapshot
+from orchestration.supervisor.status import arrears_after
+from silver.rules import SOMETHING_IS_MEASURED
+
+
+@dataclass(frozen=True)
+class Summary:
+    """`sources`: counts of the ledger; `quarantined`: a row a rule and source, with an example; `windows`: a row a group.
+
+    `waiting`: events of bronze that the ledger has not come to. `tidemark`: the begin of each command.
+    """
+
+    sources: Rows
+    quarantined: Rows
+    windows: Rows
+    waiting: int = 0
+    tidemark: str = "tidemark"
+
+    def sentences(self) -> Iterator[tuple[str, str | None]]:
+        """What to say beside the rows, and in which colour; the last is what to type next."""
+        counts = {name: sum(row[name] for row in self.sources) for name in COUNTED}
+        became = {name: counts[name] for name in MEASUREMENTS if counts[name]}
+        if not (events := counts["events"]):
+            yield "Nothing has come to silver since the last run.", None
+        elif "readings" not in became:
+            found = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in became.items())
+            yield f"None of {events} events became a reading: {found}.", "red" if "quarantined" in became else "yellow"
+        elif "quarantined" in became:
+            yield f"{counts['quarantined']} of {sum(became.values())} measurements are in quarantine.", "yellow"
+        if self.waiting:
+            yield f"{self.waiting} events of bronze are not in silver yet: the next run goes on with them.", "yellow"
+        tables = [f"gold.{row['group']}_aggregates" for row in self.windows if row["closed"]] + ["silver.readings"] * bool(events)
+        command = f'sql "select * from {tables[0]} limit 10"' if tables else "status"
+        if self.quarantined:
+            command = f"quarantine show --rule {self.quarantined[0]['rule']}"
+        yield f"next: {self.tidemark} {command}", None
+
+
+def mark(lake: Lake) -> tuple[int, Snapshot | None]:
+    """How far a lake is: the newest bronze batch that the ledger has passed, and the newest snapshot."""
+    return accounted_for(lake), find_snapshot(lake.conf.lake)
+
+
+def summary(lake: Lake, begin: tuple[int, Snapshot | None], now: datetime) -> Summary:
+    """Of the rows that the ledger, and of the windows that snapshots, have passed since."""
+    (after, before), (passed, snapshot) = begin, mark(lake)
+    ledger = table_of(lake.table_path(LEDGER), None, [("bronze_batch", ">", after), ("bronze_batch", "<=", passed)])
+    sources = by_source(ledger)
+    quarantined = [
+        {name: row[name] for name in ("rule", "source", "rows")} | {"reason": one["reason"], "example": short(one["payload"])}
+        for row, one in quarantine.examples(lake, Range(after, passed).sql())
+        if row["rule"] != SOMETHING_IS_MEASURED or not any(of["readings"] for of in sources)
+    ]
+    windows = _windows(lake, min(after, passed - 1), before.versions if before else {}, snapshot) if snapshot else []
+    waiting = arrears_after(passed, lake.table_path("bronze.events"), now).behind or 0
+    tidemark = "tidemark" if lake.conf.folder == Path("conf").absolute() else shlex.join(["tidemark", "--conf", str(lake.conf.folder)])
+    return Summary(sources, quarantined, windows, waiting, tidemark)
+
+
+def by_source(ledger: pa.Table) -> Rows:
+    """One row a source: sums of the rows of ops.ledger."""
+    sums = ledger.group_by("source").aggregate([(name, "sum") for name in COUNTED]).sort_by("source").to_pylist()
+    return [{"source": row["source"]} | {name: row[f"{name}_sum"] for name in COUNTED} for row in sums]
+
+
+def closed_by(conf: Conf, group: str, last_end: int, last_came: datetime) -> str:
+    """What closes the windows of a group up to one that ends then, in µs since 1970. `last_came`: the newest reading of any group."""
+    of_stream = [other for other in conf.groups.values() if other.stream == conf.groups[group].stream]
+    needed = EPOCH + last_end * MICROSECOND + timedelta(seconds=max(other.lateness_seconds for other in of_stream))
+    patience = patience_seconds(of_stream)
+    idle = "" if isinf(patience) else f", or a run after {plain((last_came + timedelta(seconds=patience)).replace(microsecond=0))}"
+    return f"a reading of {plain(needed)} or later{idle}"
+
+
+def _windows(lake: Lake, after: int, before: dict[str, int], snapshot: Snapshot) -> Rows:
+    """A row a group of which windows were emitted since the versions `before`, or are open with readings of bronze batches after one."""
+    last_came = max_in_log(lake.table_path("silver.readings"), "ingested_at")
+    still_open, rows = {row["group_name"]: row for row in open_windows(lake, snapshot, after)}, []
+    for group in lake.conf.groups:
+        table, counts = f"gold.{group}_aggregates", [0, 0]
+        for version in range(before.get(table, -1) + 1, snapshot.versions.get(table, -1) + 1):
+            for add in added(lake.table_path(table), version):
+                stats = json.loads(add["stats"])
+                counts[stats["maxValues"].get("revision", 0) > 0] += stats["numRecords"] * add["dataChange"]
+        row = {"group": group, "closed": counts[0], "amended": counts[1], "open": 0, "closed_by": None}
+        if waiting := still_open.get(group):
+            row |= {"open": waiting["windows"], "closed_by": closed_by(lake.conf, group, waiting["last_end"], last_came)}
+        rows.append(row)
+    return [row for row in rows if row["closed"] or row["amended"] or row["open"]]

@@ -1,0 +1,149 @@
+"""Why a measurement breaks a rule: a few words with the text that failed and a hint. Pure. For few rows, as payloads are read again."""
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from silver.config import SilverConfig
+from silver.csv_rows import values_of
+from silver.instants import MICROS_PER, to_instants
+from silver.json_text import ODD, as_text
+from silver.measurements import payload_rows
+from silver.records import Node
+from silver.rows import Rows
+from silver.rules import SOMETHING_IS_MEASURED
+from silver.spec import Metric, Origin, PayloadFormat, Time
+
+LONGEST, NEAR, MOST_COMPARED = 60, 20, 2_000
+LIKELY = range(946_684_800_000_000, 4_102_444_800_000_000)
+"""The years 2000 to 2099, in µs since 1970."""
+
+
+@dataclass
+class Reasons:
+    """`devices`: names of which a misspelt one may be meant."""
+
+    config: SilverConfig
+    metrics: Mapping[str, Metric]
+    devices: Collection[str]
+    _elements: dict[tuple[str, bytes, str | None], list[dict[str, Any]]] = field(default_factory=dict)
+    """Of the event that was read last: several of its measurements may be asked for."""
+
+    def of(self, row: Mapping[str, Any]) -> dict[str, str]:
+        """Of a row of silver.quarantine: each rule that it breaks, with the reason; nothing where nobody knows its source."""
+        shape = self.config.shapes.get(row["source"])
+        known = self._known(row, shape) if shape else {}
+        return {rule: known[rule]() if rule in known else self._columns(rule, row, shape) for rule in row["broken_rules"]} if shape else {}
+
+    def _known(self, row: Mapping[str, Any], shape: PayloadFormat) -> dict[str, Callable[[], str]]:
+        """By built-in rule."""
+        metric, payload, fields = self.metrics.get(row["metric"] or ""), bytes(row["payload"]), [*shape.metrics.values()]
+        limits = ["any" if limit is None else limit for limit in ((metric.minimum, metric.maximum) if metric else (None, None))]
+
+        def said(origin: Origin | None, *more: str) -> str:
+            if origin is None or origin.field is None:
+                place = origin and (origin.file_name or f"level {origin.topic} of a topic")
+                return f"{shortened(row['position'] or '')} does not match {place}"
+            value = self._value(origin.field, row, shape)
+            if value is None or value is ODD:
+                return f"{origin.field} is absent or null" if value is None else f"something above {origin.field} is no object"
+            return " and ".join((f"{origin.field} is {shortened(as_text(value) or '')}", *more))
+
+        def of_nothing() -> str:
+            return f"none of {', '.join(fields or [shape.value or ''])} has a value"
+
+        return {
+            "payload_is_small_enough": lambda: f"{len(payload):,} bytes are more than policy.max_payload_bytes",
+            "payload_is_utf8": lambda: _unreadable(payload, row["header"], shape),
+            "payload_is_readable": lambda: _unreadable(payload, row["header"], shape),
+            SOMETHING_IS_MEASURED: of_nothing,
+            "device_is_present": lambda: said(shape.device),
+            "metric_is_present": lambda: said(shape.metric) if shape.metric else of_nothing(),
+            "event_time_is_valid": lambda: said(Origin(shape.time.field), _format(self._value(shape.time.field, row, shape), shape.time)),
+            "local_time_is_unique": lambda: said(Origin(shape.time.field), "comes twice or never; see repeated_hour"),
+            "value_is_a_number": lambda: said(Origin(shape.value or fields[row["part"] % len(fields)])),
+            "value_is_in_range": lambda: f"{row['value']} is not in {limits[0]} to {limits[1]}",
+            "unit_is_known": lambda: said(shape.unit, f"{row['metric']} is in {metric and metric.unit}"),
+            "device_is_known": lambda: _undeclared(row["device_id"], self.devices, "devices.yml"),
+            "metric_is_known": lambda: _undeclared(row["metric"], self.metrics, "metrics.yml"),
+        }
+
+    def _columns(self, rule: str, row: Mapping[str, Any], shape: PayloadFormat) -> str:
+        """The values of the columns and attributes that a rule asks for; all other rules are about clocks."""
+        holds = next((own.holds for own in self.config.rules if own.name == rule), "event_time, ingested_at")
+        asked = {name: value for name, value in row.items() if re.search(rf"\b{name}\b", holds)}
+        asked |= {name: as_text(self._value(path, row, shape)) for name, path in shape.attributes.items() if f"'{name}'" in holds}
+        return ", ".join(f"{name} is {value}" for name, value in asked.items()) or f"not {holds}"
+
+    def _value(self, path: str, row: Mapping[str, Any], shape: PayloadFormat) -> Any:
+        """Of a field, as it stands in the payload; None where it is absent or null."""
+        event: tuple[str, bytes, str | None] = row["source"], bytes(row["payload"]), row["header"]
+        if event not in self._elements:
+            payload = pa.array([event[1] if shape.is_binary else event[1].decode(shape.encoding, "replace")])
+            pieces = payload_rows(payload, pa.array([row["header"]], pa.string()), shape)
+            self._elements = {event: [values for piece in pieces for values in _values(piece, shape)]}
+        at, elements = row["part"] // max(len(shape.metrics), 1), self._elements[event]
+        return elements[at][path] if at < len(elements) else None  # conf was another one then
+
+
+def shortened(text: str, most: int = LONGEST) -> str:
+    """In quotes; a long text is cut."""
+    return f"'{text}'" if len(text) <= most else f"'{text[:most]}...'"
+
+
+def _values(rows: Rows, shape: PayloadFormat) -> list[dict[str, Any]]:
+    columns = (of.to_pylist() if isinstance(of := rows.values(path), pa.Array) else of for path in shape.fields)
+    return [dict(zip(shape.fields, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _undeclared(name: str, names: Collection[str], file: str) -> str:
+    near = get_close_matches(name[:100], [*names][:MOST_COMPARED], n=1)
+    return f"{shortened(name)} is not in {file}" + (f"; did you mean {shortened(near[0])}?" if near else "")
+
+
+def _format(value: Any, time: Time) -> str:
+    """What a text should be, and what it may be instead."""
+    texts = pa.array([as_text(value)], pa.string())
+    micros = {format: to_instants(texts, Time("", format))[0].cast(pa.int64())[0].as_py() or 0 for format in ("iso", *MICROS_PER)}
+    return f"not {time.format}" + "".join([f"; it may be {format}" for format, instant in micros.items() if instant in LIKELY][:1])
+
+
+def _unreadable(payload: bytes, header: str | None, shape: PayloadFormat) -> str:
+    if not payload.strip():
+        return "it is empty"
+    if shape.is_binary:
+        return f"its {len(payload)} bytes are no {shape.message or shape.format}, or of a schema that nobody knows"
+    try:
+        text = payload.decode(shape.encoding)
+    except UnicodeDecodeError as error:
+        near = shortened(payload[max(0, error.start - NEAR) :].decode("latin-1"), 2 * NEAR)
+        return f"byte {error.start + 1} (0x{payload[error.start]:02x}) is no {shape.encoding}; as Latin-1 it is {near}"
+    return _no_row(text, header, shape) if shape.format == "csv" else _no_object(text, shape)
+
+
+def _no_row(line: str, header: str | None, shape: PayloadFormat) -> str:
+    values, names = values_of(line, shape), shape.columns or values_of(header or "", shape) or ()
+    if values is None:
+        return f"a quote ({shape.quote}) is not closed, or stands inside a value: {shortened(line)}"
+    return f"it has {len(values)} values, and the {'columns' if shape.columns else 'header'} {len(names)} names: {shortened(line)}"
+
+
+def _no_object(text: str, shape: PayloadFormat) -> str:
+    node = Node({}, is_list=True)
+    for name in reversed(shape.each.split(".") if shape.each else ()):
+        node = Node({name: node})
+    try:
+        json.loads(text)
+        msgspec.json.decode(text, type=node.record)
+    except json.JSONDecodeError as error:
+        near = text[error.pos :].strip()
+        return f"character {error.pos + 1}: {error.msg.lower().removesuffix(' at')}, found {shortened(near, NEAR) if near else 'the end'}"
+    except (ValueError, RecursionError, msgspec.DecodeError) as error:
+        return str(error).replace("`", "")
+    return "it is larger or nested more deeply than what is read"

@@ -1,0 +1,188 @@
+"""What `tidemark init --from` takes for device, time, metric, flag and unit in a stranger's events, and what it is unsure of."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestration.conf.proposal import proposal_of
+from orchestration.conf.starter import findings_of
+from tests.orchestration.conf.conftest import START, Propose
+
+
+def in_minutes(count: int = 6, **fields: Any) -> list[dict[str, Any]]:
+    """Events a minute apart; a field that is a function is asked for the value of each event."""
+    return [{"ts": START + 60 * n} | {name: field(n) if callable(field) else field for name, field in fields.items()} for n in range(count)]
+
+
+def list_of(*elements: dict[str, Any]) -> Callable[[int], list[dict[str, Any]]]:
+    """Elements whose numbers grow from event to event."""
+    return lambda n: [{name: value + n if isinstance(value, float) else value for name, value in of.items()} for of in elements]
+
+
+LONG = [{"id": "Press01.Oil", "v": 54.2, "q": True, "t": START}, {"id": "Press01.Door", "v": True, "q": True, "t": START}]
+READ = [
+    pytest.param(
+        [{"timestamp": START + 1, "values": [*LONG, {"id": "Press01.Recipe", "v": "A-1043", "q": False, "t": START}]}] * 2,
+        {"each": "values", "metric": "each.id", "value": "each.v", "time": "each.t", "attributes": {"quality": "each.q"}},
+        id="a list of ids, values, flags and times",
+    ),
+    pytest.param(
+        in_minutes(src="plug-1", temp=lambda n: n + 0.5, events=lambda n: [{"id": 0, "event": "push"}] if n == 1 else []),
+        {"each": None, "device": "src", "metrics": {"temp": "temp"}},
+        id="a rare list",
+    ),
+    pytest.param(
+        in_minutes(
+            ids={"device_id": "p", "application_id": "a"}, f_cnt=lambda n: n, f_port=2, up={"temp": 20.5}, rx=list_of({"rssi": -97.5})
+        ),
+        {"each": None, "device": "ids.device_id", "metrics": {"temp": "up.temp"}},
+        id="a list of gateways, counters and ports",
+    ),
+    pytest.param(
+        in_minutes(dev="a", battery=3.6, alarms=list_of({"code": 3, "severity": 2.5}), readings=list_of({"name": "t", "value": 20.5})),
+        {"each": "readings", "device": "dev", "metric": "each.name"},
+        id="the list with metrics and values, of two, beside a number of the event",
+    ),
+    pytest.param(
+        in_minutes(
+            MessageId=lambda n: str(1300 + n), Messages=list_of({"WriterId": 1, "P": {"X": {"Value": 1}}}, {"WriterId": 2, "P": {"X": 2.5}})
+        ),
+        {"each": "Messages", "device": "each.WriterId", "metrics": {"X": "each.P.X"}},
+        id="a device whose id is a number of the list",
+    ),
+    pytest.param(
+        in_minutes(gateway="gw", sensors=list_of({"id": "s1", "temp": 20.5}, {"id": "s2", "temp": 30.5})),
+        {"each": "sensors", "device": "each.id", "metrics": {"temp": "each.temp"}},
+        id="a list of several devices",
+    ),
+    pytest.param(
+        in_minutes(device=lambda n: f"truck-{n}", speed=lambda n: n + 0.5),
+        {"device": "device", "metrics": {"speed": "speed"}},
+        id="one line a device",
+    ),
+    pytest.param(
+        in_minutes(a=lambda n: {"Id": "A"} if n else {}, temp=lambda n: n + 0.5),
+        {"device": None, "metrics": {"temp": "temp"}},
+        id="a device in some events",
+    ),
+    pytest.param(
+        in_minutes(station="s", no2=lambda n: n + 0.5, valid=1, status="ok"),
+        {"metrics": {"no2": "no2"}, "attributes": {"quality_valid": "valid", "quality_status": "status"}},
+        id="flags of an archive",
+    ),
+    pytest.param(
+        in_minutes(device="door", status=lambda n: n % 2 == 0),
+        {"metrics": {"status": "status"}, "attributes": {}},
+        id="nothing but a status",
+    ),
+    pytest.param(
+        in_minutes(temp={"value": 20.5, "unit": "C"}, pressure={"value": 1013, "unit": "hPa"}, type="air"),
+        {"metrics": {"temp": "temp.value", "pressure": "pressure.value"}, "unit": None},
+        id="values and units in objects",
+    ),
+    pytest.param(in_minutes(temp=20.5, TempUnit="C"), {"metrics": {"temp": "temp"}, "unit": "TempUnit"}, id="the unit of a wide row"),
+]
+
+
+@pytest.mark.parametrize(("events", "expected"), READ)
+def test_what_measures_is_read_and_what_counts_or_judges_is_not(
+    events: list[dict[str, Any]], expected: dict[str, Any], propose: Propose
+) -> None:
+    shape = propose([json.dumps(event) for event in events]).sources["sample"].payload_format
+    found = vars(shape) | {
+        key: origin and origin.field for key in ("device", "metric", "time", "unit") if (origin := getattr(shape, key)) or True
+    }
+    assert {key: found[key] for key in expected} == expected
+
+
+FLAGS = [
+    pytest.param({"q": lambda n: n > 1}, {"quality_is_good": "attributes['quality'] = 'true'"}, id="true and false"),
+    pytest.param({"is_bad": lambda n: n > 1}, {"quality_is_good": "attributes['quality'] = 'false'"}, id="true is bad"),
+    pytest.param(
+        {"x_valid": lambda n: int(n > 0)}, {"quality_is_good": "metric <> 'x' or attributes['quality'] = '1'"}, id="of one metric"
+    ),
+    pytest.param({"quality": lambda n: 192 if n else 0}, {"quality_is_good": "attributes['quality'] = '192'"}, id="OPC"),
+    pytest.param(
+        {"quality": lambda n: "Good" if n else None}, {"quality_is_good": "coalesce(attributes['quality'], 'Good') = 'Good'"}, id="rare"
+    ),
+    pytest.param({"status": "running"}, {}, id="words that do not say what is good are left to the reader"),
+]
+
+
+@pytest.mark.parametrize(("flags", "expected"), FLAGS)
+def test_a_flag_becomes_a_rule_where_its_words_say_what_is_good(flags: dict[str, Any], expected: dict[str, str], propose: Propose) -> None:
+    conf = propose([json.dumps(row) for row in in_minutes(dev="a", x=1.5, **flags)])
+    assert {rule.name: rule.holds for rule in conf.rules if rule.name.startswith("quality")} == expected
+
+
+def test_words_for_no_value_and_of_switches_are_declared(propose: Propose) -> None:
+    rows = [
+        "entity_id,state,at",
+        *(f"{('temp', 'door')[n % 2]},{state},{START + n}" for n, state in enumerate(["8.4", "on", "unknown", "OFF", "---"])),
+    ]
+    shape = propose(rows).sources["sample"].payload_format
+    assert (shape.not_measured, shape.words, shape.device.field) == (("---", "unknown"), {"state": {"on": 1, "off": 0}}, "entity_id")
+
+
+def test_units_with_known_conversions_are_converted_where_they_are_of_one_metric(propose: Propose) -> None:
+    events = in_minutes(dev="a", temp=20.5, unit=lambda n: "F" if n else "C")
+    (metric,) = propose([json.dumps(event) for event in [events[0], *events]]).metrics.values()
+    assert (metric.unit, metric.conversions["C"].multiply, metric.conversions["C"].add) == ("F", 1.8, 32)
+
+
+@pytest.mark.parametrize(("year", "is_archive"), [(1998, True), (1970, False), (2026, False)])
+def test_an_archive_asks_for_a_larger_age_and_a_clock_that_was_not_set_does_not(year: int, is_archive: bool, propose: Propose) -> None:
+    conf = propose([json.dumps({"device": "a", "ts": f"{year}-01-01T00:00:00Z", "x": 1.5})])
+    assert (conf.policy.max_age_seconds > 20 * 365 * 86_400) is is_archive
+
+
+def test_a_file_of_a_campbell_logger_is_read_by_its_second_line(propose: Propose) -> None:
+    header = ['"TOA5","CR1000","1"', '"TIMESTAMP","RECORD","AirTC"', '"TS","RN","Deg C"', '"","","Avg"']
+    shape = propose([*header, *(f'"2026-03-02 08:0{n}:00",{n},{n}.5' for n in range(5))]).sources["sample"].payload_format
+    assert (shape.columns, shape.time.field, shape.metrics) == (("TIMESTAMP", "RECORD", "AirTC"), "TIMESTAMP", {"AirTC": "AirTC"})
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_text_in_another_encoding_is_read_and_its_encoding_said(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("Time;Temp(°C)\n2026-03-02 08:00:00;48.5\n".encode(encoding))
+    proposal = proposal_of(tmp_path / "a.csv")
+    assert (proposal.sample.encoding, list(proposal.metrics)) == (encoding, ["Temp(°C)"])
+    assert f"the text is {encoding}, not UTF-8: see encoding in sources.yml" in findings_of(proposal)
+
+
+ODD_NAMES: dict[str, Any] = {"a.b": 1, "": 1, "l[0]": {"v": 1}}
+DOUBTS = [
+    pytest.param(in_minutes(dev="a", x=lambda n: n + 0.5 if n else None), "come only in some of 6 events: x (in 5)", id="rare"),
+    pytest.param(
+        in_minutes(dev="a", x=1.5)[:1] + in_minutes(dev="a", x=2.5), "1 value would be lost, as device, metric and time", id="conflict"
+    ),
+    pytest.param([*in_minutes(dev="a", x=1.5), {"ts": 188, "dev": "a", "x": 1.5}], "1 time of the sample cannot be read, or", id="clock"),
+    pytest.param(in_minutes(device="a", gateway_id="g", x=1.5), "other fields that may name the device: gateway_id", id="devices"),
+    pytest.param(
+        in_minutes(a=list_of({"x": 1.5}), b=list_of({"x": 1.5})), "b: a list with numbers in 6 of 6 events, which is not read", id="lists"
+    ),
+    pytest.param(
+        in_minutes(x=1.5, note=None, by_minute=[1], **ODD_NAMES),
+        "not read: note, by_minute, a.b, a field without a name, l[0]",
+        id="all that no path names",
+    ),
+    pytest.param(
+        in_minutes(dev="a", name="t", value=1.5, more=2.5, seq=3), "not read: more, seq (counts or names something)", id="long rows"
+    ),
+    pytest.param(in_minutes(dev="a", x=1.5, y="1,5"), "not read: y (decimal commas, which are not read)", id="decimal comma"),
+    pytest.param(in_minutes(dev="a", x=1.5), "gold may be empty after the first run: see idle_close_seconds", id="idle"),
+]
+
+
+@pytest.mark.parametrize(("events", "sentence"), DOUBTS)
+def test_what_is_not_sure_or_not_read_is_said(events: list[dict[str, Any]], sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("\n".join(map(json.dumps, events)))
+    assert any(sentence in finding for finding in findings_of(proposal_of(tmp_path / "a.json")))
+
+
+def test_other_files_beside_the_sample_are_no_devices(propose: Propose, tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_text("")
+    assert list(propose(["ts,x", "2026-01-05 00:00:00,1.5"], "room1.csv").devices) == ["room1"]
