@@ -76,7 +76,8 @@ class Preview:
         nothing = of.pop(NOTHING, 0)
         parts = [f"{counted(self.events, 'event')}: {of['reading']:,} of {counted(of.total(), 'measurement')} would be readings"]
         parts += [counted(of[name], name) for name in ("duplicate", "conflict") if of[name]]
-        yield ", ".join((*parts, *([f"{nothing:,} {NOTHING}"] if nothing else [])))
+        parts += [f"{nothing:,} {NOTHING}"] if nothing else []
+        yield ", ".join(parts) if self.events else "no event is there to be read"
 
     def __str__(self) -> str:
         """How many measurements would be readings, and why the others would not."""
