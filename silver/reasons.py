@@ -123,7 +123,7 @@ def _unreadable(payload: bytes, header: str | None, shape: PayloadFormat) -> str
         text = payload.decode(shape.encoding)
     except UnicodeDecodeError as error:
         near = shortened(payload[max(0, error.start - NEAR) :].decode("latin-1"), 2 * NEAR)
-        return f"byte {error.start + 1} (0x{payload[error.start]:02x}) is no {shape.encoding}; as Latin-1 it is {near}"
+        return f"byte {error.start + 1} (0x{payload[error.start]:02x}) is no {shape.encoding.upper()}; as Latin-1 it is {near}"
     return _no_row(text, header, shape) if shape.format == "csv" else _no_object(text, shape)
 
 

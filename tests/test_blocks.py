@@ -6,9 +6,10 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -20,6 +21,7 @@ from orchestration.cli.app import COMMANDS
 from orchestration.conf.document import read_document
 from orchestration.conf.files import FILES
 from orchestration.conf.load import load
+from orchestration.conf.model import Conf
 from orchestration.conf.schemas import schema_of
 from orchestration.quality.suites import own
 from orchestration.storage.ddl import schema_of as schema_of_table
@@ -122,6 +124,35 @@ def test_no_block_of_a_page_is_overlooked(page: str) -> None:
     assert TEXT[page].count("```") == 2 * len(BLOCK.findall(TEXT[page]))
 
 
+def measured(conf: Conf, events: list[dict[str, Any]], devices: Iterable[str]) -> pa.Table:
+    """Measurements of events with the rules that they break, without Spark; `devices` are in the kitchen."""
+    known = [{"device_id": name, "groups": ["kitchen"], "is_known": True, "registered_at": at("1970-01-01")} for name in devices]
+    config = SilverConfig({name: source.payload_format for name, source in conf.sources.items()}, conf.policy, conf.rules)
+    of_bronze, registry = (pa.Table.from_pylist(of, schema_of_table(ddl)) for of, ddl in ((events, EVENTS), (known, DEVICES)))
+    return pa.concat_tables(evaluated(of_bronze, registry, catalogue(conf.metrics), config, str(evaluation(config))))
+
+
+@pytest.mark.parametrize("example", list(SHAPE.finditer(TEXT["silver/README.md"])), ids=lambda example: example["readings"].split()[0])
+def test_every_payload_in_readme_gives_the_readings_beside_it(example: re.Match[str], tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    take_yaml(example["conf"], "silver/README.md", tmp_path / "conf")
+    conf, lines = load(tmp_path / "conf"), example["lines"].splitlines()
+    header = lines.pop(0) if conf.sources["plant"].payload_format.has_header else None
+    of_event = {
+        "source": "plant",
+        "position": example["file"] or "1.json",
+        "ingested_at": at("2026-01-06"),
+        "bronze_batch": 0,
+        "header": header,
+    }
+    expected = [line.split() for line in example["readings"].splitlines()]
+    rows = measured(
+        conf, [of_event | {"payload": line.encode(), "bronze_row": n} for n, line in enumerate(lines)], {row[0] for row in expected}
+    )
+    good = sorted((row for row in rows.to_pylist() if not row["broken_rules"]), key=lambda row: (row["bronze_row"], row["part"]))
+    assert [[row["device_id"], row["metric"], f"{row['value']:g}", f"{row['event_time']:%Y-%m-%dT%H:%M:%SZ}"] for row in good] == expected
+
+
 def test_the_conf_of_readme_makes_the_row_beside_it_of_the_line_before_it(tmp_path: Path) -> None:
     """Sixty events, the first of which is the one on the page: readings as silver has them, a window as the second evaluator has it."""
     for part in blocks("README.md", "yaml")[0].split("---\n"):
@@ -133,10 +164,7 @@ def test_the_conf_of_readme_makes_the_row_beside_it_of_the_line_before_it(tmp_pa
     lines = [of_page | {"temperature": value, "ts": f"{begin:%Y-%m-%dT%H}:{n // 6:02}:{n % 6}0Z"} for n, value in enumerate(values)]
     of_event = {"source": "ovens", "position": "1.json", "ingested_at": at("2026-01-06"), "bronze_batch": 0}
     rows = [of_event | {"payload": json.dumps(line).encode(), "bronze_row": n} for n, line in enumerate(lines)]
-    known = [vars(device) | {"is_known": True, "registered_at": at("1970-01-01")} for device in conf.devices.values()]
-    config = SilverConfig({name: source.payload_format for name, source in conf.sources.items()}, conf.policy, conf.rules)
-    events, devices = (pa.Table.from_pylist(of, schema_of_table(ddl)) for of, ddl in ((rows, EVENTS), (known, DEVICES)))
-    readings = pa.concat_tables(evaluated(events, devices, catalogue(conf.metrics), config, str(evaluation(config))))
+    readings = measured(conf, rows, conf.devices)
     assert [*filter(None, readings["broken_rules"].to_pylist())] == []
     with duckdb.connect() as store:
         store.register("evaluated", retyped(readings, INSTANT, pa.timestamp("us")))
