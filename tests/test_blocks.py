@@ -138,17 +138,11 @@ def test_every_payload_in_readme_gives_the_readings_beside_it(example: re.Match[
     take_yaml(example["conf"], "silver/README.md", tmp_path / "conf")
     conf, lines = load(tmp_path / "conf"), example["lines"].splitlines()
     header = lines.pop(0) if conf.sources["plant"].payload_format.has_header else None
-    of_event = {
-        "source": "plant",
-        "position": example["file"] or "1.json",
-        "ingested_at": at("2026-01-06"),
-        "bronze_batch": 0,
-        "header": header,
-    }
+    of_file = {"source": "plant", "position": example["file"] or "1.json", "header": header}
+    of_event = of_file | {"ingested_at": at("2026-01-06"), "bronze_batch": 0}
+    events = [of_event | {"payload": line.encode(), "bronze_row": n} for n, line in enumerate(lines)]
     expected = [line.split() for line in example["readings"].splitlines()]
-    rows = measured(
-        conf, [of_event | {"payload": line.encode(), "bronze_row": n} for n, line in enumerate(lines)], {row[0] for row in expected}
-    )
+    rows = measured(conf, events, {row[0] for row in expected})
     good = sorted((row for row in rows.to_pylist() if not row["broken_rules"]), key=lambda row: (row["bronze_row"], row["part"]))
     assert [[row["device_id"], row["metric"], f"{row['value']:g}", f"{row['event_time']:%Y-%m-%dT%H:%M:%SZ}"] for row in good] == expected
 

@@ -57,12 +57,12 @@ def test_init_from_a_sample_says_what_it_found(tmp_path: Path, capsys: pytest.Ca
 def test_init_from_a_sample_says_how_much_of_it_would_be_readings_under_the_proposal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = [f'{{"device": "oven", "temp": {n}, "at": "2026-01-05T00:00:{n:02}Z"}}' for n in range(10, 20)]
+    lines = [f'{{"device": "oven", "temp": {n}, "at": "2026-01-05T00:00:{n:02}Z"}}' for n in range(10, 40)]
     (tmp_path / "a.jsonl").write_text("\n".join([*lines, '{"temp": 1, "at": "2026-01-05T00:01:00Z"}']))
     assert exit_code(["init", str(tmp_path / "conf"), "--from", str(tmp_path / "a.jsonl")]) == 0
     (told,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("preview: ")]
     broken = "1 quarantined by device_is_present (such as: device is absent or null)"
-    assert told == f"preview: 11 events: 10 of 11 measurements would be readings; {broken}"
+    assert told == f"preview: 31 events: 30 of 31 measurements would be readings; {broken}"
 
 
 def test_a_sample_that_cannot_be_read_leaves_no_folder(tmp_path: Path) -> None:
