@@ -32,8 +32,8 @@ def command(obj: dict[str, Any], what: str | None, format: str) -> None:
     behind        rows of its source that the flow has not read yet
     lag_seconds   how long the oldest of these has been waiting
 
-    Closed gates, tables that fail a gate, sources and sinks that are down, and settings that have changed since silver began are reported
-    on the error stream, with the reason.
+    Closed gates, tables that fail a gate, sources and sinks that are down, declared fields that no longer come, and settings that have
+    changed are reported on the error stream, with the reason.
     A table shows both; csv and json hold the flows, unless you ask for the sources.
 
     \b
@@ -50,6 +50,7 @@ def _show(conf: "Conf", what: str | None, format: str, now: datetime) -> None:
     from orchestration.storage.changed_settings import changed_settings
     from orchestration.storage.gate_state import describe_gates
     from orchestration.storage.tables import LakeStore
+    from orchestration.storage.watched_fields import missing_fields
     from orchestration.supervisor import source_status
     from orchestration.supervisor.sink_status import describe_down
     from orchestration.supervisor.status import COLUMNS, path_of, status
@@ -61,6 +62,6 @@ def _show(conf: "Conf", what: str | None, format: str, now: datetime) -> None:
     if what != "sources":
         show(status(conf, now), format, COLUMNS)
     down = [f"down since {row['down_since']}: {row['reason']}" for row in sources if row["down_since"]]
-    changed = map(str, changed_settings(LakeStore(conf)))
+    changed = (*map(str, changed_settings(LakeStore(conf))), *missing_fields(conf.lake))
     for line in (*describe_gates(conf, lambda name: path_of(conf, name)), *down, *describe_down(conf), *changed):
         click.echo(visible(line), err=True)

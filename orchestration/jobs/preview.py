@@ -134,7 +134,7 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
         rows.sort(key=lambda row: (row["bronze_row"], row["part"]))
     measurements = [{name: row.get(name) for name in COLUMNS} | {"event": row["bronze_row"] + 1} for row in rows]
     not_asked = tuple(rule.name for rule in conf.rules if rule not in config.rules)
-    return Preview(len(events), measurements, _windows(conf, measurements), _not_read(events, shape), not_asked)
+    return Preview(len(events), measurements, _windows(conf, measurements), unread_fields(events, shape), not_asked)
 
 
 def _windows(conf: Conf, measurements: Rows) -> Rows:
@@ -159,7 +159,8 @@ def _ends(rows: Rows, metric: Metric) -> set[tuple[str, int]]:
     return {(device, end + n) for device, end in first for n in range(metric.step_seconds // slide)}
 
 
-def _not_read(events: pa.Table, shape: PayloadFormat) -> Mapping[str, int]:
+def unread_fields(events: pa.Table, shape: PayloadFormat) -> Mapping[str, int]:
+    """Fields that conf does not name, with the number of events that have them; none of binary formats."""
     found = Counter[str]()
     if shape.format == "csv":
         for header, count in Counter(events["header"].to_pylist()).items():

@@ -12,7 +12,7 @@ from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, POLL_SECONDS, WriteBarrier, prepare_query, run_to_end, start_queries
 from orchestration.flow import Flow, Intake, Job
 from orchestration.flows import streams
-from orchestration.jobs import amendments, idle_groups, maintenance, retry
+from orchestration.jobs import amendments, idle_groups, maintenance, missing_fields, retry
 from orchestration.jobs.snapshots import take_snapshot
 from orchestration.quality import suites
 from orchestration.storage.bindings import bind, changed_since_begun
@@ -121,6 +121,8 @@ class PipelineRun:
     def account(self) -> None:
         """The ledger, as far as silver has come."""
         self._do(LEDGER_FLOW)
+        for sentence in missing_fields.look(self._lake) if LEDGER_FLOW in self._jobs else ():
+            self._progress.notice(Notice("fields have changed", {"reason": sentence}))
 
     def gold_cycle(self) -> None:
         """Gold, as far as silver has come, if it has moved; then the ledger, at least as far; what is late; the snapshot.

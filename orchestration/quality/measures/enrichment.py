@@ -8,6 +8,7 @@ import pyarrow as pa
 from orchestration.quality.measures.context import Context, Row, not_checked, outcome_of
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import copy_rows, row_count
+from orchestration.storage.watched_fields import missing_fields
 
 METRIC_SCHEMA = pa.schema([("metric", pa.string()), ("unit", pa.string()), ("aggregation", pa.string()), ("step_seconds", pa.int32())])
 DEVICE_SCHEMA = pa.schema(
@@ -40,6 +41,11 @@ ENRICHED = """
     list_sort(list(distinct device_id)) as devices, list_sort(list(distinct metric)) as metrics
   from named group by all order by n desc, column_name
 """
+
+
+def coming_fields(context: Context, table: str) -> Outcome:
+    """Every field that conf declares of wide rows still comes, by what runs have seen."""
+    return outcome_of([{"what": told} for told in missing_fields(context.lake.conf.lake)], lambda row: str(row["what"]), "they come")
 
 
 def as_declared(context: Context, table: str, *, hours: int) -> Outcome:

@@ -43,6 +43,7 @@ KINDS: Mapping[str, Kind] = {
     "tidemark_sensors_to_vary": Kind(devices.varying_sensors, "silver.readings"),
     "tidemark_clocks_to_be_steady": Kind(devices.steady_clocks, "silver.readings"),
     "tidemark_readings_to_be_enriched_as_declared": Kind(enrichment.as_declared, "silver.readings"),
+    "tidemark_declared_fields_to_come": Kind(enrichment.coming_fields, "silver.readings"),
     "tidemark_features_to_be_usual": Kind(shares.usual_features, "gold.*_vectors"),
     "tidemark_distribution_to_be_steady": Kind(drift.steady_distribution, "silver.readings"),
 }

@@ -1,0 +1,99 @@
+"""Declared fields that no longer come, and fields that nobody declared: told once, by a look at the newest events of each source.
+
+A field that comes in some events only is missing when it was away ten times as long as ever before; sooner where another one has come
+instead, as after a rename.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from orchestration.engine.lake import Lake
+from orchestration.jobs.preview import unread_fields
+from orchestration.rendering import plain
+from orchestration.storage.delta import ask, literal, open_table
+from orchestration.storage.ops_tables import LEDGER
+from orchestration.storage.positions import accounted_for
+from orchestration.storage.retired_sources import payload_formats
+from orchestration.storage.watched_fields import WatchedMetric, WatchedSource, keep_watched_fields, watched_fields
+from silver.measurements import measurements
+from silver.spec import PayloadFormat
+
+SAMPLE = 1_000
+MANY, TIMES, MOST_FIELDS = 100, 10, 10
+COUNTS = "select source, sum(events) as events, max(bronze_batch) as newest from ledger where bronze_batch > {after} group by source"
+NEWEST = f"select * from events where bronze_batch = {{batch}} and source = {{source}} order by bronze_row desc limit {SAMPLE}"
+
+
+def look(lake: Lake) -> Iterator[str]:
+    """A sentence for each source of which there is something new to say, since the last look up to where the ledger has come."""
+    watched, up_to = watched_fields(lake.conf.lake), accounted_for(lake)
+    if up_to <= watched.bronze_batch:
+        return
+    counts = ask(COUNTS.format(after=watched.bronze_batch), {"ledger": open_table(lake.table_path(LEDGER))}).read_all().to_pylist()
+    shapes, events = payload_formats(lake.conf), {"events": open_table(lake.table_path("bronze.events"))}
+    for row in counts:
+        shape = shapes.get(row["source"])
+        if shape is not None and shape.metrics and row["events"]:
+            newest = ask(NEWEST.format(batch=row["newest"], source=literal(row["source"])), events).read_all()
+            source = watched.sources.setdefault(row["source"], WatchedSource())
+            seen = seen_of(newest.take(np.arange(len(newest))[::-1]), shape, lake.conf.policy.max_payload_bytes)
+            yield from sentences(row["source"], source, seen, row["events"])
+    watched.bronze_batch = up_to
+    keep_watched_fields(lake.conf.lake, watched)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Of events in order: by metric the places of those that have a value; when they came, ISO 8601; and of each its unread fields."""
+
+    places: Mapping[str, list[int]]
+    at: list[str]
+    fields: list[frozenset[str]]
+
+
+def seen_of(events: pa.Table, shape: PayloadFormat, max_payload_bytes: int) -> Seen:
+    """`events`: of one source, rows of bronze.events in their order."""
+    rows = pa.concat_tables(measurements(events, shape, max_payload_bytes))
+    places = {metric: rows["event_at"].filter(pc.equal(rows["metric"], metric)).unique().sort().to_pylist() for metric in shape.metrics}
+    fields = [frozenset(unread_fields(events.slice(n, 1), shape)) for n in range(len(events))]
+    return Seen(places, [str(plain(at)) for at in events["received_at"].to_pylist()], fields)
+
+
+def sentences(name: str, source: WatchedSource, seen: Seen, events: int) -> Iterator[str]:
+    """What is new, and the source as it is watched from now on. `events`: as many came, of which the last are `seen`."""
+    is_first, known, told = not source.metrics, {*source.fields}, False
+    every = Counter(path for of in seen.fields for path in of)
+    source.metrics = {metric: source.metrics.get(metric, WatchedMetric()) for metric in seen.places}
+    for metric, watched in source.metrics.items():
+        last = _count(watched, seen, seen.places[metric], events)
+        before = known.union(*seen.fields[: last + 1])
+        new = sorted({path for of in seen.fields[last + 1 :] for path in of} - before)
+        if not watched.told and watched.without >= (1 if new else MANY) and watched.without > (1 if new else TIMES) * watched.longest:
+            had = f"had values until {watched.last_at} and has none since" if watched.last_at else "never had a value"
+            watched.told = f"metric {metric} of source {name} {had}, though {watched.without:,} events came" + _new(new)
+            told = True
+            yield watched.told
+    if not told and not is_first and (new := sorted(every.keys() - known)):
+        yield f"source {name} has fields that conf does not name{_new(new)}"
+    source.fields = sorted(known | every.keys())
+
+
+def _count(watched: WatchedMetric, seen: Seen, places: list[int], events: int) -> int:
+    """The place of the last event with a value, -1 for none; `watched` as it is then."""
+    if not places:
+        watched.without += events
+        return -1
+    gaps = np.diff([-1 - watched.without, *places]) - 1 if watched.last_at else np.diff(places) - 1
+    watched.longest = max(watched.longest, int(gaps.max(initial=0)))
+    watched.without, watched.last_at, watched.told = len(seen.at) - 1 - places[-1], seen.at[places[-1]], None
+    return places[-1]
+
+
+def _new(fields: list[str]) -> str:
+    more = f" and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
+    return f"; new fields: {', '.join(fields[:MOST_FIELDS])}{more}" if fields else ""

@@ -1,0 +1,57 @@
+"""What a run has seen of the fields of each source, so that it says once when a declared one no longer comes: `fields.json` in the lake."""
+
+from dataclasses import asdict, dataclass, field
+
+import msgspec
+
+from orchestration.location import Location
+from orchestration.storage.atomic_json import read_atomic, write_atomic
+
+FILE = "fields.json"
+
+
+@dataclass
+class WatchedMetric:
+    """`without`: events since the last value. `longest`: the most events between two values. `last_at`: of the last one, ISO 8601, UTC.
+
+    `told`: what was said of it, as long as no value comes.
+    """
+
+    without: int = 0
+    longest: int = 0
+    last_at: str | None = None
+    told: str | None = None
+
+
+@dataclass
+class WatchedSource:
+    """`metrics`: by name, those of wide rows. `fields`: paths that conf does not name and events have."""
+
+    metrics: dict[str, WatchedMetric] = field(default_factory=dict)
+    fields: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Watched:
+    """`bronze_batch`: the last one that was looked at."""
+
+    bronze_batch: int = -1
+    sources: dict[str, WatchedSource] = field(default_factory=dict)
+
+
+def watched_fields(lake: Location) -> Watched:
+    """Nothing where no run has looked yet."""
+    file = lake / FILE
+    if not file.exists():
+        return Watched()
+    return msgspec.convert(read_atomic(file, "Remove it: it only says which fields came last."), Watched)
+
+
+def keep_watched_fields(lake: Location, watched: Watched) -> None:
+    """Until the next time."""
+    write_atomic(lake / FILE, asdict(watched))
+
+
+def missing_fields(lake: Location) -> list[str]:
+    """A sentence for each declared field that no longer comes."""
+    return [metric.told for source in watched_fields(lake).sources.values() for metric in source.metrics.values() if metric.told]

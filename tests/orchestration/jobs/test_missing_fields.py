@@ -1,0 +1,69 @@
+"""Declared fields that no longer come and fields that nobody declared: what is said of events as they come, once."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from orchestration.jobs.missing_fields import seen_of, sentences
+from orchestration.storage.watched_fields import WatchedSource
+from silver.spec import Origin, PayloadFormat, Time
+
+SHAPE = PayloadFormat("json", Origin(constant="tank"), Time("ts"), metrics={"temperature": "temp", "level": "l"})
+EIGHT = datetime(2026, 3, 2, 8, tzinfo=UTC)
+BOTH, RENAMED, LEVEL = {"temp": 21.4, "l": 1}, {"temp_c": 21.5, "l": 1}, {"l": 1}
+
+
+def said(source: WatchedSource, of: Sequence[dict[str, Any]], minute: int = 0) -> list[str]:
+    """Of the next batch of events, one a minute."""
+    received = [EIGHT + timedelta(minutes=minute + n) for n in range(len(of))]
+    columns = {
+        "payload": pa.array([json.dumps(one).encode() for one in of], pa.binary()),
+        "header": pa.nulls(len(of), pa.string()),
+        "position": pa.nulls(len(of), pa.string()),
+        "received_at": pa.array(received, pa.timestamp("us", "UTC")),
+    }
+    return list(sentences("plant", source, seen_of(pa.table(columns), SHAPE, 1_000), len(of)))
+
+
+def test_a_field_that_is_renamed_is_told_once_with_its_new_name_until_it_comes_again() -> None:
+    source = WatchedSource()
+    assert said(source, [BOTH] * 3) == []
+    gone = "had values until 2026-03-02T08:02:00Z and has none since, though 2 events came"
+    told = [f"metric temperature of source plant {gone}; new fields: temp_c"]
+    assert said(source, [RENAMED] * 2, 3) == told
+    assert said(source, [RENAMED] * 200, 5) == []
+    assert source.metrics["temperature"].told == told[0]
+    assert said(source, [BOTH], 300) == []
+    assert source.metrics["temperature"].told is None
+
+
+def test_a_field_that_is_renamed_within_the_first_batch_is_told() -> None:
+    (told,) = said(WatchedSource(), [BOTH, *[RENAMED] * 3])
+    assert told.endswith("has none since, though 3 events came; new fields: temp_c")
+
+
+def test_a_field_that_never_comes_is_told_beside_what_comes_instead() -> None:
+    (told,) = said(WatchedSource(), [RENAMED] * 2)
+    assert told == "metric temperature of source plant never had a value, though 2 events came; new fields: temp_c"
+
+
+def test_a_field_that_comes_now_and_then_is_missed_when_it_was_away_ten_times_as_long() -> None:
+    source = WatchedSource()
+    now_and_then = [BOTH if n % 20 == 0 else LEVEL for n in range(201)]
+    assert said(source, now_and_then) == []
+    assert said(source, [LEVEL] * 190, 201) == []
+    assert len(said(source, [LEVEL], 391)) == 1
+
+
+@pytest.mark.parametrize("first", [[], [{"temp": None, "l": 1}], [{"state": {"id": 7}, "l": 2, "temp": 3}]])
+def test_a_new_field_is_told_alone_where_none_is_missing_and_only_after_the_first_look(first: list[dict[str, Any]]) -> None:
+    source = WatchedSource()
+    assert said(source, [BOTH, *first, BOTH]) == []
+    assert said(source, [BOTH | {"hum": 40}, BOTH | {"hum": None}], 3) == [
+        "source plant has fields that conf does not name; new fields: hum"
+    ]
+    assert said(source, [BOTH | {"hum": 40}], 5) == []
