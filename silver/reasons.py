@@ -56,7 +56,7 @@ class Reasons:
             return " and ".join((f"{origin.field} is {shortened(as_text(value) or '')}", *more))
 
         def of_nothing() -> str:
-            return f"none of {', '.join(fields or [shape.value or ''])} has a value"
+            return said(Origin(shape.value)) if shape.value else f"none of {', '.join(fields)} has a value"
 
         return {
             "payload_is_small_enough": lambda: f"{len(payload):,} bytes are more than policy.max_payload_bytes",
@@ -77,7 +77,7 @@ class Reasons:
     def _columns(self, rule: str, row: Mapping[str, Any], shape: PayloadFormat) -> str:
         """The values of the columns and attributes that a rule asks for; all other rules are about clocks."""
         holds = next((own.holds for own in self.config.rules if own.name == rule), "event_time, ingested_at")
-        asked = {name: value for name, value in row.items() if re.search(rf"\b{name}\b", holds)}
+        asked = {name: value for name, value in row.items() if re.search(rf"\b{name}\b", re.sub("'[^']*'", "", holds))}
         asked |= {name: as_text(self._value(path, row, shape)) for name, path in shape.attributes.items() if f"'{name}'" in holds}
         return ", ".join(f"{name} is {value}" for name, value in asked.items()) or f"not {holds}"
 

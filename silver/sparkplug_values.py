@@ -1,6 +1,6 @@
 """Sparkplug B payloads to values: an object with the time of the payload and its metrics, each with the value that its datatype makes.
 
-Whole numbers are signed or not by their datatype. Messages of data may leave it out; a number that would then be either is null. A metric
+Whole numbers are signed or not by their datatype. Messages of data may leave it out; a number that would then be either cannot be read. A metric
 without a time has that of the payload. A metric that has an alias and no name has the name null: only its birth message knows it.
 """
 
@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from silver.json_text import UnreadableError
+from silver.json_text import ODD, UnreadableError
 
 _OF = FieldDescriptorProto
 UINT32, UINT64, BYTES, STRING, MESSAGE = _OF.TYPE_UINT32, _OF.TYPE_UINT64, _OF.TYPE_BYTES, _OF.TYPE_STRING, _OF.TYPE_MESSAGE
@@ -91,7 +91,7 @@ def _value(metric: Message, datatype: int | None) -> Any:
         return value - (1 << bits) if value >> (bits - 1) else value
     if datatype in UNSIGNED_BITS:
         return value & ((1 << min(sent, UNSIGNED_BITS[datatype])) - 1)
-    return None if value >> (sent - 1) else value
+    return ODD if value >> (sent - 1) else value
 
 
 def _text(value: Any) -> Any:

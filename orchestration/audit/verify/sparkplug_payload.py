@@ -8,6 +8,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.text_format import Parse
 
+from orchestration.audit.verify.json_payload import Odd
 from orchestration.audit.verify.protobuf_payload import reader_of
 
 PAYLOAD = "timestamp:UINT64 metrics:MESSAGE seq:UINT64 uuid:STRING"
@@ -62,4 +63,4 @@ def _value(metric: dict[str, Any]) -> Any:
         return low - (1 << bits) if low >= 1 << (bits - 1) else low
     if kind.startswith("UInt") or kind == "DateTime":
         return low
-    return value if value < 1 << (width - 1) else None
+    return value if value < 1 << (width - 1) else Odd()
