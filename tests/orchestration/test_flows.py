@@ -52,8 +52,8 @@ def test_a_late_a_duplicate_an_unreadable_and_a_future_row_leave_every_other_row
         (kept,) = readings[readings.value == 3].to_dict("records")
         assert [duplicate[f"kept_{name}"] for name in ("batch", "row", "part")] == [kept["bronze_batch"], kept["bronze_row"], kept["part"]]
         assert table(made, "ops.ledger").sort_values("bronze_batch").drop(columns=["bronze_batch", "source"]).to_numpy().tolist() == [
-            [34, 31, 2, 0, 1],
-            [2, 1, 0, 1, 0],
+            [34, 31, 2, 0, 0, 1, 0],
+            [2, 1, 0, 0, 1, 0, 0],
         ]
         windows = table(made, "gold.kitchen_aggregates").sort_values(["window_end", "revision"])
         # The newest reading is of 00:40 and the lateness 10 minutes: 00:30 is the last window to be closed. The late row is folded in.
