@@ -112,7 +112,7 @@ def _run_on_snapshot(dbt: DbtRun, lease: Lease) -> int:
         spark.conf.set(key, value)
     targets.register(spark, dbt.root, invocation.schemas(parsed.result))
     sources.create_views(dbt.lake, tables, dbt.snapshot, base, project.text(Path(os.environ["DBT_PROJECT_DIR"])))
-    if is_small and any(key.startswith(f"model.{project.OURS}.") for key in selected):  # a dozen models read it, and planning it is expensive
+    if is_small and any(key.startswith(f"model.{project.OURS}.") for key in selected):  # a dozen read it, planning it is expensive
         spark.sql(f"cache lazy table {sources.SCHEMA}.windows")
     result = _invoke(dbt.command_line)
     if writes:
