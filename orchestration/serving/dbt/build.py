@@ -111,9 +111,8 @@ def _run_on_snapshot(dbt: DbtRun, lease: Lease) -> int:
     for key, value in (SETTINGS | (SMALL_SETTINGS if is_small else {})).items():  # none changes a result
         spark.conf.set(key, value)
     targets.register(spark, dbt.root, invocation.schemas(parsed.result))
-    unused = () if any(key.startswith(f"model.{project.OURS}.") for key in selected) else (project.OURS,)
-    sources.create_views(dbt.lake, tables, dbt.snapshot, base, project.text(Path(os.environ["DBT_PROJECT_DIR"]), unused))
-    if is_small and not unused:  # a dozen models read it, and planning it is expensive
+    sources.create_views(dbt.lake, tables, dbt.snapshot, base, project.text(Path(os.environ["DBT_PROJECT_DIR"])))
+    if is_small and any(key.startswith(f"model.{project.OURS}.") for key in selected):  # a dozen read it, planning it is expensive
         spark.sql(f"cache lazy table {sources.SCHEMA}.windows")
     result = _invoke(dbt.command_line)
     if writes:

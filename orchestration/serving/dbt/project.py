@@ -1,7 +1,7 @@
 """The dbt project to run, Tidemark's own or the one in conf. dbt's own files go below the lake, never into a project."""
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -55,11 +55,10 @@ def environment(conf: Conf, project: Path) -> dict[str, str]:
     }
 
 
-def text(project: Path, unused: Collection[str]) -> str:
-    """All SQL and YAML of the project and its packages but the unused ones; the name of every table that it reads occurs in it."""
+def text(project: Path) -> str:
+    """All SQL and YAML of the project and its packages; the name of every table that it reads occurs in it."""
     files = (file for folder, _, names in os.walk(project, followlinks=True) for file in map(Path(folder).joinpath, names))
-    named = (file for file in files if not {GOLD, *unused} & {*file.relative_to(project).parts})
-    sources = (file for file in named if file.suffix in {".sql", ".yml", ".yaml"})
+    sources = (file for file in files if file.suffix in {".sql", ".yml", ".yaml"} and GOLD not in file.parts)
     return "\n".join(file.read_text(errors="replace") for file in sources)
 
 
