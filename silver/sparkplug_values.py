@@ -1,7 +1,7 @@
 """Sparkplug B payloads to values: an object with the time of the payload and its metrics, each with the value that its datatype makes.
 
-Whole numbers are signed or not by their datatype. Messages of data may leave it out; a number that would then be either cannot be read. A metric
-without a time has that of the payload. A metric that has an alias and no name has the name null: only its birth message knows it.
+Whole numbers are signed or not by their datatype. Messages of data may leave it out; a number that would then be either cannot be read. A
+metric without a time has that of the payload. A metric that has an alias and no name has the name null: only its birth message knows it.
 """
 
 from base64 import b64encode
