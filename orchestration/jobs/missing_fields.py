@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 
 from orchestration.engine.lake import Lake
 from orchestration.jobs.preview import unread_fields
+from orchestration.jobs.ranges import pieces
 from orchestration.rendering import plain
-from orchestration.storage.delta import ask, literal, open_table
+from orchestration.storage.delta import literal
 from orchestration.storage.ops_tables import LEDGER
 from orchestration.storage.positions import accounted_for
 from orchestration.storage.retired_sources import payload_formats
@@ -25,8 +26,8 @@ from silver.spec import PayloadFormat
 
 SAMPLE = 1_000
 MANY, TIMES, MOST_FIELDS = 100, 10, 10
-COUNTS = "select source, sum(events) as events, max(bronze_batch) as newest from ledger where bronze_batch > {after} group by source"
-NEWEST = f"select * from events where bronze_batch = {{batch}} and source = {{source}} order by bronze_row desc limit {SAMPLE}"
+COUNTS = "select source, sum(events) as events, max(bronze_batch) as newest from rows where bronze_batch > {after} group by source"
+NEWEST = f"select * from rows where bronze_batch = {{batch}} and source = {{source}} order by bronze_row desc limit {SAMPLE}"
 
 
 def look(lake: Lake) -> Iterator[str]:
@@ -34,14 +35,14 @@ def look(lake: Lake) -> Iterator[str]:
     watched, up_to = watched_fields(lake.conf.lake), accounted_for(lake)
     if up_to <= watched.bronze_batch:
         return
-    counts = ask(COUNTS.format(after=watched.bronze_batch), {"ledger": open_table(lake.table_path(LEDGER))}).read_all().to_pylist()
-    shapes, events = payload_formats(lake.conf), {"events": open_table(lake.table_path("bronze.events"))}
-    for row in counts:
+    counts, shapes = pa.concat_tables(pieces(lake, LEDGER, COUNTS.format(after=watched.bronze_batch))), payload_formats(lake.conf)
+    for row in counts.to_pylist():
         shape = shapes.get(row["source"])
         if shape is not None and shape.metrics and row["events"]:
-            newest = ask(NEWEST.format(batch=row["newest"], source=literal(row["source"])), events).read_all()
+            newest = NEWEST.format(batch=row["newest"], source=literal(row["source"]))
+            events = pa.concat_tables(pieces(lake, "bronze.events", newest)).sort_by("bronze_row")
             source = watched.sources.setdefault(row["source"], WatchedSource())
-            seen = seen_of(newest.take(np.arange(len(newest))[::-1]), shape, lake.conf.policy.max_payload_bytes)
+            seen = seen_of(events, shape, lake.conf.policy.max_payload_bytes)
             yield from sentences(row["source"], source, seen, row["events"])
     watched.bronze_batch = up_to
     keep_watched_fields(lake.conf.lake, watched)
