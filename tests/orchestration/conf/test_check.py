@@ -40,10 +40,10 @@ PLANTED = [
         "pipeline",
         "max_future_seconds: 300",
         "max_future_seconds: -1",
-        "pipeline.yml:11: policy.max_future_seconds is -1; it must be at least 0",
+        "pipeline.yml:12: policy.max_future_seconds is -1; it must be at least 0",
     ),
-    ("pipeline", "unknown_metric: quarantine", "unknown_metric: unassigned", "pipeline.yml:14: policy.unknown_metric is 'unassigned'"),
-    ("pipeline", "driver_memory: 2g", "driver_memory: 2 GB", "pipeline.yml:17: engine.driver_memory is '2 GB'"),
+    ("pipeline", "unknown_metric: quarantine", "unknown_metric: unassigned", "pipeline.yml:15: policy.unknown_metric is 'unassigned'"),
+    ("pipeline", "driver_memory: 2g", "driver_memory: 2 GB", "pipeline.yml:18: engine.driver_memory is '2 GB'"),
     ("rules", "(0, 1)", "(0, 1", "rules.yml:8: door_is_open_or_closed.holds cannot be read: "),
     ("rules", "event_time_is_after_2020", "event_time_is_valid", "rules.yml:13: 'event_time_is_valid' is the name of a built-in rule"),
     (

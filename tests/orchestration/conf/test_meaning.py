@@ -65,7 +65,7 @@ CASES = [
         "unknown_device: quarantine",
         "unknown_device: unassigned",
         (
-            "conf/pipeline.yml:13: policy.unknown_device is 'unassigned', but groups.yml declares no group of that "
+            "conf/pipeline.yml:14: policy.unknown_device is 'unassigned', but groups.yml declares no group of that "
             "name; declare it or choose 'quarantine'"
         ),
         id="unassigned without the group",
@@ -74,7 +74,7 @@ CASES = [
         "pipeline",
         "driver_memory: 2g",
         "driver_memory: 256m",
-        "conf/pipeline.yml:17: engine.driver_memory is '256m', with which Spark does not start; give it at least 512m",
+        "conf/pipeline.yml:18: engine.driver_memory is '256m', with which Spark does not start; give it at least 512m",
         id="too little memory for Spark",
     ),
     pytest.param(

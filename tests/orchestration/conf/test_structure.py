@@ -72,14 +72,14 @@ CASES = [
         "pipeline",
         "  cores: 2",
         "  cores: true",
-        "conf/pipeline.yml:18: engine.cores is true or false, but must be a whole number; write for example 2",
+        "conf/pipeline.yml:19: engine.cores is true or false, but must be a whole number; write for example 2",
         id="true is no number",
     ),
     pytest.param(
         "pipeline",
         "  cores: 2\n",
         "  small_batch_bytes: 16777216\n",
-        "conf/pipeline.yml:18: engine.small_batch_bytes is not a setting; did you mean 'max_batch_bytes'?",
+        "conf/pipeline.yml:19: engine.small_batch_bytes is not a setting; did you mean 'max_batch_bytes'?",
         id="setting of an earlier version",
     ),
     pytest.param(
@@ -128,7 +128,7 @@ CASES = [
         "pipeline",
         "driver_memory: 2g",
         "driver_memory: 2 GB",
-        "conf/pipeline.yml:17: engine.driver_memory is '2 GB'; write digits and m or g",
+        "conf/pipeline.yml:18: engine.driver_memory is '2 GB'; write digits and m or g",
         id="memory with a blank",
     ),
     pytest.param(
