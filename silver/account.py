@@ -70,7 +70,8 @@ def split_as_decided(measurements: pa.Table, quarantined: pa.Table) -> tuple[pa.
 
 def measures_nothing(quarantined: pa.Table) -> pa.ChunkedArray:
     """Whether a row of quarantine is no defect, but an event of a healthy device without measurements."""
-    return pc.equal(pc.list_element(quarantined["broken_rules"], 0), SOMETHING_IS_MEASURED)
+    rules = quarantined["broken_rules"].cast(pa.list_(pa.string()))  # from Spark it comes as one of no nulls
+    return pc.equal(pc.binary_join(rules, ","), SOMETHING_IS_MEASURED)
 
 
 def quarantine(broken: pa.Table, events: pa.Table) -> Iterator[pa.Table]:

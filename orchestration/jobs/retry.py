@@ -84,7 +84,7 @@ class Verdict:
     @property
     def is_change(self) -> bool:
         """Whether any row would move."""
-        return any(kind == "replaced" for kind, _, _ in self.counts)
+        return any(kind.startswith(REPLACED_KIND) for kind, _, _ in self.counts)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ GOOD = pa.schema(
         *(("device_id", pa.string()), ("metric", pa.string()), ("event_time", INSTANT), ("value", pa.float64())),
         *((name, pa.string()) for name in ("unit", "aggregation", "zone", "zone_text", "source")),
         *(("step_seconds", pa.int32()), ("groups", pa.list_(pa.string())), ("ingested_at", INSTANT)),
+        ("attributes", pa.map_(pa.string(), pa.string())),
         *(("bronze_batch", pa.int64()), ("bronze_row", pa.int64()), ("part", pa.int32()), ("parts", pa.int32())),
     ]
 )

@@ -37,8 +37,8 @@ from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
 LIST = PayloadFormat("json", Origin(field="g"), Time("each.t"), metric=Origin(field="each.m"), value="each.v", each="readings")
-WRONG_LIST = replace(LIST, device=Origin(field="g.id"))
-"""A device that is an object: what names it by a text is unreadable."""
+WRONG_LIST = replace(LIST, device=Origin(constant="oven"), each="g.readings")
+"""A list inside of an object: what has a text there is unreadable."""
 CHANGED = ("silver.quarantine", "silver.late", "silver.duplicates", "ops.ledger")
 
 
