@@ -70,7 +70,7 @@ def test_each_measurement_is_a_reading_a_duplicate_or_in_quarantine_with_its_rea
         (0, 4, "quarantine", {"payload_is_readable": "Expected object, got array"}),
         (0, 5, "quarantine", {"device_is_known": "'Oven' is not in devices.yml; did you mean 'oven'?"}),
         (0, 6, "conflict", {}),
-        (0, 7, "without measurements", {"something_is_measured": "none of value has a value"}),
+        (0, 7, "without measurements", {"something_is_measured": "value is absent or null"}),
     ]
     assert "fields that conf does not name, and events that have them: door (2)" in told
     assert told.endswith("7 events: 1 of 6 measurements would be readings, 1 duplicate, 1 conflict, 1 without measurements\n")
