@@ -36,20 +36,25 @@ def counted(lake: Lake, of: str = "true") -> Rows:
     return _ask(lake, BY_RULE.format(of=of))
 
 
-def shown(lake: Lake, rule: str | None, source: str | None, limit: int, of: str = "true") -> Rows:
-    """The newest rows of that rule and source, SHOWN; None: of any defect, or any source. `reason`: by today's conf. `of`: SQL."""
+def shown(lake: Lake, rule: str | None, source: str | None, limit: int) -> Rows:
+    """The newest rows of that rule and source, SHOWN; None: of any defect, or any source. `reason`: by today's conf, of all its rules."""
     of_rule = CONDITIONS[TABLE] if rule is None else f"array_has(broken_rules, {literal(rule)})"
     of_source = "true" if source is None else f"source = {literal(source)}"
-    rows = _ask(lake, NEWEST.format(of=f"{of_rule} and {of_source} and {of}", limit=limit))
-    reasons = Reasons(silver_config(lake.conf), lake.conf.metrics, lake.conf.devices)
+    rows, reasons = _ask(lake, NEWEST.format(of=f"{of_rule} and {of_source}", limit=limit)), _reasons(lake)
     return [row | {"reason": "; ".join(reasons.of(row).values())} for row in rows]
 
 
 def examples(lake: Lake, of: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """As `counted`, each with the newest row that it counts, SHOWN."""
+    """As `counted`, each with the newest row that it counts, SHOWN; its reason is that of the rule."""
+    reasons = _reasons(lake)
     for row in counted(lake, of):
-        (example,) = shown(lake, row["rule"], row["source"], 1, of)
-        yield row, example
+        of_row = f"array_has(broken_rules, {literal(row['rule'])}) and source = {literal(row['source'])} and {of}"
+        (example,) = _ask(lake, NEWEST.format(of=of_row, limit=1))
+        yield row, example | {"reason": reasons.of(example).get(row["rule"], "")}
+
+
+def _reasons(lake: Lake) -> Reasons:
+    return Reasons(silver_config(lake.conf), lake.conf.metrics, lake.conf.devices)
 
 
 def _ask(lake: Lake, sql: str) -> Rows:

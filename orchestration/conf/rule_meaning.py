@@ -17,14 +17,18 @@ from silver.schema import READINGS
 
 def check_rules(rules: Mapping[str, RuleSettings]) -> Iterator[Finding]:
     """Rules that no reading can be asked."""
-    for name, rule in rules.items():
-        if name in BUILT_IN:
-            yield Finding(("rules", name), f"{quoted(name)} is the name of a built-in rule; choose another")
-        if rule.holds and (problem := _problem(rule.holds)):
-            yield Finding.of(("rules", name, "holds"), problem)
+    with duckdb.connect(config={"threads": 1}) as store:
+        # One reading, of texts that are no numbers.
+        store.execute(f"create table reading ({', '.join(map(' '.join, _columns().items()))})")
+        store.execute("insert into reading (device_id, metric, unit, zone, source) values ('x', 'x', 'x', 'x', 'x')")
+        for name, rule in rules.items():
+            if name in BUILT_IN:
+                yield Finding(("rules", name), f"{quoted(name)} is the name of a built-in rule; choose another")
+            if rule.holds and (problem := _problem(rule.holds, store)):
+                yield Finding.of(("rules", name, "holds"), problem)
 
 
-def _problem(predicate: str) -> str | None:
+def _problem(predicate: str, store: duckdb.DuckDBPyConnection) -> str | None:
     try:
         tree = parsed(predicate)
     except ValueError as error:
@@ -39,7 +43,7 @@ def _problem(predicate: str) -> str | None:
             return f"asks for {quoted(name)}, which a reading does not have; {hint(name, known, 'it has ' + ', '.join(known))}"
     if tree.find(exp.Query, exp.AggFunc, exp.Window):
         return "asks for more than one reading; write what is true of each one, and leave the rest to a suite of expectations"
-    return _problem_of_functions(tree) or _problem_of_type(predicate, tree)
+    return _problem_of_functions(tree) or _problem_of_type(predicate, tree, store)
 
 
 def _problem_of_functions(tree: exp.Expr) -> str | None:
@@ -52,12 +56,11 @@ def _problem_of_functions(tree: exp.Expr) -> str | None:
     return None
 
 
-def _problem_of_type(predicate: str, tree: exp.Expr) -> str | None:
+def _problem_of_type(predicate: str, tree: exp.Expr, store: duckdb.DuckDBPyConnection) -> str | None:
     """Of what DuckDB computes as Spark does it knows the type; of the rest the parser may."""
     try:
-        relation = _store().sql(f"select {to_duckdb(without_failures(predicate))} from reading")
-        kind = str(relation.types[0]).lower()
-        relation.fetchall()
+        sql = to_duckdb(without_failures(predicate))
+        kind = str(store.execute(f"select typeof(holds), holds from (select {sql} as holds from reading)").fetchall()[0][0]).lower()
     except ValueError:
         kind = _kind_by_parser(tree)
     except duckdb.Error as error:
@@ -70,15 +73,6 @@ def _kind_by_parser(tree: exp.Expr) -> str:
     from sqlglot.optimizer.annotate_types import annotate_types  # takes a while
 
     return str(annotate_types(tree, dialect="spark").type).lower()
-
-
-@cache
-def _store() -> duckdb.DuckDBPyConnection:
-    """With one reading, of texts that are no numbers."""
-    store = duckdb.connect(config={"threads": 1})
-    store.execute(f"create table reading ({', '.join(map(' '.join, _columns().items()))})")
-    store.execute("insert into reading (device_id, metric, unit, zone, source) values ('x', 'x', 'x', 'x', 'x')")
-    return store
 
 
 @cache
