@@ -22,7 +22,7 @@ The account of events:
   without_measurements
                events that measure nothing by the declared fields, such as a button press; no defect (silver.without_measurements)
   conflicts    those of the duplicates that have another value than the measurement that was kept
-  missing      measurements (or events without any) that are in none of the four tables
+  missing      measurements (or events without any) that are in none of these tables
   duplicated   measurements that are in more than one of them, or twice in one
   orphaned     rows of silver whose event is not in bronze, or comes from another source there
   count_mismatch
