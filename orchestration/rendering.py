@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orchestration.errors import describe, exit_code_of
+from orchestration.utc import aware
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -146,7 +147,7 @@ def _number(value: float) -> float | str | None:
 def _instant(value: datetime) -> str | None:
     if str(value) == "NaT":  # pandas' missing instant is a datetime
         return None
-    return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+    return aware(value).astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
 
 
 def _encodable(text: str) -> str:

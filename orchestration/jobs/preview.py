@@ -20,6 +20,7 @@ from orchestration.errors import ConfError
 from orchestration.storage.delta import python_rows
 from orchestration.storage.registry import ALWAYS, CONF, SCHEMA, as_version, versions
 from orchestration.storage.retired_sources import payload_formats
+from orchestration.utc import EPOCH
 from silver import account
 from silver.config import SilverConfig
 from silver.csv_rows import values_of
@@ -31,7 +32,6 @@ from silver.spec import Metric, PayloadFormat
 
 NOTHING = "without measurements"
 MOST_FIELDS, MOST_RULES = 20, 3
-SINCE_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = ("event", "becomes", "device_id", "metric", "event_time", "value", "unit", "zone", "groups", "attributes", "reasons", "payload")
 Rows = list[dict[str, Any]]
 
@@ -155,7 +155,7 @@ def _windows(conf: Conf, measurements: Rows) -> Rows:
 def _ends(rows: Rows, metric: Metric) -> set[tuple[str, int]]:
     """Of windows around readings, in slides since 1970, each with its device."""
     slide = metric.slide_seconds or metric.step_seconds
-    first = [(row["device_id"], (row["event_time"] - SINCE_1970) // timedelta(seconds=slide)) for row in rows]
+    first = [(row["device_id"], (row["event_time"] - EPOCH) // timedelta(seconds=slide)) for row in rows]
     return {(device, end + n) for device, end in first for n in range(metric.step_seconds // slide)}
 
 

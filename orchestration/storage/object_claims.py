@@ -32,8 +32,8 @@ select max(?, coalesce((select max(number) from objects), -1)) + row_number() ov
   key, version, modified_us, bytes, null
 from found
 """
-GONE, UNREADABLE, FOREIGN = "gone", "unreadable", "not "
-"""Why an object was never read: FOREIGN is followed by an encoding. One that is gone is claimed again when it comes back."""
+GONE, UNREADABLE_AS = "gone", "not "
+"""Why an object was never read; UNREADABLE_AS is followed by an encoding. One that is gone is claimed again when it comes back."""
 NO_END = (1 << 63) - 1
 
 
@@ -83,9 +83,11 @@ class ObjectClaims:
             store.execute("update objects set fate = ? where number = ?", (fate, number))
 
     def take_again(self, encoding: str) -> None:
-        """Let objects be claimed again that were given up because they are not in another encoding."""
+        """Let objects be claimed again that were given up when conf declared another encoding."""
         with self._opened() as store:
-            store.execute("update objects set fate = ? where fate glob ? and fate <> ?", (GONE, f"{FOREIGN}*", FOREIGN + encoding))
+            store.execute(
+                "update objects set fate = ? where fate glob ? and fate <> ?", (GONE, f"{UNREADABLE_AS}*", UNREADABLE_AS + encoding)
+            )
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:

@@ -8,7 +8,7 @@ one that runs the flows.
 import fcntl
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,12 @@ from orchestration.conf.model import Device
 from orchestration.location import Location
 from orchestration.storage.ddl import schema_of
 from orchestration.storage.delta import path_of, rows_of
+from orchestration.utc import EPOCH
 from silver.schema import DEVICES
 
 TABLE = "silver.devices"
 CONF = "conf"
-ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
+ALWAYS = EPOCH
 # A micro-batch that is running has read the registry already, and its events came before it began: a version for a later instant
 # than any of them gives the same answer to whoever asks, and whenever.
 NOTICE = timedelta(seconds=10)

@@ -12,7 +12,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import ClassVar
 
 import pyarrow as pa
 
@@ -20,7 +19,7 @@ from orchestration.conf.transports import KafkaTopics
 from orchestration.connectors.kafka_client import Asker, KafkaClient, Place, Range, Topic
 from orchestration.connectors.sources.kafka_events import events_of
 from orchestration.connectors.sources.kafka_offset import FROM, ID, NEXT, READ, TOPICS, Known, Ranges, joined, next_offset, ranges_read
-from orchestration.connectors.sources.source import Gap, Notice, Offset, SourceDownError, Unsettled
+from orchestration.connectors.sources.source import Gap, Notice, Offset, Source, SourceDownError
 
 MAX_MESSAGES, MAX_UNKNOWN = 2_000_000, 10_000
 """Of a batch of bronze; and of one when nobody knows yet how long messages are."""
@@ -33,10 +32,9 @@ MAX_DESCRIBED = 4
 
 
 @dataclass
-class Kafka:
+class Kafka(Source):
     """`transport`: as conf declares it."""
 
-    is_remote: ClassVar[bool] = True
     name: str
     transport: KafkaTopics
     max_batch_bytes: int
@@ -113,10 +111,6 @@ class Kafka:
             for partition, begin in of.get(FROM, {}).items()
             if (ended := next_offset(known, (name, int(partition)))) is not None
         ]
-
-    def unsettled(self) -> Unsettled | None:
-        """A message is whole."""
-        return None
 
     def notices(self) -> Sequence[Notice]:
         """What conf names and brokers do not have, and what a client cannot read."""
