@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
+from gold.schema import WINDOW_KEY
 from gold.spec import Group, Late
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
@@ -19,6 +20,7 @@ from orchestration.storage.bindings import changed_plan
 from orchestration.storage.delta import OpenTable, ask, instant, literal, open_table
 from orchestration.storage.generations import numbered
 from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.views import latest
 from orchestration.utc import from_micros, to_micros
 
 WRONG = ("missing", "duplicated")
@@ -96,8 +98,6 @@ OPEN_WINDOWS = f"""
 OF_GOLD = """
   select {group} as group_name, device_id, metric, arrow_cast(window_end, 'Int64') as ends, {n} as n from {table}
 """
-# Two rows of one window and one revision are both counted: that is an error to be found.
-LATEST = "(select *, max(revision) over (partition by device_id, metric, window_end) as newest from {table}) where revision = newest"
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _words(lake: Lake, snapshot: Snapshot, groups: Sequence[Group], since: date 
     slides = {name: metric.slide_seconds or metric.step_seconds for name, metric in metrics.items()}
     aside = [OF_GOLD.format(group=literal(group.name), n=1, table=f"late_{at}") for at, group in enumerate(groups)]
     counted = [
-        OF_GOLD.format(group=literal(group.name), n="count", table=LATEST.format(table=f"aggregates_{at}"))
+        OF_GOLD.format(group=literal(group.name), n="count", table=f"({latest(f'aggregates_{at}', WINDOW_KEY)})")
         for at, group in enumerate(groups)
     ]
     return {
