@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from bronze.schema import EVENTS
 from silver import account
@@ -34,6 +36,11 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text if "-" in text else f"2026-01-01T{text}").replace(tzinfo=UTC)
 
 
+def frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> DataFrame:
+    """Rows of a declared table."""
+    return spark.createDataFrame(rows, from_arrow_schema(schema))
+
+
 def events(spark: SparkSession, payloads: Sequence[str | bytes], header: str | None = None, position: str = "room.txt") -> DataFrame:
     """Events of source `plant`, numbered from 0 in `bronze_row`."""
     rows = [
@@ -52,14 +59,14 @@ def events(spark: SparkSession, payloads: Sequence[str | bytes], header: str | N
         )
         for n, payload in enumerate(payloads)
     ]
-    return spark.createDataFrame(rows, EVENTS)
+    return frame(spark, rows, EVENTS)
 
 
 def devices(spark: SparkSession, *versions: tuple[Any, ...]) -> DataFrame:
     """A registry; without versions, `oven` and `room` are in the kitchen since 1970."""
     since = datetime(1970, 1, 1, tzinfo=UTC)
     known = versions or tuple((name, "hall", ["kitchen"], None, True, "conf", since) for name in ("oven", "room"))
-    return spark.createDataFrame(known, DEVICES)
+    return frame(spark, known, DEVICES)
 
 
 def silver(
@@ -85,4 +92,4 @@ def measured(spark: SparkSession, rows: Sequence[tuple[str, str, float, datetime
         (device, metric, event_time, value, None, None, None, None, list(groups), None, "plant", INGESTED_AT, 0, n, 0, 1)
         for n, (device, metric, value, event_time) in enumerate(rows)
     ]
-    return spark.createDataFrame(full, READINGS)
+    return frame(spark, full, READINGS)

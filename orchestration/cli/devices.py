@@ -59,6 +59,7 @@ def list_(obj: dict[str, Any], format: str) -> None:
       tidemark devices list --format csv
     """
     from orchestration.conf.load import load as load_conf
-    from orchestration.storage.registry import SCHEMA, current
+    from orchestration.storage.registry import current
+    from silver.schema import DEVICES
 
-    show(current(load_conf(obj["conf"]).lake), format, SCHEMA.names)
+    show(current(load_conf(obj["conf"]).lake), format, DEVICES.names)

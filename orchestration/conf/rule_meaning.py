@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 import duckdb
-import sqlglot
 from sqlglot import exp
 
 from expectations.translation import parsed, to_duckdb, without_failures
@@ -12,7 +11,6 @@ from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.plant_settings import RuleSettings
 from orchestration.conf.structure import Finding
 from silver.rules import BUILT_IN
-from silver.schema import READINGS
 
 
 def check_rules(rules: Mapping[str, RuleSettings]) -> Iterator[Finding]:
@@ -80,6 +78,8 @@ def _kind_by_parser(tree: exp.Expr) -> str:
 @cache
 def _columns() -> dict[str, str]:
     """Of a reading, with their types in DuckDB; instants without a zone, as DuckDB then needs no extension."""
-    table = sqlglot.parse_one(f"create table reading ({READINGS})", read="spark")
-    kinds = {column.name: column.args["kind"].sql("duckdb") for column in table.find_all(exp.ColumnDef)}
-    return {name: kind.replace("TIMESTAMPTZ", "TIMESTAMP") for name, kind in kinds.items()}
+    from silver.schema import READINGS  # Arrow takes a while
+
+    with duckdb.connect() as store:
+        rows = store.from_arrow(READINGS.empty_table())
+        return {name: str(kind).removesuffix(" WITH TIME ZONE") for name, kind in zip(rows.columns, rows.types, strict=True)}

@@ -18,7 +18,7 @@ from orchestration.conf.model import Conf, Source
 from orchestration.conf.transports import LandingFolder
 from orchestration.errors import ConfError
 from orchestration.storage.delta import python_rows
-from orchestration.storage.registry import ALWAYS, CONF, SCHEMA, as_version, versions
+from orchestration.storage.registry import ALWAYS, CONF, as_version, versions
 from orchestration.storage.retired_sources import payload_formats
 from orchestration.utc import EPOCH
 from silver import account
@@ -28,6 +28,7 @@ from silver.enrich import catalogue
 from silver.evaluated import evaluated, evaluation
 from silver.reasons import Reasons
 from silver.rules import SOMETHING_IS_MEASURED
+from silver.schema import DEVICES
 from silver.spec import Metric, PayloadFormat
 
 NOTHING = "without measurements"
@@ -117,7 +118,7 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
         sql = evaluation(config)
     loaded = [version for version in versions(conf.lake) if version["device_id"] not in conf.devices]
     of_conf = [as_version(device, CONF) | {"registered_at": ALWAYS} for device in conf.devices.values()]
-    devices = pa.Table.from_pylist(loaded + of_conf, SCHEMA)
+    devices = pa.Table.from_pylist(loaded + of_conf, DEVICES)
     rows: Rows = []
     if measured := [*evaluated(events, devices, catalogue(conf.metrics), config, sql or "")]:
         broken, good = account.split(pa.concat_tables(measured))

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from orchestration import crash
 from orchestration.engine.lake import Lake
@@ -167,7 +168,7 @@ def _replace(lake: Lake, this: PendingRetry, changes: Path) -> None:
     same = " and ".join(f"recorded.{name} = changes.{name}" for name in account.IDENTITY)
     with _transaction(here, app, this.number):
         replace = REPLACED.format(path=str(table.location).replace("`", "``"), same=same)
-        here.spark.sql(replace, changes=here.spark.read.schema(table.ddl).parquet(str(changes)))
+        here.spark.sql(replace, changes=here.spark.read.schema(from_arrow_schema(table.schema)).parquet(str(changes)))
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import duckdb
 import pyarrow as pa
-import sqlglot
 
 from expectations.suite import Suite
 from expectations.translation import to_duckdb
@@ -122,13 +121,6 @@ def create_suite_view(store: duckdb.DuckDBPyConnection, suite: Suite, views: Seq
 def columns_of(store: duckdb.DuckDBPyConnection, view: str) -> tuple[tuple[str, str], ...]:
     """Names and types of the columns of a view, in their order."""
     return tuple((name, kind) for name, kind, *_ in store.execute(f'describe "{view}"').fetchall())
-
-
-def create_empty_table(store: duckdb.DuckDBPyConnection, view: str, ddl: str) -> None:
-    """Create an empty table with these columns; `ddl` is Spark's."""
-    columns = sqlglot.parse_one(f"create table rows ({ddl})", read="spark")
-    created = columns.sql(dialect="duckdb", unsupported_level=sqlglot.ErrorLevel.IGNORE)  # comments
-    store.execute(created.replace("CREATE TABLE rows", f'create or replace table "{view}"', 1))
 
 
 def _has_deletion_vectors(delta: OpenTable) -> bool:

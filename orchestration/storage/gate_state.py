@@ -10,6 +10,7 @@ from datetime import datetime
 import msgspec
 import pyarrow as pa
 
+from bronze.schema import INSTANT, declared
 from orchestration.conf.model import Conf, GateMode
 from orchestration.location import Location
 from orchestration.storage import quality_tables
@@ -20,17 +21,16 @@ GATED, LATE = "silver.readings", "silver.late"
 READ_BY_GOLD = (GATED, LATE)
 """What a gate of silver.readings holds back: streams read the first table, amendments the second."""
 RELEASES = "quality.releases"
-RELEASE_COLUMNS = (
+RELEASE_SCHEMA = declared(
     ("table_name", pa.string(), "SQL name of the table"),
     ("table_id", pa.string(), "Delta's id of the table: a table that a replay built has another"),
     ("version", pa.int64(), "versions up to this one were let through"),
     ("after_version", pa.int64(), "versions up to this one had passed before; -1 for none"),
     ("reason", pa.string(), "why, in the words of who did it"),
     ("released_by", pa.string(), "user@host"),
-    ("released_at", pa.timestamp("us", "UTC"), "when"),
+    ("released_at", INSTANT, "when"),
     ("failed", pa.list_(pa.string()), "what had failed: severity, table, expectation, rows"),
 )
-RELEASE_SCHEMA = quality_tables.schema_of(RELEASE_COLUMNS)
 """Grain: one release. Append only."""
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from bronze.schema import INSTANT
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
@@ -18,7 +19,6 @@ from orchestration.storage.seals import damaged_log, listed
 TABLE = "ops.generations"
 FOLDER = "generations"
 REQUESTED = "proposed.json"
-INSTANT = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
     [
         *(("swap", pa.int64()), ("generation", pa.int64()), ("at", INSTANT), ("cause", pa.string()), ("bronze_batch", pa.int64())),

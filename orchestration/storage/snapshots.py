@@ -12,13 +12,13 @@ from itertools import pairwise
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from bronze.schema import INSTANT
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.delta import max_in_log, path_of, rows_of
 from orchestration.storage.snapshot import Snapshot
 
 TABLE = "ops.snapshots"
-INSTANT = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
     [
         *(("snapshot_id", pa.int64()), ("at", INSTANT), ("generation", pa.int64()), ("bronze_batch", pa.int64())),

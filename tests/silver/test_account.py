@@ -20,7 +20,7 @@ from silver.enrich import catalogue
 from silver.readings import Reference, with_rule_results
 from silver.schema import READING_COLUMNS
 from silver.spec import Origin, PayloadFormat, Time
-from tests.rows import INGESTED_AT, METRICS, POLICY, at, devices
+from tests.rows import INGESTED_AT, METRICS, POLICY, at, devices, frame
 
 LISTS = PayloadFormat("json", Origin(field="each.d"), Time("each.t"), metric=Origin(constant="humidity"), value="each.v", each="list")
 START = at("2026-01-01T00:00:00")
@@ -92,7 +92,7 @@ def sent(spark: SparkSession, batches: Batches) -> DataFrame:
         for batch, events in enumerate(batches)
         for row, event in enumerate(events)
     ]
-    return spark.createDataFrame(rows, EVENTS)
+    return frame(spark, rows, EVENTS)
 
 
 def accounted(spark: SparkSession, batches: Batches, accepted: set[Identity], cut: int) -> dict[str, list[dict[str, Any]]]:

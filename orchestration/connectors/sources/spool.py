@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bronze.events import ARRIVED, HEADERS, INSTANT
+from bronze.events import ARRIVED
+from bronze.schema import HEADERS, INSTANT
 from orchestration.connectors.sources.batching import gather
 from orchestration.connectors.sources.source import Notice, Offset, Source
 from orchestration.connectors.sources.spool_records import KEY, MARK_BYTES, Record, records, segments

@@ -19,7 +19,7 @@ from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.drift import Moved, describe_change, psi
 from orchestration.quality.measures.kinds import KINDS, evaluate_measure, is_measure
 from orchestration.quality.outcome import Outcome
-from orchestration.quality.store import create_empty_table, open_store
+from orchestration.quality.store import copy_rows, open_store
 from orchestration.quality.suites import packaged
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 from silver.spec import Aggregation, Conversion, Metric, Policy
@@ -51,8 +51,8 @@ def context(tmp_path: Path) -> Iterator[Context]:
     """Over tables of ten healthy days."""
     with closing(open_store()) as store:
         tables = {"readings": READINGS, "late": LATE, "quarantine": QUARANTINE, "duplicates": DUPLICATES}
-        for table, ddl in tables.items():
-            create_empty_table(store, f"silver_{table}", ddl)
+        for table, schema in tables.items():
+            copy_rows(store, f"silver_{table}", schema.empty_table())
         store.execute(f"insert into silver_readings by name {TEN_DAYS}")
         yield Context(store, Lake(conf_of(tmp_path / "lake")), NOW, lambda table: table.replace(".", "_"), True, None)
 

@@ -12,7 +12,6 @@ from deltalake import DeltaTable, write_deltalake
 from orchestration.conf.model import Conf
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.storage import generations
-from orchestration.storage.ddl import schema_of
 from orchestration.storage.delta import append, files_of, open_table, path_of
 from orchestration.storage.generations import Generation
 from orchestration.storage.snapshot import Snapshot
@@ -45,7 +44,7 @@ class SmallLake:
     def write(self, table: str, rows: Sequence[Row]) -> None:
         """Append rows; a column that is left out is null."""
         declared = self.store.tables[table]
-        write_deltalake(str(declared.location), pa.Table.from_pylist([*rows], schema_of(declared.ddl)), mode="append")
+        write_deltalake(str(declared.location), pa.Table.from_pylist([*rows], declared.schema), mode="append")
 
     def pin(self, bronze_batch: int) -> Snapshot:
         """Of everything as it is now."""
