@@ -84,7 +84,6 @@ def values(column: "pa.ChunkedArray") -> list[Any]:
 
 
 def show_json(cells: Sequence[Mapping[str, Any]]) -> None:
-    """One array, one object a line."""
     lines = (UNPRINTABLE_IN_JSON.sub(_escaped_in_json, json.dumps(cell, ensure_ascii=False)) for cell in cells)
     sys.stdout.write("[" + ",\n ".join(lines) + "]\n")
 

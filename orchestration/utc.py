@@ -17,7 +17,6 @@ def from_iso(text: str) -> datetime:
 
 
 def to_micros(instant: datetime) -> int:
-    """Microseconds since 1970."""
     return (instant - EPOCH) // MICROSECOND
 
 

@@ -55,7 +55,6 @@ def _name_at(last: FileDescriptorProto, message: tuple[int, ...]) -> str:
 
 @cache
 def _files(text: str) -> tuple[DescriptorPool, FileDescriptorProto]:
-    """All files, and the last."""
     files = FileDescriptorSet.FromString(b64decode(text)).file
     pool = DescriptorPool()
     for file in files:

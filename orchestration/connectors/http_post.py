@@ -21,7 +21,6 @@ class NoRedirect(HTTPRedirectHandler):
 
 
 def basic(username: str, password: str) -> str:
-    """The value of the header Authorization."""
     return f"Basic {b64encode(f'{username}:{password}'.encode()).decode()}"
 
 

@@ -45,7 +45,6 @@ class Ready:
     notices: Sequence[Notice] = ()
 
     def events(self) -> Iterator[pa.Table]:
-        """ARRIVED."""
         if self.brought is not None:
             return (pa.Table.from_batches([batch]) for batch in pa.ipc.open_stream(self.brought))
         return (piece for partition in self.source.partitions(self.start, self.end) for piece in self.source.read(partition))

@@ -26,7 +26,6 @@ class Range:
     up_to: int
 
     def of(self, rows: DataFrame) -> DataFrame:
-        """The rows of these batches."""
         return rows.where(self.sql())
 
     def sql(self) -> str:

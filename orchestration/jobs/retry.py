@@ -84,7 +84,6 @@ class Verdict:
 
     @property
     def is_change(self) -> bool:
-        """Whether any row would move."""
         return any(kind.startswith(REPLACED_KIND) for kind, _, _ in self.counts)
 
 
@@ -253,5 +252,4 @@ def _folder(lake: Lake) -> Location:
 
 
 def _outcome(lake: Lake) -> Path:
-    """Of the retry under way."""
     return (_folder(lake) / "outcome").local

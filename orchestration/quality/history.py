@@ -96,7 +96,6 @@ class Change:
 
 
 def append_results(lake: Location, run: Run) -> None:
-    """Append the run."""
     rows = [_row(run, table, result) for table in run.tables for result in table.results]
     quality_tables.append(lake, RESULTS, pa.Table.from_pylist(rows, RESULT_SCHEMA))
 

@@ -35,7 +35,6 @@ class PinnedTable:
 
     @property
     def view(self) -> str:
-        """Its name in the store."""
         return self.name.replace(".", "_") + ("" if self.since is None else f"_since_{self.since}")
 
     @property
@@ -45,7 +44,6 @@ class PinnedTable:
 
 
 def open_store() -> duckdb.DuckDBPyConnection:
-    """An empty store; close it."""
     store = duckdb.connect(config={"memory_limit": MEMORY})
     store.execute("set enable_progress_bar = false")
     store.execute("set global TimeZone = 'UTC'")  # global: cursors do not inherit a local setting
@@ -98,7 +96,6 @@ def copy_rows(store: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | pa.R
 
 
 def row_count(store: duckdb.DuckDBPyConnection, view: str) -> int:
-    """Rows of a view."""
     (count,) = store.execute(f'select count(*) from "{view}"').fetchall()[0]
     return int(count)
 

@@ -28,7 +28,6 @@ class Change:
     bronze_batch: int
 
     def __str__(self) -> str:
-        """For people."""
         return (
             f"{self.setting} was {self.was}, and is {self.now} since bronze batch {self.bronze_batch}: readings of earlier batches stay as"
             " they were read; `tidemark replay` reads them anew"

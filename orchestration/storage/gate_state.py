@@ -44,7 +44,6 @@ class Failure:
     found: tuple[str, ...]
 
     def __str__(self) -> str:
-        """As a clause."""
         first, last = self.after + 1, self.version
         which = f"version {last} does" if first == last else f"versions {first} to {last} do"
         return f"{which} not pass (checked {self.at}: {'; '.join(self.found)})"
@@ -100,7 +99,6 @@ def describe_closed(state: GateState) -> str:
 
 
 def _states(conf: Conf, names: Iterable[str], path_of: Callable[[str], Location]) -> Iterator[GateState]:
-    """Of the tables that exist."""
     return (read_gate_state(conf.lake, name, path_of(name)) for name in names if is_table(path_of(name)))
 
 
@@ -117,7 +115,6 @@ def read_gate_state(lake: Location, table: str, path: Location) -> GateState:
 
 
 def write_gate_state(lake: Location, state: GateState) -> None:
-    """Durable when this returns."""
     write_atomic(_file(lake, state.table_id), asdict(state))
 
 

@@ -41,7 +41,6 @@ class Holder:
     jvm: int | None = None
 
     def __str__(self) -> str:
-        """As a clause."""
         return f"process {self.pid} on {self.host} (since {self.since} UTC: {self.command})"
 
 
@@ -49,7 +48,6 @@ class Lease:
     """Held by this process."""
 
     def __init__(self, lake: Location, file: TextIO) -> None:
-        """From now on."""
         command = shlex.join(["tidemark", *sys.argv[1:]])
         self._lake, self._file = lake, file
         self._of_jvm: Any = None

@@ -61,7 +61,6 @@ class ObjectClaims:
     """Of one source, on a list that only this process writes."""
 
     def __init__(self, lake: Location, source: str) -> None:
-        """Nothing happens yet."""
         self._folder = claims_folder(lake, source).local
 
     def claim(self, pages: Iterable[Sequence[ObjectVersion]], after: int) -> None:
@@ -102,7 +101,6 @@ class ObjectClaims:
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
-        """One transaction."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(self._folder / "objects.sqlite")) as store:
             store.executescript(SCHEMA)

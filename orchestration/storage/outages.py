@@ -50,7 +50,6 @@ def begin_outage(lake: Location, kind: Kind, name: str, reason: str, now: dateti
 
 
 def end_outage(lake: Location, kind: Kind, name: str) -> Outage | None:
-    """What was there."""
     if (known := current_outage(lake, kind, name)) is not None:
         _file(lake, kind, name).local.unlink()
     return known

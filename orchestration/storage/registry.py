@@ -77,7 +77,6 @@ def current(lake: Location) -> list[Version]:
 
 
 def versions(lake: Location) -> list[Version]:
-    """Every row of the registry."""
     return rows_of(path_of(lake, TABLE))
 
 

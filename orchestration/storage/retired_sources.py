@@ -77,7 +77,6 @@ def _with_told(declared: PayloadFormat, known: PayloadFormat | None) -> PayloadF
 
 
 def remembered(file: Location) -> dict[str, PayloadFormat]:
-    """What a lake's FILE says."""
     if not file.exists():
         return {}
     kept = read_atomic(file, "Restore it, or remove it and name every source that it knew in sources.yml for one run.")

@@ -55,7 +55,6 @@ def read_state(conf: Conf, sink: str) -> SinkState:
 
 
 def write_state(lake: Location, sink: str, state: SinkState) -> None:
-    """Whole or not at all."""
     write_atomic(lake / FOLDER / f"{sink}.json", asdict(state))
 
 

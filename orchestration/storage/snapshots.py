@@ -29,7 +29,6 @@ SCHEMA = pa.schema(
 
 
 def pin(lake: Location, snapshot: Snapshot) -> Snapshot:
-    """Append it."""
     write_deltalake(str(path_of(lake, TABLE)), pa.Table.from_pylist([vars(snapshot)], SCHEMA), mode="append")
     return snapshot
 

@@ -52,11 +52,9 @@ class LakeStore:
         return f"{self.conf.pipeline}/{flow}/{table}/{self.generation.holder(flow)}"
 
     def table_path(self, name: str) -> Location:
-        """Where a table is, whether it exists or not."""
         return self.generation.table(self.conf.lake, name)
 
     def checkpoint(self, flow: str) -> Location:
-        """Where a flow keeps its position."""
         return self.generation.checkpoint(self.conf.lake, flow)
 
 

@@ -48,7 +48,6 @@ def watched_fields(lake: Location) -> Watched:
 
 
 def keep_watched_fields(lake: Location, watched: Watched) -> None:
-    """Until the next time."""
     write_atomic(lake / FILE, asdict(watched))
 
 

@@ -39,7 +39,6 @@ class PipelineRun:
     """What one run does, flow by flow and job by job; only those that were chosen."""
 
     def __init__(self, lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progress, stop: threading.Event) -> None:
-        """Nothing happens yet."""
         self._lake, self._progress = lake, progress
         self.barrier = WriteBarrier(stop)
         self._flows = [flow for flow in chosen if isinstance(flow, Flow)]
@@ -165,7 +164,6 @@ class PipelineRun:
         return ticked
 
     def settle(self) -> None:
-        """Amendments, then the snapshot."""
         if amendments.NAME in self._jobs:
             self.handover.let_late_through()
         self._do(amendments.NAME)

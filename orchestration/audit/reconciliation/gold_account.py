@@ -108,7 +108,6 @@ class OpenGoldTables:
     words: dict[str, str]
 
     def ask(self, sql: str) -> Rows:
-        """Rows of a query."""
         rows: Rows = ask(sql.format(**self.words), self.tables, SETTINGS).read_all().to_pylist()
         return rows
 

@@ -58,7 +58,6 @@ class Repeating(dict[str, Any]):
     """An object that repeats a name, which leads to its last member; `members` are all of them in order."""
 
     def __init__(self, members: list[tuple[str, Any]]) -> None:
-        """From members in order."""
         super().__init__(members)
         self.members = members
 

@@ -31,7 +31,6 @@ class Message:
     """Fields by number as they came: a value, a list of them, or a message that is not at its end yet."""
 
     def __init__(self, descriptor: Descriptor) -> None:
-        """Nothing has come."""
         self.descriptor, self.values, self.has_unknown = descriptor, dict[int, Any](), False
 
 

@@ -51,7 +51,6 @@ class KinesisCollector:
     """`stopping`: set when it is to end."""
 
     def __init__(self, of: KinesisStream, client: "KinesisClient", pushed: Pushed, outage: Outage) -> None:
-        """Nothing is read yet."""
         self._of, self._client, self._spool, self._outage = of, client, pushed.spool, outage
         self._file = Location(pushed.spool.folder / READ)
         self.stopping = asyncio.Event()

@@ -107,7 +107,6 @@ class SpoolWriter:
             await asyncio.sleep(0.001)
 
     def close(self) -> None:
-        """Let another process have it."""
         self._thread.shutdown()
         self._end_segment()
         self._lock.close()

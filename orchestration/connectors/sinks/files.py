@@ -40,7 +40,6 @@ class FileSink:
         self._folder, self._format = folder, format
 
     def last(self, known: SinkPosition | None) -> SinkPosition | None:
-        """As the lake remembers it."""
         return known
 
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:

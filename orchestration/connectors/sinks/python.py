@@ -27,7 +27,6 @@ class PythonSink:
         self._folder, self._function = folder, function
 
     def last(self, known: SinkPosition | None) -> SinkPosition | None:
-        """As the lake remembers it."""
         return known
 
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:

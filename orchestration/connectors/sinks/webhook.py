@@ -30,7 +30,6 @@ class WebhookSink:
         self._folder, self._settings = folder, settings
 
     def last(self, known: SinkPosition | None) -> SinkPosition | None:
-        """As the lake remembers it."""
         return known
 
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:

@@ -61,7 +61,6 @@ class Delta(Source):
         return {**start, DELTA: end}
 
     def describe(self, offset: Offset) -> str:
-        """The version that was read, or is being read."""
         return f"version {offset[DELTA][VERSION]}" if DELTA in offset else ""
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Added]:

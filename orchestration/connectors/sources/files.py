@@ -51,12 +51,10 @@ class Files(Source):
         return events_of(self.name, partition.file, partition.position, partition.modified_ns, self.shape)
 
     def unsettled(self) -> Unsettled | None:
-        """Files that are being written."""
         names = growing(self.landing, time.time()) if self.landing else []
         return Unsettled([str(file) for file in names], self.landing.settle_seconds) if self.landing and names else None
 
     def notices(self) -> Sequence[Notice]:
-        """Files that are left where they are."""
         new = {file: why for file, why in self._refused.items() if file not in self._told}
         self._told |= new.keys()
         return [Notice("file left out", {"file": str(file), "reason": why}) for file, why in new.items()]

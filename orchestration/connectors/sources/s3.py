@@ -49,7 +49,6 @@ class S3(Source):
     _notices: list[Notice] = field(default_factory=list)
 
     def stop_at_present(self) -> None:
-        """At what the next listing has."""
         self._is_ending, self._rests_until = True, 0.0
 
     def latest_offset(self, start: Offset) -> Offset:

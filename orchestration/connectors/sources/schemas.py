@@ -27,7 +27,6 @@ class Schemas:
     """Of a source with a registry."""
 
     def __init__(self, conf: Conf, source: str, shape: PayloadFormat, registry: Registry) -> None:
-        """Nothing is asked yet."""
         self._conf, self._source, self._format, self._registry = conf, source, shape.format, registry
         self._known = dict(shape.schemas)
         self.notices = list[Notice]()
@@ -43,7 +42,6 @@ class Schemas:
         self._ask(self._unknown(payloads))
 
     def known(self, payloads: pa.ChunkedArray) -> dict[str, tuple[str, ...]]:
-        """The same, and nothing is kept: texts by id."""
         return self._known | {of: self._told(of) for of in self._unknown(payloads)}
 
     def _unknown(self, payloads: pa.ChunkedArray) -> list[str]:
@@ -53,7 +51,6 @@ class Schemas:
         return [of for of in ids if of not in self._known][:MAX_ASKED]
 
     def ask_again(self) -> None:
-        """For what was unknown."""
         self._ask([of for of, texts in self._known.items() if not texts])
 
     def _ask(self, ids: Iterable[str]) -> None:

@@ -77,7 +77,6 @@ class Context:
     """ops.ledger, read before any table that it counts, so that the tables may hold more than it, but not less."""
 
     def ask(self, sql: str, **parameters: Any) -> list[Row]:
-        """Rows of a query."""
         result = self.store.sql(sql, params=parameters or None)
         return [dict(zip(result.columns, row, strict=True)) for row in result.fetchall()]
 
