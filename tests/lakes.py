@@ -59,6 +59,13 @@ def conf(folder: Path, **changes: Any) -> Conf:
     return replace(made, **changes)
 
 
+def bare_conf(folder: Path, **changes: Any) -> Conf:
+    """One that declares nothing but a group without a vector; `changes` replace its fields."""
+    kitchen = Group("kitchen", ("temperature",), 600, "kitchen")
+    nothing = {"sources": {}, "metrics": {}, "devices": {}, "groups": {"kitchen": kitchen}}
+    return replace(conf(folder), **{"folder": folder / "conf", "pipeline": "plant", **nothing, **changes})
+
+
 def event(device: str, metric: str, value: float, event_time: datetime) -> str:
     """A line as the source sends it."""
     return json.dumps({"device": device, "metric": metric, "value": value, "ts": event_time.isoformat()})

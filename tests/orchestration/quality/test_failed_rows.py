@@ -15,7 +15,6 @@ from deltalake import DeltaTable
 
 from expectations.suite import Suite, suite
 from gold.spec import Group, Vector
-from orchestration.conf.model import Conf, Engine
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.quality import failed_rows
@@ -26,8 +25,7 @@ from orchestration.quality.outcome import Cause, Run
 from orchestration.quality.publish import publish, store_run
 from orchestration.quality.report import failures
 from orchestration.storage.delta import path_of
-from silver.spec import Policy
-from tests.lakes import write
+from tests.lakes import bare_conf, write
 from tests.orchestration.quality import hostile
 from tests.orchestration.quality.test_quality_report import Elements
 from tests.rows import INGESTED_AT, at
@@ -69,9 +67,8 @@ RUN_AT = at("13:00")
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
     groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen", Vector("group", ("oven.temperature",)))}
-    return Lake(Conf(tmp_path / "conf", "plant", Location(tmp_path / "the plant's lake"), policy, Engine(), {}, {}, {}, groups, ()))
+    return Lake(bare_conf(tmp_path, lake=Location(tmp_path / "the plant's lake"), groups=groups))
 
 
 def event(batch: int, row: int, payload: bytes | None, source: str = "plant") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from expectations.suite import Expectation, Severity
 from gold.spec import Group
-from orchestration.conf.model import Conf, Device, Engine, Quality, Reference
+from orchestration.conf.model import Conf, Device, Quality, Reference
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.quality.measures.context import Context
@@ -22,7 +22,8 @@ from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import copy_rows, open_store
 from orchestration.quality.suites import packaged
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
-from silver.spec import Aggregation, Conversion, Metric, Policy
+from silver.spec import Aggregation, Conversion, Metric
+from tests.lakes import bare_conf
 from tests.rows import at
 
 METRICS = {"temperature": Metric("temperature", Aggregation.AVERAGE, 600, "degC", conversions={"degF": Conversion(5 / 9, -160 / 9)})}
@@ -42,8 +43,7 @@ NIGHT = "hour(event_time) < 8"
 
 
 def conf_of(lake: Path) -> Conf:
-    policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
-    return Conf(lake.parent / "conf", "plant", Location(lake), policy, Engine(), {}, METRICS, DEVICES, GROUPS, ())
+    return bare_conf(lake.parent, lake=Location(lake), metrics=METRICS, devices=DEVICES, groups=GROUPS)
 
 
 @pytest.fixture

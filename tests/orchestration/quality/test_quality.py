@@ -9,18 +9,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from expectations.suite import Suite, suite
-from gold.spec import Group
 from orchestration.cli.app import exit_code
-from orchestration.conf.model import Conf, Engine
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
-from orchestration.location import Location
 from orchestration.quality import suites
 from orchestration.quality.history import RESULT_SCHEMA, RESULTS
 from orchestration.storage import quality_tables
 from orchestration.storage.delta import path_of
-from silver.spec import Policy
-from tests.lakes import write
+from tests.lakes import bare_conf, write
 from tests.rows import INGESTED_AT, at
 
 HAS_ROWS = {
@@ -41,10 +37,7 @@ SMALL = suite("small", {"table": "silver.readings", "sample": ["metric"], "expec
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """A lake that the command line opens too; its only group has no vector. Works in `tmp_path`."""
-    policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
-    groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen")}
-    conf = Conf(tmp_path / "conf", "plant", Location(tmp_path / "lake"), policy, Engine(), {}, {}, {}, groups, ())
-    opened = Lake(conf)
+    opened = Lake(bare_conf(tmp_path))
     monkeypatch.setattr(lakes.Lake, "open", lambda folder: opened)
     use(monkeypatch, SMALL)
     monkeypatch.chdir(tmp_path)

@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from gold.spec import Group
-from orchestration.conf.model import Conf, Engine, Quality
+from orchestration.conf.model import Quality
 from orchestration.engine.lake import Lake
-from orchestration.location import Location
 from orchestration.quality import history, webhook
 from orchestration.quality.failed_rows import FAILED_ROWS
 from orchestration.quality.history import RESULTS, Change, Trends, changes, streak, trends
@@ -25,7 +23,7 @@ from orchestration.quality.outcome import Cause, Outcome, Run
 from orchestration.quality.publish import publish, store_run
 from orchestration.storage import delta
 from orchestration.storage.delta import path_of
-from silver.spec import Policy
+from tests.lakes import bare_conf
 from tests.orchestration.quality.test_quality_report import HOSTILE, RUN_AT, run_of
 from tests.waiting import PATIENCE_SECONDS
 
@@ -80,9 +78,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
-    groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen")}
-    return Lake(Conf(tmp_path / "conf", "plant", Location(tmp_path / "lake"), policy, Engine(), {}, {}, {}, groups, ()))
+    return Lake(bare_conf(tmp_path))
 
 
 def run(n: int, outcome: Outcome, cause: Cause = Cause.ASKED) -> Run:

@@ -8,13 +8,11 @@ import pytest
 from deltalake import DeltaTable
 
 from expectations.suite import suite
-from gold.spec import Group
 from orchestration.cli.app import exit_code
-from orchestration.conf.model import Conf, Engine, GateMode, Quality
+from orchestration.conf.model import GateMode, Quality
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.location import Location
 from orchestration.quality import suites
 from orchestration.storage import quality_tables
 from orchestration.storage.delta import path_of, rows_of
@@ -24,8 +22,7 @@ from orchestration.storage.positions import late_rows_known
 from orchestration.storage.tables import append_rows, ensure_rows
 from orchestration.supervisor.quality_gate import GateClosedError, QualityGate
 from orchestration.supervisor.replay import refuse_unless_passed
-from silver.spec import Policy
-from tests.lakes import write
+from tests.lakes import bare_conf, write
 from tests.orchestration.quality.test_quality import DEVICE, kept
 from tests.orchestration.quality.test_webhook import Server, serving
 from tests.rows import INGESTED_AT, at
@@ -38,10 +35,7 @@ BAD = None
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """A lake whose gate holds, that the command line opens too. Works in `tmp_path`."""
-    policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
-    groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen")}
-    quality = Quality(gates={READINGS: GateMode.HOLD})
-    conf = Conf(tmp_path / "conf", "plant", Location(tmp_path / "lake"), policy, Engine(), {}, {}, {}, groups, (), quality=quality)
+    conf = bare_conf(tmp_path, quality=Quality(gates={READINGS: GateMode.HOLD}))
     made = Lake(conf)
     monkeypatch.setattr(lakes.Lake, "open", lambda folder: made)
     monkeypatch.setattr("orchestration.conf.load.load", lambda folder: conf)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
 from orchestration.conf.sink_settings import SinkSettings
@@ -17,7 +17,7 @@ from orchestration.storage.generations import Generation
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, pin
 from orchestration.storage.tables import LakeStore, ensure
-from tests.lakes import KITCHEN, conf
+from tests.lakes import KITCHEN, conf, write
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 READINGS, AGGREGATES, VECTORS = "silver.readings", "gold.kitchen_aggregates", "gold.kitchen_vectors"
@@ -43,8 +43,7 @@ class SmallLake:
 
     def write(self, table: str, rows: Sequence[Row]) -> None:
         """Append rows; a column that is left out is null."""
-        declared = self.store.tables[table]
-        write_deltalake(str(declared.location), pa.Table.from_pylist([*rows], declared.schema), mode="append")
+        write(self.store, table, *rows)
 
     def pin(self, bronze_batch: int) -> Snapshot:
         """Of everything as it is now."""
