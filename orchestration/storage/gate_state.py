@@ -4,10 +4,9 @@ Only the writer of the lake writes the files; anybody may release. If a file is 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-import msgspec
 import pyarrow as pa
 
 from bronze.schema import INSTANT, declared
@@ -104,10 +103,8 @@ def _states(conf: Conf, names: Iterable[str], path_of: Callable[[str], Location]
 
 def read_gate_state(lake: Location, table: str, path: Location) -> GateState:
     """The state for the table that is at `path` now, with releases applied."""
-    state = GateState(table, table_id(path))
-    file = _file(lake, state.table_id)
-    if file.exists():
-        state = msgspec.convert(read_atomic(file, "Remove it: the table is then checked again from the start."), GateState)
+    new = GateState(table, table_id(path))
+    state = read_atomic(_file(lake, new.table_id), "Remove it: the table is then checked again from the start.", GateState) or new
     releases = rows_of(path_of(lake, RELEASES), ["version"], [("table_id", "=", state.table_id)])
     released = max((row["version"] for row in releases), default=-1)
     # Versions after the released one are checked again.
@@ -115,7 +112,7 @@ def read_gate_state(lake: Location, table: str, path: Location) -> GateState:
 
 
 def write_gate_state(lake: Location, state: GateState) -> None:
-    write_atomic(_file(lake, state.table_id), asdict(state))
+    write_atomic(_file(lake, state.table_id), state)
 
 
 def count_releases(lake: Location) -> int:

@@ -9,8 +9,8 @@ from orchestration.conf.secrets import resolved
 from orchestration.connectors.http_post import PostError, basic, post
 from orchestration.connectors.sinks.sink import FILE
 from orchestration.errors import TidemarkError
+from silver.registry_frames import frame_of
 
-MAGIC = b"\x00"
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 TIMEOUT_SECONDS = 10.0
 
@@ -23,7 +23,7 @@ def registered(folder: Path, settings: RegistrySettings, subject: str, schema: s
     url = f"{resolved(folder, settings.url, FILE).rstrip('/')}/subjects/{quote(subject, safe='')}/versions"
     try:
         answer = post(url, json.dumps({"schema": schema}).encode(), headers, TIMEOUT_SECONDS)
-        return MAGIC + int(json.loads(answer)["id"]).to_bytes(4, "big")
+        return frame_of(int(json.loads(answer)["id"]))
     except PostError as error:
         raise TidemarkError(f"the schema registry {error} for subject {subject}.") from None
     except (ValueError, KeyError, TypeError):

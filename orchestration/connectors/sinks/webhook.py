@@ -13,24 +13,19 @@ from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import WebhookSettings
 from orchestration.connectors.http_post import PostError, post
 from orchestration.connectors.sinks.json_text import json_rows
-from orchestration.connectors.sinks.sink import FILE, Batch
+from orchestration.connectors.sinks.sink import FILE, Batch, Sink
 from orchestration.errors import TidemarkError
-from orchestration.storage.sink_states import SinkPosition
 
 TIMEOUT_SECONDS = 30.0
 
 
-class WebhookSink:
+class WebhookSink(Sink):
     """Messages name no part of the address: it is mostly a secret."""
 
     is_ordered = True
 
     def __init__(self, folder: Path, settings: WebhookSettings) -> None:
-        """`folder`: that of the conf."""
         self._folder, self._settings = folder, settings
-
-    def last(self, known: SinkPosition | None) -> SinkPosition | None:
-        return known
 
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         """Request after request; none where nothing is new."""

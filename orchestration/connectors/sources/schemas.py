@@ -16,9 +16,9 @@ from orchestration.conf.secrets import resolved
 from orchestration.connectors.sources.registry_client import RegistryClient
 from orchestration.connectors.sources.source import Notice
 from orchestration.storage.retired_sources import payload_formats, remember_schemas
+from silver.registry_frames import LENGTH, schema_of
 from silver.spec import PayloadFormat, Registry
 
-FRAME_BYTES, MAGIC = 5, b"\0"
 MAX_ASKED = 100
 """Ids of one piece, the most frequent first: payloads that are none may hold any number."""
 
@@ -45,9 +45,9 @@ class Schemas:
         return self._known | {of: self._told(of) for of in self._unknown(payloads)}
 
     def _unknown(self, payloads: pa.ChunkedArray) -> list[str]:
-        frames = pc.value_counts(pc.drop_null(pc.binary_slice(payloads, 0, FRAME_BYTES)))
+        frames = pc.value_counts(pc.drop_null(pc.binary_slice(payloads, 0, LENGTH)))
         by_count = frames.take(pc.sort_indices(frames.field("counts"), sort_keys=[("", "descending")])).field("values").to_pylist()
-        ids = (str(int.from_bytes(frame[1:])) for frame in by_count if len(frame) == FRAME_BYTES and frame[:1] == MAGIC)
+        ids = (str(number) for frame in by_count if (number := schema_of(frame)) is not None)
         return [of for of in ids if of not in self._known][:MAX_ASKED]
 
     def ask_again(self) -> None:

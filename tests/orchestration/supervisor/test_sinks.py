@@ -15,7 +15,6 @@ from rich.console import Console
 from orchestration.connectors.sinks.sink import Batch, Sink
 from orchestration.engine.progress import Progress
 from orchestration.errors import TidemarkError, exit_code_of
-from orchestration.storage.sink_states import SinkPosition
 from orchestration.supervisor import sinks as supervisor_sinks
 from orchestration.supervisor.sink_status import describe_down, status
 from orchestration.supervisor.sinks import Deliveries
@@ -24,16 +23,12 @@ from tests.waiting import PATIENCE_SECONDS, until
 
 
 @dataclass
-class Receiver:
+class Receiver(Sink):
     """A sink that does as it is told."""
 
-    is_ordered: bool = False
     is_down: bool = False
     rows: list[int] = field(default_factory=list)
     tries: int = 0
-
-    def last(self, known: SinkPosition | None) -> SinkPosition | None:
-        return known
 
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         self.tries += 1
