@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from orchestration.quality.outcome import Cause, Outcome, Run
 from orchestration.quality.publish import publish, store_run
 from orchestration.storage import delta
 from orchestration.storage.delta import path_of
+from tests.http_server import http_server
 from tests.lakes import bare_conf
 from tests.orchestration.quality.test_quality_report import HOSTILE, RUN_AT, run_of
 from tests.waiting import PATIENCE_SECONDS
@@ -50,25 +50,8 @@ class Server:
 @contextmanager
 def serving(*codes: int) -> Iterator[tuple[Server, str]]:
     server = Server(*codes)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.send_response(server.answer(self.path, self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_header("Location", "/elsewhere")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server, f"http://127.0.0.1:{http.server_port}/{SECRET}"
-        finally:  # else a test that fails never ends
-            http.shutdown()
-            thread.join()
+    with http_server(lambda asked: (server.answer(asked.path, asked.body), b"")) as url:
+        yield server, f"{url}/{SECRET}"
 
 
 @pytest.fixture(autouse=True)

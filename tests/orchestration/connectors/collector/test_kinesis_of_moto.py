@@ -11,7 +11,7 @@ from orchestration.connectors.sources.spool import Spool
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from tests.collectors import Collector, collecting, spooled, write_conf
-from tests.kinesis import Moto, moto
+from tests.kinesis import Moto
 from tests.orchestration.connectors.collector.test_mqtt import payloads
 from tests.waiting import until
 
@@ -22,7 +22,7 @@ KEYS = [f"press-{n}" for n in range(7)]
 
 @pytest.fixture
 def server() -> Iterator[Moto]:
-    with moto() as running:
+    with Moto().running() as running:
         yield running
 
 

@@ -1,11 +1,9 @@
 """A real HTTP server gets every row at least once; a repeat has the key of what it repeats, and the same rows."""
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from orchestration.connectors.sinks.all import sinks
 from orchestration.errors import TidemarkError
 from orchestration.jobs.sinks import send
+from tests.http_server import Answer, Asked, http_server
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, VECTORS, SmallLake, vector, window, windows
 
 NOW = datetime(2026, 1, 6, 12, tzinfo=UTC)
@@ -26,7 +25,7 @@ class Receiver:
 
     requests: list[tuple[dict[str, str], dict[str, Any]]] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
-    port: int = 0
+    url: str = ""
 
     @property
     def values(self) -> list[list[float]]:
@@ -41,28 +40,15 @@ class Receiver:
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     made = Receiver()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            made.requests.append((dict(self.headers.items()), json.loads(body)))
-            code = made.answers.pop(0) if made.answers else 204
-            self.send_response(code)
-            if code == 302:
-                self.send_header("Location", "/elsewhere")
-            self.end_headers()
+    def answer(asked: Asked) -> Answer:
+        made.requests.append((dict(asked.headers), json.loads(asked.body)))
+        return made.answers.pop(0) if made.answers else 204, b""
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        made.port = server.server_address[1]
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        monkeypatch.setenv("URL", f"http://127.0.0.1:{made.port}/{CANARY}")
+    with http_server(answer) as url:
+        made.url = f"{url}/{CANARY}"
+        monkeypatch.setenv("URL", made.url)
         monkeypatch.setenv("TOKEN", CANARY)
         yield made
-        server.shutdown()
-        thread.join()
 
 
 def lake_for(folder: Path, table: str = AGGREGATES, **settings: Any) -> SmallLake:
@@ -146,7 +132,7 @@ def test_no_message_and_no_file_holds_any_part_of_the_address(
         with pytest.raises(TidemarkError) as raised:
             step(lake)
         assert CANARY not in str(raised.value)
-    monkeypatch.setenv("URL", f"http://127.0.0.1:{receiver.port}/{CANARY}")
+    monkeypatch.setenv("URL", receiver.url)
     assert step(lake)
     assert [file for file in tmp_path.rglob("*") if file.is_file() and CANARY.encode() in file.read_bytes()] == []
     assert CANARY not in caplog.text
