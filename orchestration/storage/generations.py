@@ -9,11 +9,10 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from bronze.schema import INSTANT
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
-from orchestration.storage.delta import append, path_of, rows_of
+from orchestration.storage.delta import INSTANT, append, path_of, rows_of
 from orchestration.storage.seals import damaged_log, listed
 
 TABLE = "ops.generations"

@@ -12,10 +12,9 @@ from typing import Literal
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from bronze.schema import INSTANT
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.delta import compact_many, delete, path_of, rows_of
+from orchestration.storage.delta import INSTANT, compact_many, delete, path_of, rows_of
 from orchestration.storage.generations import active_generation
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot

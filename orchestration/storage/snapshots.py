@@ -12,10 +12,9 @@ from itertools import pairwise
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from bronze.schema import INSTANT
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.delta import max_in_log, path_of, rows_of
+from orchestration.storage.delta import INSTANT, max_in_log, path_of, rows_of
 from orchestration.storage.snapshot import Snapshot
 
 TABLE = "ops.snapshots"
