@@ -101,17 +101,15 @@ def _of_one(field: FieldDescriptor) -> Convert:
         return lambda number: names.get(number, number)
     if field.type == FieldDescriptor.TYPE_BYTES:
         return lambda content: b64encode(content).decode()
-    return _text if field.type == FieldDescriptor.TYPE_STRING else _as_it_is
+    if field.type == FieldDescriptor.TYPE_STRING:
+        return _text
+    return lambda value: value
 
 
 def _text(value: str | bytes) -> str:
     """The parser checks no texts of proto2, and hands over those that are none as bytes."""
     if isinstance(value, bytes):
         raise UnreadableError
-    return value
-
-
-def _as_it_is(value: Any) -> Any:
     return value
 
 

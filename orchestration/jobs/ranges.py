@@ -29,7 +29,6 @@ class Range:
         return rows.where(self.sql())
 
     def sql(self) -> str:
-        """Whether a row is of these batches."""
         return f"bronze_batch > {self.after} and bronze_batch <= {self.up_to}"
 
 

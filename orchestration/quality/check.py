@@ -121,7 +121,6 @@ class _Checks:
 
     @cached_property
     def context(self) -> Context:
-        """What measures query, shared by all of them."""
         snapshot = self.scope.snapshot
         now = self.run_at if snapshot is None else snapshot.at
         return Context(self.store, self.lake, now, lambda name: self._pinned(name).view, snapshot is None, self.counted)

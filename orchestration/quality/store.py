@@ -63,7 +63,6 @@ def pin_table(name: str, path: Location, since: tuple[str, int] | None = None, v
 
 
 def create_view(store: duckdb.DuckDBPyConnection, table: PinnedTable) -> None:
-    """Create the view of a table that exists."""
     delta = open_table(table.location, table.version)
     if _has_deletion_vectors(delta):
         copy_rows(store, table.view, pa.RecordBatchReader.from_stream(delta.scan()))

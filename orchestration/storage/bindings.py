@@ -119,7 +119,6 @@ def _owner(lake: LakeStore, flow: str) -> dict[str, object]:
 
 
 def _ids(written: tuple[Table, ...]) -> dict[str, str]:
-    """Delta gives every table an id when it is made."""
     return {table.name: table_id(table.location) for table in written if is_table(table.location)}
 
 

@@ -5,14 +5,12 @@ Only the writer of the lake writes the files; anybody may release. If a file is 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 import pyarrow as pa
 
 from bronze.schema import INSTANT, declared
 from orchestration.conf.model import Conf, GateMode
 from orchestration.location import Location
-from orchestration.storage import quality_tables
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.delta import is_table, path_of, rows_of, table_id, version_of
 
@@ -118,14 +116,6 @@ def write_gate_state(lake: Location, state: GateState) -> None:
 def count_releases(lake: Location) -> int:
     """A number that grows with each release; 0 before the first."""
     return version_of(path_of(lake, RELEASES)) + 1
-
-
-def record_release(lake: Location, held: GateState, version: int, reason: str, by: str, at: datetime) -> None:  # noqa: PLR0917
-    """Release the versions up to this one; the caller holds `quality_tables.lock`. `at`: UTC."""
-    failed = list(held.failure.found) if held.failure else []
-    values = (held.table, held.table_id, version, held.version, reason, by, at, failed)
-    row = dict(zip(RELEASE_SCHEMA.names, values, strict=True))
-    quality_tables.append(lake, RELEASES, pa.Table.from_pylist([row], RELEASE_SCHEMA))
 
 
 def _file(lake: Location, table_id: str) -> Location:

@@ -114,7 +114,6 @@ class PipelineRun:
             self.feeds.raise_if_down()
 
     def seal(self) -> None:
-        """What was finished since the last time."""
         self._sealing.go_on()
 
     def account(self) -> None:
@@ -177,7 +176,6 @@ class PipelineRun:
         return not self.flows["gold"] or self.handover.is_open()
 
     def is_maintenance_due(self) -> bool:
-        """Whether it is time, by the conf."""
         return self._maintenance_at is not None and datetime.now(UTC) >= self._maintenance_at
 
     def maintain(self) -> None:
@@ -191,7 +189,6 @@ class PipelineRun:
         self._maintenance_at = maintenance.next_at(self._lake, now)
 
     def is_check_due(self) -> bool:
-        """Whether it is time to check a suite, by the conf."""
         return self._check_at is not None and datetime.now(UTC) >= self._check_at
 
     def check(self) -> None:

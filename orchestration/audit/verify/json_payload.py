@@ -46,11 +46,9 @@ class Odd(dict[str, Any]):
     """Something that should be an object and is none: each member of it is there, and cannot be read."""
 
     def get(self, *_: object) -> "Odd":
-        """Whatever is asked for."""
         return self
 
     def __bool__(self) -> bool:
-        """There is something."""
         return True
 
 
@@ -210,7 +208,6 @@ def _quoted(text: str) -> str:
 
 @contextmanager
 def _room() -> Iterator[None]:
-    """Room for a stack of that many brackets."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, 4 * DEEPEST))
     try:

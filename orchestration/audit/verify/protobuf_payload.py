@@ -90,7 +90,6 @@ def _merge(message: Message, data: bytes, at: int, depth: int, group: int = 0) -
 
 
 def _take(message: Message, tag: int, data: bytes, at: int, depth: int) -> int:
-    """One field behind its tag."""
     number, wire = tag >> 3, tag & 7
     field = message.descriptor.fields_by_number.get(number)
     if wire == GROUP:

@@ -139,7 +139,6 @@ class Kafka(Source):
         self._amiss = {(what, topic) for what, topic in self._amiss if what != MISSING} | {(MISSING, topic) for topic in topics}
 
     def _starting(self, first: Mapping[Place, int], last: Mapping[Place, int]) -> dict[Place, int]:
-        """Where the first read begins."""
         begins = dict(last if self.transport.starting == "latest" else first)
         if isinstance(instant := self.transport.starting, datetime):
             since = self.client.offsets(first, instant)
@@ -173,7 +172,6 @@ class Kafka(Source):
 
     @cached_property
     def client(self) -> KafkaClient:
-        """Connects when it is first asked."""
         asker = Asker(f"source {self.name}", "cannot be read from", "sources.yml")
         return KafkaClient(asker, self.transport.servers, self.transport.options)
 

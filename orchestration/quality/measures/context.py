@@ -145,7 +145,6 @@ def not_checked(reason: str) -> Outcome:
 
 
 def share(part: float) -> str:
-    """0 to 1, for people."""
     return f"{100 * part:.3g} %"
 
 
