@@ -77,7 +77,7 @@ def _of_message(descriptor: Descriptor, names: frozenset[str] | None = None) -> 
 
 
 def _of_field(field: FieldDescriptor) -> Convert:
-    if _is_map(field):
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
         of_key, of_value = (_of_one(field.message_type.fields_by_name[name]) for name in ("key", "value"))
         # The parser has them in another order in each process.
         return lambda members: dict(sorted((_name(of_key(key)), of_value(members[key])) for key in members))
@@ -111,10 +111,6 @@ def _text(value: str | bytes) -> str:
     if isinstance(value, bytes):
         raise UnreadableError
     return value
-
-
-def _is_map(field: FieldDescriptor) -> bool:
-    return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
 def _name(key: str | int | bool) -> str:

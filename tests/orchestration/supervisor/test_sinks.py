@@ -41,8 +41,7 @@ class Receiver(Sink):
 @pytest.fixture
 def lake(tmp_path: Path) -> SmallLake:
     made = SmallLake(tmp_path, {name: {"table": AGGREGATES, "python": "module:function"} for name in ("one", "other")})
-    made.write(AGGREGATES, [*windows(0, range(5))])
-    made.pin(0)
+    made.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
     return made
 
 
@@ -72,8 +71,7 @@ def test_one_that_is_down_is_told_once_holds_no_other_up_and_goes_on_where_it_wa
     running = deliveries(lake, {"one": up, "other": down}, stop)
     running.start()
     until(lambda: up.rows == [5] and down.tries >= 3)
-    lake.write(AGGREGATES, [*windows(1, range(5, 8))])
-    lake.pin(1)
+    lake.write(AGGREGATES, [*windows(1, range(5, 8))]).pin(1)
     running.wake()
     until(lambda: up.rows == [5, 3])
     (row,) = [row for row in status(lake.conf, START + timedelta(days=1, seconds=60)) if row["sink"] == "other"]

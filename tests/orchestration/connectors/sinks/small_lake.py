@@ -41,9 +41,10 @@ class SmallLake:
         for table in self.store.tables.values():
             ensure(table)
 
-    def write(self, table: str, rows: Sequence[Row]) -> None:
+    def write(self, table: str, rows: Sequence[Row]) -> "SmallLake":
         """Append rows; a column that is left out is null."""
         write(self.store, table, *rows)
+        return self
 
     def pin(self, bronze_batch: int) -> Snapshot:
         """Of everything as it is now."""

@@ -61,8 +61,7 @@ def step(lake: SmallLake) -> bool:
 
 def test_rows_come_in_the_order_of_their_key_a_bounded_number_a_request(tmp_path: Path, receiver: Receiver) -> None:
     lake = lake_for(tmp_path, token="${env:TOKEN}")
-    lake.write(AGGREGATES, [window(0, number, float(number)) for number in reversed(range(7))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [window(0, number, float(number)) for number in reversed(range(7))]).pin(0)
     assert step(lake)
     assert receiver.values == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0]]
     headers, document = receiver.requests[0]
@@ -76,8 +75,7 @@ def test_rows_come_in_the_order_of_their_key_a_bounded_number_a_request(tmp_path
     }
     assert document["rows"][0]["window_end"] == "2026-01-05T00:10:00Z"
     assert not step(lake)
-    lake.write(AGGREGATES, [window(0, 2, 9.0, revision=1)])
-    lake.pin(1)
+    lake.write(AGGREGATES, [window(0, 2, 9.0, revision=1)]).pin(1)
     assert step(lake)
     assert receiver.values[3:] == [[9.0]]
     assert receiver.requests[-1][1]["is_complete"] is False
@@ -86,8 +84,7 @@ def test_rows_come_in_the_order_of_their_key_a_bounded_number_a_request(tmp_path
 
 def test_a_snapshot_with_nothing_new_makes_no_request(tmp_path: Path, receiver: Receiver) -> None:
     lake = lake_for(tmp_path)
-    lake.write(AGGREGATES, [*windows(0, range(2))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(2))]).pin(0)
     step(lake)
     lake.pin(1)
     assert step(lake)
@@ -99,8 +96,7 @@ def test_what_is_not_accepted_is_sent_again_with_the_same_keys_before_what_came_
     tmp_path: Path, receiver: Receiver, code: int
 ) -> None:
     lake = lake_for(tmp_path)
-    lake.write(AGGREGATES, [window(0, number, float(number)) for number in range(7)])
-    first = lake.pin(0)
+    first = lake.write(AGGREGATES, [window(0, number, float(number)) for number in range(7)]).pin(0)
     receiver.answers = [204, code]
     with pytest.raises(TidemarkError, match=f"the webhook answered {code}"):
         step(lake)
@@ -119,8 +115,7 @@ def test_no_message_and_no_file_holds_any_part_of_the_address(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     lake = lake_for(tmp_path, token="${env:TOKEN}")
-    lake.write(AGGREGATES, [*windows(0, range(2))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(2))]).pin(0)
     for url in (
         f"http://127.0.0.1:1/{CANARY}",
         f"ftp://{CANARY}",
@@ -140,7 +135,6 @@ def test_no_message_and_no_file_holds_any_part_of_the_address(
 
 def test_numbers_that_json_has_no_word_for(tmp_path: Path, receiver: Receiver) -> None:
     lake = lake_for(tmp_path, VECTORS)
-    lake.write(VECTORS, [vector(0, 0, [float("nan"), float("inf"), None, 0.1])])
-    lake.pin(0)
+    lake.write(VECTORS, [vector(0, 0, [float("nan"), float("inf"), None, 0.1])]).pin(0)
     step(lake)
     assert receiver.requests[0][1]["rows"][0]["vector"] == [None, "Infinity", None, 0.1]
