@@ -12,6 +12,7 @@ from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicParti
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from orchestration.connectors import kafka_client
+from orchestration.connectors.sinks import kafka_producer
 from orchestration.engine.jars import fetched
 from orchestration.engine.java import java_command
 from orchestration.errors import TidemarkError
@@ -155,9 +156,10 @@ def broker(folder: Path) -> AbstractContextManager[Broker]:
 
 @contextmanager
 def impatient(seconds: float = 1.0) -> Iterator[None]:
-    """As clients of a broker are that does not answer: while it runs, `topic` makes them wait as long as a slow machine takes."""
+    """As clients of a broker are that does not answer: while it runs, `patient` makes them wait as long as a slow machine takes."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(kafka_client, "PATIENCE_SECONDS", seconds)
+        for module in (kafka_client, kafka_producer):
+            patched.setattr(module, "PATIENCE_SECONDS", seconds)
         yield
 
 

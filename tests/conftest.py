@@ -99,13 +99,18 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def topic(running: Broker, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Of one partition, with a name of its own. What the test starts in its process waits for the broker as long as it takes."""
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the test starts in its process waits for the broker as long as it takes."""
     from orchestration.connectors import kafka_client
     from orchestration.connectors.sinks import kafka_producer
 
     for module in (kafka_client, kafka_producer):
         monkeypatch.setattr(module, "PATIENCE_SECONDS", PATIENCE_SECONDS)
+
+
+@pytest.fixture
+def topic(running: Broker, patient: None) -> str:
+    """Of one partition, with a name of its own."""
     running.create(name := f"t-{uuid4().hex[:8]}")
     return name
 

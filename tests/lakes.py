@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -64,6 +65,12 @@ def bare_conf(folder: Path, **changes: Any) -> Conf:
     kitchen = Group("kitchen", ("temperature",), 600, "kitchen")
     nothing = {"sources": {}, "metrics": {}, "devices": {}, "groups": {"kitchen": kitchen}}
     return replace(conf(folder), **{"folder": folder / "conf", "pipeline": "plant", **nothing, **changes})
+
+
+def copied(made: Conf, folder: Path) -> Conf:
+    """A lake of `conf` with its landing folder in another folder, so that tests go on from what one of them has brought in."""
+    shutil.copytree(made.folder, folder, dirs_exist_ok=True)
+    return conf(folder, devices=made.devices, groups=made.groups)
 
 
 def event(device: str, metric: str, value: float, event_time: datetime) -> str:

@@ -12,6 +12,7 @@ from bronze.schema import EVENTS
 from silver import account
 from silver.config import SilverConfig
 from silver.enrich import catalogue
+from silver.evaluated import evaluated, evaluation
 from silver.readings import Reference, readings, with_rule_results
 from silver.schema import DEVICES, READINGS
 from silver.spec import Aggregation, Conversion, Metric, Origin, PayloadFormat, Policy, Time
@@ -41,44 +42,69 @@ def frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: pa.Schem
     return spark.createDataFrame(rows, from_arrow_schema(schema))
 
 
-def events(spark: SparkSession, payloads: Sequence[str | bytes], header: str | None = None, position: str = "room.txt") -> DataFrame:
-    """Events of source `plant`, numbered from 0 in `bronze_row`."""
+def events(payloads: Sequence[str | bytes], header: str | None = None, position: str = "room.txt", first: int = 0) -> pa.Table:
+    """Events of source `plant`, numbered from `first` in `bronze_row`."""
     rows = [
-        (
-            payload if isinstance(payload, bytes) else payload.encode(),
-            header,
-            "plant",
-            position,
-            INGESTED_AT,
-            None,
-            None,
-            INGESTED_AT,
-            INGESTED_AT.date(),
-            0,
-            n,
-        )
+        {
+            "payload": payload if isinstance(payload, bytes) else payload.encode(),
+            "header": header,
+            "source": "plant",
+            "position": position,
+            "received_at": INGESTED_AT,
+            "ingested_at": INGESTED_AT,
+            "bronze_batch": 0,
+            "bronze_row": first + n,
+        }
         for n, payload in enumerate(payloads)
     ]
-    return frame(spark, rows, EVENTS)
+    return pa.Table.from_pylist(rows, EVENTS)
 
 
-def devices(spark: SparkSession, *versions: tuple[Any, ...]) -> DataFrame:
+def devices(*versions: tuple[Any, ...]) -> pa.Table:
     """A registry; without versions, `oven` and `room` are in the kitchen since 1970."""
     since = datetime(1970, 1, 1, tzinfo=UTC)
     known = versions or tuple((name, "hall", ["kitchen"], None, True, "conf", since) for name in ("oven", "room"))
-    return frame(spark, known, DEVICES)
+    return pa.Table.from_pylist([dict(zip(DEVICES.names, version, strict=True)) for version in known], DEVICES)
 
 
-def silver(
-    spark: SparkSession, rows: DataFrame, shape: PayloadFormat = LONG, policy: Policy = POLICY, **more: Any
-) -> tuple[list[Any], list[Any]]:
-    """Readings and quarantine of events, in the order of events."""
+def silver(rows: pa.Table, shape: PayloadFormat = LONG, policy: Policy = POLICY, **more: Any) -> tuple[list[Any], list[Any]]:
+    """Good measurements of events and their quarantine, in the order of events, as the account reads them: without Spark."""
     config = SilverConfig({"plant": shape}, policy, more.get("rules", ()))
-    reference = Reference(more.get("devices") or devices(spark), *map(spark.createDataFrame, catalogue(METRICS)))
-    inputs = (rows, reference, config)
-    broken, _ = account.split(with_rule_results(*inputs).orderBy("bronze_row", "part").toArrow())
-    rejected = [Row(**row) for piece in account.quarantine(broken, rows.toArrow()) for row in piece.to_pylist()]
+    sql = evaluation(config)
+    assert sql is not None
+    pieces = [*evaluated(rows, more.get("devices") or devices(), catalogue(METRICS), config, sql)]
+    return _split(pa.concat_tables(pieces).sort_by([("bronze_row", "ascending"), ("part", "ascending")]), rows)
+
+
+def silver_by_spark(
+    spark: SparkSession, rows: pa.Table, shape: PayloadFormat = LONG, policy: Policy = POLICY, **more: Any
+) -> tuple[list[Any], list[Any]]:
+    """Readings and quarantine of events, in the order of events, as the stream reads them: without duplicates."""
+    inputs = (
+        spark.createDataFrame(rows),
+        reference(spark, more.get("devices")),
+        SilverConfig({"plant": shape}, policy, more.get("rules", ())),
+    )
+    _, rejected = _split(with_rule_results(*inputs).orderBy("bronze_row", "part").toArrow(), rows)
     return rows_of(readings(*inputs).orderBy("bronze_row", "part")), rejected
+
+
+def silver_by_both(spark: SparkSession, rows: pa.Table, **more: Any) -> tuple[list[Any], list[Any]]:
+    """The same of events without duplicates, which both read alike."""
+    found = silver_by_spark(spark, rows, **more)
+    assert found == silver(rows, **more)
+    return found
+
+
+def reference(spark: SparkSession, registry: pa.Table | None = None) -> Reference:
+    """The registry, or that of `devices`, and the catalogue of METRICS."""
+    return Reference(spark.createDataFrame(registry or devices()), *map(spark.createDataFrame, catalogue(METRICS)))
+
+
+def _split(measurements: pa.Table, rows: pa.Table) -> tuple[list[Any], list[Any]]:
+    broken, good = account.split(measurements)
+    rejected = [Row(**row) for piece in account.quarantine(broken, rows) for row in piece.to_pylist()]
+    return [Row(**row) for row in good.to_pylist()], rejected
 
 
 def rows_of(found: DataFrame) -> list[Any]:

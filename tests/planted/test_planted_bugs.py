@@ -3,6 +3,7 @@
 `make planted` plants all of them; the default run plants those of FEW.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -32,7 +33,8 @@ from orchestration.storage.retention import RetentionNeeds
 from orchestration.storage.tables import Table
 from silver import account as account_of_silver
 from silver import readings, rules
-from tests.lakes import DEVICES, conf, event, land, minutes, run
+from silver.spec import Time
+from tests.lakes import DEVICES, SHAPE, conf, event, land, minutes, run
 from tests.rows import at
 from tests.sample import all_of
 
@@ -53,12 +55,19 @@ class Day:
     spark: SparkSession
 
     def first(self) -> None:
-        """Readings, a gap that no vector may be filled across, a duplicate, an unreadable row, one of 2099, one without a device."""
+        """Readings, a gap that no vector may be filled across, and rows that silver keeps out of the readings.
+
+        These are a duplicate, a contradiction, an unreadable row, one of 1970, one of 2099, two without a device, and one that measures
+        nothing.
+        """
         oven = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 60))]
         # At 02:40 the power of 01:00 is too old for the vector.
         oven.append(event("oven", "temperature", 5, START + timedelta(hours=2, minutes=35)))
         power = [event("oven", "power", n, time) for n, time in enumerate([START, START + timedelta(hours=3)])]
-        odd = ["{broken", event("oven", "temperature", 9, at("2099-01-01T00:00:00")), oven[3]]
+        clocks = [event("oven", "temperature", 9, at(f"{year}-01-01T00:00:00")) for year in (1970, 2099)]
+        contradiction = event("oven", "temperature", 77, START + timedelta(minutes=5))
+        pressed = json.dumps({"device": "oven", "button": "on", "ts": START.isoformat()})
+        odd = ["{broken", *clocks, oven[3], contradiction, pressed]
         nameless = [line.replace('"device": "oven", ', "") for line in oven[:2]]
         land(self.made.folder, "1.json", [*oven, *power, *odd, *nameless])
         run(self.made, self.spark)
@@ -104,6 +113,17 @@ def ledger_forgets(patch: pytest.MonkeyPatch) -> None:
     """As one that trusts Spark's count of dropped rows would."""
     split = account_of_silver.split
     patch.setattr(account_of_silver, "split", lambda measurements: (split(measurements)[0], split(measurements)[1].slice(0, 0)))
+
+
+def without_conflicts(patch: pytest.MonkeyPatch) -> None:
+    """A contradiction is taken for a repeat."""
+    duplicates = account_of_silver.duplicates
+
+    def repeats(*rows: Any) -> pa.Table:
+        found = duplicates(*rows)
+        return found.set_column(found.column_names.index("is_conflict"), "is_conflict", pa.repeat(False, len(found)))
+
+    patch.setattr(account_of_silver, "duplicates", repeats)
 
 
 def without_fill_bound(patch: pytest.MonkeyPatch) -> None:
@@ -167,6 +187,27 @@ def new_device(day: Day) -> list[str]:
     later = Day(replace(day.made, devices=known), day.spark)
     later.second(event("mixer", "temperature", 5, START + timedelta(hours=4)))
     return later.wrong()
+
+
+def hour_that_comes_twice(day: Day) -> list[str]:
+    """A reading of 02:30 on the night on which summer time ends in Berlin."""
+    local = replace(SHAPE, time=Time("ts", time_zone="Europe/Berlin"))
+    plant = replace(day.made.sources["plant"], payload_format=local)
+    autumn = Day(replace(day.made, sources={"plant": plant}), day.spark)
+    land(day.made.folder, "1.json", [event("oven", "temperature", 1, datetime(2025, 10, 26, hour, 30)) for hour in (1, 2, 5)])  # noqa: DTZ001
+    run(autumn.made, day.spark)
+    return autumn.wrong()
+
+
+def flagged(day: Day) -> list[str]:
+    """A device marks one of its values as bad; a rule of the conf asks for the mark."""
+    plant = replace(day.made.sources["plant"], payload_format=replace(SHAPE, attributes={"quality": "q"}))
+    is_good = Rule("quality_is_good", "attributes['quality'] = 'good'")
+    marked = Day(replace(day.made, sources={"plant": plant}, rules=(is_good,)), day.spark)
+    lines = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 30))]
+    land(day.made.folder, "1.json", [line.replace("{", f'{{"q": "{"bad" if n == 7 else "good"}", ', 1) for n, line in enumerate(lines)])
+    run(marked.made, day.spark)
+    return marked.wrong()
 
 
 def without_pins(patch: pytest.MonkeyPatch) -> None:
@@ -233,6 +274,11 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list
     "transaction ids": (without_transaction_ids, crash_between_two_tables),
     "generation guard": (without_generation_guard, lost_checkpoint),
     "future bound": (without_rule("event_time_is_not_in_the_future"), whole_day),
+    "age bound": (without_rule("event_time_is_not_too_old"), whole_day),
+    "hour that comes twice": (without_rule("local_time_is_unique"), hour_that_comes_twice),
+    "mark of bad values": (without_rule("quality_is_good"), flagged),
+    "events without measurements": (without_rule("something_is_measured"), whole_day),
+    "contradictions": (without_conflicts, whole_day),
     "null-key guard": (without_rule("device_is_present"), whole_day),
     "lease": (without_lease, two_writers),
     "ledger by identity": (ledger_forgets, whole_day),

@@ -16,11 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from bronze.schema import EVENTS
 from silver import account
 from silver.config import SilverConfig
-from silver.enrich import catalogue
-from silver.readings import Reference, with_rule_results
+from silver.readings import with_rule_results
 from silver.schema import READING_COLUMNS
 from silver.spec import Origin, PayloadFormat, Time
-from tests.rows import INGESTED_AT, METRICS, POLICY, at, devices, frame
+from tests.rows import INGESTED_AT, POLICY, at, devices, frame, reference
 
 LISTS = PayloadFormat("json", Origin(field="each.d"), Time("each.t"), metric=Origin(constant="humidity"), value="each.v", each="list")
 START = at("2026-01-01T00:00:00")
@@ -102,7 +101,7 @@ def accounted(spark: SparkSession, batches: Batches, accepted: set[Identity], cu
     ]
     inputs = (
         sent(spark, batches),
-        Reference(devices(spark, *registry), *map(spark.createDataFrame, catalogue(METRICS))),
+        reference(spark, devices(*registry)),
         SilverConfig({"plant": LISTS}, POLICY),
     )
     events, measurements = inputs[0].toArrow(), with_rule_results(*inputs).toArrow()

@@ -3,11 +3,10 @@
 import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from silver.csv_rows import MAX_COLUMNS
 from silver.spec import Origin, PayloadFormat, Time
@@ -20,8 +19,8 @@ def taken(readings: list[Any]) -> list[tuple[Any, ...]]:
     return [(row.bronze_row, row.part, row.metric, row.value, row.event_time) for row in readings]
 
 
-def test_long_rows_give_one_reading_an_event_with_zone_unit_and_lineage(spark: SparkSession) -> None:
-    (reading,), quarantined = silver(spark, events(spark, [GOOD]))
+def test_long_rows_give_one_reading_an_event_with_zone_unit_and_lineage() -> None:
+    (reading,), quarantined = silver(events([GOOD]))
     assert quarantined == []
     assert reading.asDict() == {
         "device_id": "oven",
@@ -43,7 +42,7 @@ def test_long_rows_give_one_reading_an_event_with_zone_unit_and_lineage(spark: S
     }
 
 
-def test_nested_wide_rows_give_one_reading_a_metric_and_a_blank_is_no_measurement(spark: SparkSession) -> None:
+def test_nested_wide_rows_give_one_reading_a_metric_and_a_blank_is_no_measurement() -> None:
     shape = PayloadFormat("json", Origin(field="d.id"), Time("at", "epoch_ms"), metrics={"temperature": "v.t", "humidity": "v.h"})
     payloads = [
         '{"d":{"id":"oven"},"at":1767225601000,"v":{"t":1,"h":2}}',
@@ -51,7 +50,7 @@ def test_nested_wide_rows_give_one_reading_a_metric_and_a_blank_is_no_measuremen
         '{"d":{"id":"oven"},"at":1767225603000,"v":{"t":"broken","h":4}}',  # one of two broken: the other one is good
         '{"d":{"id":"oven"},"at":1767225604000,"v":{}}',
     ]
-    readings, quarantined = silver(spark, events(spark, payloads), shape)
+    readings, quarantined = silver(events(payloads), shape)
     assert taken(readings) == [
         (0, 0, "temperature", 1.0, at("00:00:01")),
         (0, 1, "humidity", 2.0, at("00:00:01")),
@@ -64,7 +63,7 @@ def test_nested_wide_rows_give_one_reading_a_metric_and_a_blank_is_no_measuremen
     ]
 
 
-def test_a_list_gives_one_reading_an_element_each_with_its_own_time(spark: SparkSession) -> None:
+def test_a_list_gives_one_reading_an_element_each_with_its_own_time() -> None:
     shape = PayloadFormat(
         "json", Origin(field="device"), Time("each.t", "epoch_s"), metric=Origin(field="each.n"), value="each.v", each="data.list"
     )
@@ -72,12 +71,12 @@ def test_a_list_gives_one_reading_an_element_each_with_its_own_time(spark: Spark
         '{"device":"oven","data":{"list":[{"n":"temperature","v":1,"t":1767225601.5},{"n":"humidity","v":true,"t":1767225602}]}}',
         '{"device":"oven","data":{"list":[]}}',
     ]
-    readings, quarantined = silver(spark, events(spark, payloads), shape)
+    readings, quarantined = silver(events(payloads), shape)
     assert taken(readings) == [(0, 0, "temperature", 1.0, at("00:00:01.5")), (0, 1, "humidity", 1.0, at("00:00:02"))]
     assert [row.bronze_row for row in quarantined] == [1]
 
 
-def test_csv_takes_its_names_from_the_header_of_its_own_file_and_its_device_from_the_file_name(spark: SparkSession) -> None:
+def test_csv_takes_its_names_from_the_header_of_its_own_file_and_its_device_from_the_file_name() -> None:
     """As the room's real files: quoted and not, row numbers without a name, local times without a zone."""
     shape = PayloadFormat(
         "csv",
@@ -89,11 +88,10 @@ def test_csv_takes_its_names_from_the_header_of_its_own_file_and_its_device_from
     lines = ['"1","2025-12-31 14:19:00",23.7,26', '"2",2025-12-31 14:20:00,,"27"\r', "3,2025-12-31 14:21:00", "2025-12-31 14:22:00,23.7,26"]
     lines.append("5,2025-12-31 14:22:00,23.7,26,1")
     more = "," * (MAX_COLUMNS - 2)
-    rows = events(spark, lines, header=',"date","Temperature","Humidity"')
+    rows = [events(lines, header=',"date","Temperature","Humidity"')]
     for row, end in ((10, ""), (11, more)):
-        other = events(spark, [f"26,2025-12-31 14:23:00,23.7{end}"], header=f"Humidity,date,Temperature{end}")
-        rows = rows.unionByName(other.withColumn("bronze_row", F.lit(row).cast("bigint")))
-    readings, quarantined = silver(spark, rows, shape)
+        rows.append(events([f"26,2025-12-31 14:23:00,23.7{end}"], header=f"Humidity,date,Temperature{end}", first=row))
+    readings, quarantined = silver(pa.concat_tables(rows), shape)
     assert [row.device_id for row in readings] == ["room"] * 5
     assert taken(readings) == [
         (0, 0, "temperature", 23.7, at("2025-12-31T13:19:00")),
@@ -105,7 +103,7 @@ def test_csv_takes_its_names_from_the_header_of_its_own_file_and_its_device_from
     assert [(row.bronze_row, row.broken_rules) for row in quarantined] == [(n, ["payload_is_readable"]) for n in (2, 3, 4, 11)]
 
 
-def test_csv_without_header_takes_its_names_from_conf(spark: SparkSession) -> None:
+def test_csv_without_header_takes_its_names_from_conf() -> None:
     shape = PayloadFormat(
         "csv",
         Origin(field="dev"),
@@ -115,7 +113,7 @@ def test_csv_without_header_takes_its_names_from_conf(spark: SparkSession) -> No
         columns=("dev", "t", "v"),
         separator=";",
     )
-    readings, quarantined = silver(spark, events(spark, ["oven;01.01.2026 00:00:01;1.5", "oven;soon;1", "oven;01.01.2026 00:00:01"]), shape)
+    readings, quarantined = silver(events(["oven;01.01.2026 00:00:01;1.5", "oven;soon;1", "oven;01.01.2026 00:00:01"]), shape)
     assert taken(readings) == [(0, 0, "temperature", 1.5, at("00:00:01"))]
     assert [row.broken_rules for row in quarantined] == [["event_time_is_valid"], ["payload_is_readable"]]
 
@@ -135,11 +133,9 @@ def test_csv_without_header_takes_its_names_from_conf(spark: SparkSession) -> No
         ("epoch_s", "UTC", "NaN", None),
     ],
 )
-def test_event_times_are_read_in_the_declared_format_and_zone(
-    spark: SparkSession, time_format: str, zone: str, text: str, instant: str | None
-) -> None:
+def test_event_times_are_read_in_the_declared_format_and_zone(time_format: str, zone: str, text: str, instant: str | None) -> None:
     shape = PayloadFormat("json", Origin(constant="oven"), Time("t", time_format, zone), metrics={"humidity": "h"})
-    readings, quarantined = silver(spark, events(spark, [json.dumps({"t": text, "h": 1})]), shape)
+    readings, quarantined = silver(events([json.dumps({"t": text, "h": 1})]), shape)
     found = [row.event_time for row in readings]
     assert found == ([at(instant)] if instant else [])
     assert [row.broken_rules for row in quarantined] == ([] if instant else [["event_time_is_valid"]])
@@ -166,14 +162,14 @@ def test_event_times_are_read_in_the_declared_format_and_zone(
     ],
 )
 @pytest.mark.parametrize("shape_format", ["json", "csv"])
-def test_the_first_and_the_last_instant_are_those_of_others_and_what_is_beyond_is_in_quarantine_with_its_payload(  # noqa: PLR0917
-    spark: SparkSession, shape_format: str, time_format: str, first: str, last: str, beyond: list[str]
+def test_the_first_and_the_last_instant_are_those_of_others_and_what_is_beyond_is_in_quarantine_with_its_payload(
+    shape_format: str, time_format: str, first: str, last: str, beyond: list[str]
 ) -> None:
     time, device, metrics = Time("t", time_format), Origin(constant="oven"), {"humidity": "h"}
     shape = PayloadFormat(shape_format, device, time, metrics=metrics, columns=("t", "h") if shape_format == "csv" else ())
     texts = [first, last, *beyond]
     payloads = [json.dumps({"t": text, "h": 1}) if shape_format == "json" else f"{text},1" for text in texts]
-    readings, quarantined = silver(spark, events(spark, payloads), shape)
+    readings, quarantined = silver(events(payloads), shape)
     assert [row.event_time.isoformat()[:19] for row in readings] == ["1970-01-01T00:00:00" if first == "0" else "0001-01-01T00:00:00"]
     assert [(bytes(row.payload).decode(), row.broken_rules) for row in quarantined] == [
         (payloads[1], ["event_time_is_not_in_the_future"]),
@@ -182,7 +178,7 @@ def test_the_first_and_the_last_instant_are_those_of_others_and_what_is_beyond_i
     assert [row.event_time and row.event_time.year for row in quarantined] == [9999, *[None] * len(beyond)]
 
 
-def test_each_hostile_payload_is_in_quarantine_byte_for_byte_with_its_reason_and_its_neighbours_go_through(spark: SparkSession) -> None:
+def test_each_hostile_payload_is_in_quarantine_byte_for_byte_with_its_reason_and_its_neighbours_go_through() -> None:
     hostile = {
         GOOD.replace("2026-01-01", "2099-01-01").encode(): ["event_time_is_not_in_the_future"],
         GOOD.replace("1.5", "1..5").encode(): ["payload_is_readable"],
@@ -205,7 +201,7 @@ def test_each_hostile_payload_is_in_quarantine_byte_for_byte_with_its_reason_and
         GOOD.replace("temperature", "mood").replace("oven", "nobody").encode(): ["device_is_known", "metric_is_known"],
     }
     payloads = [payload for n, bad in enumerate(hostile) for payload in (bad, GOOD.replace(":01Z", f":{n:02d}Z"))]
-    readings, quarantined = silver(spark, events(spark, payloads))
+    readings, quarantined = silver(events(payloads))
     assert {row.bronze_row for row in readings} == set(range(1, len(payloads), 2))
     assert {bytes(row.payload): sorted(row.broken_rules) for row in quarantined} == {bad: sorted(rules) for bad, rules in hostile.items()}
 
@@ -220,9 +216,9 @@ EVENT = st.fixed_dictionaries({}, optional={"device": JSON, "metric": JSON, "val
 
 
 @settings(
-    max_examples=10,
+    max_examples=20,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.data_too_large, HealthCheck.too_slow],
+    suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow],
 )
 @given(
     st.lists(
@@ -231,9 +227,9 @@ EVENT = st.fixed_dictionaries({}, optional={"device": JSON, "metric": JSON, "val
         max_size=60,
     )
 )
-def test_any_bytes_at_all_are_a_reading_or_in_quarantine_and_never_both(spark: SparkSession, payloads: list[bytes]) -> None:
+def test_any_bytes_at_all_are_a_reading_or_in_quarantine_and_never_both(payloads: list[bytes]) -> None:
     numbered = [payload + b" " * (n % 7) for n, payload in enumerate(payloads)]
-    readings, quarantined = silver(spark, events(spark, [*numbered, GOOD]))
+    readings, quarantined = silver(events([*numbered, GOOD]))
     accepted, rejected = ({row.bronze_row for row in side} for side in (readings, quarantined))
     assert accepted.isdisjoint(rejected)
     assert accepted | rejected == set(range(len(numbered) + 1))

@@ -4,6 +4,7 @@ The note is the metadata of an offset that a group of consumers commits. No cons
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeAlias, TypeVar
@@ -32,6 +33,8 @@ REASONS = {
     KafkaError.MSG_SIZE_TOO_LARGE: "a row is too large for it; raise `max.message.bytes` there and `message.max.bytes` in kafka.options",
     KafkaError.INVALID_TRANSACTION_TIMEOUT: "its brokers allow no transaction so long; lower `transaction.timeout.ms` in kafka.options",
 }
+PASSING = {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
+"""While brokers agree on who keeps the offsets of a group: the client reports them at once, whatever its time limit."""
 SILENT = logging.getLogger(__name__)
 SILENT.disabled = True
 """Instead of stderr."""
@@ -91,12 +94,19 @@ class KafkaProducer:
         self._failed = self._failed or error
 
     def _try(self, question: Callable[[], T]) -> T:
-        try:
-            return question()
-        except (KafkaException, SystemError) as error:  # the latter where the client calls back with an exception set, perhaps lost then
-            known = error if isinstance(error, KafkaException) else error.__cause__
-            reason = known.args[0] if isinstance(known, KafkaException) else KafkaError(KafkaError._FATAL)
-            raise self._refused(reason) from None
+        end = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return question()
+            except (
+                KafkaException,
+                SystemError,
+            ) as error:  # the latter where the client calls back with an exception set, perhaps lost then
+                known = error if isinstance(error, KafkaException) else error.__cause__
+                reason = known.args[0] if isinstance(known, KafkaException) else KafkaError(KafkaError._FATAL)
+                if reason.code() not in PASSING or time.monotonic() > end:
+                    raise self._refused(reason) from None
+                time.sleep(0.1)
 
     def _refused(self, error: KafkaError) -> TidemarkError:
         if error.code() == KafkaError._FATAL:

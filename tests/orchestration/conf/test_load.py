@@ -186,7 +186,7 @@ def loaded_or_refused(file: str, content: bytes) -> None:
             assert all(line.startswith(str(folder)) for line in str(error).split("\n"))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=50)
 @given(
     st.sampled_from(FILES), st.text().map(str.encode) | st.binary() | st.text("-:{}[]&*!|>'\"#%@, \n\tab<1", max_size=60).map(str.encode)
 )
@@ -194,7 +194,7 @@ def test_any_text_at_all_is_loaded_or_refused(file: str, content: bytes) -> None
     loaded_or_refused(file, content)
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=100)
 @given(st.data())
 def test_any_value_in_place_of_a_setting_is_loaded_or_refused(data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))

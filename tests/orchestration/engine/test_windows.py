@@ -1,5 +1,6 @@
 """Windows that a micro-batch closed, and those that late rows change: gold has the same rows, however they are cut into pieces."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from gold.spec import Group, Vector
 from orchestration.conf.model import Conf, Device
 from orchestration.engine import pieces
 from orchestration.engine.pieces import Limits
-from tests.lakes import conf, event, land, run
+from tests.lakes import conf, copied, event, land, run
 from tests.rows import at
 
 METRICS = ("temperature", "power")
@@ -25,15 +26,19 @@ GROUPS = (
 DEVICES = {"oven": ("ovens", "hot", "counted"), "grill": ("ovens", "hot"), "fridge": ("fridges", "counted")}
 
 
-def brought_in(folder: Path, spark: SparkSession) -> Conf:
-    """Three batches: `power` in windows of an hour, in the second hour none of it but a row for the first, which is late."""
+def declared(folder: Path) -> Conf:
     devices = {name: Device(name, groups) for name, groups in DEVICES.items()}
-    made = conf(folder, groups={group.name: group for group in GROUPS}, devices=devices)
+    return conf(folder, groups={group.name: group for group in GROUPS}, devices=devices)
+
+
+def brought_in(made: Conf, spark: SparkSession, hours: Iterable[int]) -> Conf:
+    """A batch an hour: `power` in windows of an hour, in the second hour none of it but a row for the first, which is late."""
     power = {12: ("12:05", 19.0), 13: ("12:15", 100.0), 14: ("14:05", 21.0)}
-    for hour, (minute, value) in power.items():
+    for hour in hours:
+        minute, value = power[hour]
         times = [at(f"{hour}:{minute:02}") for minute in range(0, 60, 10)]
         of_ovens = [event(name, "temperature", hour + 0.5, time) for name in ("oven", "grill") for time in times]
-        land(folder, f"{hour}.jsonl", [*of_ovens, *(event(name, "power", value, at(minute)) for name in ("oven", "fridge"))])
+        land(made.folder, f"{hour}.jsonl", [*of_ovens, *(event(name, "power", value, at(minute)) for name in ("oven", "fridge"))])
         run(made, spark)
     return made
 
@@ -45,8 +50,14 @@ def content(made: Conf) -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def in_one_piece(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
-    return brought_in(tmp_path_factory.mktemp("whole"), spark)
+def after_an_hour(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
+    """No window is closed yet."""
+    return brought_in(declared(tmp_path_factory.mktemp("first")), spark, [12])
+
+
+@pytest.fixture(scope="module")
+def in_one_piece(after_an_hour: Conf, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
+    return brought_in(copied(after_an_hour, tmp_path_factory.mktemp("whole")), spark, [13, 14])
 
 
 def test_windows_of_each_kind_are_there(in_one_piece: Conf) -> None:
@@ -60,11 +71,12 @@ def test_windows_of_each_kind_are_there(in_one_piece: Conf) -> None:
     "limits", [pytest.param(Limits(rows=8), id="windows"), pytest.param(Limits(bytes=1000), id="bytes", marks=pytest.mark.slow)]
 )
 def test_pieces_hold_the_same_rows_as_the_whole(
-    limits: Limits, in_one_piece: Conf, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    limits: Limits, after_an_hour: Conf, in_one_piece: Conf, spark: SparkSession, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(pieces, "LIMITS", limits)
-    monkeypatch.setattr(vectors.in_blocks, "__defaults__", (1,))
-    made = brought_in(tmp_path, spark)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "LIMITS", limits)
+        patch.setattr(vectors.in_blocks, "__defaults__", (1,))
+        made = brought_in(copied(after_an_hour, tmp_path), spark, [13, 14])
     assert content(in_one_piece) == content(made)
     files = DeltaTable(made.lake.local / "gold" / "ovens_aggregates").get_add_actions(flatten=True)
     assert len(files["path"]) == len(DeltaTable(in_one_piece.lake.local / "gold" / "ovens_aggregates").file_uris())

@@ -14,10 +14,9 @@ from orchestration.engine.lake import Lake
 from orchestration.jobs import ledger
 from orchestration.storage.positions import accounted_for
 from silver.config import SilverConfig
-from silver.enrich import catalogue
-from silver.evaluated import evaluated, evaluation
+from silver.evaluated import evaluation
 from tests.lakes import conf, event, land, minutes, run, table
-from tests.rows import LONG, METRICS, POLICY, at, devices, events, silver
+from tests.rows import LONG, METRICS, POLICY, at, devices, events, silver, silver_by_spark
 
 LINES = [event("oven" if n % 2 else "fridge", "temperature", n, time) for n, time in enumerate(minutes(at("2026-01-05T00:00:00"), 8))]
 BREAKING = {
@@ -57,23 +56,26 @@ def test_a_rule_of_conf_puts_the_same_measurements_in_quarantine_whoever_evaluat
 def test_a_rule_that_fails_for_a_reading_is_broken_by_it_and_ends_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """Of a: zone 5, 0 degrees, one group; b: zone hall-1, 2 degrees, no group; c: no zone, 2.5 degrees, two groups."""
     known = {"a": ("5", ["kitchen"]), "b": ("hall-1", []), "c": (None, ["kitchen", "x"])}
-    registry = devices(spark, *((name, zone, groups, None, True, "conf", at("1970-01-01")) for name, (zone, groups) in known.items()))
-    payloads = [event(name, "temperature", value, at("00:00:01")) for name, value in zip(known, (0, 2, 2.5), strict=True)]
+    registry = devices(*((name, zone, groups, None, True, "conf", at("1970-01-01")) for name, (zone, groups) in known.items()))
+    rows = events([event(name, "temperature", value, at("00:00:01")) for name, value in zip(known, (0, 2, 2.5), strict=True)])
     rules = tuple(Rule(f"r{n}", predicate) for n, predicate in enumerate(BREAKING))
-    rows, expected = events(spark, payloads), {name: [rule.name for rule in rules if name in BREAKING[rule.holds]] for name in known}
-    _, quarantined = silver(spark, rows, rules=(*rules, Rule("never", "raise_error(device_id) is null")), devices=registry)
+    expected = {name: [rule.name for rule in rules if name in BREAKING[rule.holds]] for name in known}
+
+    _, quarantined = silver_by_spark(spark, rows, rules=(*rules, Rule("never", "raise_error(device_id) is null")), devices=registry)
     assert {row.device_id: row.broken_rules for row in quarantined} == {name: [*broken, "never"] for name, broken in expected.items()}
-    accepted = {rule.name: {row.device_id for row in silver(spark, rows, rules=(rule,), devices=registry)[0]} for rule in rules}
-    assert accepted == {rule.name: {*known} - {*BREAKING[rule.holds]} for rule in rules}
+    for device in known:
+        kept = tuple(rule for rule in rules if device not in BREAKING[rule.holds])
+        assert device in {row.device_id for row in silver_by_spark(spark, rows, rules=kept, devices=registry)[0]}
+
     made = conf(tmp_path, metrics=METRICS, policy=POLICY, rules=rules, sources={"plant": Source("plant", LONG, LandingFolder(tmp_path))})
-    rejected = SilverEvaluator.of(made, registry.toArrow()).evaluate(rows.toArrow()).rejected.to_pylist()
+    rejected = SilverEvaluator.of(made, registry).evaluate(rows).rejected.to_pylist()
     assert {row["device_id"]: row["broken_rules"] for row in rejected} == expected
-    fast = tuple(rule for rule in rules if evaluation(SilverConfig({"plant": LONG}, POLICY, (rule,))))
-    config = SilverConfig({"plant": LONG}, POLICY, fast)
-    pieces = evaluated(rows.toArrow(), registry.toArrow(), catalogue(METRICS), config, str(evaluation(config)))
-    names = {rule.name for rule in fast}
-    assert {row["device_id"]: row["broken_rules"] for piece in pieces for row in piece.to_pylist()} == {
-        name: [rule for rule in broken if rule in names] for name, broken in expected.items()
+
+    translated = tuple(rule for rule in rules if evaluation(SilverConfig({"plant": LONG}, POLICY, (rule,))))
+    _, quarantined = silver(rows, rules=translated, devices=registry)
+    names = {rule.name for rule in translated}
+    assert {row.device_id: row.broken_rules for row in quarantined} == {
+        name: few for name, broken in expected.items() if (few := [rule for rule in broken if rule in names])
     }
 
 

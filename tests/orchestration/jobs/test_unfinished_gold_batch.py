@@ -26,7 +26,7 @@ from orchestration.jobs.retry import Chosen
 from orchestration.storage.positions import gold_position
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.run import retry_quarantine
-from tests.lakes import KITCHEN, conf, event, land, minutes, run
+from tests.lakes import KITCHEN, conf, copied, event, land, minutes, run
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -62,19 +62,22 @@ def half_an_hour(number: int) -> list[str]:
     return [*rows, event("oven", "temperature", 1000, START + timedelta(minutes=5, seconds=number))] if number else rows
 
 
-def brought_in(folder: Path, spark: SparkSession, *kills: Kill) -> Conf:
-    """A lake after a run for each file, some of which are killed."""
-    made = conf(folder, groups={"kitchen": KITCHEN})
-    for number, kill in enumerate(kills):
-        land(folder, f"{number}.json", half_an_hour(number))
+def brought_in(made: Conf, spark: SparkSession, first: int, *kills: Kill) -> Conf:
+    """The lake after a run for each file from the `first` on; some of the runs are killed."""
+    for number, kill in enumerate(kills, first):
+        land(made.folder, f"{number}.json", half_an_hour(number))
         with killed(*kill):
             run(made, spark)
     return made
 
 
 @pytest.fixture(scope="module")
-def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
-    return brought_in(tmp_path_factory.mktemp("undisturbed"), spark, UNHARMED, UNHARMED, UNHARMED)
+def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[Conf]:
+    """The lake after one, two and three runs."""
+    stages = [brought_in(conf(tmp_path_factory.mktemp("undisturbed"), groups={"kitchen": KITCHEN}), spark, 0, UNHARMED)]
+    for number in (1, 2):
+        stages.append(brought_in(copied(stages[-1], tmp_path_factory.mktemp("undisturbed")), spark, number, UNHARMED))
+    return stages
 
 
 def retry(made: Conf, spark: SparkSession) -> None:
@@ -110,8 +113,10 @@ def assert_as_undisturbed(made: Conf, undisturbed: Conf) -> None:
 
 
 @pytest.mark.parametrize("kill", [HALF_WRITTEN, pytest.param(WRITTEN, marks=pytest.mark.slow)])
-def test_a_snapshot_holds_nothing_of_a_batch_that_is_half_done(kill: Kill, undisturbed: Conf, spark: SparkSession, tmp_path: Path) -> None:
-    made = brought_in(tmp_path, spark, UNHARMED, UNHARMED, kill)
+def test_a_snapshot_holds_nothing_of_a_batch_that_is_half_done(
+    kill: Kill, undisturbed: list[Conf], spark: SparkSession, tmp_path: Path
+) -> None:
+    made = brought_in(copied(undisturbed[1], tmp_path), spark, 2, kill)
     reached = gold_position(Lake(made), "kitchen")
     assert reached is not None
     ends = {row["window_end"] for row in gold(made)["gold.kitchen_aggregates"]}
@@ -119,17 +124,17 @@ def test_a_snapshot_holds_nothing_of_a_batch_that_is_half_done(kill: Kill, undis
     retry(made, spark)
     assert_whole(made)
     run(made, spark)
-    assert_as_undisturbed(made, undisturbed)
+    assert_as_undisturbed(made, undisturbed[-1])
 
 
 @pytest.mark.parametrize("before", [HALF_AMENDED, pytest.param(UNHARMED, marks=pytest.mark.slow)])
 def test_an_amendment_writes_no_vector_that_a_batch_has_yet_to_write(
-    before: Kill, undisturbed: Conf, spark: SparkSession, tmp_path: Path
+    before: Kill, undisturbed: list[Conf], spark: SparkSession, tmp_path: Path
 ) -> None:
     """Nor does one that had begun before the batch, and was killed too."""
-    made = brought_in(tmp_path, spark, UNHARMED, before, HALF_WRITTEN)
+    made = brought_in(copied(undisturbed[0], tmp_path), spark, 1, before, HALF_WRITTEN)
     ends = {row["window_end"] for row in gold(made)["gold.kitchen_vectors"]}
     retry(made, spark)
     assert {row["window_end"] for row in gold(made)["gold.kitchen_vectors"]} == ends
     run(made, spark)
-    assert_as_undisturbed(made, undisturbed)
+    assert_as_undisturbed(made, undisturbed[-1])

@@ -25,6 +25,7 @@ from tests.orchestration.connectors.sinks.sender import sender
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, KEYS, READINGS, VECTORS, SmallLake, reading, vector, window, windows
 from tests.waiting import PATIENCE_SECONDS
 
+pytestmark = pytest.mark.usefixtures("patient")
 NOW = datetime(2026, 1, 6, 12, tzinfo=UTC)
 KILLS = 10
 

@@ -139,7 +139,9 @@ def test_attacks_by_jdbc_come_to_nothing(attacks: tuple[str, ...], thrift: Serve
     assert_no_secret(said, thrift)
 
 
-@ATTACKS
+@pytest.mark.parametrize(
+    "attacks", [pytest.param(FEW[::3], id="few"), pytest.param(FEW + MANY, id="many", marks=[pytest.mark.bi, pytest.mark.slow])]
+)
 def test_attacks_by_a_notebook_come_to_nothing(attacks: tuple[str, ...], connect: Server, host: Host, plant: Plant) -> None:
     with Notebook(connect) as client:
         said = tried(client.rows, tuple(host.named(attack) for attack in attacks))
