@@ -1,6 +1,5 @@
 """The jars that Spark needs beside those in pyspark: fetched once, checked against conf/jars.lock at every start, offline from then on."""
 
-import fcntl
 import hashlib
 import re
 import shutil
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from orchestration.engine.java import cache, java_command, require_java
 from orchestration.errors import TidemarkError
+from orchestration.storage.lease import holding
 
 LINE = re.compile(r"^(?P<group>[^#:\s]+):(?P<name>[^:\s]+):(?P<version>[^:\s]+) sha256:(?P<sha256>[0-9a-f]{64})$", re.MULTILINE)
 
@@ -137,10 +137,8 @@ def ivy() -> Path:
 @contextmanager
 def sole_fetcher() -> Iterator[Path]:
     """An empty scratch folder that this process alone holds; it lies in the cache, so that a jar moves out of it in one step."""
-    cache().mkdir(parents=True, exist_ok=True)
     scratch = cache() / "fetching"
-    with (cache() / "fetching.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with holding(cache() / "fetching.lock"):
         shutil.rmtree(scratch, ignore_errors=True)  # of one that was killed
         scratch.mkdir()
         try:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from orchestration.errors import HeldError
@@ -98,6 +99,15 @@ def sole_writer(
             lease.let_go()
         finally:
             file.truncate(0)
+
+
+@contextmanager
+def holding(file: Path) -> Iterator[None]:
+    """Hold a file for a moment, as soon as no other process does."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def is_held(lake: Location) -> bool:

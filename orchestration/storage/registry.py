@@ -5,9 +5,7 @@ devices; where they differ, whoever changed last holds. The table is written thr
 one that runs the flows.
 """
 
-import fcntl
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from orchestration.conf.device_file import devices_in
 from orchestration.conf.model import Device
 from orchestration.location import Location
 from orchestration.storage.delta import path_of, rows_of
+from orchestration.storage.lease import holding
 from orchestration.utc import EPOCH
 from silver.schema import DEVICES
 
@@ -87,7 +86,8 @@ def append_changes(
 
     `since`: as of when devices without a history, where it is not `at`.
     """
-    with sole_writer(lake):
+    # Two that append at once would each miss what the other appends, and register a device twice for the same instant.
+    with holding(path_of(lake, TABLE).local.with_name(".devices.lock")):
         DeltaTable.create(str(path_of(lake, TABLE)), schema=DEVICES, mode="ignore")
         history = versions(lake)
         before = newest(history)
@@ -117,13 +117,3 @@ def same(left: Version | None, right: Version) -> bool:
 def newest(history: Iterable[Version]) -> dict[str, Version]:
     """The version of each device that holds in the end."""
     return {version["device_id"]: version for version in sorted(history, key=lambda version: version["registered_at"])}
-
-
-@contextmanager
-def sole_writer(lake: Location) -> Iterator[None]:
-    """Two that append at once would each miss what the other appends, and register a device twice for the same instant."""
-    folder = path_of(lake, TABLE).local
-    folder.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(".devices.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
