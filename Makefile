@@ -27,7 +27,7 @@ install: .venv/installed .venv/first-run.log ## make .venv with what requirement
 	.venv/bin/uv pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
 	touch $@
 
-.venv/first-run.log: .venv/installed
+.venv/first-run.log: .venv/installed conf/jars.lock
 	@$(PY) -m orchestration.engine.jars
 	@echo "making a class archive, once" >&2
 	@$(PY) -m orchestration.supervisor.first_run >$@ 2>&1 || echo "none could be made, as $@ tells; without it starts are slower" >&2

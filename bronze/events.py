@@ -11,20 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-INSTANT = pa.timestamp("us", "UTC")
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+from bronze.schema import EVENTS, INSTANT
+
 LINE_FEED = b"\n"
-ARRIVED = pa.schema(
-    [
-        ("payload", pa.binary()),
-        ("header", pa.string()),
-        ("source", pa.string()),
-        ("position", pa.string()),
-        ("received_at", INSTANT),
-        ("key", pa.binary()),
-        ("headers", HEADERS),
-    ]
-)
+ARRIVED = pa.schema([(field.name, field.type) for field in EVENTS][: EVENTS.get_field_index("ingested_at")])
 """Grain: one event as its source hands it over, still without identity."""
 
 
@@ -63,15 +53,8 @@ def events(payloads: pa.BinaryArray, file: File) -> pa.Table:
     """Lines of one file to ARRIVED; header lines are left out, also one that stands again further down."""
     if file.header_line is not None:
         payloads = payloads.filter(pc.not_equal(payloads, pa.scalar(file.header_line, pa.binary())))
-    same = {
-        "header": pa.scalar(file.header, pa.string()),
-        "source": pa.scalar(file.source),
-        "position": pa.scalar(file.position),
-        "received_at": pa.scalar(file.received_at, INSTANT),
-        "key": pa.scalar(None, pa.binary()),
-        "headers": pa.scalar(None, HEADERS),
-    }
-    return pa.table({"payload": payloads} | {name: pa.repeat(value, len(payloads)) for name, value in same.items()}, ARRIVED)
+    same = (pa.scalar(getattr(file, field.name, None), field.type) for field in ARRIVED if field.name != "payload")
+    return pa.table([payloads, *(pa.repeat(value, len(payloads)) for value in same)], schema=ARRIVED)
 
 
 def identified(events: pa.Table, ingested_at: datetime, bronze_batch: int, first_row: int) -> pa.Table:

@@ -30,7 +30,7 @@ def describe(error: Exception) -> str:
             return f"tidemark: {error}"
         case _:
             of_worker = _error_of_worker(str(error))
-            sentence = of_worker or f"{type(error).__name__}: {_first_line(str(error))}"
+            sentence = of_worker or f"{type(error).__name__}: {first_line(str(error))}"
             return f"tidemark: it broke: {sentence} (--debug shows the trace)"
 
 
@@ -45,7 +45,7 @@ def _error_of_worker(message: str) -> str | None:
     return next((line for line in trace.splitlines() if line.strip() and not line[0].isspace()), None) if is_there else None
 
 
-def _first_line(message: str) -> str:
+def first_line(message: str) -> str:
     """What happened in a Java error: without the call through which Python met it, and without the trace."""
     lines = (line.strip().removeprefix(": ") for line in message.splitlines())
     return next((line for line in lines if line and not line.startswith("An error occurred while calling")), "without a message")

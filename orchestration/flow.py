@@ -10,44 +10,36 @@ from orchestration.storage.tables import Table
 
 
 @dataclass(frozen=True)
-class Intake:
-    """Each of `sources()` feeds the one table on its own. No query of Spark."""
+class _Named:
+    """`tables`: those that it writes."""
 
     name: str
     tables: tuple[Table, ...]
-    sources: Callable[[], Sequence[Source]]
 
     @property
     def layer(self) -> str:
-        """bronze."""
+        """bronze, silver or gold."""
         return self.name.split(".", 1)[0]
 
 
 @dataclass(frozen=True)
-class Flow:
-    """`write(batch, batch_id)` gets each micro-batch of `rows()`; `tables` are the ones it appends to, `reads` names those it reads."""
+class Intake(_Named):
+    """Each of `sources()` feeds the one table on its own. No query of Spark."""
 
-    name: str
-    tables: tuple[Table, ...]
+    sources: Callable[[], Sequence[Source]]
+
+
+@dataclass(frozen=True)
+class Flow(_Named):
+    """`write(batch, batch_id)` appends each micro-batch of `rows()` to the tables; `reads` names those that it reads."""
+
     reads: tuple[str, ...]
     rows: Callable[[], DataFrame]
     write: Callable[[DataFrame, int], None]
 
-    @property
-    def layer(self) -> str:
-        """silver or gold."""
-        return self.name.split(".", 1)[0]
-
 
 @dataclass(frozen=True)
-class Job:
+class Job(_Named):
     """`run()` brings its tables up to date; yields rows that it has dealt with, after each step that a crash cannot undo."""
 
-    name: str
-    tables: tuple[Table, ...]
     run: Callable[[], Iterable[int]]
-
-    @property
-    def layer(self) -> str:
-        """silver or gold."""
-        return self.name.split(".", 1)[0]

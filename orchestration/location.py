@@ -20,25 +20,20 @@ class Location:
         return Location(self.local / name)
 
     def __str__(self) -> str:
-        """As Delta and Spark name it."""
         return str(self.local)
 
     @property
     def name(self) -> str:
-        """The last part."""
         return self.local.name
 
     @property
     def parent(self) -> "Location":
-        """The place that this one is in."""
         return Location(self.local.parent)
 
     def exists(self) -> bool:
-        """Whether something is there."""
         return self.local.exists()
 
     def is_dir(self) -> bool:
-        """Whether there is a folder."""
         return self.local.is_dir()
 
     def glob(self, pattern: str) -> Iterator["Location"]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orchestration.errors import describe, exit_code_of
+from orchestration.utc import aware
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +55,7 @@ def plain(value: Any) -> Any:
 
 def visible(text: str) -> str:
     """Text that a terminal prints and does not obey: what cannot be printed becomes its backslash escape."""
-    return UNPRINTABLE.sub(_escaped, text)
+    return UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def short(payload: bytes | None) -> str | None:
@@ -83,15 +84,14 @@ def values(column: "pa.ChunkedArray") -> list[Any]:
 
 
 def show_json(cells: Sequence[Mapping[str, Any]]) -> None:
-    """One array, one object a line."""
-    lines = (UNPRINTABLE_IN_JSON.sub(_escaped_in_json, json.dumps(cell, ensure_ascii=False)) for cell in cells)
+    lines = (UNPRINTABLE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(cell, ensure_ascii=False)) for cell in cells)
     sys.stdout.write("[" + ",\n ".join(lines) + "]\n")
 
 
 def show_csv(columns: Sequence[str], cells: Sequence[Mapping[str, Any]]) -> None:
     """RFC 4180 with a header line; null is empty, lists and structs are JSON. A terminal gets text escaped, a program as it is."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    clean = visible if sys.stdout.isatty() else _encodable
+    clean = visible if sys.stdout.isatty() else lambda text: text.encode("utf-8", "backslashreplace").decode()
     if columns:
         writer.writerow([clean(column) for column in columns])
     writer.writerows([clean(_text(cell[column])) for column in columns] for cell in cells)
@@ -146,16 +146,4 @@ def _number(value: float) -> float | str | None:
 def _instant(value: datetime) -> str | None:
     if str(value) == "NaT":  # pandas' missing instant is a datetime
         return None
-    return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode()
-
-
-def _escaped_in_json(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
+    return aware(value).astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver import avro_values, protobuf_values
+from silver import avro_values, protobuf_values, registry_frames
 from silver.avro_values import avro_reader
 from silver.json_text import UnreadableError
 from silver.protobuf_values import in_frame, protobuf_reader
@@ -21,8 +21,6 @@ from silver.rows import Rows
 from silver.sparkplug_values import sparkplug_values
 from silver.spec import DECLARED, PayloadFormat
 
-MAGIC, ID_END = b"\0", 5
-"""A registry's frame: a byte that is 0, and 4 bytes of the id of the schema, the greatest first."""
 SINGLE_OBJECT, FINGERPRINT_END = b"\xc3\x01", 10
 """Avro's encoding of single objects: these, and 8 bytes of the fingerprint of the schema."""
 BROKEN = (*avro_values.BROKEN, *protobuf_values.BROKEN)
@@ -77,9 +75,9 @@ def _frame(payload: bytes, shape: PayloadFormat) -> tuple[tuple[str, ...], int]:
     """The texts of the schema of a payload, and where its message begins."""
     schema, start = DECLARED, 0
     if shape.registry:
-        if payload[:1] != MAGIC or len(payload) < ID_END:
+        if (number := registry_frames.schema_of(payload)) is None:
             raise UnreadableError
-        schema, start = str(int.from_bytes(payload[1:ID_END])), ID_END
+        schema, start = str(number), registry_frames.LENGTH
     elif payload[:2] == SINGLE_OBJECT and (fingerprint := payload[2:FINGERPRINT_END].hex()) in shape.schemas:
         schema, start = fingerprint, FINGERPRINT_END
     texts = shape.schemas.get(schema)

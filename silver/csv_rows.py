@@ -84,7 +84,7 @@ def _cells(lines: pa.Array, shape: PayloadFormat) -> pa.ListArray:
     is_whole = pc.match_substring_regex(bare, _whole_values(shape))
     split = pc.split_pattern(pc.if_else(pc.and_(is_whole, pc.not_equal(bare, "")), bare, None), shape.separator)
     values = _without_quotes(pc.utf8_trim(split.values, _blanks(shape)), shape.quote)
-    cells = pa.ListArray.from_arrays(split.offsets, _filled(values), mask=split.is_null())
+    cells = pa.ListArray.from_arrays(split.offsets, pc.if_else(pc.equal(values, ""), None, values), mask=split.is_null())
     if pc.all(is_whole).as_py():
         return cells
     is_other = pc.invert(is_whole)
@@ -134,7 +134,3 @@ def _split(line: str, shape: PayloadFormat) -> list[str | None] | None:
 def _blanks(shape: PayloadFormat) -> str:
     """What may stand around a value: a space and all below it."""
     return "".join(chr(n) for n in range(0x21) if chr(n) != shape.separator)
-
-
-def _filled(texts: pa.Array) -> pa.Array:
-    return pc.if_else(pc.equal(texts, ""), None, texts)

@@ -9,10 +9,10 @@ import duckdb
 import pyarrow as pa
 import sqlglot
 
+from bronze.schema import INSTANT
 from expectations.translation import to_duckdb
 from silver.config import SilverConfig
 from silver.enrich import VALUED, VERSIONS, described
-from silver.instants import INSTANT
 from silver.measurements import measured
 from silver.rules import rules_of
 from silver.schema import READING_COLUMNS

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bronze.schema import INSTANT
 from silver.numbers import CONTROLS, to_numbers
 from silver.spec import Time
 from silver.time_patterns import MONTHS, time_expression
 
-INSTANT = pa.timestamp("us", "UTC")
 MICROS_PER = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1, "epoch_ns": 0.001}
 SECOND, DAY, LARGEST_OFFSET = 1_000_000, 86_400, 18 * 3600
 YEAR_1, YEAR_10000 = -62_135_596_800 * SECOND, 253_402_300_800 * SECOND

@@ -151,7 +151,6 @@ def _depth(text: str) -> int:
 
 @contextmanager
 def _room() -> Iterator[None]:
-    """Room for a stack of that many brackets."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, 4 * DEEPEST))
     try:

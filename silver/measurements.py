@@ -15,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bronze.schema import INSTANT
 from silver.binary_rows import binary_rows
 from silver.config import SilverConfig
 from silver.csv_rows import csv_rows
-from silver.instants import INSTANT, to_instants
+from silver.instants import to_instants
 from silver.json_rows import json_rows
 from silver.json_text import as_text
 from silver.numbers import found, to_numbers, to_numbers_or_switches

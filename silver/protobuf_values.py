@@ -55,7 +55,6 @@ def _name_at(last: FileDescriptorProto, message: tuple[int, ...]) -> str:
 
 @cache
 def _files(text: str) -> tuple[DescriptorPool, FileDescriptorProto]:
-    """All files, and the last."""
     files = FileDescriptorSet.FromString(b64decode(text)).file
     pool = DescriptorPool()
     for file in files:
@@ -78,7 +77,7 @@ def _of_message(descriptor: Descriptor, names: frozenset[str] | None = None) -> 
 
 
 def _of_field(field: FieldDescriptor) -> Convert:
-    if _is_map(field):
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
         of_key, of_value = (_of_one(field.message_type.fields_by_name[name]) for name in ("key", "value"))
         # The parser has them in another order in each process.
         return lambda members: dict(sorted((_name(of_key(key)), of_value(members[key])) for key in members))
@@ -102,7 +101,9 @@ def _of_one(field: FieldDescriptor) -> Convert:
         return lambda number: names.get(number, number)
     if field.type == FieldDescriptor.TYPE_BYTES:
         return lambda content: b64encode(content).decode()
-    return _text if field.type == FieldDescriptor.TYPE_STRING else _as_it_is
+    if field.type == FieldDescriptor.TYPE_STRING:
+        return _text
+    return lambda value: value
 
 
 def _text(value: str | bytes) -> str:
@@ -110,14 +111,6 @@ def _text(value: str | bytes) -> str:
     if isinstance(value, bytes):
         raise UnreadableError
     return value
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-def _is_map(field: FieldDescriptor) -> bool:
-    return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
 def _name(key: str | int | bool) -> str:

@@ -42,7 +42,6 @@ class Reasons:
         return {rule: known[rule]() if rule in known else self._columns(rule, row, shape) for rule in row["broken_rules"]} if shape else {}
 
     def _known(self, row: Mapping[str, Any], shape: PayloadFormat) -> dict[str, Callable[[], str]]:
-        """By built-in rule."""
         metric, payload, fields = self.metrics.get(row["metric"] or ""), bytes(row["payload"]), [*shape.metrics.values()]
         limits = ["any" if limit is None else limit for limit in ((metric.minimum, metric.maximum) if metric else (None, None))]
 

@@ -60,7 +60,6 @@ class Node:
 
     @cached_property
     def holds_list(self) -> bool:
-        """Whether a list is somewhere below."""
         return any(node is not None and (node.is_list or node.holds_list) for node in self.members.values())
 
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import sqlglot
 from pyspark.sql import DataFrame
 
+from bronze.schema import INSTANT
 from silver.evaluated import PLAIN_INSTANT, retyped
-from silver.instants import INSTANT
 from silver.readings import NARROW
 from silver.schema import READING_COLUMNS
 

@@ -146,7 +146,6 @@ class PayloadFormat:
 
     @property
     def fields(self) -> list[str]:
-        """Paths of all fields that are read, each once."""
         of_origins = [origin.field for origin in self._origins if origin.field is not None]
         measured = [*self.metrics.values(), *([self.value] if self.value else [])]
         return list(dict.fromkeys([*of_origins, self.time.field, *measured, *self.attributes.values()]))

@@ -54,7 +54,6 @@ def _part(token: re.Match[str]) -> str:
 
 
 def _group(letters: str) -> str:
-    """Empty for letters that have no meaning."""
     of_width = {"y": f"(?P<year>-?[0-9]{{{len(letters)}}})", "S": f"(?P<fraction>[0-9]{{1,{len(letters)}}})"}
     return GROUPS.get(letters) or of_width.get(letters[0], "")
 

@@ -1,12 +1,9 @@
 """A Kafka broker for tests: the real one, a single node with a port and a folder of its own, which can be killed and started again."""
 
-import ctypes
 import shutil
-import signal
-import socket
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +17,7 @@ from orchestration.engine.jars import fetched
 from orchestration.engine.java import java_command
 from orchestration.errors import TidemarkError
 from tests.certificates import self_signed
+from tests.server_process import ServerProcess, free_ports
 from tests.waiting import PATIENCE_SECONDS, until
 
 LOCK = Path(__file__).parent / "kafka.lock"
@@ -53,10 +51,9 @@ ssl.keystore.type=PEM
 ssl.keystore.location={folder}/keystore.pem
 """
 PASSWORD = "canary-4711"
-PR_SET_PDEATHSIG = 1
 
 
-class Broker:
+class Broker(ServerProcess):
     """In a folder; `servers` is its address, whether it runs or not. At `secure_servers` the user `plant` needs PASSWORD.
 
     `tls_servers` and `secure_tls_servers` are the same with TLS, where there is openssl; `certificate` signs itself.
@@ -64,11 +61,11 @@ class Broker:
 
     def __init__(self, folder: Path) -> None:
         """Formatted, not yet started."""
-        ports = {name: free_port() for name in ("port", "secure", "controller", "tls", "both")}
+        names = ("port", "secure", "controller", "tls", "both")
+        ports = dict(zip(names, free_ports(len(names)), strict=True))
         addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
         self.servers, self.secure_servers, self._folder = addresses["port"], addresses["secure"], folder
         self.tls_servers, self.secure_tls_servers = addresses["tls"], addresses["both"]
-        self._process: subprocess.Popen[bytes] | None = None
         settings, more = SETTINGS, ""
         if shutil.which("openssl"):
             self.certificate, key = self_signed(folder)
@@ -80,23 +77,9 @@ class Broker:
 
     def start(self) -> None:
         """Until it answers."""
-        with (self._folder / "log").open("ab") as log:
-            command = _java("kafka.Kafka", str(self._folder / "server.properties"))
-            # It ends with the tests, however these end.
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=die_with_parent)  # noqa: PLW1509
+        self.launch(_java("kafka.Kafka", str(self._folder / "server.properties")), self._folder / "log")
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0, "reconnect.backoff.max.ms": 200})
         self.admin.list_topics(timeout=PATIENCE_SECONDS)
-
-    def kill(self) -> None:
-        """As `kill -9` does."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGKILL)
-            self._process.wait()
-
-    @property
-    def is_killed(self) -> bool:
-        """And not started since."""
-        return self._process is not None and self._process.poll() is not None
 
     def create(self, topic: str, partitions: int = 1) -> None:
         """An empty topic, whose partitions answer."""
@@ -166,15 +149,9 @@ class Broker:
         return found[0]
 
 
-@contextmanager
-def broker(folder: Path) -> Iterator[Broker]:
+def broker(folder: Path) -> AbstractContextManager[Broker]:
     """One that runs; it is ended behind it."""
-    of_tests = Broker(folder)
-    try:
-        of_tests.start()
-        yield of_tests
-    finally:
-        of_tests.kill()
+    return Broker(folder).running()
 
 
 @contextmanager
@@ -204,15 +181,3 @@ def _java(*arguments: str) -> list[str]:
 def _refuse(error: Any, _: Any) -> None:
     if error is not None:
         raise KafkaException(error)
-
-
-def die_with_parent() -> None:
-    """For `preexec_fn`: the process is killed when this one ends."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def free_port() -> int:
-    """Of 127.0.0.1."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from deltalake import DeltaTable
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from rich.console import Console
 
@@ -25,6 +26,7 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.flows import flows
 from orchestration.location import Location
+from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.run import run_continuously, run_once
 from orchestration.supervisor.summary import Summary
 from silver.spec import Aggregation, Metric, Origin, PayloadFormat, Policy, Time
@@ -56,6 +58,13 @@ def conf(folder: Path, **changes: Any) -> Conf:
         rules=(),
     )
     return replace(made, **changes)
+
+
+def bare_conf(folder: Path, **changes: Any) -> Conf:
+    """One that declares nothing but a group without a vector; `changes` replace its fields."""
+    kitchen = Group("kitchen", ("temperature",), 600, "kitchen")
+    nothing = {"sources": {}, "metrics": {}, "devices": {}, "groups": {"kitchen": kitchen}}
+    return replace(conf(folder), **{"folder": folder / "conf", "pipeline": "plant", **nothing, **changes})
 
 
 def copied(made: Conf, folder: Path) -> Conf:
@@ -122,6 +131,13 @@ def run_until(made: Conf, spark: SparkSession, is_done: Callable[[], bool]) -> N
     for query in spark.streams.active:  # of a run that broke; the next test starts queries of the same names
         query.stop()
     assert not failures, failures
+
+
+def write(lake: LakeStore, name: str, *rows: Mapping[str, Any]) -> None:
+    """A version of a table that has these rows more; a column that a row does not name is null."""
+    of = lake.tables[name]
+    partition = [of.partition] if of.partition else None
+    write_deltalake(of.location.local, pa.Table.from_pylist([*rows], of.schema), mode="append", partition_by=partition)
 
 
 def table(made: Conf, name: str) -> pd.DataFrame:

@@ -1,19 +1,16 @@
 """An MQTT broker for tests: the real mosquitto, with a port and a folder of its own, which can be killed and started again."""
 
 import shutil
-import signal
-import socket
-import subprocess
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 
-from tests.broker import die_with_parent, free_port
 from tests.conftest import PATH
+from tests.server_process import ServerProcess, free_ports
 from tests.waiting import PATIENCE_SECONDS, until
 
 SETTINGS = """
@@ -27,18 +24,18 @@ max_inflight_messages 1000
 set_tcp_nodelay true
 """
 SAVING = ("autosave_on_changes true", "autosave_interval 1")
-"""It saves each change, or a kill would lose what it has acknowledged to publishers; that is slow."""
+"""It saves each change, or a kill would lose all sessions, and what it has acknowledged to publishers; that is slow."""
 
 
-class Mosquitto:
+class Mosquitto(ServerProcess):
     """In a folder; `more`: further lines of its conf."""
 
     def __init__(self, folder: Path, *more: str) -> None:
         """Not yet started."""
-        self.port, self._folder = free_port(), folder
+        folder.mkdir(exist_ok=True)
+        (self.port,), self._folder = free_ports(1), folder
         is_open = str(not any(line.startswith("password_file") for line in more)).lower()
         (folder / "mosquitto.conf").write_text("\n".join((SETTINGS.format(port=self.port, folder=folder, is_open=is_open), *more)) + "\n")
-        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def address(self) -> str:
@@ -48,21 +45,8 @@ class Mosquitto:
     def start(self) -> None:
         """Until it listens."""
         command = [str(shutil.which("mosquitto", path=PATH)), "-c", str(self._folder / "mosquitto.conf")]
-        with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=die_with_parent)  # noqa: PLW1509
-        until(self._is_listening, (self._folder / "log").read_text)
-
-    def _is_listening(self) -> bool:
-        assert self._process is not None
-        assert self._process.poll() is None, (self._folder / "log").read_text()
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-    def kill(self) -> None:
-        """As `kill -9` does; without SAVING all sessions are forgotten."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGKILL)
-            self._process.wait()
+        self.launch(command, self._folder / "log")
+        until(lambda: self.listens(self.port), (self._folder / "log").read_text)
 
     def publish(self, messages: Iterable[tuple[str, bytes]], **more: Any) -> None:
         """With QoS 1; the broker has acknowledged them when this returns."""
@@ -77,13 +61,6 @@ class Mosquitto:
         publisher.loop_stop()
 
 
-@contextmanager
-def mosquitto(folder: Path, *more: str) -> Iterator[Mosquitto]:
+def mosquitto(folder: Path, *more: str) -> AbstractContextManager[Mosquitto]:
     """One that runs; it is ended behind it."""
-    folder.mkdir(exist_ok=True)
-    broker = Mosquitto(folder, *more)
-    try:
-        broker.start()
-        yield broker
-    finally:
-        broker.kill()
+    return Mosquitto(folder, *more).running()

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from bronze.events import ARRIVED
-from orchestration.connectors.sources.source import Gap, Notice, Offset, SourceDownError, Unsettled
+from orchestration.connectors.sources.source import Offset, Source, SourceDownError
 
 RECEIVED_AT = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 @dataclass
-class Numbers:
+class Numbers(Source):
     """Of which `left` have come; an offset is how many were read. `most`: of one batch. `is_broken`: it ends behind its first number.
     `reads`: what was read.
     """
@@ -39,15 +39,12 @@ class Numbers:
         return {"read": min(left, read + self.most)} if left > read else start
 
     def describe(self, offset: Offset) -> str:
-        """How many."""
         return f"{offset['read']} numbers"
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[range]:
-        """One."""
         return [range(int(start.get("read", 0)), int(end["read"]))]
 
     def read(self, partition: range) -> Iterator[pa.Table]:
-        """A table for each number."""
         self.reads.append(partition)
         for number in partition:
             if self.is_broken and number:
@@ -55,15 +52,3 @@ class Numbers:
             row = {"payload": b"%d" % number, "source": self.name, "position": str(number), "received_at": RECEIVED_AT}
             yield pa.Table.from_pylist([row], ARRIVED)
         self.left += self.end is not None
-
-    def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
-        """None."""
-        return []
-
-    def unsettled(self) -> Unsettled | None:
-        """Nothing."""
-        return None
-
-    def notices(self) -> Sequence[Notice]:
-        """Nothing."""
-        return []

@@ -1,12 +1,10 @@
 """An S3-compatible store for tests: SeaweedFS, one process with a folder of its own, which can be killed and started again."""
 
 import json
-import socket
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tests.server_process import ServerProcess, free_ports
 from tests.waiting import PATIENCE_SECONDS, until
 
 ACCESS_KEY, SECRET_KEY = "AKIATIDEMARK", "canary-4711-secret"
@@ -26,14 +25,13 @@ PORTS = (
 OFF = ("master.telemetry", "admin.ui", "webdav")
 
 
-class Store:
+class Store(ServerProcess):
     """Asked through `client` or by the short ways below; buckets are made by `bucket`."""
 
     def __init__(self, folder: Path) -> None:
         """Not started yet."""
         self.folder = folder
-        self._ports = dict(zip(PORTS, _free_ports(len(PORTS)), strict=True))
-        self._process: subprocess.Popen[bytes] | None = None
+        self._ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         keys = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
         identities = [{"name": "tests", "credentials": [keys], "actions": ["Admin", "Read", "List", "Write"]}]
         (folder / "data").mkdir()
@@ -59,9 +57,7 @@ class Store:
         settings = [f"-{name}={port}" for name, port in self._ports.items()] + [f"-{name}=false" for name in OFF]
         settings += [f"-dir={self.folder}/data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-s3.config={self.folder}/keys.json"]
         settings += ["-s3.port.iceberg=0", "-s3.port.lance=0", "-master.electionTimeout=1s", "-master.volumeSizeLimitMB=64"]
-        command = ["setpriv", "--pdeathsig=KILL", weed, "-logtostderr=true", "mini", *settings]
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+        self.launch([weed, "-logtostderr=true", "mini", *settings], self.folder / "log", cwd=self.folder)
         until(self._is_ready, lambda: (self.folder / "log").read_text()[-2000:])
 
     def _is_ready(self) -> bool:
@@ -69,12 +65,6 @@ class Store:
             self.put(self.bucket(), {"ready": b"1"})
             return True
         return False
-
-    def kill(self) -> None:
-        """With -9."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
 
     def bucket(self, *, versions: bool = False) -> str:
         """A new one."""
@@ -94,23 +84,6 @@ class Store:
             self.client.delete_object(Bucket=bucket, Key=key)
 
 
-@contextmanager
-def object_store(folder: Path) -> Iterator[Store]:
+def object_store(folder: Path) -> AbstractContextManager[Store]:
     """One that runs; it is ended behind it."""
-    of_tests = Store(folder)
-    try:
-        of_tests.start()
-        yield of_tests
-    finally:
-        of_tests.kill()
-
-
-def _free_ports(count: int) -> list[int]:
-    """All different."""
-    held = [socket.socket() for _ in range(count)]
-    for free in held:
-        free.bind(("127.0.0.1", 0))
-    ports = [int(free.getsockname()[1]) for free in held]
-    for free in held:
-        free.close()
-    return ports
+    return Store(folder).running()

@@ -5,10 +5,8 @@ import json
 import os
 import subprocess
 import tarfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -16,7 +14,8 @@ from urllib.request import Request, urlopen
 
 from orchestration.engine.jars import ivy, sole_fetcher
 from orchestration.engine.java import cache, java_command
-from tests.broker import die_with_parent, free_port
+from tests.http_server import Answer, Asked, http_server
+from tests.server_process import ServerProcess, free_ports
 from tests.waiting import until
 
 APICURIO, VERSION = "apicurio-registry-app", "2.6.13.Final"
@@ -61,61 +60,36 @@ def stand_in() -> Iterator[StandIn]:
     """One that runs."""
     registry = StandIn()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            registry.headers.append(self.headers.get("Authorization"))
-            status, body = registry.found(self.path)
-            content = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            for name, value in body.get("headers", {}).items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(content)
+    def answer(asked: Asked) -> Answer:
+        registry.headers.append(asked.headers.get("Authorization"))
+        status, body = registry.found(asked.path)
+        return status, json.dumps(body).encode()
 
-        def log_message(self, *_: Any) -> None:
-            """Nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    registry.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with http_server(answer) as registry.url:
         yield registry
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
-class Apicurio:
+class Apicurio(ServerProcess):
     """A process with the interface of Confluent's at `url`; what it knows is gone with it."""
 
     def __init__(self, folder: Path) -> None:
-        """Started, until it answers."""
-        self._port, self._folder = free_port(), folder
+        """Not yet started."""
+        (self._port,), self._folder = free_ports(1), folder
         self.url = f"http://127.0.0.1:{self._port}/apis/ccompat/v7"
-        self.start()
 
     def start(self) -> None:
-        """Empty."""
+        """Until it answers; it is empty."""
         variables = {**os.environ, "QUARKUS_HTTP_HOST": "127.0.0.1", "QUARKUS_HTTP_PORT": str(self._port)}
-        with (self._folder / "registry.log").open("ab") as log:
-            command = [java_command(), *JVM, "-jar", str(_unpacked() / f"{APICURIO}-{VERSION}-runner.jar")]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=variables, preexec_fn=die_with_parent)  # noqa: PLW1509
+        command = [java_command(), *JVM, "-jar", str(_unpacked() / f"{APICURIO}-{VERSION}-runner.jar")]
+        self.launch(command, self._folder / "registry.log", env=variables)
         until(self._is_answering)
 
     def _is_answering(self) -> bool:
-        assert self.process.poll() is None
+        assert not self.is_killed
         with suppress(URLError, ConnectionError):
             urlopen(f"{self.url}/subjects").close()
             return True
         return False
-
-    def kill(self) -> None:
-        """As `kill -9` does."""
-        self.process.kill()
-        self.process.wait()
 
     def register(self, subject: str, schema: str, kind: str = "AVRO", references: tuple[dict[str, Any], ...] = ()) -> int:
         """The id of the schema."""
@@ -123,16 +97,6 @@ class Apicurio:
         headers = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
         with urlopen(Request(f"{self.url}/subjects/{subject}/versions", body, headers)) as answer:
             return int(json.loads(answer.read())["id"])
-
-
-@contextmanager
-def apicurio(folder: Path) -> Iterator[Apicurio]:
-    """One that runs; it is ended behind it."""
-    registry = Apicurio(folder)
-    try:
-        yield registry
-    finally:
-        registry.kill()
 
 
 def _unpacked() -> Path:

@@ -6,12 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
+from bronze.schema import EVENTS
 from silver import account
 from silver.config import SilverConfig
 from silver.enrich import catalogue
 from silver.evaluated import evaluated, evaluation
-from silver.instants import INSTANT
 from silver.readings import Reference, readings, with_rule_results
 from silver.schema import DEVICES, READINGS
 from silver.spec import Aggregation, Conversion, Metric, Origin, PayloadFormat, Policy, Time
@@ -30,21 +31,15 @@ METRICS = {
 LONG = PayloadFormat("json", Origin(field="device"), Time("ts"), metric=Origin(field="metric"), value="value", unit=Origin(field="unit"))
 POLICY = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000, max_age_seconds=100_000_000_000)
 
-TEXT, NUMBER = pa.string(), pa.int64()
-OF_EVENTS = pa.schema(
-    {"payload": pa.binary(), "header": TEXT, "source": TEXT, "position": TEXT, "received_at": INSTANT, "ingested_at": INSTANT}
-    | {"bronze_batch": NUMBER, "bronze_row": NUMBER}
-)
-"""Of bronze.events what silver asks for."""
-OF_DEVICES = pa.schema(
-    {"device_id": TEXT, "zone": TEXT, "groups": pa.list_(TEXT), "label": TEXT, "is_known": pa.bool_(), "origin": TEXT}
-    | {"registered_at": INSTANT}
-)
-
 
 def at(text: str) -> datetime:
     """`12:00:01` on the first of January 2026, or a whole ISO instant; UTC."""
     return datetime.fromisoformat(text if "-" in text else f"2026-01-01T{text}").replace(tzinfo=UTC)
+
+
+def frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> DataFrame:
+    """Rows of a declared table."""
+    return spark.createDataFrame(rows, from_arrow_schema(schema))
 
 
 def events(payloads: Sequence[str | bytes], header: str | None = None, position: str = "room.txt", first: int = 0) -> pa.Table:
@@ -62,14 +57,14 @@ def events(payloads: Sequence[str | bytes], header: str | None = None, position:
         }
         for n, payload in enumerate(payloads)
     ]
-    return pa.Table.from_pylist(rows, OF_EVENTS)
+    return pa.Table.from_pylist(rows, EVENTS)
 
 
 def devices(*versions: tuple[Any, ...]) -> pa.Table:
     """A registry; without versions, `oven` and `room` are in the kitchen since 1970."""
     since = datetime(1970, 1, 1, tzinfo=UTC)
     known = versions or tuple((name, "hall", ["kitchen"], None, True, "conf", since) for name in ("oven", "room"))
-    return pa.Table.from_pylist([dict(zip(OF_DEVICES.names, version, strict=True)) for version in known], OF_DEVICES)
+    return pa.Table.from_pylist([dict(zip(DEVICES.names, version, strict=True)) for version in known], DEVICES)
 
 
 def silver(rows: pa.Table, shape: PayloadFormat = LONG, policy: Policy = POLICY, **more: Any) -> tuple[list[Any], list[Any]]:
@@ -103,7 +98,7 @@ def silver_by_both(spark: SparkSession, rows: pa.Table, **more: Any) -> tuple[li
 
 def reference(spark: SparkSession, registry: pa.Table | None = None) -> Reference:
     """The registry, or that of `devices`, and the catalogue of METRICS."""
-    return Reference(spark.createDataFrame(registry or devices(), DEVICES), *map(spark.createDataFrame, catalogue(METRICS)))
+    return Reference(spark.createDataFrame(registry or devices()), *map(spark.createDataFrame, catalogue(METRICS)))
 
 
 def _split(measurements: pa.Table, rows: pa.Table) -> tuple[list[Any], list[Any]]:
@@ -123,4 +118,4 @@ def measured(spark: SparkSession, rows: Sequence[tuple[str, str, float, datetime
         (device, metric, event_time, value, None, None, None, None, list(groups), None, "plant", INGESTED_AT, 0, n, 0, 1)
         for n, (device, metric, value, event_time) in enumerate(rows)
     ]
-    return spark.createDataFrame(full, READINGS)
+    return frame(spark, full, READINGS)

@@ -16,14 +16,14 @@ ROOMS = (*LAYERS, "expectations", "orchestration")
 MAY_IMPORT = {
     "bronze": {"bronze"},
     "silver": {"silver", "bronze", "expectations"},
-    "gold": {"gold", "silver"},
+    "gold": {"gold", "silver", "bronze"},
     "expectations": {"expectations"},
     "orchestration": {*ROOMS},
     "conf": set(),
 }
 ORDER = (
     *("cli", "supervisor", "serving", "flows", "audit", "quality", "jobs", "engine", "flow", "connectors", "storage", "conf"),
-    *("rendering", "crash", "errors", "location"),
+    *("rendering", "crash", "errors", "location", "utc"),
 )
 """Rooms of orchestration, from top to bottom: a room imports only what stands below it."""
 TOP_LEVEL = {

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from bronze.schema import EVENTS
+from bronze.schema import EVENTS, INSTANT
 from orchestration.audit.verify.gold_windows import windows
 from orchestration.cli.app import COMMANDS
 from orchestration.conf.document import read_document
@@ -24,11 +24,9 @@ from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.conf.schemas import schema_of
 from orchestration.quality.suites import own
-from orchestration.storage.ddl import schema_of as schema_of_table
 from silver.config import SilverConfig
 from silver.enrich import catalogue
 from silver.evaluated import evaluated, evaluation, retyped
-from silver.instants import INSTANT
 from silver.schema import DEVICES
 from tests.rows import at
 from tests.test_readme import BLOCK, PAGES, ROOT, SHAPE, TEXT, blocks
@@ -128,7 +126,7 @@ def measured(conf: Conf, events: list[dict[str, Any]], devices: Iterable[str]) -
     """Measurements of events with the rules that they break, without Spark; `devices` are in the kitchen."""
     known = [{"device_id": name, "groups": ["kitchen"], "is_known": True, "registered_at": at("1970-01-01")} for name in devices]
     config = SilverConfig({name: source.payload_format for name, source in conf.sources.items()}, conf.policy, conf.rules)
-    of_bronze, registry = (pa.Table.from_pylist(of, schema_of_table(ddl)) for of, ddl in ((events, EVENTS), (known, DEVICES)))
+    of_bronze, registry = (pa.Table.from_pylist(of, schema) for of, schema in ((events, EVENTS), (known, DEVICES)))
     return pa.concat_tables(evaluated(of_bronze, registry, catalogue(conf.metrics), config, str(evaluation(config))))
 
 

@@ -57,7 +57,6 @@ class WithoutPandas(importlib.abc.MetaPathFinder):
     """Finds no pandas, so that pyarrow does without it."""
 
     def find_spec(self, fullname: str, *_: object) -> None:
-        """None: others look for it."""
         if fullname == "pandas":
             raise ModuleNotFoundError(fullname)
 

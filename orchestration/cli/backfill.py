@@ -21,7 +21,6 @@ class BoundType(click.ParamType):  # type: ignore[type-arg]
     name = "bound"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> "Bound":
-        """Fails with HINT."""
         from orchestration.conf.kafka_meaning import instant_of
 
         if value in ("earliest", "latest"):

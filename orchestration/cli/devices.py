@@ -38,12 +38,13 @@ def load(obj: dict[str, Any], file: Path, since: datetime | None) -> None:
     """
     from orchestration.conf.load import load as load_conf
     from orchestration.storage.registry import load as load_devices
+    from orchestration.utc import aware
     from silver.spec import Unknown
 
     conf = load_conf(obj["conf"])
     if since is not None and conf.policy.unknown_device is not Unknown.QUARANTINE:
         raise click.UsageError("--since is for events in quarantine, but the policy lets unknown devices pass as unassigned; leave it out")
-    count = load_devices(conf.lake, file, datetime.now(UTC), conf.groups, since.replace(tzinfo=UTC) if since else None)
+    count = load_devices(conf.lake, file, datetime.now(UTC), conf.groups, since and aware(since))
     click.echo(f"{count} devices of {file} are new or changed" if count else f"the registry knows all of {file} already", err=True)
 
 
@@ -58,6 +59,7 @@ def list_(obj: dict[str, Any], format: str) -> None:
       tidemark devices list --format csv
     """
     from orchestration.conf.load import load as load_conf
-    from orchestration.storage.registry import SCHEMA, current
+    from orchestration.storage.registry import current
+    from silver.schema import DEVICES
 
-    show(current(load_conf(obj["conf"]).lake), format, SCHEMA.names)
+    show(current(load_conf(obj["conf"]).lake), format, DEVICES.names)

@@ -98,7 +98,6 @@ def _report(conf: Path, asked: dict[str, Any], format: str) -> int:
 
 
 def _run(lake: "Lake", asked: dict[str, Any], tell: Callable[[str], None]) -> "Run | None":
-    """None if no suite is due."""
     from orchestration.quality.check import Scope, check
     from orchestration.quality.history import last_runs
     from orchestration.quality.outcome import Cause

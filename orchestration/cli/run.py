@@ -78,7 +78,6 @@ def _chosen(declared: "list[Intake | Flow | Job]", layers: tuple[str, ...], name
 
 
 def _listen(stop: threading.Event) -> None:
-    """Take signals as a wish to end."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
 

@@ -48,7 +48,6 @@ OPTIONS = (
 
 
 def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the common options to a command."""
     for option in reversed(OPTIONS):
         command = option(command)
     return command

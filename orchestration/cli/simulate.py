@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orchestration.cli.option_types import PATH
+from orchestration.utc import from_iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,10 +36,9 @@ SHARE = click.FloatRange(0, 1)
 def _instant(context: click.Context, option: click.Parameter, value: str | None) -> datetime | None:
     """ISO 8601; without a zone it is UTC."""
     try:
-        instant = datetime.fromisoformat(value) if value else None
+        return from_iso(value) if value else None
     except ValueError:
         raise click.BadParameter(f"{value!r} is not an ISO 8601 instant, such as 2026-01-05T00:00:00Z") from None
-    return instant if instant is None or instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
 @click.command()

@@ -1,10 +1,8 @@
 """What rules.yml means: that each rule is true or false of a reading, and asks for nothing else."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 
 import duckdb
-import sqlglot
 from sqlglot import exp
 
 from expectations.translation import parsed, to_duckdb, without_failures
@@ -12,7 +10,15 @@ from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.plant_settings import RuleSettings
 from orchestration.conf.structure import Finding
 from silver.rules import BUILT_IN
-from silver.schema import READINGS
+
+READING = (
+    "device_id varchar, metric varchar, event_time timestamp, value double, unit varchar, aggregation varchar, step_seconds integer, "
+    "zone varchar, groups varchar[], attributes map(varchar,varchar), source varchar, ingested_at timestamp, bronze_batch bigint, "
+    "bronze_row bigint, part integer, parts integer"
+)
+"""Columns of silver.readings in types of DuckDB. A test compares them: Arrow, which has them, takes longer to load than all else of a conf.
+Instants have no zone, as DuckDB then needs no extension."""
+COLUMNS = [column.split()[0] for column in READING.split(", ")]
 
 
 def check_rules(rules: Mapping[str, RuleSettings]) -> Iterator[Finding]:
@@ -21,7 +27,7 @@ def check_rules(rules: Mapping[str, RuleSettings]) -> Iterator[Finding]:
         return
     with duckdb.connect(config={"threads": 1}) as store:
         # One reading, of texts that are no numbers.
-        store.execute(f"create table reading ({', '.join(map(' '.join, _columns().items()))})")
+        store.execute(f"create table reading ({READING})")
         store.execute("insert into reading (device_id, metric, unit, zone, source) values ('x', 'x', 'x', 'x', 'x')")
         for name, rule in rules.items():
             if name in BUILT_IN:
@@ -40,9 +46,9 @@ def _problem(predicate: str, store: duckdb.DuckDBPyConnection) -> str | None:
     if not isinstance(tree, exp.Condition):
         return "is no condition; write one, for example value >= 0"
     for column in tree.find_all(exp.Column):
-        name, known = ".".join(part.name for part in column.parts), _columns()
-        if column.parts[0].name.lower() not in known:
-            return f"asks for {quoted(name)}, which a reading does not have; {hint(name, known, 'it has ' + ', '.join(known))}"
+        if column.parts[0].name.lower() not in COLUMNS:
+            name = ".".join(part.name for part in column.parts)
+            return f"asks for {quoted(name)}, which a reading does not have; {hint(name, COLUMNS, 'it has ' + ', '.join(COLUMNS))}"
     if tree.find(exp.Query, exp.AggFunc, exp.Window):
         return "asks for more than one reading; write what is true of each one, and leave the rest to a suite of expectations"
     return _problem_of_functions(tree) or _problem_of_type(predicate, tree, store)
@@ -75,11 +81,3 @@ def _kind_by_parser(tree: exp.Expr) -> str:
     from sqlglot.optimizer.annotate_types import annotate_types  # takes a while
 
     return str(annotate_types(tree, dialect="spark").type).lower()
-
-
-@cache
-def _columns() -> dict[str, str]:
-    """Of a reading, with their types in DuckDB; instants without a zone, as DuckDB then needs no extension."""
-    table = sqlglot.parse_one(f"create table reading ({READINGS})", read="spark")
-    kinds = {column.name: column.args["kind"].sql("duckdb") for column in table.find_all(exp.ColumnDef)}
-    return {name: kind.replace("TIMESTAMPTZ", "TIMESTAMP") for name, kind in kinds.items()}

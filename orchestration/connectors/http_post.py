@@ -2,8 +2,13 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
+from http.client import HTTPException
 from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from orchestration.errors import TidemarkError
 
 MAX_ANSWER_BYTES = 65_536
 
@@ -16,11 +21,35 @@ class NoRedirect(HTTPRedirectHandler):
 
 
 def basic(username: str, password: str) -> str:
-    """The value of the header Authorization."""
     return f"Basic {b64encode(f'{username}:{password}'.encode()).decode()}"
 
 
+class PostError(TidemarkError):
+    """What an address did, such as "answered 503", instead of accepting a request. It names no part of the address, which may be secret."""
+
+    def __init__(self, what: str, *, is_final: bool = False) -> None:
+        """`is_final`: a repeat of the request is of no use."""
+        super().__init__(what)
+        self.is_final = is_final
+
+
 def post(url: str, body: bytes, headers: Mapping[str, str], timeout_seconds: float) -> bytes:
-    """The beginning of the answer. Raises what urllib does, for any but 2xx; its messages may quote the address."""
-    with build_opener(NoRedirect).open(Request(url, body, dict(headers), method="POST"), timeout=timeout_seconds) as answer:
-        return bytes(answer.read(MAX_ANSWER_BYTES))
+    """The beginning of the answer; PostError for any but 2xx."""
+    try:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise PostError("is no http or https URL", is_final=True)
+        with build_opener(NoRedirect).open(Request(url, body, dict(headers), method="POST"), timeout=timeout_seconds) as answer:
+            return bytes(answer.read(MAX_ANSWER_BYTES))
+    except HTTPError as error:
+        error.close()
+        raise PostError(f"answered {error.code}", is_final=error.code < 500 and error.code not in (408, 429)) from None
+    except (OSError, HTTPException) as error:
+        raise PostError(f"was not reached ({reason_of(error)})") from None
+    except ValueError as error:
+        raise PostError(f"is no URL ({type(error).__name__})", is_final=True) from None
+
+
+def reason_of(error: Exception) -> str:
+    """Why there was no answer, without the text of the error, which may quote the address."""
+    reason = getattr(error, "reason", error)
+    return getattr(reason, "strerror", None) or type(reason).__name__

@@ -68,7 +68,6 @@ class KafkaClient:
     """Of one source or sink; connects when it is first asked. `options`: as in conf, without their secrets."""
 
     def __init__(self, asker: Asker, servers: str, options: Mapping[str, str]) -> None:
-        """Nothing happens yet."""
         self._asker, self._servers, self._options = asker, servers, options
         self._secrets: set[str] = set()
         self._said = ""
@@ -141,7 +140,6 @@ class KafkaClient:
 
     @cached_property
     def reader(self) -> Consumer:
-        """It reads what was committed."""
         return Consumer(READER | self.settings)
 
     @property

@@ -20,7 +20,7 @@ from orchestration.conf.model import Conf, Source
 from orchestration.conf.secrets import secret
 from orchestration.conf.transports import KafkaTopics, LandingFolder, MqttTopics, ObjectStore, TableOfOthers
 from orchestration.connectors.sources import source as of_source
-from orchestration.connectors.sources.file_reader import events_of, foreign, instant, trouble
+from orchestration.connectors.sources.file_reader import events_of, instant, left_out
 from orchestration.errors import ConfError
 from orchestration.storage.retired_sources import spool_folder
 
@@ -94,7 +94,7 @@ def _of_folder(of: Source, landing: LandingFolder, notify: Callable[[str], None]
 
 
 def _of_file(of: Source, file: Path, position: str, modified_ns: int) -> Pieces:
-    if why := trouble(file, file.stat().st_size, of.payload_format.format) or foreign(file, of.payload_format):
+    if why := left_out(file, file.stat(), of.payload_format):
         raise ConfError(f"{file} is left out by a run: {why}")
     yield from events_of(of.name, file, position, modified_ns, of.payload_format)
 

@@ -31,7 +31,6 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """As a Maven repository names it."""
         return f"{self.name}-{self.version}.jar"
 
 

@@ -45,7 +45,6 @@ class Lake(LakeStore):
 
     @property
     def log(self) -> Path:
-        """What the JVM of the session prints."""
         return (self.conf.lake / "spark.log").local
 
     def interpreted(self) -> "Lake":
@@ -56,7 +55,6 @@ class Lake(LakeStore):
         return Lake(self.conf, session, self.generation)
 
     def read(self, name: str) -> DataFrame:
-        """The latest version of a table."""
         return self.spark.read.format("delta").load(str(self.table_path(name)))
 
     def sql(self, query: str, snapshot: int | None = None, at: datetime | None = None) -> DataFrame:

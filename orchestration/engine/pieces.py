@@ -148,11 +148,9 @@ class Windows:
 
     @property
     def group(self) -> Group:
-        """Whose they are."""
         return self.measured.group
 
     def whole(self) -> Piece:
-        """All of them."""
         return Piece(self.group, self.measured.first_end, self.measured.last_end)
 
     def read(self, piece: Piece, limits: Limits | None) -> pa.Table | None:

@@ -77,7 +77,6 @@ class Progress:
         return time.monotonic() - self._last_rows_at.get(flow, time.monotonic())
 
     def ended(self, flow: str) -> None:
-        """The flow has nothing more to do."""
         self._bars.update(self._tasks[flow], total=1, completed=1)
 
     def handed_over(self, flow: str, rows: int, seconds: float, **facts: Any) -> None:
@@ -87,7 +86,6 @@ class Progress:
         self._line({"flow": flow, **facts, "rows": rows, "seconds": round(seconds, 3)})
 
     def sent(self, sink: str, snapshot_id: int, rows: int, seconds: float) -> None:
-        """Report a batch that a sink has."""
         self._line({"sink": sink, "snapshot": snapshot_id, "rows": rows, "seconds": round(seconds, 3)})
 
     def notice(self, notice: Notice) -> None:
@@ -95,7 +93,6 @@ class Progress:
         self._say(notice.what, notice.facts)
 
     def warned(self, of: str) -> None:
-        """Say what somebody has to see to."""
         self._say("quality", {"reason": of})
 
     def _batch(self, flow: str, batch: dict[str, Any], rows: int) -> None:

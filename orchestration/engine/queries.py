@@ -81,7 +81,6 @@ def every(seconds: float) -> dict[str, str]:
 
 
 def start_queries(lake: Lake, flows: Sequence[Flow], trigger: Mapping[str, Any], barrier: WriteBarrier) -> dict[Flow, StreamingQuery]:
-    """A query for each flow."""
     return {flow: prepare_query(lake, flow, trigger, barrier).start() for flow in flows}
 
 

@@ -34,7 +34,6 @@ class MicroBatch:
     number: int
 
     def app_id(self, table: Table) -> str:
-        """By which Delta knows a repeated batch."""
         return self.lake.app_id(self.flow, table.name)
 
     def stamped(self, rows: pa.Table) -> pa.Table:

@@ -40,11 +40,9 @@ class Amendment:
         filled = filter(len, pieces)
         first = next(filled, None)
         if first is not None:
-            stamped = map(self._stamped, chain([first], filled))
+            rows = chain([first], filled)
+            stamped = (piece.append_column("gold_batch", pa.repeat(pa.scalar(self.gold_batch, pa.int64()), len(piece))) for piece in rows)
             append_pieces(table, stamped, self.lake.app_id(self.flow, table.name), self.number)
-
-    def _stamped(self, rows: pa.Table) -> pa.Table:
-        return rows.append_column("gold_batch", pa.repeat(pa.scalar(self.gold_batch, pa.int64()), len(rows)))
 
 
 def append_all(this: Amendment, rows: DataFrame, amended: Sequence[ClosedWindows]) -> None:

@@ -6,10 +6,9 @@ change. How far a round reaches is written down before it begins, so that a run 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import reduce
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
@@ -196,9 +195,8 @@ def _instant(milliseconds: int) -> Column:
 
 
 def _read(lake: Lake, stream: str) -> Round:
-    file = lake.checkpoint(f"gold.{stream}") / FILE
-    return msgspec.convert(read_atomic(file, REPAIR), Round) if file.exists() else Round()
+    return read_atomic(lake.checkpoint(f"gold.{stream}") / FILE, REPAIR, Round) or Round()
 
 
 def _write(lake: Lake, stream: str, this: Round) -> None:
-    write_atomic(lake.checkpoint(f"gold.{stream}") / FILE, asdict(this))
+    write_atomic(lake.checkpoint(f"gold.{stream}") / FILE, this)

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from operator import itemgetter
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -23,9 +24,9 @@ from orchestration import crash
 from orchestration.connectors.sources.batching import gather
 from orchestration.connectors.sources.schemas import Schemas
 from orchestration.connectors.sources.source import Notice, Offset, Source
-from orchestration.storage.delta import version_of
-from orchestration.storage.ops_tables import GAPS
-from orchestration.storage.source_gaps import record_gaps
+from orchestration.location import Location
+from orchestration.storage.delta import append, rows_of, version_of
+from orchestration.storage.ops_tables import GAPS, GAPS_SCHEMA
 from orchestration.storage.source_offsets import next_bronze_batch, source_offsets, with_offsets
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import LakeStore
@@ -45,7 +46,6 @@ class Ready:
     notices: Sequence[Notice] = ()
 
     def events(self) -> Iterator[pa.Table]:
-        """ARRIVED."""
         if self.brought is not None:
             return (pa.Table.from_batches([batch]) for batch in pa.ipc.open_stream(self.brought))
         return (piece for partition in self.source.partitions(self.start, self.end) for piece in self.source.read(partition))
@@ -91,7 +91,7 @@ def hand_over(lake: LakeStore, ready: Sequence[Ready], is_sole: AbstractContextM
         ends = {of_source.source.name: of_source.end for of_source in ready}
         info = partial(with_offsets, known, bronze_batch, ends, rows, received)
         gaps = [row for of_source in ready for row in _gaps(of_source, bronze_batch, ingested_at)]
-        record_gaps(lake.table_path(GAPS), gaps)
+        _record(lake.table_path(GAPS), gaps)
         pieces = in_row_groups(_arrived(ready, rows, received), ingested_at, bronze_batch)
         append_pieces(table, pieces, lake.app_id(EVENTS, EVENTS), bronze_batch, unlike="payload", info=info)
         version = version_of(table.location)
@@ -116,6 +116,14 @@ def _gaps(ready: Ready, bronze_batch: int, found_at: datetime) -> Iterator[dict[
         offsets = {"first_offset": gap.first, "last_offset": gap.last}
         batch = {"bronze_batch": bronze_batch, "found_at": found_at}
         yield {"source": ready.source.name, "topic": gap.topic, "partition": gap.partition} | offsets | batch
+
+
+def _record(path: Location, gaps: Sequence[dict[str, Any]]) -> None:
+    """Add those that are not there yet, before the commit that goes on behind them."""
+    key = itemgetter("source", "topic", "partition", "first_offset", "bronze_batch")
+    known = {key(row) for row in rows_of(path)} if gaps else set()
+    if new := [gap for gap in gaps if key(gap) not in known]:
+        append(path, pa.Table.from_pylist(new, GAPS_SCHEMA))
 
 
 def _brought(lake: LakeStore, ready: Ready, schemas: Schemas | None) -> pa.Buffer:

@@ -5,7 +5,7 @@ that its readings can have opened, and is in none of them.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from math import inf, isinf
 
 import pyarrow as pa
@@ -14,8 +14,8 @@ from gold.spec import Group
 from orchestration.storage.delta import append, ask, instant, literal, open_table, rows_of
 from orchestration.storage.ops_tables import TICKS, TICKS_SCHEMA
 from orchestration.storage.tables import LakeStore
+from orchestration.utc import from_micros, to_micros
 
-EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 LONG_AGO = -(2**62)
 NEWEST = """
   select arrow_cast(max(event_time), 'Int64') as newest, max(ingested_at) > {then} as has_come
@@ -37,14 +37,14 @@ def tick_if_idle(lake: LakeStore, stream: str, groups: Sequence[Group], now: dat
     reach, path = timedelta(seconds=longest + max(group.lateness_seconds for group in groups)), lake.table_path(TICKS)
     ticked = max((row["event_time"] for row in rows_of(path, ["event_time"], [("stream", "=", stream)])), default=None)
     # Only what came lately, or is newer than the last tick: that is in a few files, and all of silver takes longer the more there is.
-    done = LONG_AGO if ticked is None else (ticked - reach - EPOCH) // MICROSECOND
-    then = (now - timedelta(seconds=patience) - EPOCH) // MICROSECOND
+    done = LONG_AGO if ticked is None else to_micros(ticked - reach)
+    then = to_micros(now - timedelta(seconds=patience))
     of_groups = " or ".join(f"array_has(groups, {literal(group.name)}) and metric in {literal(group.metrics)}" for group in groups)
     sql = NEWEST.format(of_groups=of_groups, done=instant(done), then=instant(then))
     (answer,) = ask(sql, {"readings": open_table(lake.table_path("silver.readings"))}).read_all().to_pylist()
     if answer["newest"] is None or answer["has_come"]:
         return False
-    event_time = EPOCH + answer["newest"] * MICROSECOND + reach
+    event_time = from_micros(answer["newest"]) + reach
     if ticked is not None and event_time <= ticked:
         return False
     append(path, pa.Table.from_pylist([{"stream": stream, "event_time": event_time, "ticked_at": now}], TICKS_SCHEMA))

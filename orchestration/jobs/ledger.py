@@ -49,7 +49,6 @@ def account_for_all(lake: Lake, reference_data: LoadReferenceData) -> Iterator[i
 
 
 def as_rows(counts: Counts) -> pa.Table:
-    """As rows of ops.ledger."""
     batches = sorted({(batch, source) for _, batch, source in counts})
     rows = [
         {"bronze_batch": batch, "source": source} | {kind: counts[kind, batch, source] for kind in COUNTED} for batch, source in batches

@@ -71,7 +71,6 @@ class MaintenanceTask:
     log: Sequence[Location]
 
     def as_row(self) -> dict[str, Any]:
-        """Told by COLUMNS."""
         freed = sum(file.local.stat().st_size for file in self.removable)
         counts = self.files, sum(self.small.values()), len(self.removable), freed, len(self.log)
         return dict(zip(COLUMNS, (self.name, *counts), strict=True))

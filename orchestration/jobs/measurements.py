@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from bronze.schema import INSTANT
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
@@ -30,7 +31,6 @@ from silver import evaluated as of_silver
 from silver.config import SilverConfig
 from silver.enrich import catalogue
 from silver.evaluated import evaluation
-from silver.instants import INSTANT
 from silver.readings import Reference, with_rule_results
 
 KEYS_AT_ONCE = 250_000

@@ -18,8 +18,9 @@ from orchestration.conf.model import Conf, Source
 from orchestration.conf.transports import LandingFolder
 from orchestration.errors import ConfError
 from orchestration.storage.delta import python_rows
-from orchestration.storage.registry import ALWAYS, CONF, SCHEMA, as_version, versions
+from orchestration.storage.registry import ALWAYS, CONF, as_version, versions
 from orchestration.storage.retired_sources import payload_formats
+from orchestration.utc import EPOCH
 from silver import account
 from silver.config import SilverConfig
 from silver.csv_rows import values_of
@@ -27,11 +28,11 @@ from silver.enrich import catalogue
 from silver.evaluated import evaluated, evaluation
 from silver.reasons import Reasons
 from silver.rules import SOMETHING_IS_MEASURED
+from silver.schema import DEVICES
 from silver.spec import Metric, PayloadFormat
 
 NOTHING = "without measurements"
 MOST_FIELDS, MOST_RULES = 20, 3
-SINCE_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = ("event", "becomes", "device_id", "metric", "event_time", "value", "unit", "zone", "groups", "attributes", "reasons", "payload")
 Rows = list[dict[str, Any]]
 
@@ -117,7 +118,7 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
         sql = evaluation(config)
     loaded = [version for version in versions(conf.lake) if version["device_id"] not in conf.devices]
     of_conf = [as_version(device, CONF) | {"registered_at": ALWAYS} for device in conf.devices.values()]
-    devices = pa.Table.from_pylist(loaded + of_conf, SCHEMA)
+    devices = pa.Table.from_pylist(loaded + of_conf, DEVICES)
     rows: Rows = []
     if measured := [*evaluated(events, devices, catalogue(conf.metrics), config, sql or "")]:
         broken, good = account.split(pa.concat_tables(measured))
@@ -155,7 +156,7 @@ def _windows(conf: Conf, measurements: Rows) -> Rows:
 def _ends(rows: Rows, metric: Metric) -> set[tuple[str, int]]:
     """Of windows around readings, in slides since 1970, each with its device."""
     slide = metric.slide_seconds or metric.step_seconds
-    first = [(row["device_id"], (row["event_time"] - SINCE_1970) // timedelta(seconds=slide)) for row in rows]
+    first = [(row["device_id"], (row["event_time"] - EPOCH) // timedelta(seconds=slide)) for row in rows]
     return {(device, end + n) for device, end in first for n in range(metric.step_seconds // slide)}
 
 

@@ -26,11 +26,9 @@ class Range:
     up_to: int
 
     def of(self, rows: DataFrame) -> DataFrame:
-        """The rows of these batches."""
         return rows.where(self.sql())
 
     def sql(self) -> str:
-        """Whether a row is of these batches."""
         return f"bronze_batch > {self.after} and bronze_batch <= {self.up_to}"
 
 

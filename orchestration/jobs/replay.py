@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from gold.amendments import closed_in_time, closed_windows, late_again
 from gold.schema import VECTORS
@@ -54,7 +55,7 @@ class PinnedGeneration:
     def read(self, name: str) -> DataFrame:
         """A table as it was, of the prefix; empty where the snapshot knows none of that name."""
         if name not in self.snapshot.versions:
-            return self.lake.spark.createDataFrame([], self.lake.tables[name].ddl)
+            return self.lake.spark.createDataFrame([], from_arrow_schema(self.lake.tables[name].schema))
         pinned = self.lake.spark.read.format("delta").option("versionAsOf", self.snapshot.versions[name])
         return pinned.load(str(self.lake.table_path(name))).where(F.col("bronze_batch") <= self.snapshot.bronze_batch)
 
@@ -132,7 +133,7 @@ def vectors(windows: DataFrame, group: Group, vector: Vector, metrics: Mapping[s
     in_slices = windows.withColumns(
         {"slice": F.explode(F.sequence(first, last)), "bucket": F.pmod(F.xxhash64("device_id"), F.lit(buckets))}
     )
-    schema = windows.sparkSession.createDataFrame([], VECTORS).drop("revision", "gold_batch").schema
+    schema = from_arrow_schema(pa.schema([field for field in VECTORS if field.name not in ("revision", "gold_batch")]))
 
     def of_slice(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin = key[0].as_py() * slice_seconds

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from orchestration import crash
 from orchestration.engine.lake import Lake
@@ -83,7 +84,6 @@ class Verdict:
 
     @property
     def is_change(self) -> bool:
-        """Whether any row would move."""
         return any(kind.startswith(REPLACED_KIND) for kind, _, _ in self.counts)
 
 
@@ -98,11 +98,9 @@ class PendingRetry:
 
 def pending(lake: Lake) -> PendingRetry | None:
     """The retry that was written down and is not done: killed, or still at work."""
-    file = _folder(lake) / "retry.json"
-    if not file.exists():
-        return None
-    written = PendingRetry(**read_atomic(file, "Restore it from a backup: it says how far a retry of the quarantine had come."))
-    return written if written.number > _done(lake) else None
+    way_out = "Restore it from a backup: it says how far a retry of the quarantine had come."
+    written = read_atomic(_folder(lake) / "retry.json", way_out, PendingRetry)
+    return written if written and written.number > _done(lake) else None
 
 
 def versions_before_retry(lake: Lake) -> dict[str, int]:
@@ -140,7 +138,7 @@ def carry_out(lake: Lake, verdict: Verdict) -> None:
     versions = {name: version_of(lake.table_path(name)) for name in CHANGED}
     corrections = as_rows(Counter({key: count for key, count in verdict.counts.items() if key[0] in COUNTED[1:]}))
     written = PendingRetry(number, corrections.to_pylist(), versions)
-    write_atomic(_folder(lake) / "retry.json", vars(written))
+    write_atomic(_folder(lake) / "retry.json", written)
     crash.point(crash.Point.RETRY_NOTED)
     _carry_out(lake, written)
 
@@ -167,7 +165,7 @@ def _replace(lake: Lake, this: PendingRetry, changes: Path) -> None:
     same = " and ".join(f"recorded.{name} = changes.{name}" for name in account.IDENTITY)
     with _transaction(here, app, this.number):
         replace = REPLACED.format(path=str(table.location).replace("`", "``"), same=same)
-        here.spark.sql(replace, changes=here.spark.read.schema(table.ddl).parquet(str(changes)))
+        here.spark.sql(replace, changes=here.spark.read.schema(from_arrow_schema(table.schema)).parquet(str(changes)))
 
 
 @contextmanager
@@ -252,5 +250,4 @@ def _folder(lake: Lake) -> Location:
 
 
 def _outcome(lake: Lake) -> Path:
-    """Of the retry under way."""
     return (_folder(lake) / "outcome").local

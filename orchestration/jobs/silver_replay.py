@@ -67,7 +67,6 @@ def _in_process(lake: Lake, recorded: PinnedGeneration, reference_data: LoadRefe
 
 
 def _recorded_rows(recorded: PinnedGeneration, batches: Range) -> Iterator[pa.Table]:
-    """RECORDED, of a range."""
     yield RECORDED.empty_table()
     for kind, name, where in ((LATE, "silver.late", "cause = 'late'"), (DUPLICATE, "silver.duplicates", "true")):
         for rows in recorded.rows(name, IDENTITY, f"{batches.sql()} and {where}"):
@@ -98,7 +97,6 @@ def _by_spark(lake: Lake, recorded: PinnedGeneration, reference_data: ReferenceD
 
 
 def _recorded(recorded: PinnedGeneration, batches: Range) -> DataFrame:
-    """RECORDED, of a range."""
     kinds = [
         batches.of(rows).select(*IDENTITY, F.lit(kind).alias("kind"))
         for rows, kind in ((recorded.late(), LATE), (recorded.read("silver.duplicates"), DUPLICATE))

@@ -85,7 +85,6 @@ class _Counted:
     """Chunks, and how many rows they had."""
 
     def __init__(self, chunks: Iterator[pa.Table]) -> None:
-        """Nothing is read yet."""
         self._chunks, self.count = chunks, 0
 
     def __iter__(self) -> Iterator[pa.Table]:

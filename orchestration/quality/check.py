@@ -21,7 +21,7 @@ from orchestration.quality.measures.kinds import evaluate_measure, is_measure
 from orchestration.quality.outcome import Cause, Outcome, Result, Run, TableResult, run_id
 from orchestration.quality.store import (
     PinnedTable,
-    create_empty_table,
+    copy_rows,
     create_suite_view,
     create_union_views,
     create_view,
@@ -121,7 +121,6 @@ class _Checks:
 
     @cached_property
     def context(self) -> Context:
-        """What measures query, shared by all of them."""
         snapshot = self.scope.snapshot
         now = self.run_at if snapshot is None else snapshot.at
         return Context(self.store, self.lake, now, lambda name: self._pinned(name).view, snapshot is None, self.counted)
@@ -132,7 +131,7 @@ class _Checks:
             table, snapshot = self.lake.tables[name], self.scope.snapshot
             whole = pin_table(table.name, table.location, version=None if snapshot is None else snapshot.versions.get(name))
             if whole.version is None:
-                create_empty_table(self.store, whole.view, table.ddl)
+                copy_rows(self.store, whole.view, table.schema.empty_table())
             else:
                 create_view(self.store, whole)
             self.pins[name] = whole

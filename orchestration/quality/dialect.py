@@ -34,7 +34,6 @@ class Connection:
         self._store = store
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
-        """Sees the views of the store."""
         return self._store[0].cursor()
 
     def commit(self) -> None:
@@ -47,7 +46,6 @@ class Compiler(PGCompiler):
     """`~` matches part of a text in PostgreSQL, the whole text in DuckDB."""
 
     def visit_custom_op_binary(self, element: Any, operator: Any, **kw: Any) -> str:
-        """Regular expressions by function."""
         if operator.opstring not in ("~", "!~"):
             return str(PGCompiler.visit_custom_op_binary(self, element, operator, **kw))  # type: ignore[no-untyped-call]
         text, regex = self.process(element.left, **kw), self.process(element.right, **kw)
@@ -69,22 +67,18 @@ class Dialect(PGDialect):
 
     @classmethod
     def import_dbapi(cls) -> Any:
-        """What SQLAlchemy needs from a driver."""
         return SimpleNamespace(paramstyle="numeric_dollar", Error=duckdb.Error)
 
     def initialize(self, connection: sa.Connection) -> None:
         """PostgreSQL's dialect would query the version."""
 
     def has_table(self, connection: sa.Connection, table_name: str, schema: str | None = None, **kw: Any) -> bool:
-        """Views count."""
         return bool(self.get_columns(connection, table_name))
 
     def get_pk_constraint(self, *_: Any, **__: Any) -> Any:
-        """No table has a primary key."""
         return {"constrained_columns": [], "name": None}
 
     def get_columns(self, connection: sa.Connection, table_name: str, schema: str | None = None, **kw: Any) -> Any:
-        """In their order."""
         # duckdb_columns() would bind every view of the store
         columns = connection.exec_driver_sql(f'describe "{table_name}"').fetchall()
         kinds = [(name, TYPES.get(str(kind), sa.types.NullType)) for name, kind, *_ in columns]

@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from bronze.schema import INSTANT, declared
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.quality.outcome import Identity, Result, Run, TableResult, identity
@@ -22,9 +23,9 @@ from orchestration.storage import quality_tables
 from orchestration.storage.delta import in_log, is_table, open_table, path_of
 
 FAILED_ROWS = "quality.failed_rows"
-FAILED_ROW_COLUMNS = (
+FAILED_ROW_SCHEMA = declared(
     ("run_id", pa.string(), "run that checked the row: found_in of quality.results"),
-    ("run_at", pa.timestamp("us", "UTC"), "when it began"),
+    ("run_at", INSTANT, "when it began"),
     ("table_name", pa.string(), "SQL name of the table that was checked"),
     ("table_version", pa.int64(), "Delta version that was checked"),
     ("suite", pa.string(), "name of the suite, that of its file"),
@@ -37,14 +38,12 @@ FAILED_ROW_COLUMNS = (
     ("position", pa.string(), "from the event: where it stood in its source"),
     ("payload", pa.binary(), "from the event, byte for byte; null where bronze does not have it, or beyond 32 MB of them in a run"),
 )
-FAILED_ROW_SCHEMA = quality_tables.schema_of(FAILED_ROW_COLUMNS)
 """Grain: one failing row of one expectation of one suite on one table in one run; at most 20 for each failure."""
 
 STATISTICS = {"delta.dataSkippingStatsColumns": "run_id,run_at,table_name"}
 """Otherwise the log would hold the minimum and maximum of every column, payloads included."""
 
 MOST_BYTES = 32 * 2**20
-INSTANT = pa.timestamp("us", "UTC")
 NAMES = [("n", pa.int64()), ("device_id", pa.string()), ("metric", pa.string()), ("entity", pa.string())]
 WINDOWS = pa.schema([*NAMES, ("window_start", INSTANT), ("window_end", INSTANT)])
 IDENTITIES = pa.schema([("bronze_batch", pa.int64()), ("bronze_row", pa.int64())])

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bronze.schema import INSTANT, declared
 from expectations.suite import Expectation, Severity
 from orchestration.location import Location
 from orchestration.quality.outcome import Cause, Identity, Outcome, Result, Run, TableResult, identity
@@ -22,9 +23,9 @@ from orchestration.storage.delta import path_of
 
 SAMPLES = 5
 RESULTS = "quality.results"
-RESULT_COLUMNS = (
+RESULT_SCHEMA = declared(
     ("run_id", pa.string(), "one call of tidemark quality; sorts by time"),
-    ("run_at", pa.timestamp("us", "UTC"), "when it began"),
+    ("run_at", INSTANT, "when it began"),
     ("cause", pa.string(), "asked, scheduled, gate or snapshot"),
     ("table_name", pa.string(), "SQL name of the table that was checked"),
     ("table_id", pa.string(), "Delta's id of the table; null where it does not exist"),
@@ -40,7 +41,6 @@ RESULT_COLUMNS = (
     ("unexpected_percent", pa.float64(), "of rows in which the column is not null, 0 to 100; null where rows are not checked one by one"),
     ("details", pa.string(), "JSON: description, kwargs, samples of rows that fail; more are in quality.failed_rows"),
 )
-RESULT_SCHEMA = quality_tables.schema_of(RESULT_COLUMNS)
 """Grain: one expectation of one suite on one table in one run."""
 ALL_SUITES = [Cause.ASKED.value, Cause.SCHEDULED.value]
 """Causes of runs that later runs continue. A run on a snapshot is about the past, and a gate evaluates critical expectations only."""
@@ -96,7 +96,6 @@ class Change:
 
 
 def append_results(lake: Location, run: Run) -> None:
-    """Append the run."""
     rows = [_row(run, table, result) for table in run.tables for result in table.results]
     quality_tables.append(lake, RESULTS, pa.Table.from_pylist(rows, RESULT_SCHEMA))
 

@@ -13,7 +13,6 @@ NEVER_IN_XML = str.maketrans({"\ufffe": r"\ufffe", "\uffff": r"\uffff"})
 
 
 def write_junit(run: Run, file: Path) -> None:
-    """Write the file atomically."""
     replace_by(file, ET.tostring(document(run), encoding="utf-8", xml_declaration=True))
 
 

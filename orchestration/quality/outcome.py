@@ -53,7 +53,6 @@ class TableResult:
 
     @property
     def state(self) -> str:
-        """missing, empty or checked."""
         if self.version is None:
             return "missing"
         return "checked" if self.rows else "empty"
@@ -65,7 +64,6 @@ class TableResult:
 
     @property
     def failed(self) -> list[Result]:
-        """What failed, the worst first."""
         order = list(Severity)
         return sorted((r for r in self.results if r.outcome.is_success is False), key=lambda r: order.index(r.expectation.severity))
 

@@ -44,7 +44,6 @@ class Item:
 
     @property
     def word(self) -> str:
-        """Its verdict."""
         return verdict(self.result)
 
     @property

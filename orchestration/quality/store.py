@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import duckdb
 import pyarrow as pa
-import sqlglot
 
 from expectations.suite import Suite
 from expectations.translation import to_duckdb
@@ -36,7 +35,6 @@ class PinnedTable:
 
     @property
     def view(self) -> str:
-        """Its name in the store."""
         return self.name.replace(".", "_") + ("" if self.since is None else f"_since_{self.since}")
 
     @property
@@ -46,7 +44,6 @@ class PinnedTable:
 
 
 def open_store() -> duckdb.DuckDBPyConnection:
-    """An empty store; close it."""
     store = duckdb.connect(config={"memory_limit": MEMORY})
     store.execute("set enable_progress_bar = false")
     store.execute("set global TimeZone = 'UTC'")  # global: cursors do not inherit a local setting
@@ -66,7 +63,6 @@ def pin_table(name: str, path: Location, since: tuple[str, int] | None = None, v
 
 
 def create_view(store: duckdb.DuckDBPyConnection, table: PinnedTable) -> None:
-    """Create the view of a table that exists."""
     delta = open_table(table.location, table.version)
     if _has_deletion_vectors(delta):
         copy_rows(store, table.view, pa.RecordBatchReader.from_stream(delta.scan()))
@@ -99,7 +95,6 @@ def copy_rows(store: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | pa.R
 
 
 def row_count(store: duckdb.DuckDBPyConnection, view: str) -> int:
-    """Rows of a view."""
     (count,) = store.execute(f'select count(*) from "{view}"').fetchall()[0]
     return int(count)
 
@@ -122,13 +117,6 @@ def create_suite_view(store: duckdb.DuckDBPyConnection, suite: Suite, views: Seq
 def columns_of(store: duckdb.DuckDBPyConnection, view: str) -> tuple[tuple[str, str], ...]:
     """Names and types of the columns of a view, in their order."""
     return tuple((name, kind) for name, kind, *_ in store.execute(f'describe "{view}"').fetchall())
-
-
-def create_empty_table(store: duckdb.DuckDBPyConnection, view: str, ddl: str) -> None:
-    """Create an empty table with these columns; `ddl` is Spark's."""
-    columns = sqlglot.parse_one(f"create table rows ({ddl})", read="spark")
-    created = columns.sql(dialect="duckdb", unsupported_level=sqlglot.ErrorLevel.IGNORE)  # comments
-    store.execute(created.replace("CREATE TABLE rows", f'create or replace table "{view}"', 1))
 
 
 def _has_deletion_vectors(delta: OpenTable) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from expectations.suite import COLUMN_ARGUMENTS, Expectation, Suite, suite
 from orchestration.conf.diagnostic import Diagnostic, hint, quoted
@@ -18,7 +19,7 @@ from orchestration.conf.structure import Finding, check_structure, where
 from orchestration.quality.check import parameters
 from orchestration.quality.kinds import arguments_refused, kind_refused
 from orchestration.quality.measures.kinds import KINDS, is_measure
-from orchestration.quality.store import columns_of, create_empty_table, create_suite_view, open_store
+from orchestration.quality.store import columns_of, copy_rows, create_suite_view, open_store
 from orchestration.quality.validation import not_computable
 from orchestration.storage.generations import Generation
 from orchestration.storage.tables import tables
@@ -31,8 +32,8 @@ def checked(files: Sequence[Path], conf: Conf) -> tuple[list[Suite], list[Diagno
     sound: list[Suite] = []
     mistakes: list[Diagnostic] = []
     with closing(open_store()) as store:
-        ddl = {name: table.ddl for name, table in tables(conf, Generation()).items()}
-        checking = _Checking(store, ddl, parameters(conf))
+        schemas = {name: table.schema for name, table in tables(conf, Generation()).items()}
+        checking = _Checking(store, schemas, parameters(conf))
         for file in files:
             read, wrong = _read(file, checking)
             sound += read
@@ -56,18 +57,18 @@ def _read(file: Path, checking: "_Checking") -> tuple[list[Suite], list[Diagnost
 
 @dataclass(frozen=True)
 class _Checking:
-    """`ddl`: of every table that the conf declares; `parameters`: what a $PARAMETER may name."""
+    """`schemas`: of every table that the conf declares; `parameters`: what a $PARAMETER may name."""
 
     store: duckdb.DuckDBPyConnection
-    ddl: Mapping[str, str]
+    schemas: Mapping[str, pa.Schema]
     parameters: Mapping[str, Any]
 
     def findings(self, read: Suite) -> list[Finding]:
         """What is wrong with a suite that is well formed."""
         if wrong := list(self._unknown_tables(read)):
             return wrong
-        names = [name for name in self.ddl if read.applies_to(name)]
-        of_kind = {self.ddl[name]: name for name in names}.values()
+        names = [name for name in self.schemas if read.applies_to(name)]
+        of_kind = {self.schemas[name]: name for name in names}.values()
         for table in of_kind:
             columns, uncomputable = self._computed(read, table)
             wrong += [*uncomputable, *self._of_columns(read, table, columns)]
@@ -76,13 +77,13 @@ class _Checking:
         return wrong or [finding for table in of_kind for finding in self._impossible(read, table)]
 
     def _unknown_tables(self, read: Suite) -> Iterator[Finding]:
-        known = [*self.ddl, *(f"gold.*_{kind}" for kind in ("aggregates", "vectors", "late"))]
+        known = [*self.schemas, *(f"gold.*_{kind}" for kind in ("aggregates", "vectors", "late"))]
         otherwise = "choose one of those that the groups of conf make, or of bronze and silver"
-        if not any(map(read.applies_to, self.ddl)):
+        if not any(map(read.applies_to, self.schemas)):
             yield Finding(("table",), f"table is {quoted(read.table)}, which no table is called; {hint(read.table, known, otherwise)}")
         for n, name in enumerate(read.together_with):
-            if name not in self.ddl:
-                text = f"together_with names {quoted(name)}, which no table is called; {hint(name, self.ddl, otherwise)}"
+            if name not in self.schemas:
+                text = f"together_with names {quoted(name)}, which no table is called; {hint(name, self.schemas, otherwise)}"
                 yield Finding(("together_with", n), text)
 
     def _computed(self, read: Suite, table: str) -> tuple[list[str], list[Finding]]:
@@ -114,7 +115,7 @@ class _Checking:
 
     def _declared(self, name: str) -> str:
         view = name.replace(".", "_")
-        create_empty_table(self.store, view, self.ddl[name])
+        copy_rows(self.store, view, self.schemas[name].empty_table())
         return view
 
     def _of_columns(self, read: Suite, table: str, columns: Sequence[str]) -> Iterator[Finding]:

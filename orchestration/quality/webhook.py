@@ -4,13 +4,11 @@ import json
 import logging
 import time
 from collections.abc import Sequence
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
-from orchestration.connectors.http_post import post
+from orchestration.connectors.http_post import PostError, post
 from orchestration.quality.formatting import shorten
 from orchestration.quality.history import Change
 from orchestration.quality.outcome import Run
@@ -31,33 +29,15 @@ def post_changes(url: str, run: Run, changed: Sequence[Change], report: Path | N
     body = json.dumps(_document(run, changed, report)).encode()
     for pause in (0, *pauses):
         time.sleep(pause)
-        trouble, is_final = _post(url, body)
-        if not trouble:
+        try:
+            post(url, body, {"Content-Type": "application/json", "User-Agent": "tidemark"}, TIMEOUT_SECONDS)
             return True
-        if is_final:
+        except PostError as error:
+            trouble = error
+        if trouble.is_final:
             break
-    log.warning("quality.webhook: %s did not get run %s: %s", _host(url), run.run_id, trouble)
+    log.warning("quality.webhook: %s did not get run %s: it %s", _host(url), run.run_id, trouble)
     return False
-
-
-def _post(url: str, body: bytes) -> tuple[str, bool]:
-    """What went wrong, empty on success, and whether a retry is of no use.
-
-    Error messages may quote the URL, so they are left out.
-    """
-    try:
-        if urlsplit(url).scheme not in ("http", "https"):
-            return "it is no http or https URL", True
-        post(url, body, {"Content-Type": "application/json", "User-Agent": "tidemark"}, TIMEOUT_SECONDS)
-    except HTTPError as error:
-        error.close()
-        return f"it answered {error.code}", error.code < 500 and error.code not in (408, 429)
-    except (OSError, HTTPException) as error:
-        reason = error.reason if isinstance(error, URLError) else error
-        return f"it was not reached ({getattr(reason, 'strerror', None) or type(reason).__name__})", False
-    except ValueError as error:
-        return f"it is no URL ({type(error).__name__})", True
-    return "", False
 
 
 def _host(url: str) -> str:

@@ -5,17 +5,20 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 
 DIGEST = "sha256"
+T = TypeVar("T")
 
 
-def write_atomic(location: Location, content: Mapping[str, object]) -> None:
-    """As JSON, whole or not at all: the name appears when the bytes are on disk."""
-    file = location.local
+def write_atomic(location: Location, value: object) -> None:
+    """A mapping or a dataclass as JSON, whole or not at all: the name appears when the bytes are on disk."""
+    file, content = location.local, msgspec.to_builtins(value)
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_suffix(".draft")
     with draft.open("w") as stream:
@@ -25,16 +28,18 @@ def write_atomic(location: Location, content: Mapping[str, object]) -> None:
     draft.replace(file)
 
 
-def read_atomic(location: Location, way_out: str) -> dict[str, Any]:
-    """What was written durably; a TidemarkError that ends in the way out where it is not as it was."""
+def read_atomic(location: Location, way_out: str, kind: type[T]) -> T | None:
+    """What was written; None where there is no file, and a TidemarkError that ends in the way out where it is not as it was."""
     try:
         content: dict[str, Any] = json.loads(location.local.read_text())
         digest = content.pop(DIGEST)
+    except FileNotFoundError:
+        return None
     except (ValueError, LookupError, AttributeError, TypeError):
         content, digest = {}, None
     if digest != _digest(content):
         raise TidemarkError(f"{location} is not as it was written.\n  {way_out}")
-    return content
+    return msgspec.convert(content, kind)
 
 
 def sync(path: Path) -> None:

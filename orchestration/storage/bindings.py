@@ -4,7 +4,7 @@ A checkpoint goes on under the plan that it began with, or not at all.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from gold.aggregates import ON_DEMAND
@@ -46,8 +46,7 @@ def bind(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> None:
 
     A flow that starts anew on tables that hold rows would append all of them a second time.
     """
-    if (lake.checkpoint(flow) / BINDING).exists():
-        binding = _binding(lake, flow)
+    if binding := _binding(lake, flow):
         _refuse_foreign(lake, flow, binding, written)
         if changed := changed_plan(lake, flow):
             raise TidemarkError(
@@ -64,12 +63,13 @@ def begin(lake: LakeStore, flow: str, written: tuple[Table, ...], start: Start) 
     """Bind a checkpoint that is not there yet to the tables that the flow writes."""
     Seal(lake.checkpoint(flow)).break_off()
     binding = _owner(lake, flow) | {"tables": _ids(written), "shuffle_partitions": lake.conf.engine.shuffle_partitions}
-    write_atomic(lake.checkpoint(flow) / BINDING, binding | {"start": asdict(start), "plan": plan_of(lake.conf, flow)})
+    write_atomic(lake.checkpoint(flow) / BINDING, binding | {"start": start, "plan": plan_of(lake.conf, flow)})
 
 
 def start_of(lake: LakeStore, flow: str) -> Start:
     """Of a flow that is bound; the beginning, of one that is not."""
-    return Start(**_binding(lake, flow)["start"]) if (lake.checkpoint(flow) / BINDING).exists() else THE_BEGINNING
+    binding = _binding(lake, flow)
+    return Start(**binding["start"]) if binding else THE_BEGINNING
 
 
 def shuffle_partitions(lake: LakeStore, flow: str) -> int:
@@ -79,16 +79,16 @@ def shuffle_partitions(lake: LakeStore, flow: str) -> int:
 
 def changed_plan(lake: LakeStore, flow: str) -> list[str]:
     """What of the conf is another than a flow of gold began with, so that it cannot go on; nothing of a flow that has not begun."""
-    if not flow.startswith("gold.") or not (lake.checkpoint(flow) / BINDING).exists():
+    if not flow.startswith("gold.") or not (binding := _binding(lake, flow)):
         return []
-    began_with, plan = _binding(lake, flow)["plan"], plan_of(lake.conf, flow)
+    began_with, plan = binding["plan"], plan_of(lake.conf, flow)
     return [f"{about} was {began_with[about]}, and is {now} now" for about, now in plan.items() if began_with.get(about, now) != now]
 
 
 def changed_since_begun(lake: LakeStore) -> list[changed_settings.Change]:
     """Write down and return which settings of payloads have changed since silver began; nothing where it has not."""
-    is_begun = (lake.checkpoint(changed_settings.FLOW) / BINDING).exists()
-    return changed_settings.note_changes(lake, _binding(lake, changed_settings.FLOW)["plan"]) if is_begun else []
+    binding = _binding(lake, changed_settings.FLOW)
+    return changed_settings.note_changes(lake, binding["plan"]) if binding else []
 
 
 def plan_of(conf: Conf, flow: str) -> Plan:
@@ -110,7 +110,8 @@ def plan_of(conf: Conf, flow: str) -> Plan:
 
 
 def _binding(lake: LakeStore, flow: str) -> dict[str, Any]:
-    return read_atomic(lake.checkpoint(flow) / BINDING, REPAIR)
+    """Empty for a flow that is not bound."""
+    return read_atomic(lake.checkpoint(flow) / BINDING, REPAIR, dict) or {}
 
 
 def _owner(lake: LakeStore, flow: str) -> dict[str, object]:
@@ -118,7 +119,6 @@ def _owner(lake: LakeStore, flow: str) -> dict[str, object]:
 
 
 def _ids(written: tuple[Table, ...]) -> dict[str, str]:
-    """Delta gives every table an id when it is made."""
     return {table.name: table_id(table.location) for table in written if is_table(table.location)}
 
 

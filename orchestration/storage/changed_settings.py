@@ -28,7 +28,6 @@ class Change:
     bronze_batch: int
 
     def __str__(self) -> str:
-        """For people."""
         return (
             f"{self.setting} was {self.was}, and is {self.now} since bronze batch {self.bronze_batch}: readings of earlier batches stay as"
             " they were read; `tidemark replay` reads them anew"
@@ -55,8 +54,7 @@ def note_changes(lake: LakeStore, began_with: Mapping[str, str]) -> list[Change]
         if (known[setting].now if setting in known else was) != now:
             known[setting] = Change(setting, was, now, following)
     if known:
-        changes = [asdict(change) for change in known.values()]
-        write_atomic(lake.conf.lake / FILE, {"generation": lake.generation.holder(FLOW), "changes": changes})
+        write_atomic(lake.conf.lake / FILE, {"generation": lake.generation.holder(FLOW), "changes": [*known.values()]})
     return changed_settings(lake)
 
 
@@ -66,12 +64,9 @@ def changed_settings(lake: LakeStore) -> list[Change]:
 
 
 def _written(lake: LakeStore) -> list[Change]:
-    file = lake.conf.lake / FILE
-    if not file.exists():
-        return []
-    content = read_atomic(file, "Remove it: it only says since when settings have changed.")
-    is_current = content["generation"] == lake.generation.holder(FLOW)
-    return [Change(**change) for change in content["changes"]] if is_current else []
+    content = read_atomic(lake.conf.lake / FILE, "Remove it: it only says since when settings have changed.", dict)
+    is_current = content and content["generation"] == lake.generation.holder(FLOW)
+    return [Change(**change) for change in content["changes"]] if content and is_current else []
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from orchestration.location import Location
 
 LOG = "_delta_log"
 """The folder of the log, in the folder of its table."""
+INSTANT = pa.timestamp("us", "UTC")
 PLAIN = 1
 """The reader version of tables without deletion vectors and renamed columns: their rows are what their files hold."""
 NAMED_FEATURES = 7
@@ -40,7 +41,6 @@ def path_of(lake: Location, name: str) -> Location:
 
 
 def is_table(path: Location) -> bool:
-    """Whether there is a Delta table."""
     return DeltaTable.is_deltatable(str(path))
 
 
@@ -50,7 +50,6 @@ def open_table(path: Location, version: int | None = None) -> OpenTable:
 
 
 def table_id(path: Location) -> str:
-    """Delta gives every table an id when it is made."""
     return str(DeltaTable(str(path)).metadata().id)
 
 
@@ -265,7 +264,6 @@ def files_of(table: OpenTable) -> list[str]:
 
 
 def log_of(table: Location, version: int) -> Location:
-    """The file of the log that tells of a version."""
     return table / LOG / f"{version:020d}.json"
 
 

@@ -25,7 +25,6 @@ def select_from_files(files: Iterable[str], types: Mapping[str, str], partitions
 
 
 def quoted(name: str) -> str:
-    """A name in DuckDB's SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -4,15 +4,13 @@ Only the writer of the lake writes the files; anybody may release. If a file is 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, field, replace
 
-import msgspec
 import pyarrow as pa
 
+from bronze.schema import INSTANT, declared
 from orchestration.conf.model import Conf, GateMode
 from orchestration.location import Location
-from orchestration.storage import quality_tables
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.delta import is_table, path_of, rows_of, table_id, version_of
 
@@ -20,17 +18,16 @@ GATED, LATE = "silver.readings", "silver.late"
 READ_BY_GOLD = (GATED, LATE)
 """What a gate of silver.readings holds back: streams read the first table, amendments the second."""
 RELEASES = "quality.releases"
-RELEASE_COLUMNS = (
+RELEASE_SCHEMA = declared(
     ("table_name", pa.string(), "SQL name of the table"),
     ("table_id", pa.string(), "Delta's id of the table: a table that a replay built has another"),
     ("version", pa.int64(), "versions up to this one were let through"),
     ("after_version", pa.int64(), "versions up to this one had passed before; -1 for none"),
     ("reason", pa.string(), "why, in the words of who did it"),
     ("released_by", pa.string(), "user@host"),
-    ("released_at", pa.timestamp("us", "UTC"), "when"),
+    ("released_at", INSTANT, "when"),
     ("failed", pa.list_(pa.string()), "what had failed: severity, table, expectation, rows"),
 )
-RELEASE_SCHEMA = quality_tables.schema_of(RELEASE_COLUMNS)
 """Grain: one release. Append only."""
 
 
@@ -44,7 +41,6 @@ class Failure:
     found: tuple[str, ...]
 
     def __str__(self) -> str:
-        """As a clause."""
         first, last = self.after + 1, self.version
         which = f"version {last} does" if first == last else f"versions {first} to {last} do"
         return f"{which} not pass (checked {self.at}: {'; '.join(self.found)})"
@@ -100,16 +96,13 @@ def describe_closed(state: GateState) -> str:
 
 
 def _states(conf: Conf, names: Iterable[str], path_of: Callable[[str], Location]) -> Iterator[GateState]:
-    """Of the tables that exist."""
     return (read_gate_state(conf.lake, name, path_of(name)) for name in names if is_table(path_of(name)))
 
 
 def read_gate_state(lake: Location, table: str, path: Location) -> GateState:
     """The state for the table that is at `path` now, with releases applied."""
-    state = GateState(table, table_id(path))
-    file = _file(lake, state.table_id)
-    if file.exists():
-        state = msgspec.convert(read_atomic(file, "Remove it: the table is then checked again from the start."), GateState)
+    new = GateState(table, table_id(path))
+    state = read_atomic(_file(lake, new.table_id), "Remove it: the table is then checked again from the start.", GateState) or new
     releases = rows_of(path_of(lake, RELEASES), ["version"], [("table_id", "=", state.table_id)])
     released = max((row["version"] for row in releases), default=-1)
     # Versions after the released one are checked again.
@@ -117,21 +110,12 @@ def read_gate_state(lake: Location, table: str, path: Location) -> GateState:
 
 
 def write_gate_state(lake: Location, state: GateState) -> None:
-    """Durable when this returns."""
-    write_atomic(_file(lake, state.table_id), asdict(state))
+    write_atomic(_file(lake, state.table_id), state)
 
 
 def count_releases(lake: Location) -> int:
     """A number that grows with each release; 0 before the first."""
     return version_of(path_of(lake, RELEASES)) + 1
-
-
-def record_release(lake: Location, held: GateState, version: int, reason: str, by: str, at: datetime) -> None:  # noqa: PLR0917
-    """Release the versions up to this one; the caller holds `quality_tables.lock`. `at`: UTC."""
-    failed = list(held.failure.found) if held.failure else []
-    values = (held.table, held.table_id, version, held.version, reason, by, at, failed)
-    row = dict(zip(RELEASE_SCHEMA.names, values, strict=True))
-    quality_tables.append(lake, RELEASES, pa.Table.from_pylist([row], RELEASE_SCHEMA))
 
 
 def _file(lake: Location, table_id: str) -> Location:

@@ -4,7 +4,7 @@ A row of ops.generations says which one is active from then on, so that a switch
 folders, what a replay built lies in `generations/<number>` below it. A replay of one group builds only that; the rest stays where it is.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import pyarrow as pa
@@ -12,13 +12,12 @@ import pyarrow as pa
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
-from orchestration.storage.delta import append, path_of, rows_of
+from orchestration.storage.delta import INSTANT, append, path_of, rows_of
 from orchestration.storage.seals import damaged_log, listed
 
 TABLE = "ops.generations"
 FOLDER = "generations"
 REQUESTED = "proposed.json"
-INSTANT = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
     [
         *(("swap", pa.int64()), ("generation", pa.int64()), ("at", INSTANT), ("cause", pa.string()), ("bronze_batch", pa.int64())),
@@ -78,16 +77,14 @@ def numbered(lake: Location, number: int) -> Generation:
 
 def request_switch(lake: Location, generation: Generation) -> None:
     """Ask whoever writes the lake to switch to this one."""
-    write_atomic(lake / FOLDER / REQUESTED, asdict(generation))
+    write_atomic(lake / FOLDER / REQUESTED, generation)
 
 
 def requested_switch(lake: Location) -> Generation | None:
     """The one that is to be active, if there is one that is not yet."""
-    file = lake / FOLDER / REQUESTED
-    if not file.exists():
-        return None
-    fields = read_atomic(file, "Remove it, and ask again, with `tidemark replay` or `tidemark rollback`.")
-    return None if fields["swap"] <= active_generation(lake).swap else Generation(**fields)
+    way_out = "Remove it, and ask again, with `tidemark replay` or `tidemark rollback`."
+    asked = read_atomic(lake / FOLDER / REQUESTED, way_out, Generation)
+    return asked if asked and asked.swap > active_generation(lake).swap else None
 
 
 def switch(lake: Location, now: datetime) -> Generation | None:

@@ -41,7 +41,6 @@ class Holder:
     jvm: int | None = None
 
     def __str__(self) -> str:
-        """As a clause."""
         return f"process {self.pid} on {self.host} (since {self.since} UTC: {self.command})"
 
 
@@ -49,7 +48,6 @@ class Lease:
     """Held by this process."""
 
     def __init__(self, lake: Location, file: TextIO) -> None:
-        """From now on."""
         command = shlex.join(["tidemark", *sys.argv[1:]])
         self._lake, self._file = lake, file
         self._of_jvm: Any = None
@@ -78,12 +76,18 @@ class Lease:
 
 
 @contextmanager
-def sole_writer(lake: Location, tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr)) -> Iterator[Lease]:
-    """Hold the lake; HeldError if another process does. `tell` hears of a lease that is taken over, and of waiting."""
+def sole_writer(
+    lake: Location, tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr), doing: str | None = None
+) -> Iterator[Lease]:
+    """Hold the lake, or another folder; HeldError if another process does. `tell` hears of a lease that is taken over, and of waiting.
+
+    `doing`: what the other process does then, as a clause.
+    """
     lake.local.mkdir(parents=True, exist_ok=True)
     with (lake / LEASE).local.open("a+") as file:
         if not _within(A_LOOK_SECONDS, lambda: _locked(file, fcntl.flock)):
-            raise HeldError(f"{_holder(file) or 'another process'} writes the lake at {lake}; stop it first, or wait for its end.")
+            other = _holder(file) or "another process"
+            raise HeldError(f"{other} {doing or f'writes the lake at {lake}'}; stop it first, or wait for its end.")
         gone = _holder(file)
         if gone is not None:
             tell(f"tidemark: {gone} ended without a word; its lease of {lake} is taken over.")

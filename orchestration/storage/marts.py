@@ -14,10 +14,10 @@ from deltalake import write_deltalake
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.delta import compact_many, delete, path_of, rows_of
+from orchestration.storage.delta import INSTANT, compact_many, delete, path_of, rows_of
 from orchestration.storage.generations import active_generation
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import INSTANT, find_snapshot
+from orchestration.storage.snapshots import find_snapshot
 
 TABLE = "ops.marts"
 SCHEMA = pa.schema(

@@ -32,8 +32,8 @@ select max(?, coalesce((select max(number) from objects), -1)) + row_number() ov
   key, version, modified_us, bytes, null
 from found
 """
-GONE, UNREADABLE, FOREIGN = "gone", "unreadable", "not "
-"""Why an object was never read: FOREIGN is followed by an encoding. One that is gone is claimed again when it comes back."""
+GONE, UNREADABLE_AS = "gone", "not "
+"""Why an object was never read; UNREADABLE_AS is followed by an encoding. One that is gone is claimed again when it comes back."""
 NO_END = (1 << 63) - 1
 
 
@@ -61,7 +61,6 @@ class ObjectClaims:
     """Of one source, on a list that only this process writes."""
 
     def __init__(self, lake: Location, source: str) -> None:
-        """Nothing happens yet."""
         self._folder = claims_folder(lake, source).local
 
     def claim(self, pages: Iterable[Sequence[ObjectVersion]], after: int) -> None:
@@ -83,9 +82,11 @@ class ObjectClaims:
             store.execute("update objects set fate = ? where number = ?", (fate, number))
 
     def take_again(self, encoding: str) -> None:
-        """Let objects be claimed again that were given up because they are not in another encoding."""
+        """Let objects be claimed again that were given up when conf declared another encoding."""
         with self._opened() as store:
-            store.execute("update objects set fate = ? where fate glob ? and fate <> ?", (GONE, f"{FOREIGN}*", FOREIGN + encoding))
+            store.execute(
+                "update objects set fate = ? where fate glob ? and fate <> ?", (GONE, f"{UNREADABLE_AS}*", UNREADABLE_AS + encoding)
+            )
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
@@ -100,7 +101,6 @@ class ObjectClaims:
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
-        """One transaction."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(self._folder / "objects.sqlite")) as store:
             store.executescript(SCHEMA)

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-INSTANT = pa.timestamp("us", "UTC")
+from orchestration.storage.delta import INSTANT
 
 LEDGER_FLOW = "silver.ledger"
 """The job that writes the ledger."""

@@ -4,11 +4,9 @@ Written by the process that holds the lake, and for a `collected` source also by
 status` reads them in another one, and asks no source and no sink.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
-
-import msgspec
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
@@ -30,9 +28,7 @@ def current_outage(lake: Location, kind: Kind, name: str) -> Outage | None:
     """None for what could be reached when it was tried last, or was never tried. A damaged file still tells since when."""
     file = _file(lake, kind, name)
     try:
-        return msgspec.convert(read_atomic(file, "It tells only since when."), Outage)
-    except FileNotFoundError:
-        return None
+        return read_atomic(file, "It tells only since when.", Outage)
     except TidemarkError as error:
         return Outage(_instant(datetime.fromtimestamp(file.local.stat().st_mtime, UTC)), str(error))
 
@@ -43,14 +39,13 @@ def begin_outage(lake: Location, kind: Kind, name: str, reason: str, now: dateti
         return known
     outage = Outage(_instant(now), reason)
     try:
-        write_atomic(_file(lake, kind, name), asdict(outage))
+        write_atomic(_file(lake, kind, name), outage)
     except OSError as error:  # whatever else writes will come upon it too
         return replace(outage, reason=f"{reason} {error}")
     return outage
 
 
 def end_outage(lake: Location, kind: Kind, name: str) -> Outage | None:
-    """What was there."""
     if (known := current_outage(lake, kind, name)) is not None:
         _file(lake, kind, name).local.unlink()
     return known

@@ -3,7 +3,7 @@
 Without that lock two processes could lose each other's rows on a local disk. Times are in UTC.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 import pyarrow as pa
@@ -13,18 +13,10 @@ from orchestration.location import Location
 from orchestration.storage.delta import OF_LOG, Filters, compact_many, is_table, open_table, path_of, table_of
 from orchestration.storage.lease import Lease, sole_writer
 
-Column = tuple[str, pa.DataType, str]
-"""Name, type, comment."""
-
 
 def lock(lake: Location) -> AbstractContextManager[Lease]:
     """The lock of all tables of the schema; HeldError where another process has it."""
     return sole_writer(lake / "quality")
-
-
-def schema_of(columns: Sequence[Column]) -> pa.Schema:
-    """A schema whose comments end up in the Delta table."""
-    return pa.schema([pa.field(name, kind, metadata={"comment": comment}) for name, kind, comment in columns])
 
 
 def read(lake: Location, table: str, schema: pa.Schema, columns: list[str] | None = None, where: Filters | None = None) -> pa.Table:

@@ -8,7 +8,7 @@ one that runs the flows.
 import fcntl
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,17 @@ from deltalake import DeltaTable, write_deltalake
 from orchestration.conf.device_file import devices_in
 from orchestration.conf.model import Device
 from orchestration.location import Location
-from orchestration.storage.ddl import schema_of
 from orchestration.storage.delta import path_of, rows_of
+from orchestration.utc import EPOCH
 from silver.schema import DEVICES
 
 TABLE = "silver.devices"
 CONF = "conf"
-ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
+ALWAYS = EPOCH
 # A micro-batch that is running has read the registry already, and its events came before it began: a version for a later instant
 # than any of them gives the same answer to whoever asks, and whenever.
 NOTICE = timedelta(seconds=10)
 TICK = timedelta(microseconds=1)
-
-SCHEMA = schema_of(DEVICES)
 
 Version = dict[str, Any]
 """One row of the table."""
@@ -79,7 +77,6 @@ def current(lake: Location) -> list[Version]:
 
 
 def versions(lake: Location) -> list[Version]:
-    """Every row of the registry."""
     return rows_of(path_of(lake, TABLE))
 
 
@@ -91,14 +88,14 @@ def append_changes(
     `since`: as of when devices without a history, where it is not `at`.
     """
     with sole_writer(lake):
-        DeltaTable.create(str(path_of(lake, TABLE)), schema=SCHEMA, mode="ignore")
+        DeltaTable.create(str(path_of(lake, TABLE)), schema=DEVICES, mode="ignore")
         history = versions(lake)
         before = newest(history)
         rows = [
             row | {"registered_at": effective(before.get(row["device_id"]), at, since) if history else ALWAYS} for row in changes(history)
         ]
         if rows:
-            write_deltalake(str(path_of(lake, TABLE)), pa.Table.from_pylist(rows, schema=SCHEMA), mode="append")
+            write_deltalake(str(path_of(lake, TABLE)), pa.Table.from_pylist(rows, schema=DEVICES), mode="append")
         return len(rows)
 
 

@@ -68,7 +68,6 @@ def positions(lake: Location, table: OpenTable) -> list[Position]:
 
 
 def removable_files(table: Location, needs: RetentionNeeds, now: datetime) -> list[Location]:
-    """Data files that nobody needs."""
     path = table.local
     files = (file for file in path.rglob("[!.]*.parquet*") if LOG not in file.relative_to(path).parts)  # delta-rs drafts `*.parquet#1`
     on_disk = {str(file.relative_to(path)): file for file in files}

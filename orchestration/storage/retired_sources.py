@@ -5,10 +5,8 @@ that were claimed of a former one; only its landing folder is looked at no longe
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from threading import Lock
-
-import msgspec
 
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
@@ -56,18 +54,14 @@ def remember(conf: Conf) -> None:
             " they are read.\n  Name it in sources.yml again for one run; after that it may go."
         )
     if known != remembered(conf.lake / FILE):
-        _write(conf, known)
+        write_atomic(conf.lake / FILE, known)
 
 
 def remember_schemas(conf: Conf, source: str, told: Mapping[str, tuple[str, ...]]) -> None:
     """Keep what the registry of a source told of schemas by id; no text where it knows none."""
     with _WRITING:
         known = payload_formats(conf)
-        _write(conf, known | {source: replace(known[source], schemas={**known[source].schemas, **told})})
-
-
-def _write(conf: Conf, known: Mapping[str, PayloadFormat]) -> None:
-    write_atomic(conf.lake / FILE, {name: asdict(shape) for name, shape in known.items()})
+        write_atomic(conf.lake / FILE, known | {source: replace(known[source], schemas={**known[source].schemas, **told})})
 
 
 def _with_told(declared: PayloadFormat, known: PayloadFormat | None) -> PayloadFormat:
@@ -77,8 +71,5 @@ def _with_told(declared: PayloadFormat, known: PayloadFormat | None) -> PayloadF
 
 
 def remembered(file: Location) -> dict[str, PayloadFormat]:
-    """What a lake's FILE says."""
-    if not file.exists():
-        return {}
-    kept = read_atomic(file, "Restore it, or remove it and name every source that it knew in sources.yml for one run.")
-    return msgspec.convert(kept, dict[str, PayloadFormat])
+    way_out = "Restore it, or remove it and name every source that it knew in sources.yml for one run."
+    return read_atomic(file, way_out, dict[str, PayloadFormat]) or {}

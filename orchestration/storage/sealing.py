@@ -82,7 +82,6 @@ def refuse_older_tables(lake: LakeStore) -> None:
 
 
 def _hint(lake: LakeStore, name: str) -> str:
-    """What mends a table."""
     if _is_replayed(name):
         return f"Restore it, or {REPLAY}"
     if name == snapshots.TABLE:

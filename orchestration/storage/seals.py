@@ -39,7 +39,6 @@ class Damage:
     what: str
 
     def __str__(self) -> str:
-        """As a clause."""
         return f"{self.file} {self.what}"
 
 
@@ -69,7 +68,6 @@ class Seal:
         draft.replace(self.file)
 
     def break_off(self) -> None:
-        """For a folder that begins anew."""
         self.file.unlink(missing_ok=True)
         self.marks = {}
 
@@ -121,7 +119,6 @@ def number(file: Path) -> int:
 
 
 def _is_written_since(file: Path, since: date) -> bool:
-    """Also when it is gone."""
     return not file.exists() or datetime.fromtimestamp(file.stat().st_mtime, UTC).date() >= since
 
 

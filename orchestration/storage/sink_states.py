@@ -3,10 +3,8 @@
 A sink that keeps a position of its own, such as Postgres, is asked for that one; for all others this is the position.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
-
-import msgspec
 
 from orchestration.conf.model import Conf
 from orchestration.location import Location
@@ -48,15 +46,12 @@ class SinkState:
 def read_state(conf: Conf, sink: str) -> SinkState:
     """That of a new sink where there is none yet, or where it has another target now; TidemarkError where the file is damaged."""
     file, target = conf.lake / FOLDER / f"{sink}.json", conf.sinks[sink].target
-    if not file.exists():
-        return SinkState(target)
-    state = msgspec.convert(read_atomic(file, "Remove it: the sink then sends everything again."), SinkState)
-    return state if state.target == target else SinkState(target)
+    state = read_atomic(file, "Remove it: the sink then sends everything again.", SinkState)
+    return state if state and state.target == target else SinkState(target)
 
 
 def write_state(lake: Location, sink: str, state: SinkState) -> None:
-    """Whole or not at all."""
-    write_atomic(lake / FOLDER / f"{sink}.json", asdict(state))
+    write_atomic(lake / FOLDER / f"{sink}.json", state)
 
 
 def request_reset(lake: Location, sink: str, now: datetime) -> None:
@@ -66,8 +61,8 @@ def request_reset(lake: Location, sink: str, now: datetime) -> None:
 
 def requested_reset(lake: Location, sink: str) -> str | None:
     """What tells one request from another; None where there is none."""
-    file = _reset(lake, sink)
-    return str(read_atomic(file, "Remove it, and ask again with `tidemark sinks reset`.")["at"]) if file.exists() else None
+    request = read_atomic(_reset(lake, sink), "Remove it, and ask again with `tidemark sinks reset`.", dict[str, str])
+    return request["at"] if request else None
 
 
 def end_reset(lake: Location, sink: str, request: str) -> None:

@@ -16,5 +16,4 @@ class Snapshot:
     closed_until: dict[str, datetime]
 
     def __str__(self) -> str:
-        """For people."""
         return f"snapshot {self.snapshot_id} of {self.at:%Y-%m-%dT%H:%M:%SZ}, bronze batches up to {self.bronze_batch}"

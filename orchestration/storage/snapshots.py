@@ -14,11 +14,10 @@ from deltalake import write_deltalake
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.delta import max_in_log, path_of, rows_of
+from orchestration.storage.delta import INSTANT, max_in_log, path_of, rows_of
 from orchestration.storage.snapshot import Snapshot
 
 TABLE = "ops.snapshots"
-INSTANT = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
     [
         *(("snapshot_id", pa.int64()), ("at", INSTANT), ("generation", pa.int64()), ("bronze_batch", pa.int64())),
@@ -29,7 +28,6 @@ SCHEMA = pa.schema(
 
 
 def pin(lake: Location, snapshot: Snapshot) -> Snapshot:
-    """Append it."""
     write_deltalake(str(path_of(lake, TABLE)), pa.Table.from_pylist([vars(snapshot)], SCHEMA), mode="append")
     return snapshot
 

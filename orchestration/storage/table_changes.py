@@ -35,12 +35,10 @@ class PinnedTable:
 
     @cached_property
     def opened(self) -> OpenTable:
-        """At its version."""
         return open_table(self.view.location, self.view.version)
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """As declared."""
         return pa.schema(self.opened.schema().to_arrow())
 
     def is_replaced_since(self, after: SinkPosition | None) -> bool:
@@ -61,7 +59,6 @@ class PinnedTable:
                 yield pa.Table.from_batches([batch]).select(self.schema.names).cast(self.schema)
 
     def count(self, after: SinkPosition | None) -> int:
-        """How many these are."""
         sql, tables = self._query(after)
         return int(ask(f"select count(*) as rows from ({sql}) as beyond", tables).read_all()["rows"][0].as_py())
 

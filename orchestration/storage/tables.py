@@ -15,7 +15,6 @@ from gold.schema import LATE as LATE_FOR_GROUP
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.ddl import schema_of
 from orchestration.storage.delta import OF_LOG, committing, is_table, once, open_table, sum_up, written_by
 from orchestration.storage.generations import Generation, active_generation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
@@ -30,7 +29,7 @@ class Table:
 
     name: str
     location: Location
-    ddl: str
+    schema: pa.Schema
     statistics: tuple[str, ...]
     partition: str | None = None
 
@@ -53,11 +52,9 @@ class LakeStore:
         return f"{self.conf.pipeline}/{flow}/{table}/{self.generation.holder(flow)}"
 
     def table_path(self, name: str) -> Location:
-        """Where a table is, whether it exists or not."""
         return self.generation.table(self.conf.lake, name)
 
     def checkpoint(self, flow: str) -> Location:
-        """Where a flow keeps its position."""
         return self.generation.checkpoint(self.conf.lake, flow)
 
 
@@ -66,7 +63,7 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
     lineage = ("ingested_at", "bronze_batch", "bronze_row")
     of_reading = ("device_id", "metric", "event_time", *lineage)
     of_windows = ("window_end", "revision", "gold_batch")
-    declared: dict[str, tuple[str, tuple[str, ...]]] = {
+    declared: dict[str, tuple[pa.Schema, tuple[str, ...]]] = {
         "bronze.events": (EVENTS, lineage),
         "silver.readings": (READINGS, of_reading),
         "silver.quarantine": (QUARANTINE, of_reading),
@@ -78,14 +75,14 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
         declared[f"gold.{group}_vectors"] = VECTORS, ("entity", *of_windows)
         declared[f"gold.{group}_late"] = LATE_FOR_GROUP, ("device_id", "metric", "window_end", "gold_batch")
     return {
-        name: Table(name, generation.table(conf.lake, name), ddl, statistics, EVENTS_PARTITION if name == "bronze.events" else None)
-        for name, (ddl, statistics) in declared.items()
+        name: Table(name, generation.table(conf.lake, name), schema, statistics, EVENTS_PARTITION if name == "bronze.events" else None)
+        for name, (schema, statistics) in declared.items()
     }
 
 
 def ensure(table: Table) -> None:
     """Create the table unless it is there; refuse one that has other columns than declared."""
-    declared = Schema.from_arrow(schema_of(table.ddl))
+    declared = Schema.from_arrow(table.schema)
     if is_table(table.location):
         known = open_table(table.location)
     else:

@@ -30,7 +30,7 @@ class View:
     def select(self, rows: str) -> str:
         """A query that Spark and DataFusion understand alike. `rows`: how the engine names the table at its version."""
         if self.key:
-            return _latest(rows, self.key)
+            return latest(rows, self.key)
         conditions = [*([CONDITIONS[self.name]] if self.name in CONDITIONS else [])]
         conditions += [] if self.bronze_batch is None else [f"bronze_batch <= {self.bronze_batch}"]
         return f"select * from {rows}" + (f" where {' and '.join(conditions)}" if conditions else "")
@@ -82,8 +82,8 @@ def _views_of(conf: Conf, path: Location, snapshot: Snapshot | None) -> Iterator
             yield replace(view, name="silver.without_measurements")
 
 
-def _latest(history: str, key: tuple[str, ...]) -> str:
-    """As gold.revisions.latest."""
+def latest(history: str, key: tuple[str, ...]) -> str:
+    """A query of rows in their newest revision, as gold.revisions.latest; two rows of one key and one revision both stay."""
     names = ", ".join(key)
     amended = f"select {names}, max(revision) as newest from {history} where revision > 0 group by {names}"
     same = " and ".join(f"rows.{name} = amended.{name}" for name in key)

@@ -1,8 +1,6 @@
 """What a run has seen of the fields of each source, so that it says once when a declared one no longer comes: `fields.json` in the lake."""
 
-from dataclasses import asdict, dataclass, field
-
-import msgspec
+from dataclasses import dataclass, field
 
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
@@ -41,15 +39,11 @@ class Watched:
 
 def watched_fields(lake: Location) -> Watched:
     """Nothing where no run has looked yet."""
-    file = lake / FILE
-    if not file.exists():
-        return Watched()
-    return msgspec.convert(read_atomic(file, "Remove it: it only says which fields came last."), Watched)
+    return read_atomic(lake / FILE, "Remove it: it only says which fields came last.", Watched) or Watched()
 
 
 def keep_watched_fields(lake: Location, watched: Watched) -> None:
-    """Until the next time."""
-    write_atomic(lake / FILE, asdict(watched))
+    write_atomic(lake / FILE, watched)
 
 
 def missing_fields(lake: Location) -> list[str]:

@@ -25,7 +25,6 @@ class Feeds:
     """Of one intake. `run_to_end` for a run that ends, `start` for one that goes on."""
 
     def __init__(self, lake: Lake, intake: Intake, barrier: WriteBarrier, progress: Progress) -> None:
-        """Nothing happens yet."""
         self._lake, self._intake, self._barrier, self._progress = lake, intake, barrier, progress
         self._sources = {source.name: source for source in intake.sources()}
         self._looks: dict[str, Future[Ready | None]] = {}

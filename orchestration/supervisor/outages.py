@@ -12,12 +12,10 @@ class Outages:
     """Of the sources or of the sinks of one run. What concerns one of them is called by one thread at a time."""
 
     def __init__(self, lake: Location, kind: Kind, notify: Callable[[Notice], None]) -> None:
-        """Nothing happens yet."""
         self._lake, self._kind, self._notify = lake, kind, notify
         self._is_down: dict[str, bool] = {}
 
     def failed(self, name: str, reason: str) -> None:
-        """It cannot be reached."""
         if self._is_down.get(name):
             return
         self._is_down[name] = True
@@ -25,7 +23,6 @@ class Outages:
         self._notify(Notice(f"{self._kind} is down", {self._kind: name, "since": outage.since, "reason": outage.reason}))
 
     def answered(self, name: str) -> None:
-        """It has been reached."""
         if self._is_down.get(name, True) and (ended := end_outage(self._lake, self._kind, name)) is not None:
             self._notify(Notice(f"{self._kind} is up again", {self._kind: name, "down_since": ended.since}))
         self._is_down[name] = False

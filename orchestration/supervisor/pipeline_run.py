@@ -39,7 +39,6 @@ class PipelineRun:
     """What one run does, flow by flow and job by job; only those that were chosen."""
 
     def __init__(self, lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progress, stop: threading.Event) -> None:
-        """Nothing happens yet."""
         self._lake, self._progress = lake, progress
         self.barrier = WriteBarrier(stop)
         self._flows = [flow for flow in chosen if isinstance(flow, Flow)]
@@ -115,7 +114,6 @@ class PipelineRun:
             self.feeds.raise_if_down()
 
     def seal(self) -> None:
-        """What was finished since the last time."""
         self._sealing.go_on()
 
     def account(self) -> None:
@@ -165,7 +163,6 @@ class PipelineRun:
         return ticked
 
     def settle(self) -> None:
-        """Amendments, then the snapshot."""
         if amendments.NAME in self._jobs:
             self.handover.let_late_through()
         self._do(amendments.NAME)
@@ -179,7 +176,6 @@ class PipelineRun:
         return not self.flows["gold"] or self.handover.is_open()
 
     def is_maintenance_due(self) -> bool:
-        """Whether it is time, by the conf."""
         return self._maintenance_at is not None and datetime.now(UTC) >= self._maintenance_at
 
     def maintain(self) -> None:
@@ -193,7 +189,6 @@ class PipelineRun:
         self._maintenance_at = maintenance.next_at(self._lake, now)
 
     def is_check_due(self) -> bool:
-        """Whether it is time to check a suite, by the conf."""
         return self._check_at is not None and datetime.now(UTC) >= self._check_at
 
     def check(self) -> None:

@@ -57,7 +57,6 @@ class Plan:
     since: date | None
 
     def __str__(self) -> str:
-        """For people."""
         what = "replay" if self.is_silver else f"replay of {', '.join(group.name for groups in self.streams.values() for group in groups)}"
         return what if self.since is None else f"{what} since {self.since}"
 

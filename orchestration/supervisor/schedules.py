@@ -1,7 +1,7 @@
 """Which suites are due: by cron expressions in UTC, and by the last run of each suite in quality.results."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from cronsim import CronSim
 
@@ -10,9 +10,9 @@ from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError
 from orchestration.quality.outcome import Cause, Run
 from orchestration.storage import quality_tables
+from orchestration.utc import EPOCH
 
 PAGE = "artifacts/quality.html"
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def due(lake: Lake, suites: Sequence[Suite], now: datetime) -> list[Suite]:
@@ -37,7 +37,7 @@ def _next_times(lake: Lake, suites: Sequence[Suite]) -> dict[str, datetime]:
 
     tables, checked = checkable_tables(lake), last_checked(lake.conf.lake)
     usable = {suite.name: cron for suite, cron in crons if suite.expectations and any(map(suite.applies_to, tables))}
-    return {name: next(CronSim(cron, checked[name])) if name in checked else LONG_AGO for name, cron in usable.items()}
+    return {name: next(CronSim(cron, checked[name])) if name in checked else EPOCH for name, cron in usable.items()}
 
 
 def run_due(lake: Lake, suites: Sequence[Suite], now: datetime, tell: Callable[[str], None]) -> Run | None:

@@ -60,7 +60,6 @@ def flows(conf: Conf) -> Iterator[tuple[str, str | None, list[str]]]:
 
 
 def path_of(conf: Conf, table: str) -> Location:
-    """Where a table of the active generation is."""
     return active_generation(conf.lake).table(conf.lake, table)
 
 

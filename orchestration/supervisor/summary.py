@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from orchestration.audit import quarantine
 from orchestration.audit.reconciliation.account import Rows
-from orchestration.audit.reconciliation.gold_account import EPOCH, MICROSECOND, open_windows
+from orchestration.audit.reconciliation.gold_account import open_windows
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.jobs.idle_groups import patience_seconds
@@ -24,6 +24,7 @@ from orchestration.storage.positions import accounted_for
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.supervisor.status import arrears_after
+from orchestration.utc import from_micros
 from silver.rules import SOMETHING_IS_MEASURED
 
 
@@ -90,7 +91,7 @@ def by_source(ledger: pa.Table) -> Rows:
 def closed_by(conf: Conf, group: str, last_end: int, last_came: datetime) -> str:
     """What closes the windows of a group up to one that ends then, in µs since 1970. `last_came`: the newest reading of any group."""
     of_stream = [other for other in conf.groups.values() if other.stream == conf.groups[group].stream]
-    needed = EPOCH + last_end * MICROSECOND + timedelta(seconds=max(other.lateness_seconds for other in of_stream))
+    needed = from_micros(last_end) + timedelta(seconds=max(other.lateness_seconds for other in of_stream))
     patience = patience_seconds(of_stream)
     idle = "" if isinf(patience) else f", or a run after {plain((last_came + timedelta(seconds=patience)).replace(microsecond=0))}"
     return f"a reading of {plain(needed)} or later{idle}"

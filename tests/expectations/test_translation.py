@@ -10,7 +10,7 @@ import sqlglot
 from pyspark.sql import SparkSession
 
 from expectations.translation import SAME, to_duckdb
-from orchestration.quality.store import create_empty_table, open_store
+from orchestration.quality.store import copy_rows, open_store
 from orchestration.quality.suites import packaged
 from tests.rows import at
 
@@ -77,8 +77,7 @@ def test_duckdb_answers_what_spark_answers(spark: SparkSession) -> None:
     asked = expressions(ANSWERED)
     in_spark = spark.createDataFrame(ROWS, DDL).coalesce(1).selectExpr("id", *(f"{each} as c{n}" for n, each in enumerate(asked)))
     with closing(open_store()) as store:
-        create_empty_table(store, "rows", DDL)
-        store.executemany(f"insert into rows values ({', '.join('?' * len(ROWS[0]))})", ROWS)
+        copy_rows(store, "rows", spark.createDataFrame(ROWS, DDL).toArrow())
         columns = ", ".join(f"{to_duckdb(each)} as c{n}" for n, each in enumerate(asked))
         in_duckdb = store.sql(f"select id, {columns} from rows").to_arrow_table()
     of_both = [sorted(rows.to_pylist(), key=lambda row: int(row["id"])) for rows in (in_spark.toArrow(), in_duckdb)]

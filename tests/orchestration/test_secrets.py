@@ -185,8 +185,7 @@ def test_a_secret_is_nowhere_after_good_moments_and_bad_ones(
             with pytest.MonkeyPatch.context() as changed, impatient() if moment else nullcontext():
                 for name, value in moment.items():
                     changed.setenv(name, value)
-                lake.write("silver.readings", [reading(number, row) for row in range(3)])
-                lake.pin(number)
+                lake.write("silver.readings", [reading(number, row) for row in range(3)]).pin(number)
                 send(readings(1))
                 taken.append(traced(partial(take, conf)))
                 delivered.append(traced(partial(deliver, conf)))

@@ -19,7 +19,7 @@ from silver.config import SilverConfig
 from silver.readings import with_rule_results
 from silver.schema import READING_COLUMNS
 from silver.spec import Origin, PayloadFormat, Time
-from tests.rows import INGESTED_AT, POLICY, at, devices, reference
+from tests.rows import INGESTED_AT, POLICY, at, devices, frame, reference
 
 LISTS = PayloadFormat("json", Origin(field="each.d"), Time("each.t"), metric=Origin(constant="humidity"), value="each.v", each="list")
 START = at("2026-01-01T00:00:00")
@@ -91,7 +91,7 @@ def sent(spark: SparkSession, batches: Batches) -> DataFrame:
         for batch, events in enumerate(batches)
         for row, event in enumerate(events)
     ]
-    return spark.createDataFrame(rows, EVENTS)
+    return frame(spark, rows, EVENTS)
 
 
 def accounted(spark: SparkSession, batches: Batches, accepted: set[Identity], cut: int) -> dict[str, list[dict[str, Any]]]:

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bronze.schema import INSTANT
 from orchestration.audit.verify.instants import FIXED_ZONES, instants_of
 from silver.config import SilverConfig
 from silver.enrich import catalogue
 from silver.evaluated import evaluated, evaluation
-from silver.instants import HOURS_AHEAD, INSTANT, to_instants
+from silver.instants import HOURS_AHEAD, to_instants
 from silver.spec import Aggregation, Metric, Origin, PayloadFormat, Policy, Time
 from silver.time_patterns import time_expression
 from tests.rows import INGESTED_AT, at

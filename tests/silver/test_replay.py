@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from bronze.schema import INSTANT
 from orchestration.engine.session import from_arrow
 from silver.evaluated import PLAIN_INSTANT
-from silver.instants import INSTANT
 from silver.replay import DUPLICATE, LATE, RECORDED, replayed, replayed_in_process
 from silver.schema import KEYS
 from tests.rows import at

@@ -169,9 +169,8 @@ def account(books: OpenTables, since: date | None = None) -> Account:
     for row in books.ask(WRITTEN, of=Slice(after=parts[0].after)) if parts else []:
         batches.setdefault(_key(row), _nothing(row))["written"] = {count: row[count] for count in COUNTED}
     for row in batches.values():
-        row["count_mismatch"] = int(
-            any(row[count] != row["written"].get(count, 0) for count in COUNTED) and _is_passed(row, books.accounted)
-        )
+        is_passed = row["bronze_batch"] is not None and row["bronze_batch"] <= books.accounted
+        row["count_mismatch"] = int(is_passed and any(row[count] != row["written"].get(count, 0) for count in COUNTED))
     return Account([batches[key] for key in sorted(batches)], suspects)
 
 
@@ -234,7 +233,3 @@ def _add(to: dict[str, Any], row: Mapping[str, Any]) -> None:
         to[count] += row[count]
     for instant in {"ingested_on", "ingested_at"} & to.keys():
         to[instant] = to[instant] or row[instant]
-
-
-def _is_passed(row: Mapping[str, Any], accounted: int) -> bool:
-    return row["bronze_batch"] is not None and row["bronze_batch"] <= accounted

@@ -9,9 +9,10 @@ has of it window by window:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 
+from gold.schema import WINDOW_KEY
 from gold.spec import Group, Late
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
@@ -19,14 +20,15 @@ from orchestration.storage.bindings import changed_plan
 from orchestration.storage.delta import OpenTable, ask, instant, literal, open_table
 from orchestration.storage.generations import numbered
 from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.views import latest
+from orchestration.utc import from_micros, to_micros
 
 WRONG = ("missing", "duplicated")
 COUNTS = ("readings", "late", "counted", "open", "kept_aside", "waiting", *WRONG)
 COLUMNS = ("group", "metric", *COUNTS)
 WRONG_WINDOW = ("group", "device_id", "metric", "window_end", "wrong")
 MOST = 10
-SECOND, MICROSECOND = 1_000_000, timedelta(microseconds=1)
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SECOND = 1_000_000
 
 # Instants are counted in microseconds since 1970; % is negative before it. One row a device, metric, list of groups and slide, so that
 # readings are gone through once, whatever the number of groups and of windows that hold them.
@@ -96,8 +98,6 @@ OPEN_WINDOWS = f"""
 OF_GOLD = """
   select {group} as group_name, device_id, metric, arrow_cast(window_end, 'Int64') as ends, {n} as n from {table}
 """
-# Two rows of one window and one revision are both counted: that is an error to be found.
-LATEST = "(select *, max(revision) over (partition by device_id, metric, window_end) as newest from {table}) where revision = newest"
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,6 @@ class OpenGoldTables:
     words: dict[str, str]
 
     def ask(self, sql: str) -> Rows:
-        """Rows of a query."""
         rows: Rows = ask(sql.format(**self.words), self.tables, SETTINGS).read_all().to_pylist()
         return rows
 
@@ -145,7 +144,7 @@ def gold_discrepancies(books: OpenGoldTables) -> Rows:
     """The first ten windows that do not hold what silver has for them."""
     return [
         {"group": row["group_name"], "device_id": row["device_id"], "metric": row["metric"]}
-        | {"window_end": EPOCH + row["ends"] * MICROSECOND, "wrong": _wrong(row)}
+        | {"window_end": from_micros(row["ends"]), "wrong": _wrong(row)}
         for row in books.ask(WRONG_WINDOWS)
     ]
 
@@ -156,7 +155,7 @@ def open_windows(lake: Lake, snapshot: Snapshot, after: int) -> Rows:
         return []
     path = numbered(lake.conf.lake, snapshot.generation).table(lake.conf.lake, "silver.readings")
     longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
-    start = instant(_micros(min(snapshot.closed_until[group.stream] for group in groups)) - longest * SECOND)
+    start = instant(to_micros(min(snapshot.closed_until[group.stream] for group in groups)) - longest * SECOND)
     words = _words(lake, snapshot, groups, None) | {"after": str(after), "start": start}
     return OpenGoldTables({"readings": open_table(path, snapshot.versions["silver.readings"])}, words).ask(OPEN_WINDOWS)
 
@@ -171,18 +170,18 @@ def _words(lake: Lake, snapshot: Snapshot, groups: Sequence[Group], since: date 
     slides = {name: metric.slide_seconds or metric.step_seconds for name, metric in metrics.items()}
     aside = [OF_GOLD.format(group=literal(group.name), n=1, table=f"late_{at}") for at, group in enumerate(groups)]
     counted = [
-        OF_GOLD.format(group=literal(group.name), n="count", table=LATEST.format(table=f"aggregates_{at}"))
+        OF_GOLD.format(group=literal(group.name), n="count", table=f"({latest(f'aggregates_{at}', WINDOW_KEY)})")
         for at, group in enumerate(groups)
     ]
     return {
         "bronze_batch": str(snapshot.bronze_batch),
-        "since": str(_micros(datetime(since.year, since.month, since.day, tzinfo=UTC)) if since else -(2**60)),
+        "since": str(to_micros(datetime(since.year, since.month, since.day, tzinfo=UTC)) if since else -(2**60)),
         "metrics": ", ".join(
             f"({literal(name)}, {slides[name] * SECOND}, {metric.step_seconds // slides[name]})" for name, metric in metrics.items()
         ),
         "members": ", ".join(
             f"({literal(group.name)}, {literal(name)}, {metrics[name].step_seconds * SECOND}, "
-            f"{_micros(snapshot.closed_until[group.stream])}, {group.late is Late.AMEND})"
+            f"{to_micros(snapshot.closed_until[group.stream])}, {group.late is Late.AMEND})"
             for group in groups
             for name in group.metrics
         ),
@@ -195,7 +194,3 @@ def _wrong(row: Mapping[str, Any]) -> str:
     silver = f"silver has {row['readings']} readings" + (f" and {row['late']} late ones" if row["late"] else "")
     gold = f"gold counts {row['counted']}" + (f" and keeps {row['kept_aside']} aside" if row["kept_aside"] else "")
     return f"{silver}, {gold}"
-
-
-def _micros(at: datetime) -> int:
-    return (at - EPOCH) // MICROSECOND

@@ -46,7 +46,6 @@ class Report:
 
     @property
     def is_clean(self) -> bool:
-        """Whether no row differs."""
         return not any(outcome.differences for outcome in self.outcomes)
 
 

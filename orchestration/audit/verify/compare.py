@@ -130,5 +130,4 @@ def _cells(cells: dict[str, str | None], nulls: bool = False) -> str:
 
 
 def count(store: duckdb.DuckDBPyConnection, relation: str) -> int:
-    """Rows of a relation."""
     return int(store.execute(f"select count(*) from {relation}").fetchall()[0][0])

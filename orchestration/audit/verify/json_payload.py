@@ -46,11 +46,9 @@ class Odd(dict[str, Any]):
     """Something that should be an object and is none: each member of it is there, and cannot be read."""
 
     def get(self, *_: object) -> "Odd":
-        """Whatever is asked for."""
         return self
 
     def __bool__(self) -> bool:
-        """There is something."""
         return True
 
 
@@ -58,7 +56,6 @@ class Repeating(dict[str, Any]):
     """An object that repeats a name, which leads to its last member; `members` are all of them in order."""
 
     def __init__(self, members: list[tuple[str, Any]]) -> None:
-        """From members in order."""
         super().__init__(members)
         self.members = members
 
@@ -211,7 +208,6 @@ def _quoted(text: str) -> str:
 
 @contextmanager
 def _room() -> Iterator[None]:
-    """Room for a stack of that many brackets."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, 4 * DEEPEST))
     try:

@@ -110,7 +110,6 @@ class _Rows:
     positions: pa.Array
 
     def values(self, field: str) -> list[Any]:
-        """What stands in the field."""
         is_of_element, path = path_of(field, self.shape)
         return _members(self.elements if is_of_element else self.events, path)
 

@@ -31,7 +31,6 @@ class Message:
     """Fields by number as they came: a value, a list of them, or a message that is not at its end yet."""
 
     def __init__(self, descriptor: Descriptor) -> None:
-        """Nothing has come."""
         self.descriptor, self.values, self.has_unknown = descriptor, dict[int, Any](), False
 
 
@@ -91,7 +90,6 @@ def _merge(message: Message, data: bytes, at: int, depth: int, group: int = 0) -
 
 
 def _take(message: Message, tag: int, data: bytes, at: int, depth: int) -> int:
-    """One field behind its tag."""
     number, wire = tag >> 3, tag & 7
     field = message.descriptor.fields_by_number.get(number)
     if wire == GROUP:

@@ -80,7 +80,6 @@ class Level:
 
     @property
     def has_list(self) -> bool:
-        """Whether a list is read somewhere below."""
         return any(level is not None and (level.is_list or level.has_list) for level in self.members.values())
 
 
@@ -108,7 +107,6 @@ def binary_reader(shape: PayloadFormat) -> Callable[[bytes | None], Record | Non
 
 
 def reader(shape: PayloadFormat) -> Reader:
-    """What reads payloads of this shape."""
     if shape.format == "csv":
         row_of = row_reader(shape)
         return lambda line, header: None if line is None else row_of(line, header)
@@ -159,7 +157,6 @@ def _quick_reader(level: Level) -> Callable[[str], Record | None]:
 
 
 def _level_of(shape: PayloadFormat) -> Level:
-    """What is read of an event."""
     of_element = _level(list(_paths(shape, of_element=True)), is_list=True)
     return _level(list(_paths(shape, of_element=False)), tuple(shape.each.split(".")) if shape.each else (), of_element)
 

@@ -44,7 +44,6 @@ INSTANT = pa.timestamp("us")
 
 
 def opened(folder: Path) -> duckdb.DuckDBPyConnection:
-    """An empty store in this folder."""
     connection = duckdb.connect(folder / "store.duckdb", config={"memory_limit": MEMORY, "temp_directory": str(folder / "spill")})
     connection.execute("set enable_progress_bar = false")
     connection.execute("set preserve_insertion_order = false")
@@ -75,7 +74,6 @@ def column_names(columns: str) -> list[str]:
 
 
 def listed(names: Sequence[str], prefix: str = "") -> str:
-    """Names as SQL lists them."""
     return ", ".join(f"{prefix}{name}" for name in names)
 
 
@@ -100,7 +98,6 @@ def chunks(reader: pa.RecordBatchReader, rows: int) -> Iterator[pa.Table]:
 
 
 def plain(rows: pa.Table) -> pa.Table:
-    """The same rows, instants as INSTANT."""
     return rows.cast(_plain_schema(rows.schema))
 
 

@@ -17,12 +17,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _length = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for a head."""
         super().connection_made(transport)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing to wait for."""
         self._end_waiting()
         super().connection_lost(exc)
 
@@ -35,12 +33,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self.transport.close()
 
     def on_headers_complete(self) -> None:
-        """The head is there."""
         self._end_waiting()
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
-        """Wait for the next one."""
         super().on_response_complete()
         self._await_head()
 

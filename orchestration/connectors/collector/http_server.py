@@ -19,7 +19,6 @@ GRACE_SECONDS = 10
 
 
 async def serve(pushed: Pushed, notify: Notify) -> Served:
-    """Listens when it returns."""
     endpoint = pushed.endpoint
     assert isinstance(endpoint, HttpEndpoint)
     token, tls = pushed.secret(endpoint.token), server_context(endpoint.tls)
@@ -56,5 +55,4 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """None."""
         yield

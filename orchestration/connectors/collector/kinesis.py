@@ -51,7 +51,6 @@ class KinesisCollector:
     """`stopping`: set when it is to end."""
 
     def __init__(self, of: KinesisStream, client: "KinesisClient", pushed: Pushed, outage: Outage) -> None:
-        """Nothing is read yet."""
         self._of, self._client, self._spool, self._outage = of, client, pushed.spool, outage
         self._file = Location(pushed.spool.folder / READ)
         self.stopping = asyncio.Event()
@@ -74,7 +73,7 @@ class KinesisCollector:
 
     def _begin(self, stream: "Stream") -> None:
         """From where it was read to, or where conf says."""
-        note = read_atomic(self._file, "Remove it to read the stream as if for the first time.") if self._file.exists() else {}
+        note = read_atomic(self._file, "Remove it to read the stream as if for the first time.", dict) or {}
         now, starting = datetime.now(UTC), self._of.starting
         if note.get("stream") != stream.name:
             since = {"earliest": None, "latest": now}[starting] if isinstance(starting, str) else starting

@@ -50,7 +50,6 @@ class KinesisClient:
     """Every call is one request, or a few, and may raise a StreamError. Threads may share it."""
 
     def __init__(self, of: KinesisStream, access_key: str | None, secret_key: str | None) -> None:
-        """Not connected yet."""
         self._name = of.stream
         settings = Config(connect_timeout=5, read_timeout=30, retries={"max_attempts": 1})
         keys = {"aws_access_key_id": access_key, "aws_secret_access_key": secret_key} if access_key else {}
@@ -59,7 +58,6 @@ class KinesisClient:
             self._client = session.client("kinesis", region_name=of.region, endpoint_url=of.endpoint, config=settings, **keys)
 
     def stream(self) -> Stream:
-        """The stream as it is now."""
         with _stream_errors():
             summary = self._client.describe_stream_summary(StreamName=self._name)["StreamDescriptionSummary"]
         made = summary["StreamCreationTimestamp"].timestamp()

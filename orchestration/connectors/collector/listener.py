@@ -20,7 +20,6 @@ def listener(name: str, endpoint: HttpEndpoint | TcpEndpoint) -> socket.socket:
 
 
 def place(listening: socket.socket) -> str:
-    """Host and port as a URL has them."""
     host, port = listening.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 

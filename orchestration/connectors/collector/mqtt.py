@@ -138,5 +138,5 @@ class MqttCollector:
 
 def _remembered(file: Location, owner: str) -> list[str]:
     """What the session of that owner is subscribed to, as far as a collector has written it down."""
-    known = read_atomic(file, "Remove it: the collector then subscribes again.") if file.exists() else {}
+    known = read_atomic(file, "Remove it: the collector then subscribes again.", dict) or {}
     return list(known["filters"]) if known.get("session") == owner else []

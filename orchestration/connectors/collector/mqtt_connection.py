@@ -68,7 +68,6 @@ class MqttConnection:
         self.resume()
 
     def end(self, reason: str) -> None:
-        """Read no more."""
         self.pause()
         if not self.ended.done():
             self.ended.set_result(reason)
@@ -80,7 +79,6 @@ class MqttConnection:
             self._stop_reading()
 
     def resume(self) -> None:
-        """Read, again."""
         self.is_paused = self.ended.done()
         if not self.is_paused and self.client.socket() is not None:
             self._loop.add_reader(self._number, self._read)

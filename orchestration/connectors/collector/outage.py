@@ -13,14 +13,12 @@ class Outage:
     """Of the source of that name in a lake."""
 
     def __init__(self, lake: Location, name: str, notify: Notify) -> None:
-        """Nothing is known yet."""
         self._lake, self._name, self._notify = lake, name, notify
         self._since: str | None = None
         self._is_known_up = False
         self._told = set[str]()
 
     def say(self, text: str) -> None:
-        """What somebody has to see to."""
         self._notify(f"source {self._name}: {text}")
 
     def down(self, reason: str) -> None:

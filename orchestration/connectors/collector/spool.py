@@ -5,23 +5,22 @@ connectors/sources/spool_records.py.
 """
 
 import asyncio
-import fcntl
 import os
 import secrets
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO, TypeAlias
+from typing import TypeAlias
 
 from orchestration import crash
 from orchestration.connectors.sources.spool_records import MARK_BYTES, encoded, segment_file, segments
-from orchestration.errors import HeldError
+from orchestration.location import Location
 from orchestration.storage.atomic_json import sync
+from orchestration.storage.lease import sole_writer
 
-LOCK = "collector.lock"
 SEGMENT_BYTES = 64 * 1024 * 1024
 MAX_WAITING_BYTES = 16 * 1024 * 1024
 """Above it connections are not read: senders are faster than the disk."""
@@ -50,7 +49,8 @@ class SpoolWriter:
     def __init__(self, folder: Path, max_bytes: int, first: int = 0) -> None:
         """Takes the spool for this process; HeldError if another one has it."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(folder)
+        self._lock = ExitStack()
+        self._lock.enter_context(sole_writer(Location(folder), doing=f"collects the events of source {folder.name}"))
         for made in (folder, folder.parent, folder.parent.parent):
             sync(made)
         self.mark = secrets.token_bytes(MARK_BYTES)
@@ -107,7 +107,6 @@ class SpoolWriter:
             await asyncio.sleep(0.001)
 
     def close(self) -> None:
-        """Let another process have it."""
         self._thread.shutdown()
         self._end_segment()
         self._lock.close()
@@ -168,20 +167,3 @@ class SpoolWriter:
             with suppress(FileNotFoundError):  # a run has just removed it
                 total += file.stat().st_size
         return total
-
-
-def _locked(folder: Path) -> TextIO:
-    file = (folder / LOCK).open("a+")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.seek(0)
-        holder = file.read() or "unknown"
-        file.close()
-        raise HeldError(
-            f"process {holder} collects the events of source {folder.name} already; stop it first, or wait for its end."
-        ) from None
-    file.truncate(0)
-    file.write(str(os.getpid()))
-    file.flush()
-    return file

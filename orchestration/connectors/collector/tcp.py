@@ -21,7 +21,6 @@ LOOK_SECONDS = 0.02
 
 
 async def serve(pushed: Pushed, notify: Notify) -> Served:
-    """Listens when it returns."""
     endpoint = pushed.endpoint
     assert isinstance(endpoint, TcpEndpoint)
     key, tls = pushed.secret(endpoint.key), server_context(endpoint.tls)
@@ -97,7 +96,6 @@ class Connection(asyncio.Protocol):
     transport: asyncio.Transport
 
     def __init__(self, server: TcpCollector) -> None:
-        """Not connected yet."""
         self._server, self._rest, self._need = server, bytearray(), LENGTH.size
         self._split = self._lines if server.endpoint.framing == "lines" else self._frames
         self._is_trusted = server.key is None
@@ -122,7 +120,6 @@ class Connection(asyncio.Protocol):
         self._server.waiting.discard(self)
 
     def data_received(self, data: bytes) -> None:
-        """Store whole frames."""
         self.heard_at = asyncio.get_running_loop().time()
         if self.transport.is_closing():
             return
@@ -146,24 +143,20 @@ class Connection(asyncio.Protocol):
         self.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """It has read them."""
         if self not in self._server.waiting:
             self.transport.resume_reading()
 
     def wait(self) -> None:
-        """Do not read for now."""
         if not self.transport.is_closing():
             self._server.waiting.add(self)
             self.transport.pause_reading()
 
     def go_on(self) -> None:
-        """Read again."""
         self._server.waiting.discard(self)
         self.heard_at = asyncio.get_running_loop().time()
         self.transport.resume_reading()
 
     def refuse(self, reason: str) -> None:
-        """Close it."""
         if self.transport.is_closing():
             self.transport.abort()  # it does not even take what is left for it
         else:

@@ -40,11 +40,9 @@ class HttpCollector:
     _requests: Iterator[int] = field(default_factory=lambda: count(1))
 
     def application(self) -> Starlette:
-        """The ASGI application."""
         return Starlette(routes=[Route("/events", self.events, methods=["POST"]), Route("/health", self.health, methods=["GET"])])
 
     async def events(self, request: Request) -> Response:
-        """POST /events."""
         try:
             return JSONResponse(await self._store(request), 202)
         except RefusedError as refused:
@@ -53,7 +51,6 @@ class HttpCollector:
             return Response(status_code=400)  # which nobody reads
 
     async def health(self, request: Request) -> Response:
-        """GET /health."""
         return JSONResponse({"is_full": self.spool.is_full(), "is_broken": self.spool.is_broken})
 
     async def _store(self, request: Request) -> dict[str, int]:

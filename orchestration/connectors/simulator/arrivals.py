@@ -66,7 +66,6 @@ class Arrivals:
 
     @property
     def is_over(self) -> bool:
-        """Whether every message has come out."""
         return self._sent >= self._first and not len(self._on_the_way)
 
     def until(self, instant_us: int) -> Messages:

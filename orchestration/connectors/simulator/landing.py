@@ -74,7 +74,6 @@ class OpenFile:
         self.lines = 0
 
     def write(self, messages: Messages) -> None:
-        """Append messages, in this order."""
         if not len(messages):  # Arrow gives an array of nothing no bytes at all
             return
         self._stream.write(_bytes_of(lines(messages, self._plan)))

@@ -47,7 +47,6 @@ class Plan:
 
     @property
     def width(self) -> int:
-        """Measurements in one event."""
         return 1 if self.shape == "long" else len(self.metrics)
 
     @property

@@ -119,7 +119,6 @@ def correlated(noise: Floats, before: Floats) -> Floats:
 
 
 def _limits(metric: Metric) -> tuple[float, float]:
-    """What the conf accepts."""
     return -math.inf if metric.minimum is None else metric.minimum, math.inf if metric.maximum is None else metric.maximum
 
 

@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from orchestration.connectors.sinks.sink import Batch
+from orchestration.connectors.sinks.sink import Batch, Sink
 from orchestration.rendering import plain
 from orchestration.storage.atomic_json import sync
-from orchestration.storage.sink_states import SinkPosition
 
 DAY = "day"
 DAYS_OF = (DAY, "window_start", "event_time", "window_end", "hour_at", "ingested_at")
@@ -30,18 +29,11 @@ MAX_DAYS = 100_000
 MIN_GROUP_ROWS = 65_536
 
 
-class FileSink:
-    """A folder for files of one sink alone."""
-
-    is_ordered = False
+class FileSink(Sink):
+    """A folder for files of one sink alone. `format`: parquet or csv."""
 
     def __init__(self, folder: Path, format: str) -> None:
-        """`format`: parquet or csv."""
         self._folder, self._format = folder, format
-
-    def last(self, known: SinkPosition | None) -> SinkPosition | None:
-        """As the lake remembers it."""
-        return known
 
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         """Files are whole when they get their names. Where the batch is complete, those of other batches go then."""

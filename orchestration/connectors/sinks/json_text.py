@@ -24,7 +24,6 @@ def json_rows(rows: pa.Table, columns: Sequence[str] = ()) -> list[bytes]:
 
 
 def _texts(column: pa.Array) -> pa.Array:
-    """The JSON of each cell."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return pc.fill_null(column.cast(pa.string()), NULL)

@@ -20,7 +20,7 @@ from orchestration.connectors.kafka_client import Asker, KafkaClient, Range
 from orchestration.connectors.sinks.json_text import json_rows
 from orchestration.connectors.sinks.kafka_messages import writer_of
 from orchestration.connectors.sinks.kafka_producer import Headers, KafkaProducer
-from orchestration.connectors.sinks.sink import Batch
+from orchestration.connectors.sinks.sink import Batch, Sink
 from orchestration.connectors.sources.kafka_events import HEADERS_OF
 from orchestration.errors import TidemarkError
 from orchestration.storage.sink_states import SinkPosition
@@ -29,10 +29,8 @@ OWNER = "sink"
 """The header by which a sink knows its own messages."""
 
 
-class KafkaSink:
+class KafkaSink(Sink):
     """A producer for each batch."""
-
-    is_ordered = False
 
     def __init__(self, owner: str, folder: Path, settings: TopicSettings) -> None:
         """`owner`: pipeline and sink, the name of its transactions and of their group. `folder`: that of the conf."""

@@ -98,7 +98,8 @@ class KafkaProducer:
         while True:
             try:
                 return question()
-            except (KafkaException, SystemError) as error:  # the latter where the client calls back with an exception set, perhaps lost then
+            except (KafkaException, SystemError) as error:
+                # The latter where the client calls back with an exception set, which may be lost then.
                 known = error if isinstance(error, KafkaException) else error.__cause__
                 reason = known.args[0] if isinstance(known, KafkaException) else KafkaError(KafkaError._FATAL)
                 if reason.code() not in PASSING or time.monotonic() > end:

@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import PostgresSettings
 from orchestration.connectors.sinks.postgres_rows import as_csv, column_types
-from orchestration.connectors.sinks.sink import FILE, Batch
+from orchestration.connectors.sinks.sink import FILE, Batch, Sink
 from orchestration.errors import TidemarkError
 from orchestration.storage.sink_states import SinkPosition
 
@@ -31,10 +31,8 @@ DEFAULTS = conninfo_to_dict(
 """Without these a server that is gone without a word holds a connection for hours."""
 
 
-class PostgresSink:
+class PostgresSink(Sink):
     """A connection for each call: a batch comes every few seconds at most."""
-
-    is_ordered = False
 
     def __init__(self, owner: str, folder: Path, settings: PostgresSettings) -> None:
         """`owner`: pipeline and sink; no other one writes the table. `folder`: that of the conf."""

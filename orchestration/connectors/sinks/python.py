@@ -12,23 +12,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from orchestration.connectors.sinks.sink import Batch
+from orchestration.connectors.sinks.sink import Batch, Sink
 from orchestration.errors import TidemarkError
-from orchestration.storage.sink_states import SinkPosition
 
 
-class PythonSink:
-    """The module is imported when there are rows, also from the folder that the conf folder is in."""
+class PythonSink(Sink):
+    """`function`: module:function. The module is imported when there are rows, also from the folder that the conf folder is in."""
 
     is_ordered = True
 
     def __init__(self, folder: Path, function: str) -> None:
-        """`function`: module:function."""
         self._folder, self._function = folder, function
-
-    def last(self, known: SinkPosition | None) -> SinkPosition | None:
-        """As the lake remembers it."""
-        return known
 
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         """One call; none where nothing is new."""

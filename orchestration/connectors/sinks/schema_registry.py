@@ -1,18 +1,16 @@
 """A schema registry with the interface of Confluent's: a schema gets a number, which each message carries."""
 
 import json
-from http.client import HTTPException
 from pathlib import Path
-from urllib.error import HTTPError
 from urllib.parse import quote
 
 from orchestration.conf.registry_settings import RegistrySettings
 from orchestration.conf.secrets import resolved
-from orchestration.connectors.http_post import basic, post
+from orchestration.connectors.http_post import PostError, basic, post
 from orchestration.connectors.sinks.sink import FILE
 from orchestration.errors import TidemarkError
+from silver.registry_frames import frame_of
 
-MAGIC = b"\x00"
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 TIMEOUT_SECONDS = 10.0
 
@@ -25,9 +23,8 @@ def registered(folder: Path, settings: RegistrySettings, subject: str, schema: s
     url = f"{resolved(folder, settings.url, FILE).rstrip('/')}/subjects/{quote(subject, safe='')}/versions"
     try:
         answer = post(url, json.dumps({"schema": schema}).encode(), headers, TIMEOUT_SECONDS)
-        return MAGIC + int(json.loads(answer)["id"]).to_bytes(4, "big")
-    except HTTPError as error:
-        error.close()
-        raise TidemarkError(f"the schema registry answered {error.code} for subject {subject}.") from None
-    except (OSError, HTTPException, ValueError, KeyError, TypeError):
-        raise TidemarkError("the schema registry was not reached, or gave no answer that it should.") from None
+        return frame_of(int(json.loads(answer)["id"]))
+    except PostError as error:
+        raise TidemarkError(f"the schema registry {error} for subject {subject}.") from None
+    except (ValueError, KeyError, TypeError):
+        raise TidemarkError(f"the schema registry gave no answer that it should for subject {subject}.") from None

@@ -3,9 +3,9 @@
 A sink follows snapshots, so what it has is at any time what readers saw at one of them. Positions increase, and may leave snapshots out.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -33,14 +33,16 @@ class Batch:
     key: tuple[str, ...]
 
 
-class Sink(Protocol):
+class Sink(ABC):
     """Called by one thread. Any error means that it is down: the same batch, or a later one, is tried again."""
 
-    is_ordered: bool
+    is_ordered = False
     """Whether rows have to come in the order of their key, so that a repeat can be known by its number."""
 
     def last(self, known: SinkPosition | None) -> SinkPosition | None:
         """Up to where the far side has rows; None for nothing. `known`: what the lake remembers, for sinks that keep no position."""
+        return known
 
+    @abstractmethod
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         """Write all rows, as one. False where the far side is no longer at `batch.after`: it is to be asked again."""

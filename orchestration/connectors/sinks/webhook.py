@@ -5,36 +5,27 @@ Each request has an `Idempotency-Key`: a repeat has the same key and the same ro
 
 import json
 from collections.abc import Iterator
-from http.client import HTTPException
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 
 from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import WebhookSettings
-from orchestration.connectors.http_post import post
+from orchestration.connectors.http_post import PostError, post
 from orchestration.connectors.sinks.json_text import json_rows
-from orchestration.connectors.sinks.sink import FILE, Batch
+from orchestration.connectors.sinks.sink import FILE, Batch, Sink
 from orchestration.errors import TidemarkError
-from orchestration.storage.sink_states import SinkPosition
 
 TIMEOUT_SECONDS = 30.0
 
 
-class WebhookSink:
+class WebhookSink(Sink):
     """Messages name no part of the address: it is mostly a secret."""
 
     is_ordered = True
 
     def __init__(self, folder: Path, settings: WebhookSettings) -> None:
-        """`folder`: that of the conf."""
         self._folder, self._settings = folder, settings
-
-    def last(self, known: SinkPosition | None) -> SinkPosition | None:
-        """As the lake remembers it."""
-        return known
 
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         """Request after request; none where nothing is new."""
@@ -58,7 +49,10 @@ class WebhookSink:
         headers = {"Content-Type": "application/json", "User-Agent": "tidemark", "Idempotency-Key": key}
         if self._settings.token:
             headers["Authorization"] = f"Bearer {resolved(self._folder, self._settings.token, FILE)}"
-        _send(resolved(self._folder, self._settings.url, FILE), body, headers)
+        try:
+            post(resolved(self._folder, self._settings.url, FILE), body, headers, TIMEOUT_SECONDS)
+        except PostError as error:
+            raise TidemarkError(f"the webhook {error}.") from None
 
 
 def _parts(rows: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
@@ -71,18 +65,3 @@ def _parts(rows: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
         left = whole.slice(end)
     if left is not None and len(left):
         yield left
-
-
-def _send(url: str, body: bytes, headers: dict[str, str]) -> None:
-    """TidemarkError without the address, which messages of the library may quote."""
-    try:
-        if urlsplit(url).scheme not in ("http", "https"):
-            raise TidemarkError("the webhook is no http or https URL; correct what pipeline.yml names.")
-        post(url, body, headers, TIMEOUT_SECONDS)
-    except HTTPError as error:
-        error.close()
-        raise TidemarkError(f"the webhook answered {error.code}.") from None
-    except (OSError, HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        said = getattr(reason, "strerror", None) or type(reason).__name__
-        raise TidemarkError(f"the webhook was not reached ({said}).") from None

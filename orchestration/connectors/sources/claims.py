@@ -16,12 +16,11 @@ import shutil
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from orchestration.conf.transports import LandingFolder
-from orchestration.connectors.sources.file_reader import HIDDEN, foreign, trouble
+from orchestration.connectors.sources.file_reader import HIDDEN, left_out
 from silver.spec import PayloadFormat
 
 DRAFT = ".draft"
@@ -87,7 +86,7 @@ def claim_settled(
         is_claimed = place in claims or any(other.is_of(place, file) for other in former)
         if is_claimed or now - stat.st_mtime < landing.settle_seconds:
             continue
-        if why := _trouble(file, stat.st_size, shape.format, stat.st_ctime_ns) or foreign(file, shape):
+        if why := left_out(file, stat, shape):
             refused[file] = why
         else:
             whole.append((stat.st_mtime_ns, file, place))
@@ -122,9 +121,6 @@ def landing_files(landing: LandingFolder) -> Iterator[tuple[Path, os.stat_result
             with suppress(FileNotFoundError):
                 if not HIDDEN.match(name) and (stat := (file := Path(folder) / name).stat()).st_size:
                     yield file, stat
-
-
-_trouble = lru_cache(maxsize=1000)(trouble)
 
 
 def _claim(file: Path, claim: Path) -> bool:

@@ -7,14 +7,13 @@ what it added. Versions that only put files together add nothing.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import ClassVar
 
 import pyarrow as pa
 
 from orchestration.conf.transports import TableOfOthers
 from orchestration.connectors.sources.delta_events import events_of
 from orchestration.connectors.sources.delta_steps import FILES, ID, SNAPSHOT, VERSION, Position, order, steps
-from orchestration.connectors.sources.source import Gap, Notice, Offset, SourceDownError, Unsettled
+from orchestration.connectors.sources.source import Gap, Notice, Offset, Source, SourceDownError
 from orchestration.errors import TidemarkError
 from orchestration.storage.foreign_table import Added, ForeignTable, gone, newest_in_log
 
@@ -25,10 +24,9 @@ DELETED = "it took rows away; those that were read stay"
 
 
 @dataclass
-class Delta:
+class Delta(Source):
     """`transport`: as conf declares it."""
 
-    is_remote: ClassVar[bool] = True
     name: str
     transport: TableOfOthers
     max_batch_bytes: int
@@ -63,11 +61,9 @@ class Delta:
         return {**start, DELTA: end}
 
     def describe(self, offset: Offset) -> str:
-        """The version that was read, or is being read."""
         return f"version {offset[DELTA][VERSION]}" if DELTA in offset else ""
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Added]:
-        """A file each."""
         lost, files = list[int](), list[Added]()
         for position, commit, file in steps(self._opened(start), start[DELTA]) if DELTA in start else ():
             if order(position) > order(end[DELTA]):
@@ -100,10 +96,6 @@ class Delta:
     def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
         """Versions whose entry of the log, and files that were gone before they were read."""
         return self._gaps
-
-    def unsettled(self) -> Unsettled | None:
-        """A version is whole."""
-        return None
 
     def notices(self) -> Sequence[Notice]:
         """What versions did beside adding rows, and what is gone."""

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bronze.events import HEADERS, File, events
+from bronze.events import File, events
+from bronze.schema import HEADERS
 from orchestration.connectors.sources.file_reader import instant
 from orchestration.connectors.sources.parquet_rows import as_json, numbered, rows_of
 from orchestration.storage.foreign_table import Added, ForeignTable

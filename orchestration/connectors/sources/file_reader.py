@@ -1,11 +1,13 @@
 """Claimed files to events, piece by piece: a file may be larger than the memory, a line may not."""
 
 import gzip
+import os
 import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import dropwhile
 from pathlib import Path
 from typing import BinaryIO
@@ -16,6 +18,7 @@ from bronze.events import LINE_FEED, File, events, lines
 from orchestration.conf.text_encoding import encoded
 from orchestration.connectors.sources.batching import PIECE_BYTES, PIECE_ROWS
 from orchestration.connectors.sources.parquet_rows import PARQUET, as_json, numbered, rows_of, unreadable
+from orchestration.utc import from_micros
 from silver.csv_rows import is_numbered
 from silver.spec import PayloadFormat
 
@@ -29,7 +32,6 @@ HIDDEN = re.compile(r"[._]|~\$|(?:thumbs\.db|desktop\.ini)$", re.IGNORECASE)
 MARK, MARKED = "\ufeff", ("utf-8", "utf-32", "utf-32-be", "utf-16", "utf-16-be")
 """The byte order mark, and encodings that are known by it."""
 REPLACED = "it is read once it has been replaced"
-SINCE_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def events_of(source: str, claim: Path, position: str, modified_ns: int, shape: PayloadFormat) -> Iterator[pa.Table]:
@@ -49,8 +51,14 @@ def events_of(source: str, claim: Path, position: str, modified_ns: int, shape: 
             yield events(payloads[start : start + PIECE_ROWS], landed)
 
 
-def trouble(file: Path, size: int, format: str, changed_ns: int = 0) -> str | None:
-    """Why a file of that payload format would end a run, if it would. `changed_ns`: makes another question of a file that has changed."""
+def left_out(file: Path, stat: os.stat_result, shape: PayloadFormat) -> str | None:
+    """Why a run leaves a file out, if it does: it would end the run, or it is not in the encoding that conf declares."""
+    return _trouble(file, stat.st_size, shape.format, stat.st_ctime_ns) or foreign(file, shape)
+
+
+@lru_cache(maxsize=1000)
+def _trouble(file: Path, size: int, format: str, _changed_ns: int) -> str | None:
+    """Why a file of that payload format would end a run, if it would. A file that has changed is read again."""
     if format == PARQUET:
         return unreadable(file)
     is_packed = file.suffix.lower() == ".gz"
@@ -135,7 +143,7 @@ def _beginning(file: Path, encoding: str) -> tuple[bytes, bytes, list[bytes]]:
 def instant(nanoseconds: int) -> datetime:
     """Since 1970, as file systems note times; the first or the last of Python's, where a file bears a time beyond them."""
     try:
-        return SINCE_1970 + timedelta(microseconds=nanoseconds // 1000)
+        return from_micros(nanoseconds // 1000)
     except OverflowError:
         return datetime.min.replace(tzinfo=UTC) if nanoseconds < 0 else datetime.max.replace(tzinfo=UTC)
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
 
 import pyarrow as pa
 
@@ -13,17 +12,17 @@ from orchestration.conf.transports import LandingFolder
 from orchestration.connectors.sources.batching import fitting
 from orchestration.connectors.sources.claims import Claim, Claims, claim_settled, growing
 from orchestration.connectors.sources.file_reader import events_of
-from orchestration.connectors.sources.source import Gap, Notice, Offset, Unsettled
+from orchestration.connectors.sources.source import Notice, Offset, Source, Unsettled
 from silver.spec import PayloadFormat
 
 CLAIM = "claim"
 
 
 @dataclass
-class Files:
+class Files(Source):
     """`landing` None: of a source that conf no longer names, only what was claimed is read. `others`: folders of claims of such sources."""
 
-    is_remote: ClassVar[bool] = False
+    is_remote = False
     name: str
     claims_folder: Path
     shape: PayloadFormat
@@ -34,9 +33,6 @@ class Files:
     """Files that cannot be read: why, until it is told."""
     _told: set[Path] = field(default_factory=set)
 
-    def stop_at_present(self) -> None:
-        """Nothing: a folder runs empty."""
-
     def latest_offset(self, start: Offset) -> Offset:
         """Claims what has settled; then as many claims as fit a batch, one at least."""
         after = int(start.get(CLAIM, -1))
@@ -46,28 +42,19 @@ class Files:
         return {**start, CLAIM: batch[-1].number} if batch else start
 
     def describe(self, offset: Offset) -> str:
-        """Claims are numbered from 0."""
         return f"claim {offset[CLAIM]}" if CLAIM in offset else ""
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Claim]:
-        """A claim each."""
         return [claim for claim in self._claims.after(int(start.get(CLAIM, -1))) if claim.number <= end[CLAIM]]
 
     def read(self, partition: Claim) -> Iterator[pa.Table]:
-        """Its lines."""
         return events_of(self.name, partition.file, partition.position, partition.modified_ns, self.shape)
 
-    def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
-        """None: a claimed file is ours."""
-        return []
-
     def unsettled(self) -> Unsettled | None:
-        """Files that are being written."""
         names = growing(self.landing, time.time()) if self.landing else []
         return Unsettled([str(file) for file in names], self.landing.settle_seconds) if self.landing and names else None
 
     def notices(self) -> Sequence[Notice]:
-        """Files that are left where they are."""
         new = {file: why for file, why in self._refused.items() if file not in self._told}
         self._told |= new.keys()
         return [Notice("file left out", {"file": str(file), "reason": why}) for file, why in new.items()]

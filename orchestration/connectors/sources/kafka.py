@@ -12,7 +12,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import ClassVar
 
 import pyarrow as pa
 
@@ -20,7 +19,7 @@ from orchestration.conf.transports import KafkaTopics
 from orchestration.connectors.kafka_client import Asker, KafkaClient, Place, Range, Topic
 from orchestration.connectors.sources.kafka_events import events_of
 from orchestration.connectors.sources.kafka_offset import FROM, ID, NEXT, READ, TOPICS, Known, Ranges, joined, next_offset, ranges_read
-from orchestration.connectors.sources.source import Gap, Notice, Offset, SourceDownError, Unsettled
+from orchestration.connectors.sources.source import Gap, Notice, Offset, Source, SourceDownError
 
 MAX_MESSAGES, MAX_UNKNOWN = 2_000_000, 10_000
 """Of a batch of bronze; and of one when nobody knows yet how long messages are."""
@@ -33,10 +32,9 @@ MAX_DESCRIBED = 4
 
 
 @dataclass
-class Kafka:
+class Kafka(Source):
     """`transport`: as conf declares it."""
 
-    is_remote: ClassVar[bool] = True
     name: str
     transport: KafkaTopics
     max_batch_bytes: int
@@ -114,10 +112,6 @@ class Kafka:
             if (ended := next_offset(known, (name, int(partition)))) is not None
         ]
 
-    def unsettled(self) -> Unsettled | None:
-        """A message is whole."""
-        return None
-
     def notices(self) -> Sequence[Notice]:
         """What conf names and brokers do not have, and what a client cannot read."""
         new = sorted(self._amiss - self._told)
@@ -145,7 +139,6 @@ class Kafka:
         self._amiss = {(what, topic) for what, topic in self._amiss if what != MISSING} | {(MISSING, topic) for topic in topics}
 
     def _starting(self, first: Mapping[Place, int], last: Mapping[Place, int]) -> dict[Place, int]:
-        """Where the first read begins."""
         begins = dict(last if self.transport.starting == "latest" else first)
         if isinstance(instant := self.transport.starting, datetime):
             since = self.client.offsets(first, instant)
@@ -179,7 +172,6 @@ class Kafka:
 
     @cached_property
     def client(self) -> KafkaClient:
-        """Connects when it is first asked."""
         asker = Asker(f"source {self.name}", "cannot be read from", "sources.yml")
         return KafkaClient(asker, self.transport.servers, self.transport.options)
 

@@ -7,14 +7,14 @@ and whatever is killed; and where the source itself goes on does not change.
 from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
 from orchestration.connectors.kafka_client import Place, Range
 from orchestration.connectors.sources.kafka import Kafka
 from orchestration.connectors.sources.kafka_offset import ID, NEXT, READ, TOPICS, Known, Ranges, joined, next_offset, ranges_read, without
-from orchestration.connectors.sources.source import Gap, Notice, Offset, Unsettled
+from orchestration.connectors.sources.source import Notice, Offset, Source
 from orchestration.errors import TidemarkError
 
 Bound: TypeAlias = datetime | Mapping[str, Mapping[int, int]] | Literal["earliest", "latest"]
@@ -77,20 +77,14 @@ def _part(place: Place, asked: tuple[int, int], first: int, known: Known) -> Par
 
 
 @dataclass
-class KafkaBackfill:
+class KafkaBackfill(Source):
     """A source that ends: the ranges that are `wanted`, a batch of bronze at a time."""
 
-    is_remote: ClassVar[bool] = True
     source: Kafka
     wanted: Mapping[Place, Ranges]
 
-    @property
-    def name(self) -> str:
-        """Its events are those of the source."""
-        return self.source.name
-
-    def stop_at_present(self) -> None:
-        """It ends anyway."""
+    def __post_init__(self) -> None:
+        self.name = self.source.name
 
     def latest_offset(self, start: Offset) -> Offset:
         """Of each partition a part of its first range that bronze has not."""
@@ -106,7 +100,6 @@ class KafkaBackfill:
         return {**start, TOPICS: entries}
 
     def describe(self, offset: Offset) -> str:
-        """As the source does."""
         return self.source.describe(offset)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Sequence[Range]]:
@@ -118,19 +111,9 @@ class KafkaBackfill:
         return [ranges] if ranges else []
 
     def read(self, partition: Sequence[Range]) -> Generator[pa.Table]:
-        """As the source does."""
         return self.source.read(partition)
 
-    def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
-        """What is gone is told in the plan."""
-        return []
-
-    def unsettled(self) -> Unsettled | None:
-        """A message is whole."""
-        return None
-
     def notices(self) -> Sequence[Notice]:
-        """Those of the source."""
         return self.source.notices()
 
 

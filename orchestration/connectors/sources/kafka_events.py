@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
-from bronze.events import ARRIVED, HEADERS, INSTANT
+from bronze.events import ARRIVED
+from bronze.schema import HEADERS, INSTANT
 
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 """Since 1970: the years 1 to 9999. A producer may write any number as the time of a message."""

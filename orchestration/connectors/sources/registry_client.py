@@ -11,7 +11,7 @@ from urllib.request import Request, build_opener
 from orchestration.conf.avro_schemas import avro_schemas
 from orchestration.conf.protobuf_schemas import of_texts
 from orchestration.conf.schema_members import SchemaError
-from orchestration.connectors.http_post import NoRedirect, basic
+from orchestration.connectors.http_post import NoRedirect, basic, reason_of
 from orchestration.connectors.sources.source import SourceDownError
 
 PATIENCE_SECONDS, MAX_BYTES, MAX_REFERENCES = 10.0, 16 * 1024 * 1024, 200
@@ -23,7 +23,6 @@ class RegistryClient:
     """Of one source. `named`: the address as conf has it, for messages. `credentials`: name and password, or None."""
 
     def __init__(self, source: str, named: str, url: str, credentials: Sequence[str] | None) -> None:
-        """Nothing is asked yet."""
         self._source, self._named, self._url, self._open = source, named, url.rstrip("/"), build_opener(NoRedirect).open
         self._headers = {"Accept": "application/vnd.schemaregistry.v1+json"}
         if credentials:
@@ -78,8 +77,7 @@ class RegistryClient:
             hint = "; see username and password of the registry in sources.yml" if error.code in (401, 403) else ""
             raise self._down(f"it answers {error.code} to {path}{hint}") from None
         except (OSError, HTTPException, ValueError) as error:
-            reason = getattr(error, "reason", error)  # the text of an error may quote the address
-            raise self._down(getattr(reason, "strerror", None) or type(reason).__name__) from None
+            raise self._down(reason_of(error)) from None
         if not isinstance(found, dict) or not isinstance(found.get("schema"), str):
             raise self._down(f"its answer to {path} has no schema")
         return found

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from orchestration.conf.transports import ObjectStore
 from orchestration.connectors.sources.batching import fitting
-from orchestration.connectors.sources.file_reader import events_of, foreign, trouble
-from orchestration.connectors.sources.source import Gap, Notice, Offset, Unsettled
+from orchestration.connectors.sources.file_reader import events_of, left_out
+from orchestration.connectors.sources.source import Gap, Notice, Offset, Source
 from orchestration.location import Location
-from orchestration.storage.object_claims import FOREIGN, GONE, UNREADABLE, ObjectClaim, ObjectClaims
+from orchestration.storage.object_claims import GONE, UNREADABLE_AS, ObjectClaim, ObjectClaims
 from silver.spec import PayloadFormat
 
 if TYPE_CHECKING:
@@ -34,10 +34,9 @@ IS_GONE = "it was deleted or overwritten after it was listed and before it was r
 
 
 @dataclass
-class S3:
+class S3(Source):
     """`transport`, `shape`: as conf declares them. `folder`: of the conf."""
 
-    is_remote: ClassVar[bool] = True
     name: str
     transport: ObjectStore
     shape: PayloadFormat
@@ -50,7 +49,6 @@ class S3:
     _notices: list[Notice] = field(default_factory=list)
 
     def stop_at_present(self) -> None:
-        """At what the next listing has."""
         self._is_ending, self._rests_until = True, 0.0
 
     def latest_offset(self, start: Offset) -> Offset:
@@ -63,7 +61,6 @@ class S3:
         return {**start, OBJECT: batch[-1].number} if batch else start
 
     def describe(self, offset: Offset) -> str:
-        """Claims are numbered from 0."""
         return f"object {offset[OBJECT]}" if OBJECT in offset else ""
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Sequence[ObjectClaim]]:
@@ -78,10 +75,8 @@ class S3:
             for claim, file, is_whole in zip(partition, files, threads.map(self._client.bring, partition, files), strict=True):
                 if not is_whole:
                     self._give_up(claim, GONE, IS_GONE)
-                elif why := trouble(file, claim.length, self.shape.format):
-                    self._give_up(claim, UNREADABLE, why)
-                elif why := foreign(file, self.shape):
-                    self._give_up(claim, FOREIGN + self.shape.encoding, why)
+                elif why := left_out(file, file.stat(), self.shape):
+                    self._give_up(claim, UNREADABLE_AS + self.shape.encoding, why)
                 else:
                     yield from events_of(self.name, file, self._position(claim), claim.modified_us * 1000, self.shape)
                 file.unlink(missing_ok=True)
@@ -90,12 +85,7 @@ class S3:
         """Objects that were given up, each as a topic of its own; of a claim the number is known."""
         return [Gap(self._position(claim), 0, claim.number, claim.number) for claim in self._between(start, end) if claim.fate]
 
-    def unsettled(self) -> Unsettled | None:
-        """An object is whole as soon as it is there."""
-        return None
-
     def notices(self) -> Sequence[Notice]:
-        """Objects that were given up."""
         new, self._notices = self._notices, []
         return new
 

@@ -38,7 +38,6 @@ class S3Client:
     """Objects that can be brought at once: of small ones the way to the store takes longest."""
 
     def __init__(self, source: str, store: ObjectStore, folder: Path) -> None:
-        """Nothing happens yet."""
         self._source, self._store, self._folder = source, store, folder
         self._secrets: list[str] = []
 

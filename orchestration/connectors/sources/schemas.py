@@ -16,9 +16,9 @@ from orchestration.conf.secrets import resolved
 from orchestration.connectors.sources.registry_client import RegistryClient
 from orchestration.connectors.sources.source import Notice
 from orchestration.storage.retired_sources import payload_formats, remember_schemas
+from silver.registry_frames import LENGTH, schema_of
 from silver.spec import PayloadFormat, Registry
 
-FRAME_BYTES, MAGIC = 5, b"\0"
 MAX_ASKED = 100
 """Ids of one piece, the most frequent first: payloads that are none may hold any number."""
 
@@ -27,7 +27,6 @@ class Schemas:
     """Of a source with a registry."""
 
     def __init__(self, conf: Conf, source: str, shape: PayloadFormat, registry: Registry) -> None:
-        """Nothing is asked yet."""
         self._conf, self._source, self._format, self._registry = conf, source, shape.format, registry
         self._known = dict(shape.schemas)
         self.notices = list[Notice]()
@@ -43,17 +42,15 @@ class Schemas:
         self._ask(self._unknown(payloads))
 
     def known(self, payloads: pa.ChunkedArray) -> dict[str, tuple[str, ...]]:
-        """The same, and nothing is kept: texts by id."""
         return self._known | {of: self._told(of) for of in self._unknown(payloads)}
 
     def _unknown(self, payloads: pa.ChunkedArray) -> list[str]:
-        frames = pc.value_counts(pc.drop_null(pc.binary_slice(payloads, 0, FRAME_BYTES)))
+        frames = pc.value_counts(pc.drop_null(pc.binary_slice(payloads, 0, LENGTH)))
         by_count = frames.take(pc.sort_indices(frames.field("counts"), sort_keys=[("", "descending")])).field("values").to_pylist()
-        ids = (str(int.from_bytes(frame[1:])) for frame in by_count if len(frame) == FRAME_BYTES and frame[:1] == MAGIC)
+        ids = (str(number) for frame in by_count if (number := schema_of(frame)) is not None)
         return [of for of in ids if of not in self._known][:MAX_ASKED]
 
     def ask_again(self) -> None:
-        """For what was unknown."""
         self._ask([of for of, texts in self._known.items() if not texts])
 
     def _ask(self, ids: Iterable[str]) -> None:

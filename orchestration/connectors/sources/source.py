@@ -5,9 +5,10 @@ a source that has not been read yet is empty. It is kept in the commit of bronze
 (storage/source_offsets.py), so rows and offset are written together or not at all.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -46,37 +47,40 @@ class Unsettled:
     seconds: float
 
 
-class Source(Protocol):
-    """Called by one thread at a time. An error ends the run, but for SourceDownError."""
+class Source(ABC):
+    """Called by one thread at a time. An error ends the run, but for SourceDownError. `name`: as conf/sources.yml has it."""
 
-    @property
-    def name(self) -> str:
-        """As conf/sources.yml has it."""
+    is_remote: bool = True
+    """Whether it may be slow or out of reach: its rows are then brought to this machine before bronze is held."""
+    name: str
 
-    @property
-    def is_remote(self) -> bool:
-        """Whether it may be slow or out of reach: its rows are then brought to this machine before bronze is held."""
-
-    def stop_at_present(self) -> None:
+    def stop_at_present(self) -> None:  # noqa: B027 (doing nothing is right for a source that runs empty)
         """For a run that ends: no offset from now on reaches behind what there is at the next look, however much still comes."""
 
+    @abstractmethod
     def latest_offset(self, start: Offset) -> Offset:
         """How far it can be read now, behind `start` by one bronze batch at most; `start` itself where nothing has come."""
 
+    @abstractmethod
     def describe(self, offset: Offset) -> str:
         """How far an offset is, in a few words for people; empty where it is of another kind of source. Asks nobody."""
 
+    @abstractmethod
     def partitions(self, start: Offset, end: Offset) -> Sequence[Any]:
         """What lies behind `start`, up to and with `end`, in parts that can be read apart; the same whenever it is asked."""
 
+    @abstractmethod
     def read(self, partition: Any) -> Iterator[pa.Table]:
         """The rows of a part: ARRIVED of bronze/events.py. The same whenever it is read."""
 
     def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
         """What should lie between them and is gone; the same whenever it is asked."""
+        return []
 
     def unsettled(self) -> Unsettled | None:
         """What `tidemark run --once` waits for, once; None where nothing is half there."""
+        return None
 
     def notices(self) -> Sequence[Notice]:
         """What has come up since the last call; the same is not told twice."""
+        return []

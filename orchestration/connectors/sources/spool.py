@@ -7,15 +7,16 @@ synced yet; if that is lost with the power, its sender has no acknowledgement, a
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bronze.events import ARRIVED, HEADERS, INSTANT
+from bronze.events import ARRIVED
+from bronze.schema import HEADERS, INSTANT
 from orchestration.connectors.sources.batching import gather
-from orchestration.connectors.sources.source import Gap, Notice, Offset, Unsettled
+from orchestration.connectors.sources.source import Notice, Offset, Source
 from orchestration.connectors.sources.spool_records import KEY, MARK_BYTES, Record, records, segments
 
 SEGMENT, BYTE = "segment", "byte"
@@ -30,10 +31,10 @@ class Part(NamedTuple):
 
 
 @dataclass
-class Spool:
+class Spool(Source):
     """Read beside a `tidemark collect` that writes, or without one."""
 
-    is_remote: ClassVar[bool] = False
+    is_remote = False
     name: str
     folder: Path
     max_batch_bytes: int
@@ -71,11 +72,9 @@ class Spool:
         return end
 
     def describe(self, offset: Offset) -> str:
-        """As segments are named."""
         return f"segment {offset[SEGMENT]}, byte {offset[BYTE]}" if BYTE in offset else ""
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Part]:
-        """A segment each."""
         numbers = range(int(start.get(SEGMENT, -1)), end[SEGMENT] + 1)
         found = {number: file for number, file in segments(self.folder).items() if number in numbers}
         return [Part(file, _begin(start, number), end[BYTE] if number == end[SEGMENT] else None) for number, file in found.items()]
@@ -86,16 +85,7 @@ class Spool:
         for together in gather(whole, lambda record: (record.events, len(record.payloads))):
             yield _events(self.name, together)
 
-    def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
-        """None: only what bronze has is removed."""
-        return []
-
-    def unsettled(self) -> Unsettled | None:
-        """Nothing: a record is there as soon as it is whole."""
-        return None
-
     def notices(self) -> Sequence[Notice]:
-        """What in segments is no record."""
         new, self._notices = self._notices, []
         return new
 

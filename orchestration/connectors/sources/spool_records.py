@@ -45,12 +45,10 @@ def segments(folder: Path) -> dict[int, Path]:
 
 
 def segment_file(folder: Path, number: int) -> Path:
-    """Where the segment of that number is."""
     return folder / f"{number:012d}.spool"
 
 
 def encoded(mark: bytes, received_us: int, name: str, first: int, payloads: Sequence[bytes]) -> bytes:
-    """A record."""
     named = name.encode()
     lengths = struct.pack(f"<{len(payloads)}I", *map(len, payloads))
     body = b"".join((BODY.pack(received_us, first, len(payloads), len(named)), named, lengths, *payloads))

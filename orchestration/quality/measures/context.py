@@ -6,7 +6,7 @@ newest HORIZON_HOURS of event time are read.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from orchestration.quality.formatting import shorten, text
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import copy_rows
 from orchestration.storage.registry import ALWAYS, current
+from orchestration.utc import EPOCH
 
 HORIZON_HOURS = 216
 """A day, the week before it, and a day for late data."""
@@ -25,7 +26,6 @@ NAMED = 5
 """Offenders that are named; how many more there are is counted."""
 KEYS = ("device_id", "group_name", "metric", "rule", "entity", "feature", "bronze_batch")
 """Columns of an offender that are shown beside its description."""
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Row = Mapping[str, Any]
 
@@ -77,7 +77,6 @@ class Context:
     """ops.ledger, read before any table that it counts, so that the tables may hold more than it, but not less."""
 
     def ask(self, sql: str, **parameters: Any) -> list[Row]:
-        """Rows of a query."""
         result = self.store.sql(sql, params=parameters or None)
         return [dict(zip(result.columns, row, strict=True)) for row in result.fetchall()]
 
@@ -146,7 +145,6 @@ def not_checked(reason: str) -> Outcome:
 
 
 def share(part: float) -> str:
-    """0 to 1, for people."""
     return f"{100 * part:.3g} %"
 
 

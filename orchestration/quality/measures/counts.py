@@ -79,7 +79,6 @@ def as_a_week_before(context: Context, table: str, *, hours: int, min_ratio: flo
 
 
 def describe_week(row: Row) -> str:
-    """One stretch of hours."""
     return f"{subject(row)}: {row['n']:,} rows in {stretch(row)}, {row['before']:,} a week before"
 
 
@@ -94,7 +93,6 @@ def whole_days(context: Context, table: str, *, min_share: float, min_days: int)
 
 
 def describe_day(row: Row) -> str:
-    """One stretch of hours."""
     return f"{subject(row)}: the day is truncated, {row['n']:,} rows in {stretch(row)}, {row['usual']:,.0f} an hour are usual"
 
 
@@ -110,7 +108,6 @@ def subject(row: Row) -> str:
 
 
 def stretch(row: Row) -> str:
-    """From when, and how long."""
     return f"{row['hours']} hour{'s' * (row['hours'] > 1)} from {hour(row['hour'])}"
 
 

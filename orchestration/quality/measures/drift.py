@@ -107,7 +107,6 @@ def _pooled(few: Iterable[dict[str, Any]], min_rows: int) -> list[dict[str, Any]
 
 
 def _means(context: Context) -> dict[tuple[str, str], dict[int, float]]:
-    """Of each series by hour."""
     means: dict[tuple[str, str], dict[int, float]] = {}
     for row in context.ask(MEANS):
         means.setdefault((row["device_id"], row["metric"]), {})[row["hour"]] = row["mean"]

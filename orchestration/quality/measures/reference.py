@@ -5,13 +5,13 @@ Append only; the newest row of a key counts. The writer holds `quality_tables.lo
 
 import pyarrow as pa
 
+from bronze.schema import INSTANT, declared
 from orchestration.quality.measures.context import Context
 from orchestration.quality.store import copy_rows
 from orchestration.storage import quality_tables
 
-INSTANT = pa.timestamp("us", "UTC")
 REFERENCE = "quality.reference"
-REFERENCE_COLUMNS = (
+REFERENCE_SCHEMA = declared(
     ("device_id", pa.string(), "as the source names it"),
     ("metric", pa.string(), "name in conf/metrics.yml"),
     ("edges", pa.list_(pa.float64()), "the nine deciles of its values"),
@@ -22,7 +22,6 @@ REFERENCE_COLUMNS = (
     ("until_at", INSTANT, "until then, UTC"),
     ("pinned_at", INSTANT, "by a run that began then"),
 )
-REFERENCE_SCHEMA = quality_tables.schema_of(REFERENCE_COLUMNS)
 """Grain: a metric of a device, pinned once more. Key: device_id, metric, pinned_at."""
 
 BINS = "[" + ", ".join(f"count(*) filter (value > edges[{n}])" for n in range(1, 10)) + "]"

@@ -34,7 +34,6 @@ POOLS = """<?xml version="1.0"?>
 
 
 def main() -> None:
-    """Run the server until stdin is closed."""
     answers = os.dup(1)
     os.dup2(2, 1)  # stdout becomes stderr, because the JVM prints to stdout
     spec = ServerSpec.of_line(sys.stdin.readline())

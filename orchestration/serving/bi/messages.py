@@ -20,7 +20,6 @@ class Message:
     """One line in either direction."""
 
     def line(self) -> str:
-        """Serialise."""
         return json.dumps(self.__dict__) + "\n"
 
     @classmethod

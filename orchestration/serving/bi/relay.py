@@ -44,7 +44,6 @@ class HostRelay:
             await asyncio.gather(*clients, return_exceptions=True)
 
     def has_clients(self) -> bool:
-        """Whether any client is connected."""
         return bool(self._clients)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from orchestration.conf.model import Conf
-from orchestration.errors import TidemarkError
+from orchestration.errors import TidemarkError, first_line
 from orchestration.location import Location
 from orchestration.serving.bi.messages import SnapshotViews
 from orchestration.serving.bi.sandboxed_process import SandboxedProcess
@@ -84,7 +84,7 @@ class SnapshotFollower:
                 try:
                     newest = await asyncio.to_thread(snapshot_views, self._conf, self._choice)
                 except Exception as error:  # a lake in a bad state must not disturb the clients that are being served
-                    self._notify(f"cannot look for new snapshots: {_first_line(error)}")
+                    self._notify(f"cannot look for new snapshots: {first_line(str(error))}")
             await self._publish(*newest)
 
     async def refresh_forever(self, has_clients: Callable[[], bool]) -> None:
@@ -98,9 +98,5 @@ class SnapshotFollower:
         answer = await self._process.publish(SnapshotViews(views if views != self._views else {}))
         self._views, self.snapshot = views, snapshot
         if answer.left_out:
-            reason = _first_line(next(iter(answer.left_out.values())))
+            reason = first_line(next(iter(answer.left_out.values())))
             self._notify(f"tables that cannot be read are left out: {', '.join(answer.left_out)} ({reason})")
-
-
-def _first_line(message: object) -> str:
-    return (str(message).splitlines() or ["no reason given"])[0]

@@ -51,7 +51,6 @@ class DbtRun:
 
     @property
     def root(self) -> Location:
-        """The folder of the lake."""
         return self.lake.conf.lake
 
     def digest(self, *, leaves_out_rows: bool) -> str:

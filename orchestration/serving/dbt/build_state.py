@@ -7,7 +7,7 @@ another generation or project, nothing on the disk is reused.
 
 import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from orchestration.conf.model import Conf
@@ -45,18 +45,14 @@ def build_digest(conf: Conf, snapshot: Snapshot, project: Path, *, leaves_out_ro
 
 def pending_build(lake: Location) -> PendingBuild | None:
     """None if no build began since the last recorded one."""
-    file = folder(lake) / FILE
-    if not file.exists():
-        return None
-    return PendingBuild(**read_atomic(file, "Remove it, and build with `tidemark dbt build --full-refresh`."))
+    return read_atomic(folder(lake) / FILE, "Remove it, and build with `tidemark dbt build --full-refresh`.", PendingBuild)
 
 
 def begin(lake: Location, digest: str, snapshot: Snapshot, on_disk: Collection[str]) -> None:
     """Save that a build begins. `on_disk`: marts on the disk."""
     before, marts = pending_build(lake), sorted(on_disk)
     digests = sorted({digest, *(before.digests if before else ())})
-    pending = PendingBuild(digests, before.marts_at_first if before else marts, marts, snapshot.snapshot_id)
-    write_atomic(folder(lake) / FILE, asdict(pending))
+    write_atomic(folder(lake) / FILE, PendingBuild(digests, before.marts_at_first if before else marts, marts, snapshot.snapshot_id))
 
 
 def end(lake: Location) -> None:

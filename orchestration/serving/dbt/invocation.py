@@ -71,12 +71,10 @@ class CommandLine:
 
     @property
     def is_offline(self) -> bool:
-        """Whether it needs no table."""
         return self.command not in WRITES | READS or (self.command == "docs" and "serve" in self.arguments)
 
     @property
     def writes(self) -> bool:
-        """Whether it may change marts."""
         return self.command in WRITES
 
     @property
@@ -110,7 +108,6 @@ class CommandLine:
 
 
 def versions() -> str:
-    """The installed versions of dbt."""
     return "\n".join(f"{name} {version(name)}" for name in ("dbt-core", "dbt-spark"))
 
 

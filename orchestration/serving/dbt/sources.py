@@ -8,9 +8,11 @@
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from gold.literal import quoted
 from gold.schema import AGGREGATES
@@ -26,8 +28,6 @@ from silver.schema import READINGS
 SCHEMA = "at_snapshot"
 BRONZE, RETRY = "bronze", "retry"
 NOTHING = -1
-COLUMN = re.compile(r"^\s*(\w+) ([\w<>,]+) COMMENT", re.MULTILINE)
-"""Name and type of each column in the DDL of a table."""
 WINDOWS = {"device_group": "string", "is_new": "boolean"}
 METRICS = {"metric": "string", "label": "string", "unit": "string", "aggregation": "string", "step_seconds": "int", "slide_seconds": "int"}
 GROUPS = {"device_group": "string", "label": "string", "metric": "string", "lateness_seconds": "int", "late": "string"}
@@ -69,7 +69,7 @@ def queries(conf: Conf, tables: Mapping[str, View], snapshot: Snapshot, base: Bu
     windows = [_windows(group, tables, base) for group in groups_of(conf, snapshot)]
     groups = [vars(group) | {"device_group": group.name, "metric": metric} for group in conf.groups.values() for metric in group.metrics]
     return {
-        "windows": " union all ".join(windows) or _constants(dict(COLUMN.findall(AGGREGATES)) | WINDOWS, []),
+        "windows": " union all ".join(windows) or _constants(_types(AGGREGATES) | WINDOWS, []),
         "readings": _readings(tables, base),
         "metrics": _constants(METRICS, [vars(metric) | {"metric": metric.name} for metric in conf.metrics.values()]),
         "groups": _constants(GROUPS, groups),
@@ -95,8 +95,12 @@ def _readings(tables: Mapping[str, View], base: Build | None) -> str:
     )
 
 
-def _names(ddl: str) -> str:
-    return ", ".join(f"`{name}`" for name, _ in COLUMN.findall(ddl))
+def _types(schema: pa.Schema) -> dict[str, str]:
+    return {field.name: field.dataType.simpleString() for field in from_arrow_schema(schema)}
+
+
+def _names(schema: pa.Schema) -> str:
+    return ", ".join(f"`{name}`" for name in schema.names)
 
 
 def _constants(types: Mapping[str, str], rows: Iterable[Mapping[str, object]]) -> str:

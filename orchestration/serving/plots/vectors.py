@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from gold.schema import VECTOR_KEY
 from gold.spec import Group
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
@@ -27,6 +28,7 @@ from orchestration.location import Location
 from orchestration.serving.plots.style import DOTS_PER_INCH, PALE, STYLE, draw_heading
 from orchestration.storage.delta import ask, is_table, literal, open_table
 from orchestration.storage.generations import active_generation
+from orchestration.storage.views import latest
 from silver.spec import Aggregation, Metric
 
 MAX_ENTITIES = 12
@@ -78,10 +80,9 @@ def entities_of(table: Location) -> list[str]:
 
 def series_of(table: Location, entities: Sequence[str], features: Sequence[str]) -> dict[str, Series]:
     """The vectors of each entity; vectors with another number of features, from an earlier conf, are left out."""
-    names = literal(list(entities))
-    newest = "row_number() over (partition by entity, window_start order by revision desc) = 1"
-    chosen = f"select *, {newest} as is_newest from vectors where entity in {names} and cardinality(vector) = {len(features)}"
-    rows = query(table, f"select entity, window_end, vector, filled from ({chosen}) where is_newest order by entity, window_end")
+    chosen = f"entity in {literal(list(entities))} and cardinality(vector) = {len(features)}"
+    newest = latest("vectors", VECTOR_KEY)
+    rows = query(table, f"select entity, window_end, vector, filled from ({newest}) where {chosen} order by entity, window_end")
     names_of_rows = rows["entity"].to_numpy(zero_copy_only=False)
     at = rows["window_end"].cast(pa.timestamp("us")).to_numpy()
     values = pc.list_flatten(rows["vector"]).to_numpy(zero_copy_only=False).astype(float).reshape(-1, len(features))

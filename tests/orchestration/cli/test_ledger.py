@@ -16,20 +16,9 @@ from orchestration.engine.lake import Lake
 from orchestration.serving.plots.account import MAX_BARS, bars_of, draw
 from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from silver.rules import SOMETHING_IS_MEASURED
-from tests.lakes import conf
+from tests.lakes import conf, write
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-NUMBER = pa.int64()
-IDENTITY = [("bronze_batch", NUMBER), ("bronze_row", NUMBER)]
-EVENTS = pa.schema(
-    [*IDENTITY, ("payload", pa.binary()), ("source", pa.string()), ("ingested_at", pa.timestamp("us", "UTC")), ("ingested_on", pa.date32())]
-)
-SILVER = pa.schema(
-    [
-        *(*IDENTITY, ("part", pa.int32()), ("parts", pa.int32()), ("source", pa.string())),
-        *(("broken_rules", pa.list_(pa.string())), ("is_conflict", pa.bool_())),
-    ]
-)
 EVENTS_OF_A_BATCH = 3
 
 
@@ -51,20 +40,16 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conf:
 def sent(made: Conf, batch: int) -> None:
     """Events of a batch, as bronze has them; the first has a payload that would steer a terminal."""
     at = NOON + timedelta(days=batch)
-    rows = [(batch, row, b"\x1b[31m" + b"x" * 1000 if row == 0 else b"{}", "plant", at, at.date()) for row in range(EVENTS_OF_A_BATCH)]
-    write_deltalake(
-        made.lake.local / "bronze/events",
-        pa.Table.from_pylist([dict(zip(EVENTS.names, row, strict=True)) for row in rows], EVENTS),
-        mode="append",
-        partition_by=["ingested_on"],
-    )
+    same = {"bronze_batch": batch, "source": "plant", "ingested_at": at, "ingested_on": at.date()}
+    payloads = [b"\x1b[31m" + b"x" * 1000, *[b"{}"] * (EVENTS_OF_A_BATCH - 1)]
+    write(Lake(made), "bronze.events", *(same | {"bronze_row": row, "payload": payload} for row, payload in enumerate(payloads)))
 
 
 def silver(made: Conf, kind: str, identities: Sequence[tuple[int, int]], *, rule: str = "device_is_known") -> None:
-    """Measurements of events that have one; each row has the columns of all tables, and is a conflict if its row of bronze is odd."""
+    """Measurements of events that have one; a duplicate is a conflict if its row of bronze is odd."""
     same = {"part": 0, "parts": 1, "source": "plant", "broken_rules": [rule]}
-    rows = [{"bronze_batch": batch, "bronze_row": row, "is_conflict": row % 2 == 1} | same for batch, row in identities]
-    write_deltalake(made.lake.local / "silver" / kind, pa.Table.from_pylist(rows, SILVER), mode="append")
+    rows = ({"bronze_batch": batch, "bronze_row": row, "is_conflict": row % 2 == 1} | same for batch, row in identities)
+    write(Lake(made), f"silver.{kind}", *rows)
 
 
 def passed(made: Conf, batch: int) -> None:

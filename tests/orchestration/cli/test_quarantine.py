@@ -6,28 +6,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
 from orchestration.audit.quarantine import COUNTED, SHOWN
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.storage.lease import sole_writer
-from tests.lakes import conf
+from tests.lakes import conf, write
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-INSTANT = pa.timestamp("us", "UTC")
-SCHEMA = pa.schema(
-    [
-        *((name, pa.int64()) for name in ("bronze_batch", "bronze_row")),
-        ("part", pa.int32()),
-        *((name, pa.string()) for name in ("source", "position", "header", "device_id", "metric")),
-        *((name, INSTANT) for name in ("received_at", "ingested_at", "event_time")),
-        *(("broken_rules", pa.list_(pa.string())), ("value", pa.float64()), ("payload", pa.binary())),
-    ]
-)
 
 
 @pytest.fixture
@@ -43,7 +31,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conf:
     ]
     rows[3] |= {"device_id": "x9", "value": 900.0}
     rows[4] |= {"source": "o'hare", "payload": b"\x1b[31m\xff" + b"x" * 1000}
-    write_deltalake(found.lake.local / "silver/quarantine", pa.Table.from_pylist(rows, SCHEMA))
+    write(Lake(found), "silver.quarantine", *rows)
     return found
 
 

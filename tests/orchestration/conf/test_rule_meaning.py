@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from orchestration.conf.load import load
+from orchestration.conf.rule_meaning import READING
+from silver.schema import READINGS
 
 RULE = "metric <> 'door_open' or value in (0, 1)"
 REFUSED = {
@@ -53,3 +56,13 @@ def test_all_other_rules_are_taken(folder: Path) -> None:
     rules = "\n".join(f'  r{n}: {{holds: "{predicate}"}}' for n, predicate in enumerate(TAKEN))
     (folder / "rules.yml").write_text(f"rules:\n{rules}\n")
     assert [rule.holds for rule in load(folder).rules] == [*TAKEN]
+
+
+def test_rules_may_ask_for_each_column_of_a_reading_by_its_type() -> None:
+    with duckdb.connect() as store:
+        declared = store.from_arrow(READINGS.empty_table())
+        types = [str(kind).removesuffix(" WITH TIME ZONE") for kind in declared.types]
+        store.execute(f"create table reading ({READING})")
+        assert store.execute("describe reading").fetchall() == [
+            (name, kind, "YES", None, None, None) for name, kind in zip(declared.columns, types, strict=True)
+        ]

@@ -33,8 +33,7 @@ def by_source(folder: Path, servers: str, topic: str, options: Mapping[str, str]
 def by_sink(folder: Path, servers: str, topic: str, options: Mapping[str, str]) -> int:
     kafka = {"servers": servers, "topic": topic, "options": dict(options)}
     lake = SmallLake(folder / uuid4().hex, {"out": {"table": AGGREGATES, "kafka": kafka}})
-    lake.write(AGGREGATES, [*windows(0, range(3))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(3))]).pin(0)
     sent = send(lake.conf, "out", sinks(lake.conf)["out"], NOW)
     return sent.rows if sent else 0
 

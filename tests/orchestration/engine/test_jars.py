@@ -32,11 +32,11 @@ def java_that(home: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
     return calls
 
 
-def test_the_lock_names_the_ten_jars_with_their_digests() -> None:
+def test_the_lock_names_the_six_jars_with_their_digests() -> None:
     text = (files("conf") / "jars.lock").read_text()
     locked = jars.locked(text)
-    assert len(locked) == len([line for line in text.splitlines() if line and not line.startswith("#")]) == 10
-    assert {jar.file_name for jar in locked} >= {"delta-spark_4.2_2.13-4.4.0.jar", "spark-token-provider-kafka-0-10_2.13-4.0.0.jar"}
+    assert len(locked) == len([line for line in text.splitlines() if line and not line.startswith("#")]) == 6
+    assert {jar.file_name for jar in locked} >= {"delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar"}
 
 
 def test_jars_are_fetched_once_and_java_is_not_asked_again(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

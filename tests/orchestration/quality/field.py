@@ -23,14 +23,13 @@ from orchestration.connectors.simulator.arrivals import Arrivals, Kind, Messages
 from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
-from orchestration.quality.store import create_empty_table
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
 DEVICES = {"oven": 4, "fridge": 4, "press": 2, "pump": 2}
 ROOT = Path(__file__).parents[3]
 DAYS, INTERVAL = 10, 300.0
 START = DEFAULT_START
-DDL = {"readings": READINGS, "quarantine": QUARANTINE, "late": LATE, "duplicates": DUPLICATES}
+SCHEMAS = {"readings": READINGS, "quarantine": QUARANTINE, "late": LATE, "duplicates": DUPLICATES}
 
 # A file an hour: a batch holds what arrived in it.
 EVALUATED = """
@@ -146,8 +145,8 @@ def _evaluate(store: duckdb.DuckDBPyConnection, conf: Conf) -> None:
 def _write_silver(store: duckdb.DuckDBPyConnection, lake: Lake) -> None:
     sources = {"bronze.events": "select source, position, received_at, ingested_at, bronze_batch, bronze_row from evaluated"}
     columns_of_rows = set(store.table("evaluated").columns)
-    for name, ddl in DDL.items():
-        create_empty_table(store, name, ddl)
+    for name, schema in SCHEMAS.items():
+        _declare(store, name, schema)
         columns = ", ".join(each for each in store.table(name).columns if each in columns_of_rows)
         store.execute(f"insert into {name} by name select {columns} from evaluated where became = '{name}'")
         sources[f"silver.{name}"] = f"from {name}"
@@ -169,8 +168,15 @@ def _write_gold(store: duckdb.DuckDBPyConnection, lake: Lake) -> None:
             _write_declared(store, lake, f"gold.{group.name}_vectors", VECTORS, "(select * exclude (sizes) from vectors)")
 
 
-def _write_declared(store: duckdb.DuckDBPyConnection, lake: Lake, name: str, ddl: str, rows: str) -> None:
-    create_empty_table(store, "declared", ddl)
+def _declare(store: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema) -> None:
+    """An empty table, not made `as` a query: of such a one DuckDB 2 forgets rows that are added in the same transaction."""
+    rows = store.from_arrow(schema.empty_table())
+    columns = ", ".join(f"{column} {kind}" for column, kind in zip(rows.columns, rows.types, strict=True))
+    store.execute(f"create or replace table {name} ({columns})")
+
+
+def _write_declared(store: duckdb.DuckDBPyConnection, lake: Lake, name: str, schema: pa.Schema, rows: str) -> None:
+    _declare(store, "declared", schema)
     store.execute(f"insert into declared by name select *, 0 as revision, 0 as gold_batch from {rows}")
     _write(store, lake.tables[name].location.local, "from declared")
 

@@ -1,23 +1,20 @@
 """Tables of one kind are evaluated together first: each gets the results that it would get alone."""
 
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
 from gold.schema import AGGREGATES
 from gold.spec import Group
-from orchestration.conf.model import Conf, Engine
 from orchestration.engine.lake import Lake
-from orchestration.location import Location
 from orchestration.quality import check as checking
 from orchestration.quality.check import Scope, check
 from orchestration.quality.outcome import TableResult
-from orchestration.quality.store import create_empty_table, open_store
 from orchestration.quality.suites import packaged
-from silver.spec import Policy
+from tests.lakes import bare_conf
 from tests.rows import INGESTED_AT, at
 
 GOOD = {"device_id": "oven", "metric": "temperature", "window_start": at("12:00"), "window_end": at("12:01"), "value": 2.0}
@@ -33,15 +30,10 @@ TABLES = {
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """A group for each of TABLES; that of `wider` has a column more."""
-    policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
-    groups = {name: Group(name, ("temperature",), 600, name) for name in TABLES}
-    lake = Lake(Conf(tmp_path / "conf", "plant", Location(tmp_path / "lake"), policy, Engine(), {}, {}, {}, groups, ()))
-    with closing(open_store()) as store:
-        for name, rows in TABLES.items():
-            create_empty_table(store, name, AGGREGATES + (", more INT" if name == "wider" else ""))
-            for row in rows:
-                store.execute(f"insert into {name} by name select {', '.join(f'${column} as {column}' for column in row)}", row)
-            write_deltalake(lake.tables[f"gold.{name}_aggregates"].location.local, store.table(name).to_arrow_table())
+    lake = Lake(bare_conf(tmp_path, groups={name: Group(name, ("temperature",), 600, name) for name in TABLES}))
+    for name, rows in TABLES.items():
+        schema = AGGREGATES.append(pa.field("more", pa.int32())) if name == "wider" else AGGREGATES
+        write_deltalake(lake.tables[f"gold.{name}_aggregates"].location.local, pa.Table.from_pylist(rows, schema))
     return lake
 
 

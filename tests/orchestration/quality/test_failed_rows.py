@@ -4,7 +4,6 @@ import json
 import logging
 import re
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,10 @@ from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
-from bronze.schema import EVENTS, EVENTS_PARTITION
 from expectations.suite import Suite, suite
-from gold.schema import AGGREGATES, VECTORS
 from gold.spec import Group, Vector
-from orchestration.conf.model import Conf, Engine
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.quality import failed_rows
@@ -28,10 +24,8 @@ from orchestration.quality.history import RESULTS, last_runs
 from orchestration.quality.outcome import Cause, Run
 from orchestration.quality.publish import publish, store_run
 from orchestration.quality.report import failures
-from orchestration.quality.store import create_empty_table, open_store
 from orchestration.storage.delta import path_of
-from silver.schema import READINGS
-from silver.spec import Policy
+from tests.lakes import bare_conf, write
 from tests.orchestration.quality import hostile
 from tests.orchestration.quality.test_quality_report import Elements
 from tests.rows import INGESTED_AT, at
@@ -73,19 +67,8 @@ RUN_AT = at("13:00")
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
     groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen", Vector("group", ("oven.temperature",)))}
-    return Lake(Conf(tmp_path / "conf", "plant", Location(tmp_path / "the plant's lake"), policy, Engine(), {}, {}, {}, groups, ()))
-
-
-def add(lake: Lake, name: str, ddl: str, *rows: dict[str, Any]) -> None:
-    """A version of the table; columns that a row does not name are null."""
-    with closing(open_store()) as store:
-        create_empty_table(store, "rows", ddl)
-        for row in rows:
-            store.execute(f"insert into rows by name select {', '.join(f'${column} as {column}' for column in row)}", row)
-        partition = [EVENTS_PARTITION] if name == "bronze.events" else None
-        write_deltalake(lake.tables[name].location.local, store.table("rows").to_arrow_table(), mode="append", partition_by=partition)
+    return Lake(bare_conf(tmp_path, lake=Location(tmp_path / "the plant's lake"), groups=groups))
 
 
 def event(batch: int, row: int, payload: bytes | None, source: str = "plant") -> dict[str, Any]:
@@ -119,13 +102,13 @@ def failed_events(lake: Lake) -> Iterator[tuple[Any, ...]]:
 
 
 def test_a_row_that_fails_stands_beside_its_message_in_every_layer(lake: Lake, tmp_path: Path) -> None:
-    add(lake, "bronze.events", EVENTS, event(0, 0, b"first"), event(0, 1, BINARY), event(0, 2, b"foreign", "gone"))
-    add(lake, "bronze.events", EVENTS, event(7, 0, b"newest"), event(7, 1, b"of the fryer"), event(7, 2, b"of later"))
-    add(lake, "silver.readings", READINGS, reading(0, 0, 1.0), reading(0, 1, INFINITY, second=1), reading(7, 0, 2.0, second=59))
-    add(lake, "silver.readings", READINGS, reading(7, 1, 3.0, "fryer", 30), reading(7, 2, 3.0, second=60), reading(9, 9, NAN, second=2))
+    write(lake, "bronze.events", event(0, 0, b"first"), event(0, 1, BINARY), event(0, 2, b"foreign", "gone"))
+    write(lake, "bronze.events", event(7, 0, b"newest"), event(7, 1, b"of the fryer"), event(7, 2, b"of later"))
+    write(lake, "silver.readings", reading(0, 0, 1.0), reading(0, 1, INFINITY, second=1), reading(7, 0, 2.0, second=59))
+    write(lake, "silver.readings", reading(7, 1, 3.0, "fryer", 30), reading(7, 2, 3.0, second=60), reading(9, 9, NAN, second=2))
     lost = window(device_id="gone", metric="temperature")
-    add(lake, "gold.kitchen_aggregates", AGGREGATES, window(device_id="fryer", metric="temperature"), lost)
-    add(lake, "gold.kitchen_vectors", VECTORS, window(entity="kitchen"), window(entity="fryer"))
+    write(lake, "gold.kitchen_aggregates", window(device_id="fryer", metric="temperature"), lost)
+    write(lake, "gold.kitchen_vectors", window(entity="kitchen"), window(entity="fryer"))
     run_quality(lake, tmp_path)
 
     assert list(failed_events(lake)) == [
@@ -148,8 +131,8 @@ def test_a_row_that_fails_stands_beside_its_message_in_every_layer(lake: Lake, t
 
 
 def test_where_nothing_came_the_rows_of_the_earlier_run_are_shown_and_not_kept_again(lake: Lake, tmp_path: Path) -> None:
-    add(lake, "bronze.events", EVENTS, event(0, 0, b"the message"))
-    add(lake, "silver.readings", READINGS, reading(0, 0, INFINITY))
+    write(lake, "bronze.events", event(0, 0, b"the message"))
+    write(lake, "silver.readings", reading(0, 0, INFINITY))
     first = run_quality(lake, tmp_path)
     second = run_quality(lake, tmp_path, RUN_AT + timedelta(hours=1))
     third = run_quality(lake, tmp_path, RUN_AT + timedelta(hours=2))
@@ -164,7 +147,7 @@ def test_where_nothing_came_the_rows_of_the_earlier_run_are_shown_and_not_kept_a
 
 
 def test_at_most_twenty_rows_of_a_failure_are_kept(lake: Lake, tmp_path: Path) -> None:
-    add(lake, "silver.readings", READINGS, *(reading(0, n, INFINITY) for n in range(30)))
+    write(lake, "silver.readings", *(reading(0, n, INFINITY) for n in range(30)))
     run = run_quality(lake, tmp_path, suites=SUITES[1:2])
     assert len(kept(lake)) == 20
     assert "30 of 30 rows" in next(failures(run))
@@ -172,10 +155,10 @@ def test_at_most_twenty_rows_of_a_failure_are_kept(lake: Lake, tmp_path: Path) -
 
 
 def test_messages_are_read_from_the_files_that_can_hold_them_and_damage_in_others_costs_nothing(lake: Lake) -> None:
-    add(lake, "bronze.events", EVENTS, event(0, 0, b"other"))
+    write(lake, "bronze.events", event(0, 0, b"other"))
     (other,) = DeltaTable(lake.tables["bronze.events"].location.local).file_uris()
-    add(lake, "bronze.events", EVENTS, event(1, 0, b"wanted"))
-    add(lake, "silver.readings", READINGS, reading(1, 0, INFINITY))
+    write(lake, "bronze.events", event(1, 0, b"wanted"))
+    write(lake, "silver.readings", reading(1, 0, INFINITY))
     Path(unquote(other.removeprefix("file://"))).write_bytes(b"damaged")
     run = check(lake, SUITES[1:2], RUN_AT, lambda _: None, Scope(Cause.ASKED, "silver"))
     store_run(lake, run)
@@ -184,16 +167,16 @@ def test_messages_are_read_from_the_files_that_can_hold_them_and_damage_in_other
 
 def test_messages_beyond_what_fits_stay_in_bronze_and_their_rows_say_where(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failed_rows, "MOST_BYTES", 10)
-    add(lake, "bronze.events", EVENTS, event(0, 0, b"12345678"), event(0, 1, b"12345678"))
-    add(lake, "silver.readings", READINGS, reading(0, 0, INFINITY), reading(0, 1, INFINITY))
+    write(lake, "bronze.events", event(0, 0, b"12345678"), event(0, 1, b"12345678"))
+    write(lake, "silver.readings", reading(0, 0, INFINITY), reading(0, 1, INFINITY))
     store_run(lake, check(lake, SUITES[1:2], RUN_AT, lambda _: None, Scope(Cause.ASKED, "silver")))
     assert [row[1:] for row in failed_events(lake)] == [(0, 0, "0.jsonl", b"12345678"), (0, 1, "0.jsonl", None)]
 
 
 def test_where_messages_cannot_be_read_rows_are_kept_without_them(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
-    add(lake, "bronze.events", EVENTS, event(0, 0, b"lost"))
+    write(lake, "bronze.events", event(0, 0, b"lost"))
     (file,) = DeltaTable(lake.tables["bronze.events"].location.local).file_uris()
-    add(lake, "silver.readings", READINGS, reading(0, 0, INFINITY))
+    write(lake, "silver.readings", reading(0, 0, INFINITY))
     Path(unquote(file.removeprefix("file://"))).write_bytes(b"damaged")
     run = check(lake, SUITES[1:2], RUN_AT, lambda _: None, Scope(Cause.ASKED, "silver"))
     with caplog.at_level(logging.WARNING):
@@ -204,14 +187,14 @@ def test_where_messages_cannot_be_read_rows_are_kept_without_them(lake: Lake, ca
 
 def test_hostile_values_do_no_harm_to_table_page_xml_or_terminal(lake: Lake, tmp_path: Path) -> None:
     messages = [value.encode() for value in hostile.ALL] + [BINARY]
-    add(lake, "bronze.events", EVENTS, *(event(0, n, message) for n, message in enumerate(messages)))
+    write(lake, "bronze.events", *(event(0, n, message) for n, message in enumerate(messages)))
     devices = [
         reading(0, n, value, device)
         for n, (device, value) in enumerate(zip(hostile.ALL, (NAN, INFINITY, -INFINITY, 1.0, 1.0), strict=True))
     ]
-    add(lake, "silver.readings", READINGS, *devices)
+    write(lake, "silver.readings", *devices)
     windows = [window(device_id=value, metric="temperature") for value in hostile.ALL]
-    add(lake, "gold.kitchen_aggregates", AGGREGATES, *windows)
+    write(lake, "gold.kitchen_aggregates", *windows)
     run = run_quality(lake, tmp_path)
 
     rows = kept(lake)

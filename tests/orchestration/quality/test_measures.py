@@ -12,17 +12,18 @@ from deltalake import DeltaTable
 
 from expectations.suite import Expectation, Severity
 from gold.spec import Group
-from orchestration.conf.model import Conf, Device, Engine, Quality, Reference
+from orchestration.conf.model import Conf, Device, Quality, Reference
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.quality.measures.context import Context
 from orchestration.quality.measures.drift import Moved, describe_change, psi
 from orchestration.quality.measures.kinds import KINDS, evaluate_measure, is_measure
 from orchestration.quality.outcome import Outcome
-from orchestration.quality.store import create_empty_table, open_store
+from orchestration.quality.store import copy_rows, open_store
 from orchestration.quality.suites import packaged
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
-from silver.spec import Aggregation, Conversion, Metric, Policy
+from silver.spec import Aggregation, Conversion, Metric
+from tests.lakes import bare_conf
 from tests.rows import at
 
 METRICS = {"temperature": Metric("temperature", Aggregation.AVERAGE, 600, "degC", conversions={"degF": Conversion(5 / 9, -160 / 9)})}
@@ -42,8 +43,7 @@ NIGHT = "hour(event_time) < 8"
 
 
 def conf_of(lake: Path) -> Conf:
-    policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
-    return Conf(lake.parent / "conf", "plant", Location(lake), policy, Engine(), {}, METRICS, DEVICES, GROUPS, ())
+    return bare_conf(lake.parent, lake=Location(lake), metrics=METRICS, devices=DEVICES, groups=GROUPS)
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def context(tmp_path: Path) -> Iterator[Context]:
     """Over tables of ten healthy days."""
     with closing(open_store()) as store:
         tables = {"readings": READINGS, "late": LATE, "quarantine": QUARANTINE, "duplicates": DUPLICATES}
-        for table, ddl in tables.items():
-            create_empty_table(store, f"silver_{table}", ddl)
+        for table, schema in tables.items():
+            copy_rows(store, f"silver_{table}", schema.empty_table())
         store.execute(f"insert into silver_readings by name {TEN_DAYS}")
         yield Context(store, Lake(conf_of(tmp_path / "lake")), NOW, lambda table: table.replace(".", "_"), True, None)
 

@@ -1,6 +1,5 @@
 """Measures in a run: beside Great Expectations, with the ledger, with earlier runs, and at a snapshot."""
 
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -8,31 +7,24 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from bronze.schema import EVENTS
 from expectations.suite import suite
 from orchestration.engine.lake import Lake
 from orchestration.quality.check import Scope, check
 from orchestration.quality.history import append_results, last_runs
-from orchestration.quality.store import create_empty_table, open_store
 from orchestration.quality.suites import packaged
 from orchestration.storage.ops_tables import COUNTED
 from orchestration.storage.snapshot import Snapshot
-from silver.schema import READINGS
+from tests.lakes import write
 from tests.orchestration.quality.test_measures import NOW, conf_of
+from tests.rows import at
 
 
 def accounted(folder: Path, lost: int = 0, batches: int = 1) -> Lake:
     """Batches of ten events each, of which `lost` are in no table of silver; the ledger has passed the first."""
     lake = Lake(conf_of(folder))
-    with closing(open_store()) as store:
-        create_empty_table(store, "events", EVENTS)
-        create_empty_table(store, "readings", READINGS)
-        rows = f"from range({batches}) as b(bronze_batch), range(10) as r(bronze_row)"
-        store.execute(f"insert into events by name select *, timestamptz '2026-01-15 12:00Z' as ingested_at, 'plant' as source {rows}")
-        store.execute(f"insert into readings by name select * {rows} where bronze_row >= {lost}")
-        for table in ("events", "readings"):
-            layer = {"events": "bronze", "readings": "silver"}[table]
-            write_deltalake(lake.tables[f"{layer}.{table}"].location.local, store.table(table).to_arrow_table())
+    rows = [{"bronze_batch": batch, "bronze_row": row} for batch in range(batches) for row in range(10)]
+    write(lake, "bronze.events", *(row | {"ingested_at": at("2026-01-15T12:00"), "source": "plant"} for row in rows))
+    write(lake, "silver.readings", *(row for row in rows if row["bronze_row"] >= lost))
     counts = dict.fromkeys(COUNTED, 0) | {"bronze_batch": 0, "source": "plant", "events": 10, "readings": 10}
     write_deltalake(lake.table_path("ops.ledger").local, pa.Table.from_pylist([counts]))
     return lake

@@ -1,7 +1,6 @@
 """`tidemark quality` on tables: exit codes, what it keeps, and tables that are missing, empty or not as declared."""
 
 import json
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +9,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from expectations.suite import Suite, suite
-from gold.spec import Group
 from orchestration.cli.app import exit_code
-from orchestration.conf.model import Conf, Engine
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
-from orchestration.location import Location
 from orchestration.quality import suites
 from orchestration.quality.history import RESULT_SCHEMA, RESULTS
-from orchestration.quality.store import create_empty_table, open_store
 from orchestration.storage import quality_tables
 from orchestration.storage.delta import path_of
-from silver.schema import READINGS
-from silver.spec import Policy
+from tests.lakes import bare_conf, write
 from tests.rows import INGESTED_AT, at
 
 HAS_ROWS = {
@@ -43,10 +37,7 @@ SMALL = suite("small", {"table": "silver.readings", "sample": ["metric"], "expec
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """A lake that the command line opens too; its only group has no vector. Works in `tmp_path`."""
-    policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
-    groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen")}
-    conf = Conf(tmp_path / "conf", "plant", Location(tmp_path / "lake"), policy, Engine(), {}, {}, {}, groups, ())
-    opened = Lake(conf)
+    opened = Lake(bare_conf(tmp_path))
     monkeypatch.setattr(lakes.Lake, "open", lambda folder: opened)
     use(monkeypatch, SMALL)
     monkeypatch.chdir(tmp_path)
@@ -60,12 +51,7 @@ def use(monkeypatch: pytest.MonkeyPatch, *chosen: Suite) -> None:
 def add_readings(lake: Lake, *device_ids: str | None) -> None:
     """A version of the table; without devices an empty one."""
     columns = {"metric": "temperature", "event_time": at("11:59:00"), "value": 1.0, "ingested_at": INGESTED_AT, "bronze_batch": 0}
-    with closing(open_store()) as store:
-        create_empty_table(store, "readings", READINGS)
-        for device_id in device_ids:
-            row = columns | {"device_id": device_id}
-            store.execute(f"insert into readings by name select {', '.join(f'${name} as {name}' for name in row)}", row)
-        write_deltalake(lake.tables["silver.readings"].location.local, store.table("readings").to_arrow_table(), mode="append")
+    write(lake, "silver.readings", *(columns | {"device_id": device_id} for device_id in device_ids))
 
 
 def kept(lake: Lake) -> list[dict[str, Any]]:

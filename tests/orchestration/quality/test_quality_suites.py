@@ -6,13 +6,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from bronze.schema import EVENTS
 from expectations.suite import Suite
 from gold.schema import AGGREGATES, VECTORS
 from orchestration.quality.outcome import Outcome
-from orchestration.quality.store import create_empty_table, create_suite_view, open_store
+from orchestration.quality.store import copy_rows, create_suite_view, open_store
 from orchestration.quality.suites import packaged
 from orchestration.quality.validation import outcomes
 from silver.schema import QUARANTINE, READINGS
@@ -22,7 +23,7 @@ PARAMETERS = {"max_future_seconds": 300, "max_payload_bytes": 100, "sources": ["
 INFINITY = float("inf")
 NAN = float("nan")
 SUITES = {shipped.name: shipped for shipped in packaged()}
-DDL = {
+SCHEMAS = {
     "bronze_events": EVENTS,
     "silver_readings": READINGS,
     "silver_quarantine": QUARANTINE,
@@ -31,7 +32,7 @@ DDL = {
 }
 HEALTHY: dict[str, dict[str, Any]] = {
     "bronze_events": {
-        "payload": bytearray(b"{}"),
+        "payload": b"{}",
         "header": None,
         "source": "plant",
         "position": "a.jsonl",
@@ -59,7 +60,7 @@ HEALTHY: dict[str, dict[str, Any]] = {
     },
     "silver_quarantine": {
         "broken_rules": ["value_is_a_number"],
-        "payload": bytearray(b"{}"),
+        "payload": b"{}",
         "header": None,
         "device_id": None,
         "metric": None,
@@ -175,10 +176,7 @@ def run(store: duckdb.DuckDBPyConnection, name: str, rows: list[dict[str, Any]])
 
 def table(store: duckdb.DuckDBPyConnection, name: str, rows: list[dict[str, Any]]) -> str:
     """By name: a column that the schema has gained since is null."""
-    create_empty_table(store, name, DDL[name])
-    for changes in rows:
-        row = HEALTHY[name] | changes
-        store.execute(f"insert into {name} by name select {', '.join(f'${column} as {column}' for column in row)}", row)
+    copy_rows(store, name, pa.Table.from_pylist([HEALTHY[name] | changes for changes in rows], SCHEMAS[name]))
     return name
 
 
@@ -186,13 +184,13 @@ def failed(found: dict[str, Outcome]) -> set[str]:
     return {sentence for sentence, outcome in found.items() if not outcome.is_success}
 
 
-@pytest.mark.parametrize("name", DDL)
+@pytest.mark.parametrize("name", SCHEMAS)
 def test_healthy_rows_pass(store: duckdb.DuckDBPyConnection, name: str) -> None:
     found = run(store, name, [{}, *ALSO_HEALTHY.get(name, [])])
     assert {sentence: outcome for sentence, outcome in found.items() if not outcome.is_success} == {}
 
 
-@pytest.mark.parametrize("name", DDL)
+@pytest.mark.parametrize("name", SCHEMAS)
 def test_planted_defects_fail_the_expectations_about_them_and_no_others(store: duckdb.DuckDBPyConnection, name: str) -> None:
     found = run(store, name, [{}, *(changes for changes, _ in DEFECTS[name])])
     assert failed(found) == {sentence for _, sentence in DEFECTS[name]}

@@ -7,17 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from gold.spec import Group
-from orchestration.conf.model import Conf, Engine, Quality
+from orchestration.conf.model import Quality
 from orchestration.engine.lake import Lake
-from orchestration.location import Location
 from orchestration.quality import history, webhook
 from orchestration.quality.failed_rows import FAILED_ROWS
 from orchestration.quality.history import RESULTS, Change, Trends, changes, streak, trends
@@ -25,7 +22,8 @@ from orchestration.quality.outcome import Cause, Outcome, Run
 from orchestration.quality.publish import publish, store_run
 from orchestration.storage import delta
 from orchestration.storage.delta import path_of
-from silver.spec import Policy
+from tests.http_server import http_server
+from tests.lakes import bare_conf
 from tests.orchestration.quality.test_quality_report import HOSTILE, RUN_AT, run_of
 from tests.waiting import PATIENCE_SECONDS
 
@@ -52,25 +50,8 @@ class Server:
 @contextmanager
 def serving(*codes: int) -> Iterator[tuple[Server, str]]:
     server = Server(*codes)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.send_response(server.answer(self.path, self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_header("Location", "/elsewhere")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server, f"http://127.0.0.1:{http.server_port}/{SECRET}"
-        finally:  # else a test that fails never ends
-            http.shutdown()
-            thread.join()
+    with http_server(lambda asked: (server.answer(asked.path, asked.body), b"")) as url:
+        yield server, f"{url}/{SECRET}"
 
 
 @pytest.fixture(autouse=True)
@@ -80,9 +61,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
-    groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen")}
-    return Lake(Conf(tmp_path / "conf", "plant", Location(tmp_path / "lake"), policy, Engine(), {}, {}, {}, groups, ()))
+    return Lake(bare_conf(tmp_path))
 
 
 def run(n: int, outcome: Outcome, cause: Cause = Cause.ASKED) -> Run:

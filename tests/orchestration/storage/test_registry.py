@@ -41,7 +41,7 @@ def csv(folder: Path, text: str) -> Path:
 def test_the_table_has_the_declared_columns_in_order(tmp_path: Path, lake: Location) -> None:
     registry.sync(lake, {}, NOON)
     fields = DeltaTable(tmp_path / "silver/devices").schema().fields
-    assert [field.name for field in fields] == [line.split()[0] for line in DEVICES.strip().splitlines()]
+    assert [field.name for field in fields] == DEVICES.names
     assert [str(field.type) for field in fields if field.name == "registered_at"] == ['PrimitiveType("timestamp")']
 
 

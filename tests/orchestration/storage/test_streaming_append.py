@@ -11,7 +11,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from bronze.events import INSTANT, File, events, identified, lines
+from bronze.events import File, events, identified, lines
+from bronze.schema import EVENTS, EVENTS_PARTITION, INSTANT
 from orchestration.location import Location
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import Table, ensure
@@ -23,16 +24,9 @@ FILE = File("plant", "a.json", AT)
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> Table:
     """An empty bronze.events."""
-    from bronze.schema import EVENTS, EVENTS_PARTITION
-
     made = Table("bronze.events", Location(tmp_path / "events"), EVENTS, ("ingested_at", "bronze_batch", "bronze_row"), EVENTS_PARTITION)
     ensure(made)
     return made
-
-
-def declared(**columns: str) -> str:
-    """As the layers declare tables."""
-    return ",\n".join(f"{name} {kind} COMMENT ''" for name, kind in columns.items())
 
 
 def piece(content: bytes, first_row: int = 0, bronze_batch: int = 7) -> pa.Table:
@@ -80,7 +74,7 @@ def test_ends_are_told_where_there_are_any_and_nulls_are_counted(spark: SparkSes
     late = Table(
         "late",
         Location(tmp_path / "late"),
-        declared(device_id="STRING", metric="STRING", event_time="TIMESTAMP", bronze_row="BIGINT", retry="BIGINT"),
+        pa.schema(zip(columns, (pa.string(), pa.string(), INSTANT, pa.int64(), pa.int64()), strict=True)),
         columns,
     )
     ensure(late)
@@ -105,7 +99,7 @@ def test_ends_are_told_where_there_are_any_and_nulls_are_counted(spark: SparkSes
 
 
 def test_of_long_names_the_log_tells_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    columns = declared(device_id="STRING", window_end="TIMESTAMP", vector="ARRAY<DOUBLE>")
+    columns = pa.schema([("device_id", pa.string()), ("window_end", INSTANT), ("vector", pa.list_(pa.float64()))])
     made = Table("gold.x", Location(tmp_path / "x"), columns, ("device_id", "window_end"))
     ensure(made)
     ends = pa.array([0, 1], pa.int64()).cast(pa.timestamp("us", "UTC"))

@@ -1,23 +1,19 @@
 """The gate of silver.readings: what has passed is handed over, what failed is not, until somebody releases it. Without Spark."""
 
 import threading
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from expectations.suite import suite
-from gold.spec import Group
 from orchestration.cli.app import exit_code
-from orchestration.conf.model import Conf, Engine, GateMode, Quality
+from orchestration.conf.model import GateMode, Quality
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
-from orchestration.location import Location
 from orchestration.quality import suites
-from orchestration.quality.store import create_empty_table, open_store
 from orchestration.storage import quality_tables
 from orchestration.storage.delta import path_of, rows_of
 from orchestration.storage.gate_state import RELEASES, read_gate_state
@@ -26,7 +22,7 @@ from orchestration.storage.positions import late_rows_known
 from orchestration.storage.tables import append_rows, ensure_rows
 from orchestration.supervisor.quality_gate import GateClosedError, QualityGate
 from orchestration.supervisor.replay import refuse_unless_passed
-from silver.spec import Policy
+from tests.lakes import bare_conf, write
 from tests.orchestration.quality.test_quality import DEVICE, kept
 from tests.orchestration.quality.test_webhook import Server, serving
 from tests.rows import INGESTED_AT, at
@@ -39,10 +35,7 @@ BAD = None
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """A lake whose gate holds, that the command line opens too. Works in `tmp_path`."""
-    policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
-    groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen")}
-    quality = Quality(gates={READINGS: GateMode.HOLD})
-    conf = Conf(tmp_path / "conf", "plant", Location(tmp_path / "lake"), policy, Engine(), {}, {}, {}, groups, (), quality=quality)
+    conf = bare_conf(tmp_path, quality=Quality(gates={READINGS: GateMode.HOLD}))
     made = Lake(conf)
     monkeypatch.setattr(lakes.Lake, "open", lambda folder: made)
     monkeypatch.setattr("orchestration.conf.load.load", lambda folder: conf)
@@ -58,12 +51,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
 def add(lake: Lake, name: str, *device_ids: str | None) -> None:
     """A version of the table; without devices an empty one."""
     columns = {"metric": "temperature", "event_time": at("11:59:00"), "value": 1.0, "ingested_at": INGESTED_AT, "bronze_batch": 0}
-    with closing(open_store()) as store:
-        create_empty_table(store, "rows", lake.tables[name].ddl)
-        for device_id in device_ids:
-            row = columns | {"device_id": device_id}
-            store.execute(f"insert into rows by name select {', '.join(f'${name} as {name}' for name in row)}", row)
-        write_deltalake(lake.tables[name].location.local, store.table("rows").to_arrow_table(), mode="append")
+    write(lake, name, *(columns | {"device_id": device_id} for device_id in device_ids))
 
 
 def handover(lake: Lake, told: list[str] | None = None) -> QualityGate:

@@ -7,17 +7,15 @@ from pathlib import Path
 import pytest
 
 from expectations.suite import suite
-from gold.spec import Group
 from orchestration.cli.app import exit_code
-from orchestration.conf.model import Conf, Engine, Quality
+from orchestration.conf.model import Quality
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
-from orchestration.location import Location
 from orchestration.quality import suites
 from orchestration.quality.history import last_checked
 from orchestration.storage import quality_tables
 from orchestration.supervisor.schedules import due, next_at, run_due
-from silver.spec import Policy
+from tests.lakes import bare_conf
 from tests.orchestration.quality.test_quality import HAS_ROWS
 
 EVENTS, READINGS, ELSEWHERE = (
@@ -29,9 +27,7 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 def lake_of(folder: Path, quality: Quality) -> Lake:
-    policy = Policy(lateness_seconds=600, max_future_seconds=300, max_payload_bytes=1000)
-    groups = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen")}
-    return Lake(Conf(folder / "conf", "plant", Location(folder / "lake"), policy, Engine(), {}, {}, {}, groups, (), quality=quality))
+    return Lake(bare_conf(folder, quality=quality))
 
 
 def names(chosen: object) -> list[str]:

@@ -15,7 +15,6 @@ from rich.console import Console
 from orchestration.connectors.sinks.sink import Batch, Sink
 from orchestration.engine.progress import Progress
 from orchestration.errors import TidemarkError, exit_code_of
-from orchestration.storage.sink_states import SinkPosition
 from orchestration.supervisor import sinks as supervisor_sinks
 from orchestration.supervisor.sink_status import describe_down, status
 from orchestration.supervisor.sinks import Deliveries
@@ -24,16 +23,12 @@ from tests.waiting import PATIENCE_SECONDS, until
 
 
 @dataclass
-class Receiver:
+class Receiver(Sink):
     """A sink that does as it is told."""
 
-    is_ordered: bool = False
     is_down: bool = False
     rows: list[int] = field(default_factory=list)
     tries: int = 0
-
-    def last(self, known: SinkPosition | None) -> SinkPosition | None:
-        return known
 
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         self.tries += 1
@@ -46,8 +41,7 @@ class Receiver:
 @pytest.fixture
 def lake(tmp_path: Path) -> SmallLake:
     made = SmallLake(tmp_path, {name: {"table": AGGREGATES, "python": "module:function"} for name in ("one", "other")})
-    made.write(AGGREGATES, [*windows(0, range(5))])
-    made.pin(0)
+    made.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
     return made
 
 
@@ -77,8 +71,7 @@ def test_one_that_is_down_is_told_once_holds_no_other_up_and_goes_on_where_it_wa
     running = deliveries(lake, {"one": up, "other": down}, stop)
     running.start()
     until(lambda: up.rows == [5] and down.tries >= 3)
-    lake.write(AGGREGATES, [*windows(1, range(5, 8))])
-    lake.pin(1)
+    lake.write(AGGREGATES, [*windows(1, range(5, 8))]).pin(1)
     running.wake()
     until(lambda: up.rows == [5, 3])
     (row,) = [row for row in status(lake.conf, START + timedelta(days=1, seconds=60)) if row["sink"] == "other"]

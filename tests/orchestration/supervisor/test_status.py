@@ -12,11 +12,10 @@ from deltalake import DeltaTable, write_deltalake
 
 from gold.spec import Group
 from orchestration import flows as wired
-from orchestration.conf.model import Conf, Engine
+from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
-from orchestration.location import Location
 from orchestration.supervisor.status import COLUMNS, flows, status
-from silver.spec import Policy
+from tests.lakes import bare_conf
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 GROUPS = {
@@ -27,7 +26,7 @@ GROUPS = {
 
 
 def conf_of(folder: Path) -> Conf:
-    return Conf(folder / "conf", "test", Location(folder / "lake"), Policy(600, 300, 1000), Engine(), {}, {}, {}, GROUPS, ())
+    return bare_conf(folder, groups=GROUPS)
 
 
 def append(table: Path, count: int, at: datetime, **columns: list[int]) -> None:

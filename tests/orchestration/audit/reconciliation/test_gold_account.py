@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,16 +17,10 @@ from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.storage import snapshots
 from orchestration.storage.snapshot import Snapshot
-from tests.lakes import KITCHEN, PRESSES, conf
+from tests.lakes import KITCHEN, PRESSES, conf, write
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 CLOSED_UNTIL = START + timedelta(minutes=20)
-INSTANT, NUMBER, TEXT = pa.timestamp("us", "UTC"), pa.int64(), pa.string()
-MEASUREMENTS = pa.schema(
-    [("device_id", TEXT), ("metric", TEXT), ("event_time", INSTANT), ("groups", pa.list_(pa.string())), ("bronze_batch", NUMBER)]
-)
-AGGREGATES = pa.schema([("device_id", TEXT), ("metric", TEXT), ("window_end", INSTANT), ("count", NUMBER), ("revision", pa.int32())])
-LATE_FOR_GROUP = pa.schema([("device_id", TEXT), ("metric", TEXT), ("window_end", INSTANT)])
 OVEN, PRESS = ("oven", "temperature", ["kitchen"]), ("press", "vibration", ["presses"])
 
 
@@ -36,22 +29,17 @@ def minute(number: float) -> datetime:
     return START + timedelta(minutes=number)
 
 
-def append(made: Conf, table: str, schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> None:
-    """Rows by position."""
-    found = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
-    write_deltalake(made.lake.local / table.replace(".", "/"), found, mode="append")
-
-
 def measured(made: Conf, table: str, of: tuple[str, str, list[str]], minutes: Sequence[float], bronze_batch: int = 0) -> None:
     """Measurements of a device at these minutes."""
-    device, metric, groups = of
-    append(made, f"silver.{table}", MEASUREMENTS, [(device, metric, minute(at), groups, bronze_batch) for at in minutes])
+    same = dict(zip(("device_id", "metric", "groups"), of, strict=True)) | {"bronze_batch": bronze_batch}
+    write(Lake(made), f"silver.{table}", *(same | {"event_time": minute(at)} for at in minutes))
 
 
 def counted(made: Conf, of: tuple[str, str, list[str]], windows: dict[int, int], revision: int = 0) -> None:
     """Windows of a device: how many readings by the minute at which they end."""
     device, metric, groups = of
-    append(made, f"gold.{groups[0]}_aggregates", AGGREGATES, [(device, metric, minute(end), n, revision) for end, n in windows.items()])
+    same = {"device_id": device, "metric": metric, "revision": revision}
+    write(Lake(made), f"gold.{groups[0]}_aggregates", *(same | {"window_end": minute(end), "count": n} for end, n in windows.items()))
 
 
 def pinned(made: Conf, bronze_batch: int = 0) -> Snapshot:
@@ -78,9 +66,9 @@ def made(tmp_path: Path) -> Conf:
     """The oven has three readings in each of three windows, of which two are closed; the press has one every five minutes."""
     found = conf(tmp_path)
     for group in found.groups:
-        append(found, f"gold.{group}_aggregates", AGGREGATES, [])
-        append(found, f"gold.{group}_late", LATE_FOR_GROUP, [])
-    append(found, "silver.late", MEASUREMENTS, [])
+        write(Lake(found), f"gold.{group}_aggregates")
+        write(Lake(found), f"gold.{group}_late")
+    write(Lake(found), "silver.late")
     measured(found, "readings", OVEN, [1, 2, 3, 11, 12, 13, 21, 22, 23])
     measured(found, "readings", PRESS, [0, 5, 10, 15])
     measured(found, "readings", ("cellar", "temperature", []), [1])  # of no group
@@ -146,11 +134,11 @@ def test_a_group_that_keeps_late_rows_aside_has_each_of_them_once(made: Conf) ->
     measured(aside, "late", OVEN, [4, 24])
     measured(aside, "readings", OVEN, [5], bronze_batch=0)  # came when its window was closed
     assert account(aside)[0]["temperature"] == {"readings": 10, "late": 2, "counted": 6, "open": 3, "kept_aside": 2, "missing": 1}
-    append(aside, "gold.kitchen_late", LATE_FOR_GROUP, [("oven", "temperature", minute(10))])
+    write(Lake(aside), "gold.kitchen_late", {"device_id": "oven", "metric": "temperature", "window_end": minute(10)})
     rows, wrong = account(aside)
     assert rows["temperature"] == {"readings": 10, "late": 2, "counted": 6, "open": 3, "kept_aside": 3}
     assert wrong == []
-    append(aside, "gold.kitchen_late", LATE_FOR_GROUP, [("oven", "temperature", minute(10))])
+    write(Lake(aside), "gold.kitchen_late", {"device_id": "oven", "metric": "temperature", "window_end": minute(10)})
     assert account(aside)[1] == ["oven 10: silver has 4 readings and 1 late ones, gold counts 3 and keeps 3 aside"]
 
 

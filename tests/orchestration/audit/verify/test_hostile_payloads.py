@@ -22,7 +22,7 @@ from silver.spec import Aggregation, Conversion, Metric, Policy, Unknown
 from tests.lakes import conf
 from tests.orchestration.audit.verify.hostile import payloads
 from tests.orchestration.audit.verify.hostile_shapes import SHAPES
-from tests.rows import INGESTED_AT
+from tests.rows import INGESTED_AT, frame
 
 SEED = 20260101
 MUTATIONS = 150
@@ -49,12 +49,12 @@ REGISTRY = [
 
 def test_both_evaluators_treat_hostile_payloads_alike(spark: SparkSession, tmp_path: Path, seed: int | None) -> None:
     events = list(hostile_events(seed or SEED))
-    of_spark = spark.createDataFrame(events, EVENTS).repartition(2).cache()
+    of_spark = frame(spark, events, EVENTS).repartition(2).cache()
     for unknown in Unknown:
         policy = Policy(600, 300, max_payload_bytes=1100, unknown_device=unknown, unknown_metric=unknown)
         sources = {name: Source(name, shape, LandingFolder(tmp_path)) for name, shape in SHAPES.items()}
         made = conf(tmp_path, policy=policy, sources=sources, metrics=METRICS, rules=RULES)
-        devices = spark.createDataFrame(REGISTRY, DEVICES)
+        devices = frame(spark, REGISTRY, DEVICES)
         reference = Reference(devices, *map(spark.createDataFrame, catalogue(METRICS)))
         broken, good = account.split(table(with_rule_results(of_spark, reference, SilverConfig(SHAPES, policy, RULES))))
         found = SilverEvaluator.of(made, table(devices)).evaluate(table(of_spark))

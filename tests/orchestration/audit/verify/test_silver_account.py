@@ -120,4 +120,4 @@ def test_the_columns_of_the_store_are_those_that_silver_declares() -> None:
     from silver import schema
 
     for declared, columns in ((schema.READINGS, READINGS), (schema.QUARANTINE, QUARANTINE), (schema.DUPLICATES, DUPLICATES)):
-        assert sorted(column_names(columns)) == sorted(line.split()[0] for line in declared.strip().splitlines())
+        assert sorted(column_names(columns)) == sorted(declared.names)

@@ -11,7 +11,7 @@ from orchestration.connectors.sources.spool import Spool
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from tests.collectors import Collector, collecting, spooled, write_conf
-from tests.kinesis import Moto, moto
+from tests.kinesis import Moto
 from tests.orchestration.connectors.collector.test_mqtt import payloads
 from tests.waiting import until
 
@@ -22,7 +22,7 @@ KEYS = [f"press-{n}" for n in range(7)]
 
 @pytest.fixture
 def server() -> Iterator[Moto]:
-    with moto() as running:
+    with Moto().running() as running:
         yield running
 
 
@@ -115,7 +115,7 @@ def test_what_moto_no_longer_keeps_is_told(server: Moto, tmp_path: Path) -> None
     conf, note = write_conf(tmp_path, hall=source(server)), Location(tmp_path / "lake/spool/hall/kinesis.json")
     with collecting(conf, **SECRETS) as collector:
         collector.says(UP)
-    content = read_atomic(note, "")
+    content = read_atomic(note, "", dict) or {}
     write_atomic(note, {**content, "at": (datetime.now(UTC) - timedelta(hours=25)).isoformat(), "read": {"shardId-000000000009": "5"}})
     with collecting(conf, **SECRETS) as collector:
         assert "but keeps records for 24 hours; those before are gone" in collector.says("it was not read since")

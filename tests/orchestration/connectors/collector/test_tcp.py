@@ -207,7 +207,8 @@ def test_many_connections_and_a_slow_one_are_served_together(many: int, collecto
 def test_a_second_collector_is_refused_and_the_first_goes_on(collector: Collector) -> None:
     command = [sys.executable, "-c", "from orchestration.cli.app import main; main()", "--conf", str(collector.folder / "conf"), "collect"]
     refused = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "OF_A_TEST": KEY})
-    assert (refused.returncode, f"process {collector.process.pid} collects the events of source plain" in refused.stderr) == (3, True)
+    holder, sentence = f"process {collector.process.pid} on ", "collects the events of source plain; stop it first"
+    assert (refused.returncode, holder in refused.stderr, sentence in refused.stderr) == (3, True, True)
 
 
 def test_sigterm_acknowledges_what_was_read_and_ends_well(tmp_path: Path) -> None:

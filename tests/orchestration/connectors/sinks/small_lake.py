@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from orchestration.conf.model import Conf
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.storage import generations
-from orchestration.storage.ddl import schema_of
 from orchestration.storage.delta import append, files_of, open_table, path_of
 from orchestration.storage.generations import Generation
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, pin
 from orchestration.storage.tables import LakeStore, ensure
-from tests.lakes import KITCHEN, conf
+from tests.lakes import KITCHEN, conf, write
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 READINGS, AGGREGATES, VECTORS = "silver.readings", "gold.kitchen_aggregates", "gold.kitchen_vectors"
@@ -42,10 +41,10 @@ class SmallLake:
         for table in self.store.tables.values():
             ensure(table)
 
-    def write(self, table: str, rows: Sequence[Row]) -> None:
+    def write(self, table: str, rows: Sequence[Row]) -> "SmallLake":
         """Append rows; a column that is left out is null."""
-        declared = self.store.tables[table]
-        write_deltalake(str(declared.location), pa.Table.from_pylist([*rows], schema_of(declared.ddl)), mode="append")
+        write(self.store, table, *rows)
+        return self
 
     def pin(self, bronze_batch: int) -> Snapshot:
         """Of everything as it is now."""

@@ -49,8 +49,7 @@ def test_there_is_a_folder_a_day_and_a_file_a_batch_and_amendments_come_in_a_lat
     lake.write(AGGREGATES, [*windows(0, range(140, 148))])  # two hours around midnight
     lake.pin(0)
     assert step(lake)
-    lake.write(AGGREGATES, [window(0, 141, 9.0, revision=1)])
-    lake.pin(1)
+    lake.write(AGGREGATES, [window(0, 141, 9.0, revision=1)]).pin(1)
     assert step(lake)
     assert not step(lake)
     days = [name.rpartition("/")[0] for name in names(tmp_path)]
@@ -64,16 +63,14 @@ def test_a_batch_that_was_half_written_is_written_again_under_the_same_names_als
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = lake_for(tmp_path, READINGS)
-    lake.write(READINGS, [reading(0, row) for row in range(2000)])
-    lake.pin(0)
+    lake.write(READINGS, [reading(0, row) for row in range(2000)]).pin(0)
     with monkeypatch.context() as patched:
         patched.setattr("orchestration.connectors.sinks.files.shutil.rmtree", _killed_at_the_end())
         with pytest.raises(KeyboardInterrupt):
             step(lake)
     assert read_state(lake.conf, "export").sent is None
     before = names(tmp_path)
-    lake.write(READINGS, [reading(1, row) for row in range(10)])
-    lake.pin(1)
+    lake.write(READINGS, [reading(1, row) for row in range(10)]).pin(1)
     assert step(lake)
     assert names(tmp_path) == before
     assert step(lake)
@@ -85,12 +82,10 @@ def test_a_half_written_batch_whose_snapshot_is_gone_is_replaced_as_a_whole_also
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = lake_for(tmp_path, READINGS)
-    lake.write(READINGS, [reading(0, row) for row in range(10)])
-    lake.pin(0)
+    lake.write(READINGS, [reading(0, row) for row in range(10)]).pin(0)
     step(lake)
     for number in (1, 2):
-        lake.write(READINGS, [reading(number, row) for row in range(10)])
-        snapshot = lake.pin(number)
+        snapshot = lake.write(READINGS, [reading(number, row) for row in range(10)]).pin(number)
         with monkeypatch.context() as patched:
             patched.setattr("orchestration.connectors.sinks.files.shutil.rmtree", _killed_at_the_end())
             with pytest.raises(KeyboardInterrupt):
@@ -120,14 +115,12 @@ def _killed_at_the_end() -> Any:
 
 def test_after_a_replay_and_a_reset_only_files_of_the_new_batch_are_left_and_those_of_others(tmp_path: Path) -> None:
     lake = lake_for(tmp_path, AGGREGATES)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
     step(lake)
     stranger = tmp_path / "export" / "day=2026-01-05" / "mine.parquet"
     stranger.touch()
     built = lake.next_generation()
-    built.write(AGGREGATES, [*windows(-1, range(3), value=5.0)])
-    built.pin(0)
+    built.write(AGGREGATES, [*windows(-1, range(3), value=5.0)]).pin(0)
     step(built)
     stranger.unlink()
     assert sorted(row["value"] for row in exported(tmp_path)) == [5.0] * 3
@@ -141,8 +134,7 @@ def test_after_a_replay_and_a_reset_only_files_of_the_new_batch_are_left_and_tho
 
 def test_another_folder_gets_all_rows(tmp_path: Path) -> None:
     lake = lake_for(tmp_path, AGGREGATES)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
     step(lake)
     moved = SmallLake(tmp_path, {"export": {"table": AGGREGATES, "files": {"path": str(tmp_path / "moved" / "export")}}})
     assert step(moved)
@@ -151,8 +143,7 @@ def test_another_folder_gets_all_rows(tmp_path: Path) -> None:
 
 def test_csv_has_a_header_and_lists_as_json_and_null_is_not_an_empty_text(tmp_path: Path) -> None:
     lake = lake_for(tmp_path, VECTORS, "csv")
-    lake.write(VECTORS, [vector(0, 0, [1.5, None, math.inf]), vector(0, 1, None)])
-    lake.pin(0)
+    lake.write(VECTORS, [vector(0, 0, [1.5, None, math.inf]), vector(0, 1, None)]).pin(0)
     step(lake)
     (file,) = (tmp_path / "export").rglob("*.csv")
     rows = pyarrow.csv.read_csv(
@@ -164,8 +155,7 @@ def test_csv_has_a_header_and_lists_as_json_and_null_is_not_an_empty_text(tmp_pa
 
 def test_a_row_without_a_time_is_of_an_unknown_day(tmp_path: Path) -> None:
     lake = lake_for(tmp_path, "silver.quarantine")
-    lake.write("silver.quarantine", [{"broken_rules": ["a"], "payload": b"\x00\xff", "bronze_batch": 0, "bronze_row": 0, "part": 0}])
-    lake.pin(0)
+    lake.write("silver.quarantine", [{"broken_rules": ["a"], "payload": b"\x00\xff", "bronze_batch": 0, "bronze_row": 0, "part": 0}]).pin(0)
     step(lake)
     (name,) = names(tmp_path)
     assert name.startswith("day=unknown/export-")
@@ -212,8 +202,7 @@ def test_a_process_that_is_killed_at_any_moment_leaves_each_row_once(tmp_path: P
     print(f"seed {chosen}")
     chance, lake = random.Random(chosen), lake_for(tmp_path, READINGS)
     for number in range(5):
-        lake.write(READINGS, [reading(number, row) for row in range(20_000)])
-        lake.pin(number)
+        lake.write(READINGS, [reading(number, row) for row in range(20_000)]).pin(number)
         process = sender(lake.conf, "export")
         time.sleep(chance.uniform(0.0, 0.4))
         process.kill()

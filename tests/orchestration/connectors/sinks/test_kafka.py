@@ -71,14 +71,12 @@ def expected(lake: SmallLake, table: str, snapshot: Snapshot) -> dict[str, dict[
 def test_rows_come_once_under_their_key_and_an_amendment_is_a_later_message(tmp_path: Path, running: Broker) -> None:
     running.create("amended", 3)
     lake = lake_for(tmp_path, running, "amended")
-    lake.write(AGGREGATES, [*windows(0, range(5)), window(0, 2, 7.0, revision=1)])
-    first = lake.pin(0)
+    first = lake.write(AGGREGATES, [*windows(0, range(5)), window(0, 2, 7.0, revision=1)]).pin(0)
     sent = step(lake)
     assert sent is not None and (sent.rows, sent.is_complete) == (5, True)
     assert kept(running, "amended", 3) == expected(lake, AGGREGATES, first)
     assert step(lake) is None
-    lake.write(AGGREGATES, [window(0, 1, 9.0, revision=1), *windows(1, [5])])
-    second = lake.pin(1)
+    second = lake.write(AGGREGATES, [window(0, 1, 9.0, revision=1), *windows(1, [5])]).pin(1)
     sent = step(lake)
     assert sent is not None and (sent.rows, sent.is_complete) == (2, False)
     assert kept(running, "amended", 3) == expected(lake, AGGREGATES, second)
@@ -91,12 +89,10 @@ def test_rows_come_once_under_their_key_and_an_amendment_is_a_later_message(tmp_
 def test_keys_that_another_generation_has_not_get_a_message_without_a_value(tmp_path: Path, running: Broker, topic: str) -> None:
     running.send(topic, [b"of another"], key=b'{"device_id":"stranger"}')
     lake = lake_for(tmp_path, running, topic)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
     step(lake)
     built = lake.next_generation()
-    built.write(AGGREGATES, [*windows(-1, range(2, 4), value=5.0)])
-    second = built.pin(0)
+    second = built.write(AGGREGATES, [*windows(-1, range(2, 4), value=5.0)]).pin(0)
     sent = step(built)
     assert sent is not None and sent.is_complete
     assert [message.value() for message in messages(running, topic)].count(None) == 3
@@ -117,8 +113,7 @@ def running_out_of(running: Broker, topic: str) -> dict[str, dict[str, Any]]:
 def test_every_type_arrives_as_json_has_it(tmp_path: Path, running: Broker, topic: str) -> None:
     lake = lake_for(tmp_path, running, topic, VECTORS)
     odd = [float("nan"), float("inf"), None, -0.0, 0.1]
-    lake.write(VECTORS, [vector(0, 0, odd), vector(0, 1, []), vector(0, 2, None)])
-    snapshot = lake.pin(0)
+    snapshot = lake.write(VECTORS, [vector(0, 0, odd), vector(0, 1, []), vector(0, 2, None)]).pin(0)
     step(lake)
     assert kept(running, topic) == expected(lake, VECTORS, snapshot)
     assert [row["vector"] for row in kept(running, topic).values()] == [[None, "Infinity", None, -0.0, 0.1], [], None]
@@ -131,8 +126,7 @@ def test_avro_says_by_its_fingerprint_which_schema_it_has_and_gives_back_each_ro
         reading(0, 1, None, groups=None),
         reading(0, 2, groups=[None, ""], attributes={"q": "é", "no": None}),
     ]
-    lake.write(READINGS, rows)
-    snapshot = lake.pin(0)
+    snapshot = lake.write(READINGS, rows).pin(0)
     step(lake)
     pinned = newest_table(lake.conf, "out")
     assert pinned is not None
@@ -155,8 +149,7 @@ def test_a_topic_that_is_not_there_is_asked_for_and_not_made(tmp_path: Path, run
 
 def test_a_topic_that_was_made_anew_gets_all_rows(tmp_path: Path, running: Broker, topic: str) -> None:
     lake = lake_for(tmp_path, running, topic)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
     step(lake)
     running.delete(topic)
     running.create(topic)
@@ -168,22 +161,19 @@ def test_a_topic_that_was_made_anew_gets_all_rows(tmp_path: Path, running: Broke
 
 def test_without_transactions_a_repeat_comes_again_under_the_same_key(tmp_path: Path, running: Broker, topic: str) -> None:
     lake = lake_for(tmp_path, running, topic, transactional=False)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
     step(lake)
     (lake.conf.lake / "sinks" / "out.json").local.unlink()  # as a kill before the position was kept
     step(lake)
     assert len(messages(running, topic)) == 10
-    lake.write(AGGREGATES, [window(0, 1, 9.0, revision=1)])
-    snapshot = lake.pin(1)
+    snapshot = lake.write(AGGREGATES, [window(0, 1, 9.0, revision=1)]).pin(1)
     step(lake)
     assert kept(running, topic) == expected(lake, AGGREGATES, snapshot)
 
 
 def test_a_transaction_that_never_ended_is_not_seen_and_the_next_process_ends_it(tmp_path: Path, running: Broker, topic: str) -> None:
     lake = lake_for(tmp_path, running, topic)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    snapshot = lake.pin(0)
+    snapshot = lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
     left = Producer({"bootstrap.servers": running.servers, "transactional.id": "test/out", "log_level": 0})
     left.init_transactions(PATIENCE_SECONDS)
     left.begin_transaction()

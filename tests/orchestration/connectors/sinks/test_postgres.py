@@ -63,8 +63,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 def test_new_rows_come_once_and_amendments_take_the_place_of_what_they_amend(tmp_path: Path, postgres: PostgresServer) -> None:
     lake = lake_for(tmp_path, AGGREGATES)
-    lake.write(AGGREGATES, [*windows(0, range(5)), window(0, 2, 7.0, revision=1)])
-    first = lake.pin(0)
+    first = lake.write(AGGREGATES, [*windows(0, range(5)), window(0, 2, 7.0, revision=1)]).pin(0)
     sent = step(lake)
     assert sent is not None and (sent.rows, sent.is_complete) == (5, True)
     assert_equal(postgres, lake, AGGREGATES, first)
@@ -76,8 +75,7 @@ def test_new_rows_come_once_and_amendments_take_the_place_of_what_they_amend(tmp
     sent = step(lake)
     assert sent is not None and (sent.rows, sent.is_complete) == (2, False)
     assert_equal(postgres, lake, AGGREGATES, second)
-    lake.write(AGGREGATES, [*windows(1, range(5, 8)), window(1, 5, 3.0, revision=1), window(1, 1, 11.0, revision=2)])
-    third = lake.pin(2)
+    third = lake.write(AGGREGATES, [*windows(1, range(5, 8)), window(1, 5, 3.0, revision=1), window(1, 1, 11.0, revision=2)]).pin(2)
     sent = step(lake)
     assert sent is not None and sent.rows == 4
     assert_equal(postgres, lake, AGGREGATES, third)
@@ -87,11 +85,9 @@ def test_without_the_earlier_snapshot_rows_of_the_newest_batch_come_again_and_ch
     tmp_path: Path, postgres: PostgresServer
 ) -> None:
     lake = lake_for(tmp_path, AGGREGATES)
-    lake.write(AGGREGATES, [*windows(0, range(5)), *windows(1, range(5, 7))])
-    first = lake.pin(0)
+    first = lake.write(AGGREGATES, [*windows(0, range(5)), *windows(1, range(5, 7))]).pin(0)
     step(lake)
-    lake.write(AGGREGATES, [window(1, 1, 9.0, revision=1)])
-    second = lake.pin(1)
+    second = lake.write(AGGREGATES, [window(1, 1, 9.0, revision=1)]).pin(1)
     delete(path_of(lake.conf.lake, snapshots.TABLE), f"snapshot_id = {first.snapshot_id}")
     sent = step(lake)
     assert sent is not None and (sent.rows, sent.is_complete) == (3, False)
@@ -103,19 +99,16 @@ def test_a_lake_that_was_restored_from_a_backup_brings_the_table_to_what_it_has_
     tmp_path: Path, postgres: PostgresServer, snapshots_since: int
 ) -> None:
     lake = lake_for(tmp_path, AGGREGATES)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
     step(lake)
     shutil.copytree(lake.conf.lake.local, tmp_path / "backup")
-    lake.write(AGGREGATES, [*windows(1, range(5, 9)), window(1, 0, 9.0, revision=1)])
-    lake.pin(1)
+    lake.write(AGGREGATES, [*windows(1, range(5, 9)), window(1, 0, 9.0, revision=1)]).pin(1)
     lake.pin(1)
     step(lake)
     shutil.rmtree(lake.conf.lake.local)
     shutil.copytree(tmp_path / "backup", lake.conf.lake.local)
     for number in range(snapshots_since):
-        lake.write(AGGREGATES, [*windows(number + 1, [number + 5], value=2.0)])
-        last = lake.pin(number + 1)
+        last = lake.write(AGGREGATES, [*windows(number + 1, [number + 5], value=2.0)]).pin(number + 1)
     while step(lake):
         pass
     assert_equal(postgres, lake, AGGREGATES, last)
@@ -135,8 +128,7 @@ def test_a_snapshot_that_a_sink_has_never_expires(tmp_path: Path, postgres: Post
 
 def test_a_snapshot_that_pins_nothing_new_moves_the_position_alone(tmp_path: Path, postgres: PostgresServer) -> None:
     lake = lake_for(tmp_path, AGGREGATES)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
     step(lake)
     lake.compact(AGGREGATES)
     last = lake.pin(1)
@@ -148,8 +140,7 @@ def test_a_snapshot_that_pins_nothing_new_moves_the_position_alone(tmp_path: Pat
 
 def test_of_silver_what_lies_beyond_the_prefix_of_a_snapshot_waits_for_the_next(tmp_path: Path, postgres: PostgresServer) -> None:
     lake = lake_for(tmp_path, READINGS)
-    lake.write(READINGS, [reading(batch, row) for batch in range(3) for row in range(4)])
-    first = lake.pin(1)
+    first = lake.write(READINGS, [reading(batch, row) for batch in range(3) for row in range(4)]).pin(1)
     sent = step(lake)
     assert sent is not None and sent.rows == 8
     assert_equal(postgres, lake, READINGS, first)
@@ -162,8 +153,7 @@ def test_of_silver_what_lies_beyond_the_prefix_of_a_snapshot_waits_for_the_next(
 def test_every_type_arrives_as_it_is(tmp_path: Path, postgres: PostgresServer) -> None:
     lake = lake_for(tmp_path, VECTORS)
     odd = [math.nan, math.inf, -math.inf, None, -0.0, 5e-324, 1.7976931348623157e308, 0.1]
-    lake.write(VECTORS, [vector(0, 0, odd), vector(0, 1, []), vector(0, 2, None), vector(0, 3, [1.0])])
-    snapshot = lake.pin(0)
+    snapshot = lake.write(VECTORS, [vector(0, 0, odd), vector(0, 1, []), vector(0, 2, None), vector(0, 3, [1.0])]).pin(0)
     step(lake)
     assert_equal(postgres, lake, VECTORS, snapshot)
     other = lake_for(tmp_path / "other", READINGS)
@@ -182,8 +172,7 @@ def test_every_type_arrives_as_it_is(tmp_path: Path, postgres: PostgresServer) -
 def test_bytes_arrive_as_they_are_and_a_nul_in_a_text_is_replaced(tmp_path: Path, postgres: PostgresServer) -> None:
     lake = lake_for(tmp_path, "silver.quarantine")
     row = {"broken_rules": ["a"], "payload": bytes(range(256)), "device_id": "a\x00b", "bronze_batch": 0, "bronze_row": 0, "part": 0}
-    lake.write("silver.quarantine", [row, row | {"payload": None, "bronze_row": 1}])
-    lake.pin(0)
+    lake.write("silver.quarantine", [row, row | {"payload": None, "bronze_row": 1}]).pin(0)
     step(lake)
     found = postgres.rows("select payload, device_id from received order by bronze_row")
     assert found == [
@@ -197,8 +186,7 @@ def test_what_a_retry_takes_from_quarantine_goes_and_what_it_brings_to_late_come
     lake = SmallLake(tmp_path, both)
     bad = [{"broken_rules": ["a"], "payload": b"1", "bronze_batch": 0, "bronze_row": row, "part": 0} for row in range(3)]
     lake.write("silver.quarantine", bad)
-    lake.write("silver.late", [reading(0, 7, cause="late")])
-    lake.pin(3)
+    lake.write("silver.late", [reading(0, 7, cause="late")]).pin(3)
     for name in both:
         send(lake.conf, name, sinks(lake.conf)[name], NOW)
     lake.write("silver.late", [reading(0, 1, cause="retried", retry=0)])
@@ -213,17 +201,14 @@ def test_what_a_retry_takes_from_quarantine_goes_and_what_it_brings_to_late_come
 
 def test_after_a_replay_and_after_a_rollback_the_table_is_that_of_the_active_generation(tmp_path: Path, postgres: PostgresServer) -> None:
     lake = lake_for(tmp_path, AGGREGATES)
-    lake.write(AGGREGATES, [*windows(0, range(5)), window(0, 3, 7.0, revision=2)])
-    first = lake.pin(0)
+    first = lake.write(AGGREGATES, [*windows(0, range(5)), window(0, 3, 7.0, revision=2)]).pin(0)
     step(lake)
     built = lake.next_generation()
-    built.write(AGGREGATES, [*windows(-1, range(2, 4), value=5.0)])
-    second = built.pin(0)
+    second = built.write(AGGREGATES, [*windows(-1, range(2, 4), value=5.0)]).pin(0)
     sent = step(built)
     assert sent is not None and sent.is_complete
     assert_equal(postgres, built, AGGREGATES, second)
-    built.write(AGGREGATES, [*windows(0, [4])])
-    third = built.pin(1)
+    third = built.write(AGGREGATES, [*windows(0, [4])]).pin(1)
     sent = step(built)
     assert sent is not None and sent.rows == 1
     assert_equal(postgres, built, AGGREGATES, third)

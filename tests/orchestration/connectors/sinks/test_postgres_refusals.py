@@ -17,8 +17,7 @@ pytestmark = pytest.mark.postgres
 
 def test_a_table_that_was_dropped_and_a_reset_bring_all_rows_again(tmp_path: Path, postgres: PostgresServer) -> None:
     lake = lake_for(tmp_path, AGGREGATES)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    snapshot = lake.pin(0)
+    snapshot = lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
     step(lake)
     postgres.rows("drop table received")
     snapshot = lake.pin(0)
@@ -34,8 +33,7 @@ def test_a_table_that_was_dropped_and_a_reset_bring_all_rows_again(tmp_path: Pat
 
 def test_a_table_of_somebody_else_is_left_as_it_is(tmp_path: Path, postgres: PostgresServer) -> None:
     lake = lake_for(tmp_path, AGGREGATES)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
     postgres.rows("create table received (mine int)")
     postgres.rows("insert into received values (1)")
     with pytest.raises(TidemarkError, match=r"table public.received was not made by this sink; name another table, or drop that one"):
@@ -50,12 +48,10 @@ def test_a_table_of_somebody_else_is_left_as_it_is(tmp_path: Path, postgres: Pos
 
 def test_a_table_with_other_columns_is_refused(tmp_path: Path, postgres: PostgresServer) -> None:
     lake = lake_for(tmp_path, AGGREGATES)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
     step(lake)
     postgres.rows("alter table received add column mine int")
-    lake.write(AGGREGATES, [*windows(1, [6])])
-    lake.pin(1)
+    lake.write(AGGREGATES, [*windows(1, [6])]).pin(1)
     with pytest.raises(TidemarkError, match=r"has other columns than gold.kitchen_aggregates \(mine\); drop it, and it is made anew"):
         step(lake)
     postgres.rows("alter table received drop column mine")
@@ -66,8 +62,7 @@ def test_no_message_holds_any_part_of_the_connection_string(
     tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = lake_for(tmp_path, AGGREGATES)
-    lake.write(AGGREGATES, [*windows(0, range(5))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(5))]).pin(0)
     wrong = (
         f"{PASSWORD} nonsense",
         f"postgresql://u:{PASSWORD}@127.0.0.1:1/x",

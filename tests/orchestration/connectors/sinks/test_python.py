@@ -33,13 +33,11 @@ def test_a_function_beside_the_conf_gets_each_batch_and_again_if_it_failed(tmp_p
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "receiver_of_a_test.py").write_text(MODULE)
     lake = lake_for(tmp_path, "receiver_of_a_test:receive")
-    lake.write(AGGREGATES, [*windows(0, range(2))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(2))]).pin(0)
     assert step(lake)
     import receiver_of_a_test  # type: ignore[import-not-found]
 
-    lake.write(AGGREGATES, [window(0, 1, 5.0, revision=1)])
-    lake.pin(1)
+    lake.write(AGGREGATES, [window(0, 1, 5.0, revision=1)]).pin(1)
     receiver_of_a_test.is_broken.append(True)
     with pytest.raises(TidemarkError, match=r"^receiver_of_a_test:receive raised ValueError\.$"):
         step(lake)

@@ -3,10 +3,8 @@
 import base64
 import io
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from orchestration.connectors.sinks.kafka_messages import writer_of
 from orchestration.connectors.sinks.sink import Batch
 from orchestration.errors import TidemarkError
 from orchestration.storage.sink_states import SinkPosition
+from tests.http_server import Answer, Asked, http_server
 
 CANARY = "canary-0815-secret"
 ROWS = pa.table({"device_id": ["oven", None], "value": [1.5, None]})
@@ -31,24 +30,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """What the stand-in was asked last; `answer`: its code and its body."""
     known: dict[str, Any] = {"answer": (200, b'{"id": 258}')}
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            known.update(path=self.path, schema=json.loads(body["schema"]), authorization=self.headers["Authorization"])
-            code, answer = known["answer"]
-            self.send_response(code)
-            self.end_headers()
-            self.wfile.write(answer)
+    def answer(asked: Asked) -> Answer:
+        schema = json.loads(json.loads(asked.body)["schema"])
+        known.update(path=asked.path, schema=schema, authorization=asked.headers["Authorization"])
+        code, body = known["answer"]
+        return code, body
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever).start()
+    with http_server(answer) as url:
         monkeypatch.setenv("REGISTRY_PASSWORD", CANARY)
-        known["settings"] = RegistrySettings(f"http://127.0.0.1:{server.server_address[1]}/", "plant", "${env:REGISTRY_PASSWORD}")
+        known["settings"] = RegistrySettings(f"{url}/", "plant", "${env:REGISTRY_PASSWORD}")
         yield known
-        server.shutdown()
 
 
 def values(registry: RegistrySettings) -> list[bytes]:

@@ -1,11 +1,9 @@
 """A real HTTP server gets every row at least once; a repeat has the key of what it repeats, and the same rows."""
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from orchestration.connectors.sinks.all import sinks
 from orchestration.errors import TidemarkError
 from orchestration.jobs.sinks import send
+from tests.http_server import Answer, Asked, http_server
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, VECTORS, SmallLake, vector, window, windows
 
 NOW = datetime(2026, 1, 6, 12, tzinfo=UTC)
@@ -26,7 +25,7 @@ class Receiver:
 
     requests: list[tuple[dict[str, str], dict[str, Any]]] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
-    port: int = 0
+    url: str = ""
 
     @property
     def values(self) -> list[list[float]]:
@@ -41,28 +40,15 @@ class Receiver:
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     made = Receiver()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            made.requests.append((dict(self.headers.items()), json.loads(body)))
-            code = made.answers.pop(0) if made.answers else 204
-            self.send_response(code)
-            if code == 302:
-                self.send_header("Location", "/elsewhere")
-            self.end_headers()
+    def answer(asked: Asked) -> Answer:
+        made.requests.append((dict(asked.headers), json.loads(asked.body)))
+        return made.answers.pop(0) if made.answers else 204, b""
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        made.port = server.server_address[1]
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        monkeypatch.setenv("URL", f"http://127.0.0.1:{made.port}/{CANARY}")
+    with http_server(answer) as url:
+        made.url = f"{url}/{CANARY}"
+        monkeypatch.setenv("URL", made.url)
         monkeypatch.setenv("TOKEN", CANARY)
         yield made
-        server.shutdown()
-        thread.join()
 
 
 def lake_for(folder: Path, table: str = AGGREGATES, **settings: Any) -> SmallLake:
@@ -75,8 +61,7 @@ def step(lake: SmallLake) -> bool:
 
 def test_rows_come_in_the_order_of_their_key_a_bounded_number_a_request(tmp_path: Path, receiver: Receiver) -> None:
     lake = lake_for(tmp_path, token="${env:TOKEN}")
-    lake.write(AGGREGATES, [window(0, number, float(number)) for number in reversed(range(7))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [window(0, number, float(number)) for number in reversed(range(7))]).pin(0)
     assert step(lake)
     assert receiver.values == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0]]
     headers, document = receiver.requests[0]
@@ -90,8 +75,7 @@ def test_rows_come_in_the_order_of_their_key_a_bounded_number_a_request(tmp_path
     }
     assert document["rows"][0]["window_end"] == "2026-01-05T00:10:00Z"
     assert not step(lake)
-    lake.write(AGGREGATES, [window(0, 2, 9.0, revision=1)])
-    lake.pin(1)
+    lake.write(AGGREGATES, [window(0, 2, 9.0, revision=1)]).pin(1)
     assert step(lake)
     assert receiver.values[3:] == [[9.0]]
     assert receiver.requests[-1][1]["is_complete"] is False
@@ -100,8 +84,7 @@ def test_rows_come_in_the_order_of_their_key_a_bounded_number_a_request(tmp_path
 
 def test_a_snapshot_with_nothing_new_makes_no_request(tmp_path: Path, receiver: Receiver) -> None:
     lake = lake_for(tmp_path)
-    lake.write(AGGREGATES, [*windows(0, range(2))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(2))]).pin(0)
     step(lake)
     lake.pin(1)
     assert step(lake)
@@ -113,8 +96,7 @@ def test_what_is_not_accepted_is_sent_again_with_the_same_keys_before_what_came_
     tmp_path: Path, receiver: Receiver, code: int
 ) -> None:
     lake = lake_for(tmp_path)
-    lake.write(AGGREGATES, [window(0, number, float(number)) for number in range(7)])
-    first = lake.pin(0)
+    first = lake.write(AGGREGATES, [window(0, number, float(number)) for number in range(7)]).pin(0)
     receiver.answers = [204, code]
     with pytest.raises(TidemarkError, match=f"the webhook answered {code}"):
         step(lake)
@@ -133,8 +115,7 @@ def test_no_message_and_no_file_holds_any_part_of_the_address(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     lake = lake_for(tmp_path, token="${env:TOKEN}")
-    lake.write(AGGREGATES, [*windows(0, range(2))])
-    lake.pin(0)
+    lake.write(AGGREGATES, [*windows(0, range(2))]).pin(0)
     for url in (
         f"http://127.0.0.1:1/{CANARY}",
         f"ftp://{CANARY}",
@@ -146,7 +127,7 @@ def test_no_message_and_no_file_holds_any_part_of_the_address(
         with pytest.raises(TidemarkError) as raised:
             step(lake)
         assert CANARY not in str(raised.value)
-    monkeypatch.setenv("URL", f"http://127.0.0.1:{receiver.port}/{CANARY}")
+    monkeypatch.setenv("URL", receiver.url)
     assert step(lake)
     assert [file for file in tmp_path.rglob("*") if file.is_file() and CANARY.encode() in file.read_bytes()] == []
     assert CANARY not in caplog.text
@@ -154,7 +135,6 @@ def test_no_message_and_no_file_holds_any_part_of_the_address(
 
 def test_numbers_that_json_has_no_word_for(tmp_path: Path, receiver: Receiver) -> None:
     lake = lake_for(tmp_path, VECTORS)
-    lake.write(VECTORS, [vector(0, 0, [float("nan"), float("inf"), None, 0.1])])
-    lake.pin(0)
+    lake.write(VECTORS, [vector(0, 0, [float("nan"), float("inf"), None, 0.1])]).pin(0)
     step(lake)
     assert receiver.requests[0][1]["rows"][0]["vector"] == [None, "Infinity", None, 0.1]

@@ -152,7 +152,7 @@ def test_of_a_link_the_file_that_it_leads_to_is_claimed_and_stays_ours(tmp_path:
 def test_a_file_that_goes_before_it_is_claimed_leaves_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plant = source(tmp_path)
     file = write(plant.path / "a.json", b"1\n", age=9)
-    monkeypatch.setattr(claims_of_files, "_trouble", lambda *_: file.unlink())
+    monkeypatch.setattr(claims_of_files, "left_out", lambda *_: file.unlink())
     assert claim(plant)[0] == 0
     monkeypatch.undo()
     write(file, b"1\n", age=9)

@@ -11,7 +11,7 @@ from silver.spec import Registry
 from tests.binary_formats import PROTO3, READING, avro, framed, message_class
 from tests.orchestration.audit.verify.test_measurements import events_of
 from tests.orchestration.connectors.sources.test_schemas import known, lake, learn
-from tests.registry import apicurio
+from tests.registry import Apicurio
 from tests.silver.test_measurements import of_silver, of_verify
 
 ROW = {"device": "oven", "metric": "power", "value": 1.5, "ts": 1767225601000}
@@ -20,7 +20,7 @@ KIND = {"type": "enum", "name": "Kind", "namespace": "plant", "symbols": ["tempe
 
 @pytest.mark.slow
 def test_schemas_of_avro_and_protobuf_with_references_are_read_and_outlive_the_registry(tmp_path: Path) -> None:
-    with apicurio(tmp_path) as registry:
+    with Apicurio(tmp_path).running() as registry:
         registry.register("kind", json.dumps(KIND))
         needing = {"type": "record", "name": "Needing", "fields": [{"name": "metric", "type": "plant.Kind"}, *READING["fields"][2:]]}
         ids = [

@@ -104,7 +104,7 @@ def test_payloads_that_are_none_make_no_flood_of_requests_and_hide_no_schema(tmp
         ((500, {}), "it answers 500"),
         ((401, {}), "it answers 401 to /schemas/ids/7; see username and password of the registry in sources.yml"),
         ((404, {}), "it answers 404"),  # another server, or a path that is wrong
-        ((302, {"headers": {"Location": "http://127.0.0.1:1/"}}), "it answers 302"),
+        ((302, {}), "it answers 302"),
         ((200, {}), "its answer to /schemas/ids/7 has no schema"),
         ((200, {"schema": 5}), "its answer to /schemas/ids/7 has no schema"),
     ],

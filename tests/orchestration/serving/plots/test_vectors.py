@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
+from gold.schema import VECTORS
 from gold.spec import Group, Vector
-from orchestration.conf.model import Conf, Engine
+from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.location import Location
 from orchestration.serving.plots.vectors import COLOURS, Series, draw, entities_of, looks_of, metric_of, note, plot, series_of
-from silver.spec import Aggregation, Metric, Policy
+from orchestration.storage.tables import LakeStore
+from silver.spec import Aggregation, Metric
+from tests.lakes import bare_conf, write
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 METRICS = {
@@ -23,28 +23,19 @@ METRICS = {
 }
 FEATURES = tuple(METRICS)
 KITCHEN = Group("kitchen", FEATURES, 600, "kitchen", Vector("device", FEATURES, 3600), label="The $kitchen$")
-INSTANT = pa.timestamp("us", "UTC")
-SCHEMA = pa.schema(
-    [
-        *(("entity", pa.string()), ("window_start", INSTANT), ("window_end", INSTANT), ("vector", pa.list_(pa.float64()))),
-        *(("missing", pa.list_(pa.string())), ("filled", pa.list_(pa.string())), ("revision", pa.int32()), ("gold_batch", pa.int64())),
-    ]
-)
 
 
 def row(entity: str, window: int, vector: list[float | None], filled: tuple[str, ...] = (), revision: int = 0) -> dict[str, Any]:
     start = START + timedelta(seconds=600 * window)
     missing = [name for name, value in zip(FEATURES, vector, strict=False) if value is None]
     end = start + timedelta(seconds=600)
-    names = ("entity", "window_start", "window_end", "vector", "missing", "filled", "revision", "gold_batch")
-    return dict(zip(names, (entity, start, end, vector, missing, list(filled), revision, 0), strict=True))
+    return dict(zip(VECTORS.names, (entity, start, end, vector, missing, list(filled), revision, 0), strict=True))
 
 
 def conf_with(folder: Path, *rows: dict[str, Any]) -> Conf:
-    write_deltalake(folder / "lake/gold/kitchen_vectors", pa.Table.from_pylist(rows, schema=SCHEMA), mode="append")
-    return Conf(
-        folder / "conf", "test", Location(folder / "lake"), Policy(600, 300, 1000), Engine(), {}, METRICS, {}, {"kitchen": KITCHEN}, ()
-    )
+    made = bare_conf(folder, metrics=METRICS, groups={"kitchen": KITCHEN})
+    write(LakeStore(made), "gold.kitchen_vectors", *rows)
+    return made
 
 
 def test_a_vector_is_drawn_in_its_highest_revision_in_order_of_time(tmp_path: Path) -> None:

@@ -1,0 +1,68 @@
+"""Servers for tests, each a process of its own: it can be killed and started again, and ends with the tests, however these end."""
+
+import ctypes
+import signal
+import socket
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+PR_SET_PDEATHSIG = 1
+
+
+class ServerProcess(ABC):
+    """`process`: None before the first start."""
+
+    process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def start(self) -> None:
+        """Until it answers."""
+
+    def launch(self, command: Sequence[str], log: Path, **more: Any) -> None:
+        """What it says goes to the end of the log."""
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(command, stdout=output, stderr=output, preexec_fn=_die_with_parent, **more)  # noqa: PLW1509
+
+    def listens(self, port: int) -> bool:
+        """Whether it does, at a port of 127.0.0.1; it has to run."""
+        assert self.process is not None
+        assert self.process.poll() is None
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    def kill(self) -> None:
+        """As `kill -9` does."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    @property
+    def is_killed(self) -> bool:
+        """And not started since."""
+        return self.process is not None and self.process.poll() is not None
+
+    @contextmanager
+    def running(self) -> Iterator[Self]:
+        """Started, and ended behind it."""
+        try:
+            self.start()
+            yield self
+        finally:
+            self.kill()
+
+
+def free_ports(count: int) -> list[int]:
+    """Of 127.0.0.1, all different."""
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [int(free.getsockname()[1]) for free in held]
+    for free in held:
+        free.close()
+    return ports
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
