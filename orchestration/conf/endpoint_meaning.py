@@ -1,12 +1,11 @@
 """What sources.yml means by how events come: exactly one way, with the settings that belong to it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from orchestration.conf.diagnostic import quoted
-from orchestration.conf.kafka_meaning import check_starting
 from orchestration.conf.mqtt_meaning import check_mqtt, levels_of
 from orchestration.conf.names import Declared
-from orchestration.conf.source_settings import SourceSettings, origins_of
+from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
 
 TRANSPORTS = ("path", "kafka", "s3", "delta", "http", "tcp", "mqtt", "kinesis")
@@ -21,8 +20,7 @@ def check_transports(sources: Mapping[str, SourceSettings], declared: Declared) 
     clients: dict[tuple[str, str], str] = {}
     for name, source in sources.items():
         base = ("sources", name)
-        written = declared.settings.get(name, frozenset())
-        ways = [key for key in TRANSPORTS if key in written]
+        ways = [key for key in TRANSPORTS if getattr(source, key)]
         if not ways:
             others = f"{', '.join(TRANSPORTS[1:-1])} or {TRANSPORTS[-1]}"
             yield Finding.of(base, f"does not say how its events come; set path (a landing folder), {others}")
@@ -31,7 +29,7 @@ def check_transports(sources: Mapping[str, SourceSettings], declared: Declared) 
         else:
             yield from _check_origins(base, source, ways[0])
             if ways != ["path"]:
-                yield from _check_not_landed(base, source, written, ways[0])
+                yield from _check_not_landed(base, source, declared.written(name), ways[0])
         yield from _check_clients(base, source, clients)
         for key, endpoint in (("http", source.http), ("tcp", source.tcp)):
             if endpoint and endpoint.port:
@@ -49,14 +47,12 @@ def _check_clients(base: Base, source: SourceSettings, clients: dict[tuple[str, 
                 problem = f"is {quoted(client)}, which {other} has at this broker too; choose another"
                 yield Finding.of((*base, "mqtt", "client_id"), problem)
             clients[source.mqtt.broker, client] = base[1]
-    if source.kinesis:
-        yield from check_starting((*base, "kinesis"), source.kinesis.starting)
     for key, of_aws in (("s3", source.s3), ("kinesis", source.kinesis)):
         if of_aws and bool(of_aws.access_key) != bool(of_aws.secret_key):
             yield Finding.of((*base, key), "sets one of access_key and secret_key; set both, or none")
 
 
-def _check_not_landed(base: Base, source: SourceSettings, written: frozenset[str], way: str) -> Iterator[Finding]:
+def _check_not_landed(base: Base, source: SourceSettings, written: Collection[str], way: str) -> Iterator[Finding]:
     for key in ONLY_OF_FILES:
         if key in written and (key != "header" or (source.header and way != "s3")):
             remedy = f"name the columns in {base[1]}.columns" if key == "header" else "remove it"
@@ -69,7 +65,7 @@ def _check_not_landed(base: Base, source: SourceSettings, written: frozenset[str
 
 def _check_origins(base: Base, source: SourceSettings, way: str) -> Iterator[Finding]:
     most = 1 if way == "kafka" else levels_of(source.mqtt) if source.mqtt else None
-    for key, origin in origins_of(source):
+    for key, origin in source.origins:
         if origin.file_name and way not in ("path", "s3"):
             yield Finding.of((*base, key, "file_name"), f"is for files, but events come by {way}; take a field or a constant")
         if origin.topic and way not in WITH_TOPICS:

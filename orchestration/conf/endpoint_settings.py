@@ -1,12 +1,12 @@
 """Settings of sources.yml for events that are pushed: where `tidemark collect` listens, and what it accepts."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from orchestration.conf.secrets import Secret
-from orchestration.conf.values import Flag, Number, OrAbsent, Setting, Text, Whole
+from orchestration.conf.values import AbsolutePath, Flag, Number, OrAbsent, Setting, Text, Whole
 
 Port = Annotated[Whole, Field(ge=0, le=65_535)]
 SpoolBytes = Annotated[Whole, Field(ge=1_048_576, le=1_099_511_627_776)]
@@ -16,9 +16,9 @@ SpoolBytes = Annotated[Whole, Field(ge=1_048_576, le=1_099_511_627_776)]
 class TlsSettings(Setting):
     """Encryption of connections: two files in PEM."""
 
-    certificate: Text = Field(examples=["./tls/server.crt"])
+    certificate: AbsolutePath = Field(examples=["./tls/server.crt"])
     """The server's certificate, with those between it and its root behind it."""
-    key: Text = Field(examples=["./tls/server.key"])
+    key: AbsolutePath = Field(examples=["./tls/server.key"])
     """The private key of the certificate."""
 
 
@@ -26,6 +26,7 @@ class TlsSettings(Setting):
 class HttpSettings(Setting):
     """Where `tidemark collect` answers `POST /events`."""
 
+    kind: ClassVar[str] = "http"
     host: Text = Field(default="127.0.0.1", examples=["127.0.0.1", "0.0.0.0"])
     """Address to listen on; 0.0.0.0 for all of the machine."""
     port: Port = Field(examples=[8080])
@@ -44,6 +45,7 @@ class HttpSettings(Setting):
 class TcpSettings(Setting):
     """Where `tidemark collect` takes connections, each of which sends one event a frame."""
 
+    kind: ClassVar[str] = "tcp"
     host: Text = Field(default="127.0.0.1", examples=["127.0.0.1", "0.0.0.0"])
     """Address to listen on; 0.0.0.0 for all of the machine."""
     port: Port = Field(examples=[9000])

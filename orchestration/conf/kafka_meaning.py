@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
@@ -46,40 +45,23 @@ AS_REFERENCE = "write ${env:NAME} or ${file:PATH}"
 TOPICS = ("subscribe", "subscribe_pattern", "assign")
 
 
-def check_kafka(path: tuple[Step, ...], kafka: KafkaSettings, written: frozenset[str]) -> Iterator[Finding]:
-    """`path` leads to it; `written`: its settings, right or wrong."""
-    chosen = [key for key in TOPICS if key in written]
+def check_kafka(path: tuple[Step, ...], kafka: KafkaSettings) -> Iterator[Finding]:
+    """`path` leads to it."""
+    chosen = [key for key in TOPICS if getattr(kafka, key)]
     if not chosen:
         yield Finding.of(path, f"names no topic; set one of {', '.join(TOPICS)}")
     elif len(chosen) > 1:
         yield Finding.of(path, f"sets {' and '.join(chosen)}; keep one of them", chosen[-1])
     if kafka.subscribe_pattern and (problem := _problem_of_expression(kafka.subscribe_pattern)):
         yield Finding.of((*path, "subscribe_pattern"), f"is {quoted(kafka.subscribe_pattern)}, {problem}")
-    yield from check_starting(path, kafka.starting)
-    yield from check_options((*path, "options"), kafka.options or {}, OF_SOURCE)
+    yield from check_options((*path, "options"), kafka.options, OF_SOURCE)
 
 
-def check_options(path: tuple[Step, ...], options: Mapping[str, str | None], allowed: frozenset[str]) -> Iterator[Finding]:
+def check_options(path: tuple[Step, ...], options: Mapping[str, str], allowed: frozenset[str]) -> Iterator[Finding]:
     """`path` leads to them."""
     for name, value in options.items():
-        if problem := _problem_of_option(name, value or "", allowed):
+        if problem := _problem_of_option(name, value, allowed):
             yield Finding.of((*path, name), problem)
-
-
-def check_starting(path: tuple[Step, ...], starting: str) -> Iterator[Finding]:
-    """`path` leads to the mapping that it is a setting of."""
-    if starting and instant_of(starting) is None and starting not in ("earliest", "latest"):
-        remedy = hint(starting, ("earliest", "latest"), "write earliest, latest or an instant such as 2026-01-05T00:00:00Z")
-        yield Finding.of((*path, "starting"), f"is {quoted(starting)}; {remedy}")
-
-
-def instant_of(starting: str) -> datetime | None:
-    """The instant that a text stands for, in UTC where it names no zone; None where it is none."""
-    try:
-        instant = datetime.fromisoformat(starting)
-    except ValueError:
-        return None
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
 def _problem_of_option(name: str, value: str, allowed: frozenset[str]) -> str | None:

@@ -1,13 +1,13 @@
 """Settings of a source that takes records of a Kinesis stream."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from orchestration.conf.endpoint_settings import SpoolBytes
 from orchestration.conf.secrets import Secret
-from orchestration.conf.values import OrAbsent, Setting, Text, of_pattern
+from orchestration.conf.values import OrAbsent, Setting, Starting, Text, of_pattern
 
 Url = Annotated[str, of_pattern(r"^https?://[^/?#@\s]+/?$", "write where it is, such as https://kinesis.example.com:4567", 1000)]
 
@@ -16,6 +16,7 @@ Url = Annotated[str, of_pattern(r"^https?://[^/?#@\s]+/?$", "write where it is, 
 class KinesisSettings(Setting):
     """Which stream `tidemark collect` reads, all shards of it."""
 
+    kind: ClassVar[str] = "kinesis"
     stream: Text = Field(examples=["plant-events"])
     """Its name."""
     region: OrAbsent[Text] = Field(default=None, examples=["eu-central-1"])
@@ -26,7 +27,7 @@ class KinesisSettings(Setting):
     """Else keys as boto3 finds them: variables, profile, the role of the machine."""
     secret_key: OrAbsent[Secret] = Field(default=None, examples=["${env:KINESIS_SECRET_KEY}"])
     """Belongs to access_key."""
-    starting: Text = Field(default="earliest", examples=["earliest", "latest", "2026-01-05T00:00:00Z"])
+    starting: Starting = Field(default="earliest", examples=["earliest", "latest", "2026-01-05T00:00:00Z"])
     """Where the stream is read from for the first time: `earliest`, `latest`, or with the records since an instant."""
     max_spool_bytes: SpoolBytes = 1_073_741_824
     """While about so much waits on the disk for a run, nothing is read: records wait in the stream."""

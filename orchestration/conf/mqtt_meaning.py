@@ -12,10 +12,10 @@ SHARED, MAX_PORT = "$share/", 65_535
 
 def check_mqtt(path: tuple[Step, ...], mqtt: MqttSettings) -> Iterator[Finding]:
     """`path` leads to it."""
-    for n, topic in enumerate(mqtt.topics or ()):
+    for n, topic in enumerate(mqtt.topics):
         if problem := _problem_of_filter(topic):
             yield Finding.of((*path, "topics"), f"names {quoted(topic)}; {problem}", n)
-    if mqtt.broker and int(mqtt.broker.rpartition(":")[2]) > MAX_PORT:
+    if mqtt.port > MAX_PORT:
         yield Finding.of((*path, "broker"), f"is {quoted(mqtt.broker)}; a port is at most {MAX_PORT}")
     if mqtt.password and not mqtt.username:
         yield Finding.of((*path, "password"), "is set without a username; name the user")
@@ -29,7 +29,7 @@ def check_mqtt(path: tuple[Step, ...], mqtt: MqttSettings) -> Iterator[Finding]:
 
 def levels_of(mqtt: MqttSettings) -> int | None:
     """How many levels the longest topic has; None where no filter bounds it."""
-    if any(topic.endswith("#") for topic in mqtt.topics or "#"):
+    if any(topic.endswith("#") for topic in mqtt.topics):
         return None
     return max(topic.count("/") + 1 for topic in mqtt.topics)
 

@@ -1,13 +1,13 @@
 """Settings of a source that takes messages from an MQTT broker."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from orchestration.conf.endpoint_settings import SpoolBytes
 from orchestration.conf.secrets import Secret
-from orchestration.conf.values import OrAbsent, Setting, Text, UniqueSome, Whole, of_pattern
+from orchestration.conf.values import AbsolutePath, OrAbsent, Setting, Text, UniqueSome, Whole, of_pattern
 
 Address = Annotated[str, of_pattern(r"^(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):[1-9][0-9]{0,4}$", "write host:port, such as broker-1:1883", 300)]
 
@@ -16,11 +16,11 @@ Address = Annotated[str, of_pattern(r"^(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):[1-9][0
 class ClientTlsSettings(Setting):
     """Encryption of the connection to a server; `{}` trusts the authorities that the machine trusts."""
 
-    ca: OrAbsent[Text] = Field(default=None, examples=["./tls/ca.crt"])
+    ca: OrAbsent[AbsolutePath] = Field(default=None, examples=["./tls/ca.crt"])
     """Certificates of the authorities to trust instead, in PEM."""
-    certificate: OrAbsent[Text] = Field(default=None, examples=["./tls/client.crt"])
+    certificate: OrAbsent[AbsolutePath] = Field(default=None, examples=["./tls/client.crt"])
     """The client's own certificate, for a server that asks for one."""
-    key: OrAbsent[Text] = Field(default=None, examples=["./tls/client.key"])
+    key: OrAbsent[AbsolutePath] = Field(default=None, examples=["./tls/client.key"])
     """The private key of the certificate."""
 
 
@@ -28,6 +28,7 @@ class ClientTlsSettings(Setting):
 class MqttSettings(Setting):
     """Which topics of which broker `tidemark collect` subscribes to, with QoS 1 and a session that the broker keeps."""
 
+    kind: ClassVar[str] = "mqtt"
     broker: Address = Field(examples=["broker-1:1883"])
     """Where the broker is: host:port."""
     topics: UniqueSome[Text] = Field(max_length=1000, examples=[["plant/+/+"]])
@@ -50,3 +51,13 @@ class MqttSettings(Setting):
     """v5: messages that the broker sends before the first of them is acknowledged. With v3.1.1 the broker decides."""
     max_spool_bytes: SpoolBytes = 1_073_741_824
     """While about so much waits on the disk for a run, no messages are taken: they wait at the broker."""
+
+    @property
+    def host(self) -> str:
+        """Where the broker is, without the brackets of an address of IPv6."""
+        return self.broker.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.broker.rpartition(":")[2])

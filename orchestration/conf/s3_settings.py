@@ -1,6 +1,6 @@
 """Settings of a source that reads objects of an S3-compatible store."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -15,6 +15,7 @@ Endpoint = Annotated[str, of_pattern(r"^https?://[^/?#@\s]+/?$", "write where th
 class S3Settings(Setting):
     """Which objects of which bucket a source reads."""
 
+    kind: ClassVar[str] = "s3"
     bucket: Text = Field(examples=["plant-events"])
     """Its name."""
     prefix: Annotated[str, Field(strict=True, max_length=1000)] = Field(default="", examples=["readings/"])

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from orchestration.conf.place import absolute
-from orchestration.conf.values import PLAIN
+from orchestration.conf.values import PLAIN, OfText, PlainText
 from orchestration.errors import TidemarkError
 
 REFERENCE = r"^\$\{(env:[A-Za-z_][A-Za-z0-9_]*|file:[^{}\x00-\x1f]+)\}$"
@@ -56,8 +56,12 @@ def resolved(folder: Path, text: str, file: str) -> str:
     return secret(folder, text, file) if re.fullmatch(REFERENCE, text) else text
 
 
-def with_absolute_path(folder: Path, text: str) -> str:
+def _with_absolute_path(folder: Path, text: str) -> str:
     """The same reference for whoever does not know the conf in `folder`; any other text as it is."""
     match = re.fullmatch(REFERENCE, text)
     is_file = match is not None and match[1].startswith("file:")
     return f"${{file:{folder.resolve().parent / Path(text[len('${file:') : -1]).expanduser()}}}" if is_file else text
+
+
+Option = Annotated[str, OfText(_with_absolute_path, PlainText)]
+"""Of librdkafka: a value, or a reference to it."""

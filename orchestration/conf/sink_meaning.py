@@ -18,19 +18,16 @@ MART = re.compile("marts[.][a-z_][a-z0-9_]*")
 
 
 def check_sinks(sinks: Mapping[str, SinkSettings], declared: Declared) -> Iterator[Finding]:
-    """A target that is wrong counts as one too."""
     for name, sink in sinks.items():
         path: tuple[Step, ...] = ("sinks", name)
-        if name in declared.sinks:
-            yield from _check_targets(path, [key for key in TARGETS if key in declared.sinks[name]])
-        if sink and sink.table is not None:
-            yield from _check_table((*path, "table"), sink.table, declared)
-        if sink and sink.postgres and sink.postgres.dsn:
+        yield from _check_targets(path, [key for key in TARGETS if getattr(sink, key)])
+        yield from _check_table((*path, "table"), sink.table, declared)
+        if sink.postgres:
             yield from check_no_secret((*path, "postgres", "dsn"), sink.postgres.dsn)
-        if sink and sink.webhook and sink.webhook.url:
+        if sink.webhook:
             yield from check_url((*path, "webhook", "url"), sink.webhook.url)
-        if sink and sink.kafka:
-            yield from _check_topic((*path, "kafka"), sink.kafka, is_mart=sink.table is not None and MART.fullmatch(sink.table) is not None)
+        if sink.kafka:
+            yield from _check_topic((*path, "kafka"), sink.kafka, is_mart=MART.fullmatch(sink.table) is not None)
 
 
 def _check_targets(path: tuple[Step, ...], targets: list[str]) -> Iterator[Finding]:
@@ -40,7 +37,7 @@ def _check_targets(path: tuple[Step, ...], targets: list[str]) -> Iterator[Findi
 
 
 def _check_table(path: tuple[Step, ...], table: str, declared: Declared) -> Iterator[Finding]:
-    groups = declared.names["groups"]
+    groups = declared.entries["groups"]
     known = [*SILVER, *(f"gold.{group}_{kind}" for group in sorted(groups or ()) for kind in OF_GROUP)]
     is_known = table in known or MART.fullmatch(table) or (groups is None and table.startswith("gold."))
     if not is_known:
@@ -49,11 +46,11 @@ def _check_table(path: tuple[Step, ...], table: str, declared: Declared) -> Iter
 
 
 def _check_topic(path: tuple[Step, ...], kafka: TopicSettings, *, is_mart: bool) -> Iterator[Finding]:
-    yield from check_options((*path, "options"), kafka.options or {}, OF_SINK)
+    yield from check_options((*path, "options"), kafka.options, OF_SINK)
     if is_mart != bool(kafka.key):
         problem = "has no key; name the columns that tell rows of the mart apart" if is_mart else "is for marts; remove it"
         yield Finding.of(path if is_mart else (*path, "key"), problem)
     if kafka.registry and kafka.format == "json":
         yield Finding.of((*path, "registry"), "is for avro, but format is json; remove it, or set `format: avro`")
-    if kafka.registry and kafka.registry.url:
+    if kafka.registry:
         yield from check_url((*path, "registry", "url"), kafka.registry.url)

@@ -6,8 +6,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from orchestration.conf.registry_settings import RegistrySettings
-from orchestration.conf.secrets import Endpoint, Secret
-from orchestration.conf.values import Flag, Key, OrAbsent, OrNone, PlainText, Setting, Text, UniqueSome, Whole, of_pattern
+from orchestration.conf.secrets import Endpoint, Option, Secret
+from orchestration.conf.values import Flag, Key, OrAbsent, PlainText, Setting, Text, UniqueSome, Whole, WrittenPath, of_pattern
 
 _NAME = "[a-z_][a-z0-9_]{0,62}"
 TargetName = Annotated[str, of_pattern(f"^({_NAME}[.])?{_NAME}$", "write table or schema.table in lower case", 127)]
@@ -31,7 +31,7 @@ class PostgresSettings(Setting):
 class FilesSettings(Setting):
     """A folder of files, partitioned by day: exactly once."""
 
-    path: Text = Field(examples=["./export"])
+    path: WrittenPath = Field(examples=["./export"])
     """Folder for the files alone. A path as for `lake`."""
     format: Literal["parquet", "csv"] = "parquet"
     """Kind of the files; CSV has a header, and lists as JSON."""
@@ -65,7 +65,7 @@ class TopicSettings(Setting):
     """A batch is a transaction that holds the position too: exactly once. Otherwise at least once."""
     registry: OrAbsent[RegistrySettings] = Field(default=None, examples=[{"url": "http://registry:8081"}])
     """Of Avro; without one a value is in Avro's single-object encoding."""
-    options: dict[Key, Annotated[PlainText, OrNone]] = Field(
+    options: dict[Key, Option] = Field(
         default_factory=dict, min_length=1, examples=[{"security.protocol": "SASL_SSL", "sasl.password": "${env:KAFKA_PASSWORD}"}]
     )
     """Settings of librdkafka for the connection, as those of a source, and for the producer, such as `compression.type`."""

@@ -1,6 +1,8 @@
 """Settings of sources.yml."""
 
-from typing import Annotated, Any, Literal
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
@@ -16,16 +18,15 @@ from orchestration.conf.s3_settings import S3Settings
 from orchestration.conf.text_encoding import Encoding
 from orchestration.conf.values import (
     CONFIG,
-    PARTIAL,
+    AbsolutePath,
     FieldPath,
     Flag,
+    Identifier,
     Key,
     Number,
     OrAbsent,
-    OrNone,
     PlainText,
     Setting,
-    TableKey,
     Text,
     UniqueSome,
     Whole,
@@ -38,14 +39,14 @@ Separator = Annotated[str, of_pattern(r"^[^\\\r\n\x00]$", "write one character, 
 Quote = Annotated[
     str, of_pattern(r"^[!-/:-@\[\]-`{-~\u00a1-\uffff]$", "write one character that is no letter, digit, blank, backslash or picture", 1, 1)
 ]
-MeasuredField = Annotated[FieldPath, OrNone, Field(description=_PATH, examples=["data.temp"])]
+MeasuredField = Annotated[FieldPath, Field(description=_PATH, examples=["data.temp"])]
 
 
 def _fields_of_names(written: Any, info: ValidationInfo) -> Any:
     """A list names metrics whose fields have the same names: those of the elements, where the source has a list of them."""
     if not isinstance(written, list) or not written or not all(isinstance(name, str) for name in written):
         return written
-    if len({*map(str, written)}) < len(written) and info.context != PARTIAL:
+    if len(set(written)) < len(written):
         raise PydanticCustomError("twice", "names a metric twice")
     return {name: f"{ELEMENT if info.data.get('each') else ''}{name}" for name in written}
 
@@ -90,6 +91,21 @@ class ValueSettings(Setting):
     field: FieldPath = Field(examples=["value"], description=_PATH)
 
 
+@dataclasses.dataclass(frozen=True)
+class LandingFolder:
+    """`files` is a glob on the names of files; a file is read once it has not changed for `settle_seconds`."""
+
+    kind: ClassVar[str] = "files"
+    path: Path
+    files: str = "*"
+    settle_seconds: float = 2.0
+
+
+Collected = HttpSettings | TcpSettings | MqttSettings | KinesisSettings
+"""Events come to `tidemark collect`, which spools them."""
+Transport = LandingFolder | KafkaSettings | S3Settings | DeltaSettings | Collected
+
+
 @dataclass(frozen=True, kw_only=True)
 class SourceSettings(Setting):
     """How events come, by exactly one of path, kafka, s3, delta, http, tcp, mqtt and kinesis; and how their payloads are read."""
@@ -101,7 +117,7 @@ class SourceSettings(Setting):
     """Which device measured."""
     time: TimeSettings = Field(examples=[{"field": "ts"}])
     """When it was measured."""
-    path: OrAbsent[Text] = Field(default=None, examples=["./landing"])
+    path: OrAbsent[AbsolutePath] = Field(default=None, examples=["./landing"])
     """Landing folder. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE} expand."""
     kafka: OrAbsent[KafkaSettings] = Field(default=None, examples=[{"servers": "broker-1:9092", "subscribe": ["readings"]}])
     """Topics of Kafka: a message is an event."""
@@ -117,9 +133,9 @@ class SourceSettings(Setting):
     """`tidemark collect` takes the messages of an MQTT broker: each is an event."""
     kinesis: OrAbsent[KinesisSettings] = Field(default=None, examples=[{"stream": "plant-events"}])
     """`tidemark collect` takes the records of a Kinesis stream: each is an event."""
-    files: Text = Field(default="*", examples=["*", "*.json"])
+    files: Text = Field(default=LandingFolder.files, examples=["*", "*.json"])
     """With path: glob on the names of the files to read."""
-    settle_seconds: Number = Field(default=2.0, ge=0, le=86_400)
+    settle_seconds: Number = Field(default=LandingFolder.settle_seconds, ge=0, le=86_400)
     """With path: a file is read once it has not changed for this long."""
     paused: Flag = Field(default=False, examples=[True])
     """Bronze reads nothing of it until this is gone, and nothing is lost: files stay in their folder, messages with their brokers,
@@ -142,7 +158,7 @@ class SourceSettings(Setting):
     not_measured: UniqueSome[PlainText] = Field(default=(), examples=[["---", "unavailable", "NaN", ""]])
     """Values that say that nothing was measured. Upper and lower case are alike, numbers are compared as numbers, and "" stands for a blank
     or null value too."""
-    schema: OrAbsent[Text] = Field(default=None, examples=["./schemas/reading.avsc"])
+    schema: OrAbsent[AbsolutePath] = Field(default=None, examples=["./schemas/reading.avsc"])
     """Avro and Protobuf: the file of the schema, .avsc, .proto, or a descriptor set that protoc wrote with --include_imports. A relative
     path starts at the parent of the conf folder."""
     message: OrAbsent[Text] = Field(default=None, examples=["plant.Reading"])
@@ -162,16 +178,21 @@ class SourceSettings(Setting):
     """JSON and CSV: the encoding of the text, by a name that Python's codecs know. A file that is in another is left out and told; utf-16
     without a byte order mark is little-endian."""
 
+    @property
+    def origins(self) -> list[tuple[str, OriginSettings]]:
+        """The texts that come from somewhere, by setting."""
+        return [(key, origin) for key in ("device", "zone", "metric", "unit") if (origin := getattr(self, key))]
 
-def origins_of(source: SourceSettings) -> list[tuple[str, OriginSettings]]:
-    """The texts of a source that come from somewhere, by setting."""
-    origins = {"device": source.device, "zone": source.zone, "metric": source.metric, "unit": source.unit}
-    return [(key, origin) for key, origin in origins.items() if origin]
+    @property
+    def transport(self) -> Transport:
+        """How events come: by the way that is set."""
+        of_others = self.kafka or self.s3 or self.delta or self.http or self.tcp or self.mqtt or self.kinesis
+        return of_others or LandingFolder(self.path or Path(), self.files, self.settle_seconds)
 
 
 @dataclass(frozen=True)
 class SourcesFile(Setting):
     """Where events come from, and how their payloads are read."""
 
-    sources: dict[TableKey, SourceSettings] = Field(min_length=1, examples=[{"plant": {"path": "./landing"}}])
+    sources: dict[Identifier, SourceSettings] = Field(min_length=1, examples=[{"plant": {"path": "./landing"}}])
     """Sources by name; the name is stored with every event."""

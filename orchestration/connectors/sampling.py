@@ -16,9 +16,13 @@ from uuid import uuid4
 import pyarrow as pa
 
 from bronze.events import ARRIVED, File, events
+from orchestration.conf.delta_settings import DeltaSettings
+from orchestration.conf.kafka_settings import KafkaSettings
 from orchestration.conf.model import Conf, Source
+from orchestration.conf.mqtt_settings import MqttSettings
+from orchestration.conf.s3_settings import S3Settings
 from orchestration.conf.secrets import secret
-from orchestration.conf.transports import KafkaTopics, LandingFolder, MqttTopics, ObjectStore, TableOfOthers
+from orchestration.conf.source_settings import LandingFolder
 from orchestration.connectors.sources import source as of_source
 from orchestration.connectors.sources.file_reader import events_of, foreign, instant, trouble
 from orchestration.errors import ConfError
@@ -34,17 +38,17 @@ def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], None])
     match of.transport:  # clients are imported where they are needed: some take longer than all else
         case LandingFolder():
             pieces = _of_folder(of, of.transport, notify)
-        case KafkaTopics():
+        case KafkaSettings():
             from orchestration.connectors.sources.kafka import Kafka
 
             pieces = _of_offsets(Kafka(name, replace(of.transport, starting="earliest"), most))
-        case TableOfOthers():
+        case DeltaSettings():
             from orchestration.connectors.sources.delta import Delta
 
-            pieces = _of_offsets(Delta(name, replace(of.transport, starting="earliest"), most))
-        case ObjectStore():
+            pieces = _of_offsets(Delta(name, replace(of.transport, starting="earliest", starting_version=None), most))
+        case S3Settings():
             pieces = _of_bucket(conf, of, of.transport)
-        case MqttTopics():
+        case MqttSettings():
             notify(f"listening to {of.transport.host}:{of.transport.port} for {seconds:g} seconds")
             pieces = _of_topics(conf, of, of.transport, seconds)
         case _:
@@ -99,7 +103,7 @@ def _of_file(of: Source, file: Path, position: str, modified_ns: int) -> Pieces:
     yield from events_of(of.name, file, position, modified_ns, of.payload_format)
 
 
-def _of_bucket(conf: Conf, of: Source, store: ObjectStore) -> Pieces:
+def _of_bucket(conf: Conf, of: Source, store: S3Settings) -> Pieces:
     """Of each page of the listing the oldest objects first."""
     from orchestration.connectors.sources.s3_client import S3Client
     from orchestration.storage.object_claims import ObjectClaim
@@ -113,7 +117,7 @@ def _of_bucket(conf: Conf, of: Source, store: ObjectStore) -> Pieces:
                     yield from _of_file(of, file, f"{store.bucket}/{found.key}", found.modified_us * 1000)
 
 
-def _of_topics(conf: Conf, of: Source, at: MqttTopics, seconds: float) -> Pieces:
+def _of_topics(conf: Conf, of: Source, at: MqttSettings, seconds: float) -> Pieces:
     """In a session that ends with the connection; as no member of a shared group, whose others would miss what comes here."""
     from paho.mqtt.client import Client, MQTTMessage, error_string
     from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion

@@ -8,8 +8,11 @@ from contextlib import ExitStack
 
 import uvloop
 
+from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings
+from orchestration.conf.kinesis_settings import KinesisSettings
 from orchestration.conf.model import Conf
-from orchestration.conf.transports import Collected, HttpEndpoint, KinesisStream, MqttTopics, TcpEndpoint
+from orchestration.conf.mqtt_settings import MqttSettings
+from orchestration.conf.source_settings import Collected
 from orchestration.connectors.collector import http_server, kinesis, mqtt, tcp
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.spool import SpoolWriter
@@ -20,10 +23,10 @@ from orchestration.storage.source_offsets import source_offsets
 from orchestration.storage.tables import LakeStore
 
 KINDS: Mapping[type[Collected], Callable[[Pushed, Notify], Awaitable[Served]]] = {
-    HttpEndpoint: http_server.serve,
-    TcpEndpoint: tcp.serve,
-    MqttTopics: mqtt.serve,
-    KinesisStream: kinesis.serve,
+    HttpSettings: http_server.serve,
+    TcpSettings: tcp.serve,
+    MqttSettings: mqtt.serve,
+    KinesisSettings: kinesis.serve,
 }
 """The one list that a new kind is added to: what starts a source, by the way its events come."""
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from orchestration.conf.transports import HttpEndpoint
+from orchestration.conf.endpoint_settings import HttpSettings
 from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.listener import BACKLOG, listener, place, warning
@@ -21,7 +21,7 @@ GRACE_SECONDS = 10
 async def serve(pushed: Pushed, notify: Notify) -> Served:
     """Listens when it returns."""
     endpoint = pushed.endpoint
-    assert isinstance(endpoint, HttpEndpoint)
+    assert isinstance(endpoint, HttpSettings)
     token, tls = pushed.secret(endpoint.token), server_context(endpoint.tls)
     listening = listener(pushed.source.name, endpoint)
     config = uvicorn.Config(

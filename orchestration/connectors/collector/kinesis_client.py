@@ -10,7 +10,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from orchestration.conf.transports import KinesisStream
+from orchestration.conf.kinesis_settings import KinesisSettings
 
 PARENTS = ("ParentShardId", "AdjacentParentShardId")
 
@@ -49,7 +49,7 @@ class Answer:
 class KinesisClient:
     """Every call is one request, or a few, and may raise a StreamError. Threads may share it."""
 
-    def __init__(self, of: KinesisStream, access_key: str | None, secret_key: str | None) -> None:
+    def __init__(self, of: KinesisSettings, access_key: str | None, secret_key: str | None) -> None:
         """Not connected yet."""
         self._name = of.stream
         settings = Config(connect_timeout=5, read_timeout=30, retries={"max_attempts": 1})

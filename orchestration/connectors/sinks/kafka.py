@@ -14,7 +14,6 @@ from pathlib import Path
 import pyarrow as pa
 from confluent_kafka import Message
 
-from orchestration.conf.secrets import with_absolute_path
 from orchestration.conf.sink_settings import TopicSettings
 from orchestration.connectors.kafka_client import Asker, KafkaClient, Range
 from orchestration.connectors.sinks.json_text import json_rows
@@ -36,9 +35,8 @@ class KafkaSink:
 
     def __init__(self, owner: str, folder: Path, settings: TopicSettings) -> None:
         """`owner`: pipeline and sink, the name of its transactions and of their group. `folder`: that of the conf."""
-        options = {name: with_absolute_path(folder, value) for name, value in settings.options.items()}
         asker = Asker("it", "cannot be sent to", "pipeline.yml")
-        self._client = KafkaClient(asker, settings.servers, options | {"group.id": owner})
+        self._client = KafkaClient(asker, settings.servers, {**settings.options, "group.id": owner})
         self._owner, self._folder, self._settings, self._topic = owner, folder, settings, settings.topic
         self._begun: KafkaProducer | None = None
 

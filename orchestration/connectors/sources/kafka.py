@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from orchestration.conf.transports import KafkaTopics
+from orchestration.conf.kafka_settings import KafkaSettings
 from orchestration.connectors.kafka_client import Asker, KafkaClient, Place, Range, Topic
 from orchestration.connectors.sources.kafka_events import events_of
 from orchestration.connectors.sources.kafka_offset import FROM, ID, NEXT, READ, TOPICS, Known, Ranges, joined, next_offset, ranges_read
@@ -38,7 +38,7 @@ class Kafka:
 
     is_remote: ClassVar[bool] = True
     name: str
-    transport: KafkaTopics
+    transport: KafkaSettings
     max_batch_bytes: int
     _is_ending: bool = False
     _limits: dict[Place, int] | None = None

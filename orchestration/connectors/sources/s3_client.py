@@ -15,8 +15,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from orchestration.conf.s3_settings import S3Settings
 from orchestration.conf.secrets import secret
-from orchestration.conf.transports import ObjectStore
 from orchestration.connectors.sources.file_reader import HIDDEN
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.errors import TidemarkError
@@ -37,7 +37,7 @@ class S3Client:
     connections = 16
     """Objects that can be brought at once: of small ones the way to the store takes longest."""
 
-    def __init__(self, source: str, store: ObjectStore, folder: Path) -> None:
+    def __init__(self, source: str, store: S3Settings, folder: Path) -> None:
         """Nothing happens yet."""
         self._source, self._store, self._folder = source, store, folder
         self._secrets: list[str] = []

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings, TlsSettings
+from orchestration.conf.kinesis_settings import KinesisSettings
 from orchestration.conf.load import load
+from orchestration.conf.mqtt_settings import ClientTlsSettings, MqttSettings
 from orchestration.conf.secrets import secret
-from orchestration.conf.transports import ClientTls, HttpEndpoint, KinesisStream, MqttTopics, TcpEndpoint, Tls
 from orchestration.errors import TidemarkError
 from tests.collectors import write_conf
 from tests.orchestration.conf.conftest import mistakes_of
@@ -99,8 +101,8 @@ def test_endpoints_are_as_conf_says_and_hold_references_only(tmp_path: Path, mon
     monkeypatch.setenv("OF_A_TEST", "hunter2")
     tls = "tls: {certificate: tls/a.crt, key: '${HOME}/a.key'}"
     made = load(write_conf(tmp_path, web=f"http: {{port: 1, token: '${{env:OF_A_TEST}}', {tls}}}", line="tcp: {port: 2, framing: length}"))
-    assert made.sources["line"].transport == TcpEndpoint(2, framing="length")
-    expected = HttpEndpoint(1, token="${env:OF_A_TEST}", tls=Tls(tmp_path / "tls/a.crt", Path.home() / "a.key"))
+    assert made.sources["line"].transport == TcpSettings(port=2, framing="length")
+    expected = HttpSettings(port=1, token="${env:OF_A_TEST}", tls=TlsSettings(tmp_path / "tls/a.crt", Path.home() / "a.key"))
     assert made.sources["web"].transport == expected
     assert "hunter2" not in str(made)
 
@@ -108,15 +110,23 @@ def test_endpoints_are_as_conf_says_and_hold_references_only(tmp_path: Path, mon
 def test_a_broker_is_as_conf_says_and_has_a_client_id_of_its_own_for_each_source(tmp_path: Path) -> None:
     more = mqtt("topics: ['plant/+', '#'], tls: {ca: tls/ca.crt}, username: a, password: '${env:NOT_THERE}', client_id: c, version: v3.1.1")
     made = load(write_conf(tmp_path, hall="mqtt: {broker: '[::1]:1883', topics: [a]}", yard=more)).sources
-    assert made["hall"].transport == MqttTopics("::1", 1883, ("a",), "tidemark-test-hall")
-    tls = ClientTls(tmp_path / "tls/ca.crt")
-    expected = MqttTopics("b", 1, ("plant/+", "#"), "c", "v3.1.1", "a", "${env:NOT_THERE}", tls)
+    assert made["hall"].transport == MqttSettings(broker="[::1]:1883", topics=("a",), client_id="tidemark-test-hall")
+    tls = ClientTlsSettings(tmp_path / "tls/ca.crt")
+    expected = MqttSettings(
+        broker="b:1",
+        topics=("plant/+", "#"),
+        client_id="c",
+        version="v3.1.1",
+        username="a",
+        password="${env:NOT_THERE}",
+        tls=tls,
+    )
     assert made["yard"].transport == expected
 
 
 def test_a_stream_is_as_conf_says(tmp_path: Path) -> None:
     made = load(write_conf(tmp_path, hall="kinesis: {stream: a, starting: '2026-01-05T00:00:00Z'}")).sources
-    assert made["hall"].transport == KinesisStream("a", starting=datetime(2026, 1, 5, tzinfo=UTC))
+    assert made["hall"].transport == KinesisSettings(stream="a", starting=datetime(2026, 1, 5, tzinfo=UTC))
 
 
 def test_two_sources_cannot_be_one_client_of_a_broker(tmp_path: Path) -> None:

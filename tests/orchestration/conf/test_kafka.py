@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.conf.kafka_settings import KafkaSettings
 from orchestration.conf.load import load
-from orchestration.conf.transports import KafkaTopics
 from tests.orchestration.conf.conftest import changed, mistakes_of
 
 KAFKA = "    kafka: {servers: 'localhost:9092', subscribe: [readings]}\n"
@@ -112,7 +112,7 @@ def test_topics_are_read_as_declared(folder: Path) -> None:
     more = f"starting: 2026-01-05T00:00:00Z, starting_offsets: {{readings: {{0: 12}}}}, options: {options}"
     changed(folder, "sources", OF_FILES, KAFKA.replace("}", f", {more}}}"))
     assert mistakes_of(folder) == []
-    assert load(folder).sources["plant"].transport == KafkaTopics(
+    assert load(folder).sources["plant"].transport == KafkaSettings(
         "localhost:9092",
         subscribe=("readings",),
         starting=datetime(2026, 1, 5, tzinfo=UTC),

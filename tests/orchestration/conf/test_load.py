@@ -149,7 +149,7 @@ def test_editors_take_the_default_conf_and_refuse_what_check_refuses(name: str) 
     for at, step in places_of(data):
         for value in (None, 5, 5.5, -1, True, "", "a\nb", [], ["a", "a"], {}, {"odd": 1}):
             before, at[step] = at[step], value
-            assert editor.is_valid(data) == (check_structure(name, data)[1] == []), (step, value)
+            assert editor.is_valid(data) == (check_structure(name, data).findings == []), (step, value)
             at[step] = before
 
 

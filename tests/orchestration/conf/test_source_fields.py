@@ -10,16 +10,6 @@ from orchestration.conf.load import load
 CASES = [
     pytest.param(
         "sources",
-        "zone: {field: zone}",
-        "zone: {field: Device}",
-        (
-            "conf/sources.yml:12: plant.zone.field is 'Device', which Spark does not tell from 'device'; "
-            "read one of the two, or rename one at the source"
-        ),
-        id="fields that differ in case",
-    ),
-    pytest.param(
-        "sources",
         "format: json",
         "format: csv",
         "conf/sources.yml:7: plant has neither header nor columns; set `header: true`, or name the columns in order",

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from orchestration.conf.kafka_settings import KafkaSettings
 from orchestration.conf.model import Source
-from orchestration.conf.transports import KafkaTopics
 from orchestration.connectors import kafka_client
 from orchestration.connectors.sources import kafka
 from orchestration.connectors.sources.all import sources
@@ -25,7 +25,7 @@ from tests.lakes import SHAPE, conf, table
 def lake_of(folder: Path, running: Broker, topic: str, *, is_secure: bool = False, **more: Any) -> LakeStore:
     """A lake that is fed by the topic."""
     servers = running.secure_servers if is_secure else running.servers
-    lake = LakeStore(conf(folder, sources={"plant": Source("plant", SHAPE, KafkaTopics(servers, (topic,), **more))}))
+    lake = LakeStore(conf(folder, sources={"plant": Source("plant", SHAPE, KafkaSettings(servers, (topic,), **more))}))
     ensure(lake.tables["bronze.events"])
     return lake
 
@@ -116,7 +116,7 @@ def test_a_secret_opens_the_broker_and_is_in_no_error_and_no_commit(
     monkeypatch.setenv("OF_KAFKA", PASSWORD)
     said = []
     for text, options in REFUSED.items():
-        of = Kafka("plant", KafkaTopics(running.secure_servers, (topic,), options=options), 1)
+        of = Kafka("plant", KafkaSettings(running.secure_servers, (topic,), options=options), 1)
         error = refusal(partial(of.latest_offset, {}), text)
         assert text in str(error.value)
         said.append(str(error.getrepr(chain=True)))
