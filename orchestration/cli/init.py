@@ -8,8 +8,8 @@ from orchestration.cli.option_types import PATH
 from orchestration.conf.load import load, summary
 from orchestration.conf.model import Conf
 from orchestration.conf.proposal import proposal_of
-from orchestration.conf.source_settings import Collected, LandingFolder
 from orchestration.conf.starter import findings_of, starter_sources, write_proposal, write_starter
+from orchestration.conf.transport_settings import Collected, LandingFolder
 from orchestration.rendering import visible
 
 

@@ -9,7 +9,8 @@ from orchestration.conf.files import Settings
 from orchestration.conf.model import Conf, Device, Source
 from orchestration.conf.payload_schemas import schemas_of
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, MetricSettings
-from orchestration.conf.source_settings import OriginSettings, SourceSettings, Transport
+from orchestration.conf.source_settings import OriginSettings, SourceSettings
+from orchestration.conf.transport_settings import Transport
 from orchestration.location import Location
 from silver.spec import Conversion, Metric, Origin, PayloadFormat, Policy, Registry, Time
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
-from orchestration.conf.kafka_settings import KafkaSettings
 from orchestration.conf.structure import Finding
+from orchestration.conf.transport_settings import KafkaSettings
 
 SECRETS = frozenset(
     {

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from orchestration.conf.diagnostic import quoted
 from orchestration.conf.document import Step
-from orchestration.conf.mqtt_settings import MqttSettings
 from orchestration.conf.structure import Finding
+from orchestration.conf.transport_settings import MqttSettings
 
 SHARED, MAX_PORT = "$share/", 65_535
 

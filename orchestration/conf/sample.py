@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from orchestration.conf.instants import EPOCH_UNITS, seconds_of, time_format_of
+from orchestration.conf.instants import is_epoch, time_format_of
 from orchestration.conf.names import is_json_path
 from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, is_number, rank
 from orchestration.errors import ConfError
@@ -144,7 +144,7 @@ def _has(row: Mapping[str, Any], role: str) -> bool:
 def _measures(row: Mapping[str, Any]) -> bool:
     """Whether it holds a number that is no time, and not about the radio."""
     numbers = [value for path, value in _scalars(row).items() if is_measurement(path, value) and not is_called(path, "radio")]
-    return any(all(seconds_of(value, unit) is None for unit in EPOCH_UNITS) for value in numbers)
+    return not all(map(is_epoch, numbers))
 
 
 def _elements(event: Mapping[str, Any], list_path: str | None) -> list[dict[str, Any]]:

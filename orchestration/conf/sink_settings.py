@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from orchestration.conf.registry_settings import RegistrySettings
 from orchestration.conf.secrets import Endpoint, Option, Secret
+from orchestration.conf.transport_settings import RegistrySettings
 from orchestration.conf.values import Flag, Key, OrAbsent, PlainText, Setting, Text, UniqueSome, Whole, WrittenPath, of_pattern
 
 _NAME = "[a-z_][a-z0-9_]{0,62}"

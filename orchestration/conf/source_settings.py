@@ -1,21 +1,25 @@
 """Settings of sources.yml."""
 
-import dataclasses
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
-from orchestration.conf.delta_settings import DeltaSettings
-from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings
-from orchestration.conf.kafka_settings import KafkaSettings
-from orchestration.conf.kinesis_settings import KinesisSettings
-from orchestration.conf.mqtt_settings import MqttSettings
-from orchestration.conf.registry_settings import RegistrySettings
-from orchestration.conf.s3_settings import S3Settings
 from orchestration.conf.text_encoding import Encoding
+from orchestration.conf.transport_settings import (
+    DeltaSettings,
+    HttpSettings,
+    KafkaSettings,
+    KinesisSettings,
+    LandingFolder,
+    MqttSettings,
+    RegistrySettings,
+    S3Settings,
+    TcpSettings,
+    Transport,
+)
 from orchestration.conf.values import (
     CONFIG,
     AbsolutePath,
@@ -89,21 +93,6 @@ class ValueSettings(Setting):
     """The number of a long row."""
 
     field: FieldPath = Field(examples=["value"], description=_PATH)
-
-
-@dataclasses.dataclass(frozen=True)
-class LandingFolder:
-    """`files` is a glob on the names of files; a file is read once it has not changed for `settle_seconds`."""
-
-    kind: ClassVar[str] = "files"
-    path: Path
-    files: str = "*"
-    settle_seconds: float = 2.0
-
-
-Collected = HttpSettings | TcpSettings | MqttSettings | KinesisSettings
-"""Events come to `tidemark collect`, which spools them."""
-Transport = LandingFolder | KafkaSettings | S3Settings | DeltaSettings | Collected
 
 
 @dataclass(frozen=True, kw_only=True)

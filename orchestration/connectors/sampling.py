@@ -16,13 +16,9 @@ from uuid import uuid4
 import pyarrow as pa
 
 from bronze.events import ARRIVED, File, events
-from orchestration.conf.delta_settings import DeltaSettings
-from orchestration.conf.kafka_settings import KafkaSettings
 from orchestration.conf.model import Conf, Source
-from orchestration.conf.mqtt_settings import MqttSettings
-from orchestration.conf.s3_settings import S3Settings
 from orchestration.conf.secrets import secret
-from orchestration.conf.source_settings import LandingFolder
+from orchestration.conf.transport_settings import DeltaSettings, KafkaSettings, LandingFolder, MqttSettings, S3Settings
 from orchestration.connectors.sources import source as of_source
 from orchestration.connectors.sources.file_reader import events_of, foreign, instant, trouble
 from orchestration.errors import ConfError

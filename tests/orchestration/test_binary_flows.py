@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from orchestration.conf.endpoint_settings import HttpSettings
 from orchestration.conf.model import Conf, Source
+from orchestration.conf.transport_settings import HttpSettings
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.connectors.sources.spool_records import encoded, segment_file
 from orchestration.engine.lake import Lake

@@ -11,9 +11,8 @@ from pyspark.sql import SparkSession
 from orchestration.audit.reconciliation.account import ALARMS, account, by_day, open_tables
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
-from orchestration.conf.kafka_settings import KafkaSettings
 from orchestration.conf.model import Conf, Source
-from orchestration.conf.source_settings import LandingFolder
+from orchestration.conf.transport_settings import KafkaSettings, LandingFolder
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.engine.lake import Lake
 from orchestration.jobs.backfill import carry_out, kafka_source, plan

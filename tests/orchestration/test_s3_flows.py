@@ -13,8 +13,7 @@ from orchestration.audit.reconciliation.account import ALARMS, account, by_day, 
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Source
-from orchestration.conf.s3_settings import S3Settings
-from orchestration.conf.source_settings import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder, S3Settings
 from orchestration.engine.lake import Lake
 from tests.lakes import KITCHEN, SHAPE, conf, event, minutes, run
 from tests.object_store import ACCESS_KEY, SECRET_KEY, Store

@@ -8,11 +8,8 @@ from contextlib import ExitStack
 
 import uvloop
 
-from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings
-from orchestration.conf.kinesis_settings import KinesisSettings
 from orchestration.conf.model import Conf
-from orchestration.conf.mqtt_settings import MqttSettings
-from orchestration.conf.source_settings import Collected
+from orchestration.conf.transport_settings import Collected, HttpSettings, KinesisSettings, MqttSettings, TcpSettings
 from orchestration.connectors.collector import http_server, kinesis, mqtt, tcp
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.spool import SpoolWriter

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from orchestration.conf.endpoint_settings import HttpSettings
+from orchestration.conf.transport_settings import HttpSettings
 from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.listener import BACKLOG, listener, place, warning

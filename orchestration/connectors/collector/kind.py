@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from orchestration.conf.model import Source
 from orchestration.conf.secrets import secret
-from orchestration.conf.source_settings import Collected
+from orchestration.conf.transport_settings import Collected
 from orchestration.connectors.collector.spool import SpoolWriter
 from orchestration.location import Location
 

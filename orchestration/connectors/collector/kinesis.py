@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from orchestration.conf.kinesis_settings import KinesisSettings
+from orchestration.conf.transport_settings import KinesisSettings
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.outage import FULL, Outage
 from orchestration.connectors.sources.spool_records import KEY

@@ -10,7 +10,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from orchestration.conf.kinesis_settings import KinesisSettings
+from orchestration.conf.transport_settings import KinesisSettings
 
 PARENTS = ("ParentShardId", "AdjacentParentShardId")
 

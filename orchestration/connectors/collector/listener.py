@@ -2,7 +2,7 @@
 
 import socket
 
-from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings
+from orchestration.conf.transport_settings import HttpSettings, TcpSettings
 from orchestration.errors import TidemarkError
 
 BACKLOG = 2048

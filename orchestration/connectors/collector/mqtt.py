@@ -12,7 +12,7 @@ from typing import Any
 from paho.mqtt.client import Client, ConnectFlags, MQTTMessage
 from paho.mqtt.reasoncodes import ReasonCode
 
-from orchestration.conf.mqtt_settings import MqttSettings
+from orchestration.conf.transport_settings import MqttSettings
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.mqtt_connection import MqttConnection
 from orchestration.connectors.collector.outage import FULL, Outage

@@ -13,7 +13,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from orchestration.conf.mqtt_settings import MqttSettings
+from orchestration.conf.transport_settings import MqttSettings
 
 KEEPALIVE_SECONDS, LOOK_SECONDS = 15, 0.01
 GRACE_SECONDS = 3.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import cast
 
-from orchestration.conf.endpoint_settings import TcpSettings
+from orchestration.conf.transport_settings import TcpSettings
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.listener import BACKLOG, listener, place, warning
 from orchestration.connectors.collector.spool import SpoolWriter, Stored

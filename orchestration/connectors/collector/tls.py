@@ -2,8 +2,7 @@
 
 import ssl
 
-from orchestration.conf.endpoint_settings import TlsSettings
-from orchestration.conf.mqtt_settings import ClientTlsSettings
+from orchestration.conf.transport_settings import ClientTlsSettings, TlsSettings
 from orchestration.errors import TidemarkError
 
 

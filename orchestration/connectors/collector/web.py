@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from orchestration.conf.endpoint_settings import HttpSettings
+from orchestration.conf.transport_settings import HttpSettings
 from orchestration.connectors.collector.bodies import RefusedError, payloads, too_long, unpacked
 from orchestration.connectors.collector.spool import SpoolWriter
 from silver.spec import PayloadFormat

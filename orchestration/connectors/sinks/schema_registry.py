@@ -6,8 +6,8 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import quote
 
-from orchestration.conf.registry_settings import RegistrySettings
 from orchestration.conf.secrets import resolved
+from orchestration.conf.transport_settings import RegistrySettings
 from orchestration.connectors.http_post import basic, post
 from orchestration.connectors.sinks.sink import FILE
 from orchestration.errors import TidemarkError

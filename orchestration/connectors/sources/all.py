@@ -2,11 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from orchestration.conf.delta_settings import DeltaSettings
-from orchestration.conf.kafka_settings import KafkaSettings
 from orchestration.conf.model import Conf
-from orchestration.conf.s3_settings import S3Settings
-from orchestration.conf.source_settings import Collected, LandingFolder
+from orchestration.conf.transport_settings import Collected, DeltaSettings, KafkaSettings, LandingFolder, S3Settings
 from orchestration.connectors.sources.delta import Delta
 from orchestration.connectors.sources.files import Files
 from orchestration.connectors.sources.kafka import Kafka

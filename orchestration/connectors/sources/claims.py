@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from orchestration.conf.source_settings import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.sources.file_reader import HIDDEN, foreign, trouble
 from silver.spec import PayloadFormat
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from orchestration.conf.delta_settings import DeltaSettings
+from orchestration.conf.transport_settings import DeltaSettings
 from orchestration.connectors.sources.delta_events import events_of
 from orchestration.connectors.sources.delta_steps import FILES, ID, SNAPSHOT, VERSION, Position, order, steps
 from orchestration.connectors.sources.source import Gap, Notice, Offset, SourceDownError, Unsettled

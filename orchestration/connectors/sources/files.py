@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from orchestration.conf.source_settings import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.sources.batching import fitting
 from orchestration.connectors.sources.claims import Claim, Claims, claim_settled, growing
 from orchestration.connectors.sources.file_reader import events_of

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from orchestration.conf.kafka_settings import KafkaSettings
+from orchestration.conf.transport_settings import KafkaSettings
 from orchestration.connectors.kafka_client import Asker, KafkaClient, Place, Range, Topic
 from orchestration.connectors.sources.kafka_events import events_of
 from orchestration.connectors.sources.kafka_offset import FROM, ID, NEXT, READ, TOPICS, Known, Ranges, joined, next_offset, ranges_read

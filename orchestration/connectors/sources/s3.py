@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from orchestration.conf.s3_settings import S3Settings
+from orchestration.conf.transport_settings import S3Settings
 from orchestration.connectors.sources.batching import fitting
 from orchestration.connectors.sources.file_reader import events_of, foreign, trouble
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Unsettled

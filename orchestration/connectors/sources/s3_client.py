@@ -15,8 +15,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from orchestration.conf.s3_settings import S3Settings
 from orchestration.conf.secrets import secret
+from orchestration.conf.transport_settings import S3Settings
 from orchestration.connectors.sources.file_reader import HIDDEN
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.errors import TidemarkError

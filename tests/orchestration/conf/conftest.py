@@ -9,8 +9,8 @@ import pytest
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.conf.proposal import proposal_of
-from orchestration.conf.source_settings import LandingFolder
 from orchestration.conf.starter import write_proposal
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.errors import ConfError
 
 DEFAULT = Path(__file__).parents[3] / "conf"

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.conf.endpoint_settings import HttpSettings, TcpSettings, TlsSettings
-from orchestration.conf.kinesis_settings import KinesisSettings
 from orchestration.conf.load import load
-from orchestration.conf.mqtt_settings import ClientTlsSettings, MqttSettings
 from orchestration.conf.secrets import secret
+from orchestration.conf.transport_settings import ClientTlsSettings, HttpSettings, KinesisSettings, MqttSettings, TcpSettings, TlsSettings
 from orchestration.errors import TidemarkError
 from tests.collectors import write_conf
 from tests.orchestration.conf.conftest import mistakes_of

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.conf.kafka_settings import KafkaSettings
 from orchestration.conf.load import load
+from orchestration.conf.transport_settings import KafkaSettings
 from tests.orchestration.conf.conftest import changed, mistakes_of
 
 KAFKA = "    kafka: {servers: 'localhost:9092', subscribe: [readings]}\n"

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.conf.delta_settings import DeltaSettings
 from orchestration.conf.load import load
-from orchestration.conf.s3_settings import S3Settings
+from orchestration.conf.transport_settings import DeltaSettings, S3Settings
 from tests.orchestration.conf.conftest import changed, mistakes_of
 
 OF_FILES = 'path: ./landing\n    files: "*"'

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from orchestration.conf.kafka_settings import KafkaSettings
+from orchestration.conf.transport_settings import KafkaSettings
 from orchestration.connectors.sinks.all import sinks
 from orchestration.connectors.sources.kafka import Kafka
 from orchestration.jobs.sinks import send

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from orchestration.conf.kafka_settings import KafkaSettings
 from orchestration.conf.model import Source
+from orchestration.conf.transport_settings import KafkaSettings
 from orchestration.connectors import kafka_client
 from orchestration.connectors.sources import kafka
 from orchestration.connectors.sources.all import sources

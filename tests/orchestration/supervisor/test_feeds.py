@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from rich.console import Console
 
-from orchestration.conf.delta_settings import DeltaSettings
+from orchestration.conf.transport_settings import DeltaSettings
 from orchestration.connectors.sources.delta import DELETED, GONE, REWRITTEN, Delta
 from orchestration.connectors.sources.source import Notice, Offset, Source, SourceDownError
 from orchestration.engine.lake import Lake

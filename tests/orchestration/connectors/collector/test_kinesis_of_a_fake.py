@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from orchestration.conf.kinesis_settings import KinesisSettings
 from orchestration.conf.load import load
+from orchestration.conf.transport_settings import KinesisSettings
 from orchestration.connectors.collector import kinesis
 from orchestration.connectors.collector.kind import Pushed
 from orchestration.connectors.collector.kinesis import KinesisCollector

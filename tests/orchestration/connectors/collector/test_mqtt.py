@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.conf.load import load
-from orchestration.conf.mqtt_settings import MqttSettings
+from orchestration.conf.transport_settings import MqttSettings
 from orchestration.connectors.collector import mqtt
 from orchestration.connectors.collector.kind import Pushed
 from orchestration.connectors.collector.spool import SpoolWriter

@@ -14,8 +14,8 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from orchestration.conf.registry_settings import RegistrySettings
 from orchestration.conf.sink_settings import TopicSettings
+from orchestration.conf.transport_settings import RegistrySettings
 from orchestration.connectors.sinks.kafka_messages import writer_of
 from orchestration.connectors.sinks.sink import Batch
 from orchestration.errors import TidemarkError

@@ -12,8 +12,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from orchestration.conf.delta_settings import DeltaSettings
 from orchestration.conf.model import Source
+from orchestration.conf.transport_settings import DeltaSettings
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.delta import Delta
 from orchestration.connectors.sources.source import Gap, SourceDownError

@@ -11,7 +11,7 @@ import confluent_kafka
 import pytest
 
 from bronze.events import ARRIVED
-from orchestration.conf.kafka_settings import KafkaSettings
+from orchestration.conf.transport_settings import KafkaSettings
 from orchestration.connectors import kafka_client
 from orchestration.connectors.sources import kafka
 from orchestration.connectors.sources.kafka import Kafka

@@ -15,7 +15,7 @@ import pytest
 
 from bronze.events import ARRIVED
 from orchestration.conf.model import Source
-from orchestration.conf.s3_settings import S3Settings
+from orchestration.conf.transport_settings import S3Settings
 from orchestration.connectors.sources import s3
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.s3 import S3

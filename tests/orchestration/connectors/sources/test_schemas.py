@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from orchestration.conf.endpoint_settings import HttpSettings
 from orchestration.conf.model import Conf, Source
+from orchestration.conf.transport_settings import HttpSettings
 from orchestration.connectors.sources.registry_client import RegistryClient
 from orchestration.connectors.sources.schemas import MAX_ASKED, Schemas
 from orchestration.connectors.sources.source import SourceDownError
