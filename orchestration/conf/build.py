@@ -1,6 +1,5 @@
 """Checked settings to the dataclasses of the layers. Nothing here can fail on settings that passed the checks."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from expectations.rule import Rule
@@ -64,7 +63,7 @@ def _source(settings: Settings, name: str, source: SourceSettings) -> Source:
 
 
 def _transport(source: SourceSettings, client_id: str) -> Transport:
-    return replace(source.mqtt, client_id=source.mqtt.client_id or client_id) if source.mqtt else source.transport
+    return source.mqtt.changed(client_id=source.mqtt.client_id or client_id) if source.mqtt else source.transport
 
 
 def _origin(origin: OriginSettings | None) -> Origin | None:

@@ -7,6 +7,7 @@ Keys are always texts. Anchors, aliases and merge keys (`<<`) work; tags, severa
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -142,9 +143,11 @@ class _Reading:
     """Levels and nodes of each container, with every alias written out."""
 
     def plain(self, node: yaml.Node) -> Any:
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
         if id(node) not in self.done:
             self.done[id(node)] = _BEGUN
-            self.done[id(node)] = self._scalar(node) if isinstance(node, yaml.ScalarNode) else self._container(node)
+            self.done[id(node)] = self._container(node)
         if self.done[id(node)] is _BEGUN:
             raise _Unreadable(_line(node), "holds an anchor that contains itself; write the value out")
         return self.done[id(node)]
@@ -193,19 +196,13 @@ class _Reading:
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         kind, text = node.tag.removeprefix(TAG), node.value
-        if kind == "null":
-            return None
-        if kind == "bool":
-            return text.lower() == "true"
+        if kind in ("null", "bool"):
+            return None if kind == "null" else text.lower() == "true"
         if kind in ("int", "float"):
-            try:
-                number = (
-                    int(text) if kind == "int" and len(text) <= 19 else float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
-                )
-            except ValueError:
-                number = math.nan
-            if math.isfinite(number) and (kind == "float" or abs(number) < 10**18):
-                return number
+            with suppress(ValueError):
+                number = int(text) if kind == "int" and len(text) <= 19 else float(text)
+                if math.isfinite(number) and (kind == "float" or abs(number) < 10**18):
+                    return number
             self._refuse(node, f"{quoted(text)} is not a number that can be used; write a finite one of at most 18 digits")
             return 0
         if kind not in ("str", "merge"):

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from orchestration.conf.diagnostic import hint, quoted
+from orchestration.conf.diagnostic import hint
 from orchestration.conf.document import Step
+from orchestration.conf.secrets import REFERENCE
 from orchestration.conf.structure import Finding
 from orchestration.conf.transport_settings import KafkaSettings
 
@@ -38,7 +39,6 @@ OF_SINK = CONNECTION | {
 }
 """Of librdkafka. Not among them: what runs a command or loads code (sasl.kerberos.kinit.cmd, plugin.library.paths), and what decides which
 messages are read, such as isolation.level."""
-REFERENCE = re.compile(r"\$\{(env|file):([^${}]+)\}")
 OF_EVENT_HUBS = ("sasl.username", "$ConnectionString")
 """A name, and no reference."""
 AS_REFERENCE = "write ${env:NAME} or ${file:PATH}"
@@ -52,8 +52,6 @@ def check_kafka(path: tuple[Step, ...], kafka: KafkaSettings) -> Iterator[Findin
         yield Finding.of(path, f"names no topic; set one of {', '.join(TOPICS)}")
     elif len(chosen) > 1:
         yield Finding.of(path, f"sets {' and '.join(chosen)}; keep one of them", chosen[-1])
-    if kafka.subscribe_pattern and (problem := _problem_of_expression(kafka.subscribe_pattern)):
-        yield Finding.of((*path, "subscribe_pattern"), f"is {quoted(kafka.subscribe_pattern)}, {problem}")
     yield from check_options((*path, "options"), kafka.options, OF_SOURCE)
 
 
@@ -69,16 +67,8 @@ def _problem_of_option(name: str, value: str, allowed: frozenset[str]) -> str | 
     if name not in allowed:
         known = "what may be set is how to connect, such as security.protocol, sasl.username or ssl.ca.location"
         return f"is no option that may be set; {hint(name, allowed, known)}"
-    if REFERENCE.fullmatch(value) or (name, value) == OF_EVENT_HUBS:
+    if re.fullmatch(REFERENCE, value) or (name, value) == OF_EVENT_HUBS:
         return None
     if name in SECRETS:
         return f"is a secret, which must not stand in a file of the conf; {AS_REFERENCE}"
     return f"holds a $ that names nothing; {AS_REFERENCE} and nothing beside it" if "$" in value else None
-
-
-def _problem_of_expression(pattern: str) -> str | None:
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        return f"which is no regular expression ({error}); correct it, for example 'plant-[0-9]+'"
-    return None

@@ -4,6 +4,7 @@ Objects that are wrong by themselves are not among those that are checked. Yet t
 make others.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,19 @@ from orchestration.conf.diagnostic import quoted
 from orchestration.conf.document import Step
 from orchestration.conf.group_meaning import check_devices, check_groups
 from orchestration.conf.names import Declared
-from orchestration.conf.paths import check_paths
 from orchestration.conf.pipeline_settings import Engine, PolicySettings
+from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import MetricSettings
 from orchestration.conf.quality_meaning import check_quality
 from orchestration.conf.rule_meaning import check_rules
 from orchestration.conf.sink_meaning import check_sinks
 from orchestration.conf.source_meaning import check_sources
+from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
 from silver.spec import UNASSIGNED_GROUP, Unknown
 
+UNREADABLE = re.compile(r"[\[\]^|\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
+"""What delta-rs finds no table below: it takes paths for URLs."""
 LEAST_DRIVER_MEGABYTES = 512
 """Spark refuses to start with less than about 450 MB."""
 
@@ -41,7 +45,7 @@ def check_meaning(folder: Path, sound: Mapping[str, Any], declared: Declared) ->
     yield from check_devices(devices, declared)
     yield from check_groups(sound.get("groups") or {}, devices, declared)
     yield from check_rules(sound.get("rules") or {})
-    yield from check_paths(folder, sound)
+    yield from _check_paths(folder, sound)
 
 
 def _check_policy(policy: PolicySettings, declared: Declared) -> Iterator[Finding]:
@@ -80,3 +84,25 @@ def _check_metrics(metrics: Mapping[str, MetricSettings]) -> Iterator[Finding]:
                 yield Finding.of(at, "converts the metric's own unit; remove it")
             if conversion.multiply == 0:
                 yield Finding.of((*at, "multiply"), "is 0, which makes every value the same; write the factor")
+
+
+def _check_paths(folder: Path, sound: Mapping[str, Any]) -> Iterator[Finding]:
+    """`sound`: what the files set at their top. The lake's own files would be read as events, or one file for two sources."""
+    settings: list[tuple[tuple[Step, ...], str, Path]] = [(("lake",), "the lake", sound["lake"])] if "lake" in sound else []
+    sources: Mapping[str, SourceSettings] = sound.get("sources", {})
+    settings += [(("sources", name, "path"), f"source {name}", source.path) for name, source in sources.items() if source.path]
+    settings += [(("sources", name, "delta", "table"), f"source {name}", of.delta.table) for name, of in sources.items() if of.delta]
+    exports = {name: sink.files.path for name, sink in sound.get("sinks", {}).items() if sink.files}
+    settings += [(("sinks", name, "files", "path"), f"sink {name}", absolute(folder, path)) for name, path in exports.items()]
+    seen: dict[str, Path] = {}
+    for at, label, path in settings:
+        if at[-1] in ("lake", "table") and (odd := UNREADABLE.search(str(path))):
+            yield Finding.of(at, f"has {odd[0]!r} in its path, below which no table can be read; choose another folder")
+        for other, taken in seen.items():
+            if path == taken or path in taken.parents or taken in path.parents:
+                relation = "is" if path == taken else "lies inside" if taken in path.parents else "holds"
+                yield Finding.of(at, f"{relation} the folder of {other}; give each a folder of its own")
+        seen[label] = path
+    if "dbt" in sound and (project := sound["dbt"].project) and not (project / "dbt_project.yml").is_file():
+        problem = f"is {quoted(str(project))}, where no dbt_project.yml lies; name the folder of a dbt project, or leave it out"
+        yield Finding.of(("dbt", "project"), problem)

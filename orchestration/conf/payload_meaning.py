@@ -4,9 +4,7 @@ from collections.abc import Iterator
 
 from orchestration.conf.diagnostic import quoted
 from orchestration.conf.document import Step
-from orchestration.conf.payload_schemas import members_of, schemas_of
-from orchestration.conf.schema_members import Member, SchemaError, found
-from orchestration.conf.secret_meaning import check_url
+from orchestration.conf.payload_schemas import Member, SchemaError, found, members_of, schemas_of
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
 from silver.spec import BINARY, ELEMENT
@@ -21,8 +19,6 @@ def check_payload_schema(base: Path_, source: SourceSettings, fields: Fields) ->
     """`fields`: every field that the source reads, with where it is set."""
     findings = [*_check_settings(base, source), *_check_way(base, source)]
     yield from findings
-    if source.registry:
-        yield from check_url((*base, "registry", "url"), source.registry.url)
     if source.format in BINARY and not findings and not source.registry:
         yield from _check_fields(base, source, fields)
 

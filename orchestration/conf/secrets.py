@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import parse_qs, urlsplit
 
 from pydantic import Field
 
@@ -17,16 +18,7 @@ Secret = Annotated[
     str,
     Field(strict=True, max_length=1000, pattern=REFERENCE, json_schema_extra={"patternErrorMessage": HINT, "writeOnly": True}),
 ]
-Endpoint = Annotated[
-    str,
-    Field(
-        strict=True,
-        max_length=1000,
-        pattern=r"^[^\x00-\x1f\x7f]+$",
-        json_schema_extra={"patternErrorMessage": PLAIN, "writeOnly": True},
-    ),
-]
-"""An address or a reference to it. It may hold a secret that should be a reference: no message shows it."""
+PASSWORD = re.compile(r"password\s*=", re.IGNORECASE)
 NOTHING_THERE = (KeyError, OSError, ValueError)
 """Raised by `followed`. Not to be shown: of a file that is no text the message would show its bytes."""
 
@@ -63,5 +55,41 @@ def _with_absolute_path(folder: Path, text: str) -> str:
     return f"${{file:{folder.resolve().parent / Path(text[len('${file:') : -1]).expanduser()}}}" if is_file else text
 
 
+def has_password(text: str) -> bool:
+    """Whether a connection string or URL holds one; also one that cannot be read."""
+    try:
+        url = urlsplit(text)
+        return PASSWORD.search(text) is not None or url.password is not None or any("password" in key for key in parse_qs(url.query))
+    except ValueError:
+        return True
+
+
+def _endpoint(_: Path, text: str) -> str:
+    if has_password(text):
+        raise ValueError(f"holds a password in plain text; {HINT}")
+    if "${" in text and not re.fullmatch(REFERENCE, text):
+        raise ValueError(f"is a reference that cannot be followed; {HINT}")
+    return text
+
+
+def _url(folder: Path, text: str) -> str:
+    if not re.match(r"https?://[^/]|\$", _endpoint(folder, text)):
+        raise ValueError("is no address that begins with https:// or http://; write one")
+    return text
+
+
 Option = Annotated[str, OfText(_with_absolute_path, PlainText)]
 """Of librdkafka: a value, or a reference to it."""
+_Hidden = Annotated[
+    str,
+    Field(
+        strict=True,
+        max_length=1000,
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+        json_schema_extra={"patternErrorMessage": PLAIN, "writeOnly": True},
+    ),
+]
+"""It may hold a secret that should be a reference: no message shows it."""
+Endpoint = Annotated[str, OfText(_endpoint, _Hidden)]
+"""An address or a connection string, or a reference to it."""
+Url = Annotated[str, OfText(_url, _Hidden)]

@@ -7,7 +7,6 @@ from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
 from orchestration.conf.kafka_meaning import OF_SINK, check_options
 from orchestration.conf.names import Declared
-from orchestration.conf.secret_meaning import check_no_secret, check_url
 from orchestration.conf.sink_settings import SinkSettings, TopicSettings
 from orchestration.conf.structure import Finding
 
@@ -22,10 +21,6 @@ def check_sinks(sinks: Mapping[str, SinkSettings], declared: Declared) -> Iterat
         path: tuple[Step, ...] = ("sinks", name)
         yield from _check_targets(path, [key for key in TARGETS if getattr(sink, key)])
         yield from _check_table((*path, "table"), sink.table, declared)
-        if sink.postgres:
-            yield from check_no_secret((*path, "postgres", "dsn"), sink.postgres.dsn)
-        if sink.webhook:
-            yield from check_url((*path, "webhook", "url"), sink.webhook.url)
         if sink.kafka:
             yield from _check_topic((*path, "kafka"), sink.kafka, is_mart=MART.fullmatch(sink.table) is not None)
 
@@ -52,5 +47,3 @@ def _check_topic(path: tuple[Step, ...], kafka: TopicSettings, *, is_mart: bool)
         yield Finding.of(path if is_mart else (*path, "key"), problem)
     if kafka.registry and kafka.format == "json":
         yield Finding.of((*path, "registry"), "is for avro, but format is json; remove it, or set `format: avro`")
-    if kafka.registry:
-        yield from check_url((*path, "registry", "url"), kafka.registry.url)

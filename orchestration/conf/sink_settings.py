@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from orchestration.conf.secrets import Endpoint, Option, Secret
+from orchestration.conf.secrets import Endpoint, Option, Secret, Url
 from orchestration.conf.transport_settings import RegistrySettings
 from orchestration.conf.values import Flag, Key, OrAbsent, PlainText, Setting, Text, UniqueSome, Whole, WrittenPath, of_pattern
 
@@ -41,7 +41,7 @@ class FilesSettings(Setting):
 class WebhookSettings(Setting):
     """An address that rows are posted to as JSON: at least once, a repeat under the same `Idempotency-Key`."""
 
-    url: Endpoint = Field(examples=["${env:URL}", "https://plant.example/rows"])
+    url: Url = Field(examples=["${env:URL}", "https://plant.example/rows"])
     """Address that begins with https:// or http://. One that holds a secret is named as `${env:NAME}` or `${file:PATH}`."""
     token: OrAbsent[Secret] = Field(default=None, examples=["${env:TOKEN}"])
     """Sent as `Authorization: Bearer`."""

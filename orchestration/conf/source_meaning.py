@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
-from orchestration.conf.endpoint_meaning import check_transports
 from orchestration.conf.kafka_meaning import check_kafka
 from orchestration.conf.names import Declared, is_json_path
 from orchestration.conf.payload_meaning import check_payload_schema
 from orchestration.conf.source_settings import SourceSettings, TimeSettings
 from orchestration.conf.structure import Finding, where
+from orchestration.conf.transport_meaning import check_transports
 from silver.spec import ELEMENT
 from silver.time_patterns import time_expression
 
@@ -41,9 +41,6 @@ def check_sources(sources: Mapping[str, SourceSettings], declared: Declared) -> 
         constant = source.metric and source.metric.constant
         if constant and declared.lacks("metrics", constant):
             yield Finding.of((*base, "metric"), f"names {declared.unknown('metrics', constant)}", "constant")
-        for key, origin in source.origins:
-            if origin.file_name and (problem := _problem_of_expression(origin.file_name)):
-                yield Finding.of((*base, key, "file_name"), f"{quoted(origin.file_name)} {problem}")
         fields = _fields(base, source)
         yield from check_payload_schema(base, source, fields)
         yield from (
@@ -102,14 +99,6 @@ def _check_pattern(path: Path, pattern: str) -> Iterator[Finding]:
     for expression, problem in PROBABLY_WRONG.items():
         if re.search(expression, letters):
             yield Finding.of(path, f"{quoted(pattern)} {problem}", is_warning=True)
-
-
-def _problem_of_expression(pattern: str) -> str | None:
-    try:
-        groups = re.compile(pattern).groups
-    except (re.error, OverflowError, RecursionError) as error:
-        return f"is not a regular expression ({error}); correct it, for example '^(.+)\\.txt$'"
-    return None if groups else "has no group; put ( ) around the part to take, for example '^(.+)\\.txt$'"
 
 
 def _fields(base: Path, source: SourceSettings) -> list[tuple[Path, str]]:

@@ -1,5 +1,6 @@
 """Settings of sources.yml."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -7,6 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
+from orchestration.conf.diagnostic import quoted
 from orchestration.conf.text_encoding import Encoding
 from orchestration.conf.transport_settings import (
     DeltaSettings,
@@ -28,12 +30,14 @@ from orchestration.conf.values import (
     Identifier,
     Key,
     Number,
+    OfText,
     OrAbsent,
     PlainText,
     Setting,
     Text,
     UniqueSome,
     Whole,
+    expression,
     of_pattern,
 )
 from silver.spec import ELEMENT
@@ -55,6 +59,12 @@ def _fields_of_names(written: Any, info: ValidationInfo) -> Any:
     return {name: f"{ELEMENT if info.data.get('each') else ''}{name}" for name in written}
 
 
+def _with_group(_: Path, text: str) -> str:
+    if not re.compile(expression(_, text)).groups:
+        raise ValueError(f"is {quoted(text)}, which has no group; put ( ) around the part to take, for example '^(.+)\\.txt$'")
+    return text
+
+
 _Fields = Annotated[dict[Key, MeasuredField], Field(min_length=1)]
 MeasuredFields = Annotated[_Fields, BeforeValidator(_fields_of_names, json_schema_input_type=_Fields | UniqueSome[Key])]
 
@@ -66,7 +76,7 @@ class OriginSettings(Setting):
     field: OrAbsent[FieldPath] = Field(default=None, examples=["device"], description=_PATH)
     constant: OrAbsent[Text] = Field(default=None, examples=["oven-01"])
     """The same text for every event of this source."""
-    file_name: OrAbsent[Text] = Field(default=None, examples=[r"^(.+)\.txt$"])
+    file_name: OrAbsent[Annotated[str, OfText(_with_group)]] = Field(default=None, examples=[r"^(.+)\.txt$"])
     """Regular expression on the path of the file below the landing folder, with s3 on bucket/key@version; its first group is the text."""
     topic: OrAbsent[Annotated[Whole, Field(ge=1, le=200)]] = Field(default=None, examples=[2])
     """MQTT and Kafka: a level of the topic, the first is 1. The levels of MQTT have `/` between them; a topic of Kafka is one level."""

@@ -7,9 +7,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from orchestration.conf.secrets import Endpoint, Option, Secret
+from orchestration.conf.secrets import Option, Secret, Url
 from orchestration.conf.values import (
     AbsolutePath,
+    Expression,
     Flag,
     Key,
     Number,
@@ -44,7 +45,7 @@ class LandingFolder:
 class RegistrySettings(Setting):
     """A schema registry with the interface of Confluent's. A message begins with a byte 0 and 4 bytes of the id of its schema."""
 
-    url: Endpoint = Field(examples=["https://registry:8081"])
+    url: Url = Field(examples=["https://registry:8081"])
     """Address that begins with https:// or http://, or a reference to it."""
     username: OrAbsent[Text] = Field(default=None, examples=["tidemark", "${env:REGISTRY_USER}"])
     """Of basic authentication: a name, or a reference to it."""
@@ -61,7 +62,7 @@ class KafkaSettings(Setting):
     """Where the first brokers are: host:port, with commas between them."""
     subscribe: UniqueSome[Text] = Field(default=(), max_length=10_000, examples=[["readings"]])
     """Names of topics; all their partitions are read, also those that are added later."""
-    subscribe_pattern: OrAbsent[Text] = Field(default=None, examples=["plant-[0-9]+"])
+    subscribe_pattern: OrAbsent[Expression] = Field(default=None, examples=["plant-[0-9]+"])
     """Regular expression on whole names of topics; those that are made later are read as well."""
     assign: dict[Key, Annotated[UniqueSome[Partition], Field(max_length=10_000)]] = Field(
         default_factory=dict, min_length=1, examples=[{"readings": [0, 1]}]

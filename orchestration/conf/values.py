@@ -4,11 +4,12 @@ A setting is declared once, as a field of a pydantic dataclass that inherits fro
 editors and conf/README.md all follow from that declaration.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass as plain_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -53,6 +54,10 @@ class Setting:
         """2.0 is a whole number, as it is for editors."""
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
+    def changed(self, **changes: Any) -> Self:
+        """A copy with other values. `dataclasses.replace` would set what was left out, to what nobody may write."""
+        return type(self)(**{name: value for name, value in vars(self).items() if value not in (None, (), {})} | changes)
+
 
 class _NotNull:
     """Absent is None, but null is a mistake: who writes `unit:` and nothing behind it has forgotten something."""
@@ -61,10 +66,8 @@ class _NotNull:
         schema = handler(source)
         if schema["type"] != "nullable":
             raise TypeError(f"{source} is no T | None")
-        return core_schema.with_info_wrap_validator_function(self._read, schema["schema"])
-
-    def _read(self, value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
-        return None if value is None and info.context is None else handler(value)
+        inner: CoreSchema = schema["schema"]
+        return inner
 
 
 @plain_dataclass(frozen=True)
@@ -112,6 +115,15 @@ def instant(text: str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
+def expression(_: Path, text: str) -> str:
+    """ValueError where it is no regular expression."""
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"is {quoted(text)}, which is no regular expression ({error}); correct it") from None
+    return text
+
+
 def _starting(_: Path, text: str) -> datetime | str:
     try:
         return text if text in ENDS else instant(text)
@@ -138,6 +150,7 @@ Identifier = Annotated[str, of_pattern("^[a-z][a-z0-9_]*$", _LOWER_CASE, 64)]
 FieldPath = Annotated[str, of_pattern(_VISIBLE.replace("[^", "[^`"), "write the path of a field, without backticks", 1000, 1)]
 Instant = Annotated[datetime, OfText(lambda _, text: instant(text))]
 Starting = Annotated[datetime | Literal["earliest", "latest"], OfText(_starting)]
+Expression = Annotated[str, OfText(expression)]
 AbsolutePath = Annotated[Path, OfText(absolute)]
 WrittenPath = Annotated[str, OfText(lambda folder, text: text if absolute(folder, text) else "")]
 """One that can be resolved, and is not yet."""

@@ -3,6 +3,7 @@
 No group of consumers is joined. Whatever a broker refuses is a SourceDownError; no message of one holds a secret.
 """
 
+import re
 import time
 from collections.abc import Callable, Collection, Generator, Mapping
 from concurrent.futures import Future
@@ -14,8 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from orchestration.conf.kafka_meaning import REFERENCE
-from orchestration.conf.secrets import NOTHING_THERE, followed
+from orchestration.conf.secrets import NOTHING_THERE, REFERENCE, followed
 from orchestration.connectors.sources.source import SourceDownError
 
 PATIENCE_SECONDS = 5.0
@@ -152,9 +152,9 @@ class KafkaClient:
 
     def _looked_up(self, name: str, value: str) -> str:
         """With the variable or the file in the place of a reference to it."""
-        if (reference := REFERENCE.fullmatch(value)) is None:
+        if (reference := re.fullmatch(REFERENCE, value)) is None:
             return value
-        kind, at = reference.groups()
+        kind, _, at = reference[1].partition(":")
         try:
             secret = followed(kind, at)
         except NOTHING_THERE:

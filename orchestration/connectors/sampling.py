@@ -6,7 +6,6 @@ Of pushed events those in the spool are read; of MQTT those that come meanwhile,
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,11 +36,11 @@ def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], None])
         case KafkaSettings():
             from orchestration.connectors.sources.kafka import Kafka
 
-            pieces = _of_offsets(Kafka(name, replace(of.transport, starting="earliest"), most))
+            pieces = _of_offsets(Kafka(name, of.transport.changed(starting="earliest"), most))
         case DeltaSettings():
             from orchestration.connectors.sources.delta import Delta
 
-            pieces = _of_offsets(Delta(name, replace(of.transport, starting="earliest", starting_version=None), most))
+            pieces = _of_offsets(Delta(name, DeltaSettings(table=of.transport.table), most))
         case S3Settings():
             pieces = _of_bucket(conf, of, of.transport)
         case MqttSettings():

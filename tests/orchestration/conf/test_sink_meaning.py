@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.conf.load import load
-from orchestration.conf.secret_meaning import has_password
-from orchestration.conf.secrets import HINT
+from orchestration.conf.secrets import HINT, has_password
 from orchestration.conf.sink_settings import PostgresSettings, SinkSettings
 from tests.orchestration.conf.conftest import changed
 

@@ -52,8 +52,8 @@ CASES = [
         "zone: {field: zone}",
         "zone: {file_name: '(.+'}",
         (
-            "conf/sources.yml:12: plant.zone.file_name '(.+' is not a regular expression (missing ), unterminated "
-            "subpattern at position 0); correct it, for example '^(.+)\\.txt$'"
+            "conf/sources.yml:12: plant.zone.file_name is '(.+', which is no regular expression (missing ), unterminated "
+            "subpattern at position 0); correct it"
         ),
         id="regular expression that is none",
     ),
@@ -61,7 +61,10 @@ CASES = [
         "sources",
         "zone: {field: zone}",
         "zone: {file_name: '.+'}",
-        ("conf/sources.yml:12: plant.zone.file_name '.+' has no group; put ( ) around the part to take, for example '^(.+)\\.txt$'"),
+        (
+            "conf/sources.yml:12: plant.zone.file_name is '.+', which has no group; put ( ) around the part to take, "
+            "for example '^(.+)\\.txt$'"
+        ),
         id="regular expression without a group",
     ),
     pytest.param(

@@ -22,7 +22,7 @@ from tests.waiting import PATIENCE_SECONDS
 
 def source(of: Broker, *topics: str, most: int = 1 << 30, **more: Any) -> Kafka:
     """A source that has just been started."""
-    return Kafka("plant", KafkaSettings(of.servers, topics, **more), most)
+    return Kafka("plant", KafkaSettings(of.servers, **({"subscribe": topics} if topics else {}) | more), most)
 
 
 def rows(of: Kafka, start: Offset, end: Offset) -> list[dict[str, Any]]:

@@ -3,14 +3,15 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from orchestration.conf.diagnostic import quoted
-from orchestration.conf.mqtt_meaning import check_mqtt, levels_of
 from orchestration.conf.names import Declared
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
+from orchestration.conf.transport_settings import MqttSettings
 
 TRANSPORTS = ("path", "kafka", "s3", "delta", "http", "tcp", "mqtt", "kinesis")
 WITH_TOPICS = ("kafka", "mqtt")
 ONLY_OF_FILES = ("files", "settle_seconds", "header")
+SHARED, MAX_PORT = "$share/", 65_535
 Base = tuple[str, str]
 
 
@@ -41,7 +42,7 @@ def check_transports(sources: Mapping[str, SourceSettings], declared: Declared) 
 def _check_clients(base: Base, source: SourceSettings, clients: dict[tuple[str, str], str]) -> Iterator[Finding]:
     """Of a server of others. `clients`: who is which client of which broker."""
     if source.mqtt:
-        yield from check_mqtt((*base, "mqtt"), source.mqtt)
+        yield from _check_mqtt((*base, "mqtt"), source.mqtt)
         if client := source.mqtt.client_id:
             if other := clients.get((source.mqtt.broker, client)):
                 problem = f"is {quoted(client)}, which {other} has at this broker too; choose another"
@@ -64,7 +65,7 @@ def _check_not_landed(base: Base, source: SourceSettings, written: Collection[st
 
 
 def _check_origins(base: Base, source: SourceSettings, way: str) -> Iterator[Finding]:
-    most = 1 if way == "kafka" else levels_of(source.mqtt) if source.mqtt else None
+    most = 1 if way == "kafka" else _levels_of(source.mqtt) if source.mqtt else None
     for key, origin in source.origins:
         if origin.file_name and way not in ("path", "s3"):
             yield Finding.of((*base, key, "file_name"), f"is for files, but events come by {way}; take a field or a constant")
@@ -73,3 +74,38 @@ def _check_origins(base: Base, source: SourceSettings, way: str) -> Iterator[Fin
         elif origin.topic and most is not None and origin.topic > most:
             whose = "a topic of Kafka has one level" if way == "kafka" else f"no topic of {base[1]}.mqtt.topics has more than {most}"
             yield Finding.of((*base, key, "topic"), f"is {origin.topic}, but {whose}; write {' to '.join(dict.fromkeys(('1', str(most))))}")
+
+
+def _check_mqtt(path: tuple[str, ...], mqtt: MqttSettings) -> Iterator[Finding]:
+    """`path` leads to it."""
+    for n, topic in enumerate(mqtt.topics):
+        if problem := _problem_of_filter(topic):
+            yield Finding.of((*path, "topics"), f"names {quoted(topic)}; {problem}", n)
+    if mqtt.port > MAX_PORT:
+        yield Finding.of((*path, "broker"), f"is {quoted(mqtt.broker)}; a port is at most {MAX_PORT}")
+    if mqtt.password and not mqtt.username:
+        yield Finding.of((*path, "password"), "is set without a username; name the user")
+    if mqtt.shared_group and set(mqtt.shared_group) & set("/+#"):
+        yield Finding.of((*path, "shared_group"), f"is {quoted(mqtt.shared_group)}; write a name without /, + and #")
+    if mqtt.shared_group and not mqtt.client_id:
+        yield Finding.of((*path, "shared_group"), "is set without a client_id; give each collector of the group one of its own")
+    if mqtt.tls and bool(mqtt.tls.certificate) != bool(mqtt.tls.key):
+        yield Finding.of((*path, "tls"), "has one of certificate and key; set both")
+
+
+def _levels_of(mqtt: MqttSettings) -> int | None:
+    """How many levels the longest topic has; None where no filter bounds it."""
+    if any(topic.endswith("#") for topic in mqtt.topics):
+        return None
+    return max(topic.count("/") + 1 for topic in mqtt.topics)
+
+
+def _problem_of_filter(topic: str) -> str | None:
+    *levels, last = topic.split("/")
+    if topic.startswith(SHARED):
+        return "write the filter alone, and the name of the group as shared_group"
+    if (last != "#" and "#" in last) or any("#" in level for level in levels):
+        return "# stands alone, as the last level"
+    if any("+" in level and level != "+" for level in (*levels, last)):
+        return "+ stands alone, as a whole level"
+    return None
