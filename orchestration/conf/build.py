@@ -8,7 +8,7 @@ from orchestration.conf.files import Settings
 from orchestration.conf.model import Conf, Device, Source
 from orchestration.conf.payload_schemas import schemas_of
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, MetricSettings
-from orchestration.conf.source_settings import OriginSettings, SourceSettings
+from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.transport_settings import Transport
 from orchestration.location import Location
 from silver.spec import Conversion, Metric, Origin, PayloadFormat, Policy, Registry, Time
@@ -37,37 +37,22 @@ def build(folder: Path, settings: Settings) -> Conf:
 
 
 def _source(settings: Settings, name: str, source: SourceSettings) -> Source:
-    payload = PayloadFormat(
-        format=source.format,
-        device=Origin(**vars(source.device)),
-        time=Time(**vars(source.time)),
-        zone=_origin(source.zone),
-        metric=_origin(source.metric),
-        value=source.value.field if source.value else None,
-        unit=_origin(source.unit),
-        metrics=source.metrics,
-        each=source.each,
-        has_header=source.header,
-        columns=source.columns,
-        separator=source.separator,
-        quote=source.quote,
-        encoding=source.encoding,
-        attributes=source.attributes,
-        not_measured=source.not_measured,
-        words={metric: dict(of.words) for metric, of in settings.metrics.metrics.items() if of.words},
-        message=source.message,
-        registry=Registry(**vars(source.registry)) if source.registry else None,
-        schemas=schemas_of(source.format, source.schema) if source.schema else {},
-    )
+    same = {key: value for key, value in vars(source).items() if key in PayloadFormat.__dataclass_fields__}
+    origins = {key: Origin(**vars(origin)) for key, origin in source.origins}
+    others = {
+        "time": Time(**vars(source.time)),
+        "value": source.value and source.value.field,
+        "has_header": source.header,
+        "words": {metric: dict(of.words) for metric, of in settings.metrics.metrics.items() if of.words},
+        "registry": source.registry and Registry(**vars(source.registry)),
+        "schemas": schemas_of(source.format, source.schema) if source.schema else {},
+    }
+    payload = PayloadFormat(**same | origins | others)
     return Source(name, payload, _transport(source, f"tidemark-{settings.pipeline.pipeline}-{name}"), source.paused)
 
 
 def _transport(source: SourceSettings, client_id: str) -> Transport:
     return source.mqtt.changed(client_id=source.mqtt.client_id or client_id) if source.mqtt else source.transport
-
-
-def _origin(origin: OriginSettings | None) -> Origin | None:
-    return None if origin is None else Origin(**vars(origin))
 
 
 def _metric(name: str, metric: MetricSettings) -> Metric:

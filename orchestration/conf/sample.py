@@ -175,7 +175,7 @@ def _leaves(value: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Itera
     """Of a field that no path of conf can name, such as one with a dot in its name, the value is an empty tuple."""
     for name, inner in value.items():
         is_object = isinstance(inner, dict)
-        if not name.strip() or not name.isprintable() or "." in name or "`" in name or is_json_path(name + "." * is_object):
+        if not name.strip() or not name.isprintable() or "." in name or is_json_path(name + "." * is_object):
             yield prefix + name, ()
         elif isinstance(inner, dict) and depth < 10:
             yield from _leaves(inner, f"{prefix}{name}.", depth + 1)
@@ -250,7 +250,7 @@ def _is_measured(cells: list[str]) -> bool:
 
 def _distinct(names: list[str]) -> list[str]:
     """Names that conf can hold, each once."""
-    clean = ["".join(c for c in name if c.isprintable() and c != "`").strip() or f"c{at + 1}" for at, name in enumerate(names)]
+    clean = ["".join(c for c in name if c.isprintable()).strip() or f"c{at + 1}" for at, name in enumerate(names)]
     return [name if clean.index(name) == at else f"{name}_{at + 1}" for at, name in enumerate(clean)]
 
 

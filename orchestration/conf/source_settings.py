@@ -25,7 +25,6 @@ from orchestration.conf.transport_settings import (
 from orchestration.conf.values import (
     CONFIG,
     AbsolutePath,
-    FieldPath,
     Flag,
     Identifier,
     Key,
@@ -43,11 +42,11 @@ from orchestration.conf.values import (
 from silver.spec import ELEMENT
 
 _PATH = "Dotted path of a field, or name of a CSV column. With `each`, a path that begins with `each.` begins at the element of the list."
-Separator = Annotated[str, of_pattern(r"^[^\\\r\n\x00]$", "write one character, no line end and no backslash", 1, 1)]
+Separator = Annotated[str, of_pattern(r"^[^\r\n\x00]$", "write one character, no line end", 1, 1)]
 Quote = Annotated[
-    str, of_pattern(r"^[!-/:-@\[\]-`{-~\u00a1-\uffff]$", "write one character that is no letter, digit, blank, backslash or picture", 1, 1)
+    str, of_pattern(r"^[!-/:-@\[-`{-~\u00a1-\uffff]$", "write one character that is no letter, digit, blank or picture", 1, 1)
 ]
-MeasuredField = Annotated[FieldPath, Field(description=_PATH, examples=["data.temp"])]
+MeasuredField = Annotated[Text, Field(description=_PATH, examples=["data.temp"])]
 
 
 def _fields_of_names(written: Any, info: ValidationInfo) -> Any:
@@ -73,7 +72,7 @@ MeasuredFields = Annotated[_Fields, BeforeValidator(_fields_of_names, json_schem
 class OriginSettings(Setting):
     """Where a text comes from; set exactly one of these."""
 
-    field: OrAbsent[FieldPath] = Field(default=None, examples=["device"], description=_PATH)
+    field: OrAbsent[Text] = Field(default=None, examples=["device"], description=_PATH)
     constant: OrAbsent[Text] = Field(default=None, examples=["oven-01"])
     """The same text for every event of this source."""
     file_name: OrAbsent[Annotated[str, OfText(_with_group)]] = Field(default=None, examples=[r"^(.+)\.txt$"])
@@ -86,7 +85,7 @@ class OriginSettings(Setting):
 class TimeSettings(Setting):
     """When a measurement was made."""
 
-    field: FieldPath = Field(examples=["ts"], description=_PATH)
+    field: Text = Field(examples=["ts"], description=_PATH)
     format: Annotated[PlainText, Field(min_length=1, max_length=200)] = Field(
         default="iso", examples=["iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "dd/MM/yyyy HH:mm:ss"]
     )
@@ -102,7 +101,7 @@ class TimeSettings(Setting):
 class ValueSettings(Setting):
     """The number of a long row."""
 
-    field: FieldPath = Field(examples=["value"], description=_PATH)
+    field: Text = Field(examples=["value"], description=_PATH)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +146,7 @@ class SourceSettings(Setting):
     """Long rows: the number."""
     unit: OrAbsent[OriginSettings] = Field(default=None, examples=[{"field": "unit"}])
     """Long rows: the unit of the number; metrics.yml says how to convert it."""
-    each: OrAbsent[FieldPath] = Field(default=None, examples=["readings"])
+    each: OrAbsent[Text] = Field(default=None, examples=["readings"])
     """All but CSV: path of a list with one measurement (or one wide row) an element."""
     metrics: MeasuredFields = Field(default_factory=dict, examples=[{"temperature": "data.temp"}, ["temperature", "humidity"]])
     """Wide rows (several measurements each): the field of each metric. A list names metrics whose fields are called as they are; with
@@ -167,7 +166,7 @@ class SourceSettings(Setting):
     header: Flag = Field(default=False, examples=[True])
     """CSV: whether the first line of each file names the columns. It may name one fewer than all rows have: their first value is then a row
     number."""
-    columns: UniqueSome[FieldPath] = Field(default=(), max_length=10_000, examples=[["ts", "temperature"]])
+    columns: UniqueSome[Text] = Field(default=(), max_length=10_000, examples=[["ts", "temperature"]])
     """CSV: names of the columns in order; required without a header, and with one they replace it."""
     separator: Separator = Field(default=",", examples=[",", ";", "\t"])
     """CSV: the character between two values."""

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from orchestration.conf.secrets import Option, Secret, Url
+from orchestration.conf.secrets import Name, Option, Secret, Url
 from orchestration.conf.values import (
     AbsolutePath,
     Expression,
@@ -47,7 +47,7 @@ class RegistrySettings(Setting):
 
     url: Url = Field(examples=["https://registry:8081"])
     """Address that begins with https:// or http://, or a reference to it."""
-    username: OrAbsent[Text] = Field(default=None, examples=["tidemark", "${env:REGISTRY_USER}"])
+    username: OrAbsent[Name] = Field(default=None, examples=["tidemark", "${env:REGISTRY_USER}"])
     """Of basic authentication: a name, or a reference to it."""
     password: OrAbsent[Secret] = Field(default=None, examples=["${env:REGISTRY_PASSWORD}"])
     """Of basic authentication."""

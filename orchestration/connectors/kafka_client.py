@@ -3,7 +3,6 @@
 No group of consumers is joined. Whatever a broker refuses is a SourceDownError; no message of one holds a secret.
 """
 
-import re
 import time
 from collections.abc import Callable, Collection, Generator, Mapping
 from concurrent.futures import Future
@@ -15,8 +14,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from orchestration.conf.secrets import NOTHING_THERE, REFERENCE, followed
+from orchestration.conf.secrets import resolved
 from orchestration.connectors.sources.source import SourceDownError
+from orchestration.errors import TidemarkError
 
 PATIENCE_SECONDS = 5.0
 """For an answer, and for the next message of a range that is known to be there."""
@@ -68,7 +68,6 @@ class KafkaClient:
     """Of one source or sink; connects when it is first asked. `options`: as in conf, without their secrets."""
 
     def __init__(self, asker: Asker, servers: str, options: Mapping[str, str]) -> None:
-        """Nothing happens yet."""
         self._asker, self._servers, self._options = asker, servers, options
         self._secrets: set[str] = set()
         self._said = ""
@@ -152,17 +151,12 @@ class KafkaClient:
 
     def _looked_up(self, name: str, value: str) -> str:
         """With the variable or the file in the place of a reference to it."""
-        if (reference := re.fullmatch(REFERENCE, value)) is None:
-            return value
-        kind, _, at = reference[1].partition(":")
         try:
-            secret = followed(kind, at)
-        except NOTHING_THERE:
-            of = "variable" if kind == "env" else "file"
-            problem = f"{self._asker.name} needs the {of} {at} for kafka.options.{name}, and it is not there"
-            raise SourceDownError(f"{problem}; set it, or correct {name} in {self._asker.file}.") from None
-        self._secrets.add(secret)
-        return secret
+            found = resolved(value, self._asker.file)
+        except TidemarkError as error:
+            raise SourceDownError(f"{self._asker.name} {self._asker.problem} the brokers: for kafka.options.{name}, {error}") from None
+        self._secrets |= {found} - {value}
+        return found
 
     def note(self, error: KafkaError) -> None:
         """What a client has to say of its connections: an error tells it."""

@@ -103,7 +103,7 @@ def _of_bucket(conf: Conf, of: Source, store: S3Settings) -> Pieces:
     from orchestration.connectors.sources.s3_client import S3Client
     from orchestration.storage.object_claims import ObjectClaim
 
-    client = S3Client(of.name, store, conf.folder)
+    client = S3Client(of.name, store)
     with TemporaryDirectory(prefix="tidemark-") as folder:
         for page in client.pages():
             for found in sorted(page, key=lambda version: version.modified_us):
@@ -122,7 +122,7 @@ def _of_topics(conf: Conf, of: Source, at: MqttSettings, seconds: float) -> Piec
     came, version = list[pa.Table](), MQTTProtocolVersion.MQTTv5 if at.version == "v5" else MQTTProtocolVersion.MQTTv311
     client = Client(CallbackAPIVersion.VERSION2, f"preview-{uuid4().hex[:8]}", protocol=version)
     if at.username is not None:
-        client.username_pw_set(at.username, at.password and secret(conf.folder, at.password))
+        client.username_pw_set(at.username, at.password and secret(at.password))
     if (context := client_context(at.tls)) is not None:
         client.tls_set_context(context)
 

@@ -39,7 +39,7 @@ def collect(conf: Conf, names: Sequence[str], notify: Notify) -> None:
             assert isinstance(endpoint, Collected)
             spool = SpoolWriter(spool_folder(conf.lake, name).local, endpoint.max_spool_bytes, int(offset.get(SEGMENT, -1)) + 1)
             spools.callback(spool.close)
-            chosen.append(Pushed(source, endpoint, spool, conf.lake, conf.folder))
+            chosen.append(Pushed(source, endpoint, spool, conf.lake))
         gc.freeze()  # or a full collection walks over all that was imported, and everybody waits for it
         uvloop.run(_serve(chosen, notify))
 

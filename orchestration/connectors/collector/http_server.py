@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
+from orchestration.conf.secrets import secret
 from orchestration.conf.transport_settings import HttpSettings
 from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
@@ -22,7 +23,7 @@ async def serve(pushed: Pushed, notify: Notify) -> Served:
     """Listens when it returns."""
     endpoint = pushed.endpoint
     assert isinstance(endpoint, HttpSettings)
-    token, tls = pushed.secret(endpoint.token), server_context(endpoint.tls)
+    token, tls = endpoint.token and secret(endpoint.token), server_context(endpoint.tls)
     listening = listener(pushed.source.name, endpoint)
     config = uvicorn.Config(
         HttpCollector(endpoint, pushed.source.payload_format, token, pushed.spool).application(),
@@ -56,5 +57,4 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """None."""
         yield

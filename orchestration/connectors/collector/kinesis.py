@@ -36,7 +36,7 @@ async def serve(pushed: Pushed, notify: Notify) -> Served:
 
     of = pushed.endpoint
     assert isinstance(of, KinesisSettings)
-    client = await asyncio.to_thread(KinesisClient, of, pushed.secret(of.access_key), pushed.secret(of.secret_key))
+    client = await asyncio.to_thread(KinesisClient, of)
     collector = KinesisCollector(of, client, pushed, Outage(pushed.lake, pushed.source.name, notify))
     task = asyncio.create_task(collector.run())
 
@@ -51,7 +51,6 @@ class KinesisCollector:
     """`stopping`: set when it is to end."""
 
     def __init__(self, of: KinesisSettings, client: "KinesisClient", pushed: Pushed, outage: Outage) -> None:
-        """Nothing is read yet."""
         self._of, self._client, self._spool, self._outage = of, client, pushed.spool, outage
         self._file = Location(pushed.spool.folder / READ)
         self.stopping = asyncio.Event()

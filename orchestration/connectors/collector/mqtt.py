@@ -12,6 +12,7 @@ from typing import Any
 from paho.mqtt.client import Client, ConnectFlags, MQTTMessage
 from paho.mqtt.reasoncodes import ReasonCode
 
+from orchestration.conf.secrets import secret
 from orchestration.conf.transport_settings import MqttSettings
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.mqtt_connection import MqttConnection
@@ -48,7 +49,7 @@ class MqttCollector:
         """TidemarkError where the password or a certificate is missing."""
         assert isinstance(pushed.endpoint, MqttSettings)
         self._endpoint, self._spool = pushed.endpoint, pushed.spool
-        self._password, self._context = pushed.secret(self._endpoint.password), client_context(self._endpoint.tls)
+        self._password, self._context = self._endpoint.password and secret(self._endpoint.password), client_context(self._endpoint.tls)
         group = f"$share/{self._endpoint.shared_group}/" if self._endpoint.shared_group else ""
         self._filters = [group + topic for topic in self._endpoint.topics]
         self._file = Location(pushed.spool.folder / SUBSCRIBED)

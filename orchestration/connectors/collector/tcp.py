@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import cast
 
+from orchestration.conf.secrets import secret
 from orchestration.conf.transport_settings import TcpSettings
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.listener import BACKLOG, listener, place, warning
@@ -24,7 +25,7 @@ async def serve(pushed: Pushed, notify: Notify) -> Served:
     """Listens when it returns."""
     endpoint = pushed.endpoint
     assert isinstance(endpoint, TcpSettings)
-    key, tls = pushed.secret(endpoint.key), server_context(endpoint.tls)
+    key, tls = endpoint.key and secret(endpoint.key), server_context(endpoint.tls)
     listening = listener(pushed.source.name, endpoint)
     collector = TcpCollector(endpoint, None if key is None else key.encode(), pushed.spool, notify)
     loop = asyncio.get_running_loop()
@@ -97,7 +98,6 @@ class Connection(asyncio.Protocol):
     transport: asyncio.Transport
 
     def __init__(self, server: TcpCollector) -> None:
-        """Not connected yet."""
         self._server, self._rest, self._need = server, bytearray(), LENGTH.size
         self._split = self._lines if server.endpoint.framing == "lines" else self._frames
         self._is_trusted = server.key is None

@@ -2,7 +2,6 @@
 
 import json
 from http.client import HTTPException
-from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import quote
 
@@ -17,12 +16,12 @@ CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 TIMEOUT_SECONDS = 10.0
 
 
-def registered(folder: Path, settings: RegistrySettings, subject: str, schema: str) -> bytes:
+def registered(settings: RegistrySettings, subject: str, schema: str) -> bytes:
     """What stands before each value; the schema is registered where it is not yet. TidemarkError without the address or a secret."""
     headers = {"Content-Type": CONTENT_TYPE, "Accept": CONTENT_TYPE}
     if settings.password:
-        headers["Authorization"] = basic(resolved(folder, settings.username or "", FILE), resolved(folder, settings.password, FILE))
-    url = f"{resolved(folder, settings.url, FILE).rstrip('/')}/subjects/{quote(subject, safe='')}/versions"
+        headers["Authorization"] = basic(resolved(settings.username or "", FILE), resolved(settings.password, FILE))
+    url = f"{resolved(settings.url, FILE).rstrip('/')}/subjects/{quote(subject, safe='')}/versions"
     try:
         answer = post(url, json.dumps({"schema": schema}).encode(), headers, TIMEOUT_SECONDS)
         return MAGIC + int(json.loads(answer)["id"]).to_bytes(4, "big")

@@ -6,7 +6,6 @@ Each request has an `Idempotency-Key`: a repeat has the same key and the same ro
 import json
 from collections.abc import Iterator
 from http.client import HTTPException
-from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
@@ -28,9 +27,8 @@ class WebhookSink:
 
     is_ordered = True
 
-    def __init__(self, folder: Path, settings: WebhookSettings) -> None:
-        """`folder`: that of the conf."""
-        self._folder, self._settings = folder, settings
+    def __init__(self, settings: WebhookSettings) -> None:
+        self._settings = settings
 
     def last(self, known: SinkPosition | None) -> SinkPosition | None:
         """As the lake remembers it."""
@@ -57,8 +55,8 @@ class WebhookSink:
         key = f"{batch.sink}-{batch.number}-{number}"
         headers = {"Content-Type": "application/json", "User-Agent": "tidemark", "Idempotency-Key": key}
         if self._settings.token:
-            headers["Authorization"] = f"Bearer {resolved(self._folder, self._settings.token, FILE)}"
-        _send(resolved(self._folder, self._settings.url, FILE), body, headers)
+            headers["Authorization"] = f"Bearer {resolved(self._settings.token, FILE)}"
+        _send(resolved(self._settings.url, FILE), body, headers)
 
 
 def _parts(rows: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:

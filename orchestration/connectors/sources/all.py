@@ -33,7 +33,7 @@ def source_of(conf: Conf, name: str) -> Source:
     if isinstance(transport, KafkaSettings):
         return Kafka(name, transport, most)
     if isinstance(transport, S3Settings):
-        return S3(name, transport, conf.sources[name].payload_format, conf.folder, conf.lake, most)
+        return S3(name, transport, conf.sources[name].payload_format, conf.lake, most)
     if isinstance(transport, DeltaSettings):
         return Delta(name, transport, most)
     return _spool(conf, name) if _is_pushed(conf, name) else _files(conf, name)

@@ -23,7 +23,6 @@ class RegistryClient:
     """Of one source. `named`: the address as conf has it, for messages. `credentials`: name and password, or None."""
 
     def __init__(self, source: str, named: str, url: str, credentials: Sequence[str] | None) -> None:
-        """Nothing is asked yet."""
         self._source, self._named, self._url, self._open = source, named, url.rstrip("/"), build_opener(NoRedirect).open
         self._headers = {"Accept": "application/vnd.schemaregistry.v1+json"}
         if credentials:

@@ -35,13 +35,12 @@ IS_GONE = "it was deleted or overwritten after it was listed and before it was r
 
 @dataclass
 class S3:
-    """`transport`, `shape`: as conf declares them. `folder`: of the conf."""
+    """`transport`, `shape`: as conf declares them."""
 
     is_remote: ClassVar[bool] = True
     name: str
     transport: S3Settings
     shape: PayloadFormat
-    folder: Path
     lake: Location
     max_batch_bytes: int
     _is_ending: bool = False
@@ -120,4 +119,4 @@ class S3:
     def _client(self) -> "S3Client":
         from orchestration.connectors.sources.s3_client import S3Client
 
-        return S3Client(self.name, self.transport, self.folder)
+        return S3Client(self.name, self.transport)

@@ -27,7 +27,6 @@ class Schemas:
     """Of a source with a registry."""
 
     def __init__(self, conf: Conf, source: str, shape: PayloadFormat, registry: Registry) -> None:
-        """Nothing is asked yet."""
         self._conf, self._source, self._format, self._registry = conf, source, shape.format, registry
         self._known = dict(shape.schemas)
         self.notices = list[Notice]()
@@ -73,5 +72,5 @@ class Schemas:
     @cached_property
     def _client(self) -> RegistryClient:
         of = self._registry
-        url, *credentials = (resolved(self._conf.folder, text or "", "sources.yml") for text in (of.url, of.username, of.password))
+        url, *credentials = (resolved(text or "") for text in (of.url, of.username, of.password))
         return RegistryClient(self._source, of.url, url, credentials if any(credentials) else None)

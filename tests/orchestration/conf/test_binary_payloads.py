@@ -130,7 +130,10 @@ def test_a_conf_holds_the_schema_itself_and_no_secret(folder: Path) -> None:
     assert len(schemas) == 2
     put(folder, SOUND[2])
     payload_format = load(folder).sources["plant"].payload_format
-    assert (payload_format.schemas, payload_format.registry) == ({}, Registry("http://localhost:8081", "${env:A}", "${file:b}"))
+    assert (payload_format.schemas, payload_format.registry) == (
+        {},
+        Registry("http://localhost:8081", "${env:A}", f"${{file:{Path.cwd()}/b}}"),
+    )
 
 
 def test_what_protoc_made_of_a_file_is_the_same_as_the_file(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.conf.load import load
-from orchestration.conf.secrets import secret
+from orchestration.conf.secrets import aws_keys, secret
 from orchestration.conf.transport_settings import ClientTlsSettings, HttpSettings, KinesisSettings, MqttSettings, TcpSettings, TlsSettings
 from orchestration.errors import TidemarkError
 from tests.collectors import write_conf
@@ -135,14 +135,19 @@ def test_two_sources_cannot_be_one_client_of_a_broker(tmp_path: Path) -> None:
 def test_references_lead_to_a_variable_or_a_file_beside_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OF_A_TEST", "hunter2")
     (tmp_path / "token.txt").write_text("hunter3\n")
-    assert secret(tmp_path / "conf", "${env:OF_A_TEST}") == "hunter2"
-    assert secret(tmp_path / "conf", "${file:token.txt}") == "hunter3"
+    keys = "access_key: '${env:OF_A_TEST}', secret_key: '${file:token.txt}'"
+    transport = load(write_conf(tmp_path, hall=f"kinesis: {{stream: a, {keys}}}")).sources["hall"].transport
+    assert isinstance(transport, KinesisSettings)
+    assert aws_keys(transport) == {"aws_access_key_id": "hunter2", "aws_secret_access_key": "hunter3"}
 
 
-@pytest.mark.parametrize("reference", ["${env:NOT_THERE_AT_ALL}", "${file:not/there.txt}", "${file:binary}", "${file:empty}"])
-def test_a_reference_that_leads_nowhere_says_so_without_what_it_found(reference: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("reference", ["env:NOT_THERE_AT_ALL", "file:not/there.txt", "file:binary", "file:empty"])
+def test_a_reference_that_leads_nowhere_says_so_without_what_it_found(
+    reference: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "binary").write_bytes(b"hunter2\xff")
     (tmp_path / "empty").write_text("\n")
     with pytest.raises(TidemarkError, match="is missing or empty; set it for this process") as found:
-        secret(tmp_path / "conf", reference)
+        secret(f"${{{reference}}}")
     assert "hunter2" not in str(found.value)

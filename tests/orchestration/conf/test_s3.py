@@ -47,6 +47,12 @@ def test_objects_are_read_as_declared_and_named_as_files_are(folder: Path) -> No
     changed(folder, "sources", OF_FILES, f"s3: {{bucket: events, prefix: in/, files: '*.gz', endpoint: 'http://localhost:9000', {keys}}}")
     changed(folder, "sources", "device: {field: device}", "device: {file_name: '/([^/]+)@'}")
     assert mistakes_of(folder) == []
+    secret = f"${{file:{Path.cwd()}/b.txt}}"
     assert load(folder).sources["plant"].transport == S3Settings(
-        bucket="events", prefix="in/", files="*.gz", endpoint="http://localhost:9000", access_key="${env:A}", secret_key="${file:b.txt}"
+        bucket="events",
+        prefix="in/",
+        files="*.gz",
+        endpoint="http://localhost:9000",
+        access_key="${env:A}",
+        secret_key=secret,
     )

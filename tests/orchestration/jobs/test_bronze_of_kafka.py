@@ -105,8 +105,8 @@ REFUSED: dict[str, dict[str, str]] = {
     "security.protocol": {"security.protocol": FROM_VARIABLE},
     "ssl.certificate.pem": {"security.protocol": "SSL", "ssl.key.pem": FROM_VARIABLE, "ssl.certificate.pem": FROM_VARIABLE},
     "the brokers": {"client.id": FROM_VARIABLE},  # they ask for a password
-    "needs the variable NOT_THERE for kafka.options.client.id, and it is not there; set it": {"client.id": "${env:NOT_THERE}"},
-    "needs the file /not-there": PLAIN | {"client.id": FROM_VARIABLE, "sasl.password": "${file:/not-there}"},
+    "for kafka.options.client.id, ${env:NOT_THERE}, which sources.yml names, is missing": {"client.id": "${env:NOT_THERE}"},
+    "sasl.password, ${file:/not-there}, which": PLAIN | {"client.id": FROM_VARIABLE, "sasl.password": "${file:/not-there}"},
 }
 
 

@@ -79,7 +79,7 @@ def collected(folder: Path, fake: Fake, is_done: Callable[[list[bytes]], bool]) 
     async def work() -> None:
         lake = Location(folder / "lake")
         spool = SpoolWriter(folder / "lake/spool/hall", 1 << 30)
-        pushed = Pushed(source, cast(KinesisSettings, source.transport), spool, lake, folder)
+        pushed = Pushed(source, cast(KinesisSettings, source.transport), spool, lake)
         collector = KinesisCollector(
             cast(KinesisSettings, source.transport), cast(KinesisClient, fake), pushed, Outage(lake, "hall", said.append)
         )

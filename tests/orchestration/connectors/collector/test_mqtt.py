@@ -225,7 +225,7 @@ def test_what_is_no_mqtt_is_told_and_tried_again(rubbish: bytes, tmp_path: Path)
             spool = SpoolWriter(tmp_path / "lake" / "spool" / "hall", 1 << 30)
             endpoint = conf.sources["hall"].transport
             assert isinstance(endpoint, MqttSettings)
-            served = await mqtt.serve(Pushed(conf.sources["hall"], endpoint, spool, conf.lake, conf.folder), said.append)
+            served = await mqtt.serve(Pushed(conf.sources["hall"], endpoint, spool, conf.lake), said.append)
             while len(said) < 1:
                 await asyncio.sleep(0.01)
             assert not served.task.done()
