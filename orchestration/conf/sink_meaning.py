@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
-from orchestration.conf.kafka_meaning import OF_SINK, check_options
+from orchestration.conf.kafka_options import OF_SINK, check_options
 from orchestration.conf.names import Declared
 from orchestration.conf.sink_settings import SinkSettings, TopicSettings
 from orchestration.conf.structure import Finding

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping
 
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
-from orchestration.conf.kafka_meaning import check_kafka
 from orchestration.conf.names import Declared, is_json_path
 from orchestration.conf.payload_meaning import check_payload_schema
 from orchestration.conf.source_settings import SourceSettings, TimeSettings
@@ -30,8 +29,6 @@ def check_sources(sources: Mapping[str, SourceSettings], declared: Declared) -> 
     yield from check_transports(sources, declared)
     for name, source in sources.items():
         base: Path = ("sources", name)
-        if source.kafka:
-            yield from check_kafka((*base, "kafka"), source.kafka)
         yield from _check_measured(base, source)
         yield from _check_format(base, source, declared.written(name))
         yield from _check_time((*base, "time"), source.time)

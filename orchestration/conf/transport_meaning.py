@@ -3,14 +3,16 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from orchestration.conf.diagnostic import quoted
+from orchestration.conf.kafka_options import OF_SOURCE, check_options
 from orchestration.conf.names import Declared
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
-from orchestration.conf.transport_settings import MqttSettings
+from orchestration.conf.transport_settings import KafkaSettings, MqttSettings
 
 TRANSPORTS = ("path", "kafka", "s3", "delta", "http", "tcp", "mqtt", "kinesis")
 WITH_TOPICS = ("kafka", "mqtt")
 ONLY_OF_FILES = ("files", "settle_seconds", "header")
+TOPICS = ("subscribe", "subscribe_pattern", "assign")
 SHARED, MAX_PORT = "$share/", 65_535
 Base = tuple[str, str]
 
@@ -31,6 +33,8 @@ def check_transports(sources: Mapping[str, SourceSettings], declared: Declared) 
             yield from _check_origins(base, source, ways[0])
             if ways != ["path"]:
                 yield from _check_not_landed(base, source, declared.written(name), ways[0])
+        if source.kafka:
+            yield from _check_kafka((*base, "kafka"), source.kafka)
         yield from _check_clients(base, source, clients)
         for key, endpoint in (("http", source.http), ("tcp", source.tcp)):
             if endpoint and endpoint.port:
@@ -74,6 +78,16 @@ def _check_origins(base: Base, source: SourceSettings, way: str) -> Iterator[Fin
         elif origin.topic and most is not None and origin.topic > most:
             whose = "a topic of Kafka has one level" if way == "kafka" else f"no topic of {base[1]}.mqtt.topics has more than {most}"
             yield Finding.of((*base, key, "topic"), f"is {origin.topic}, but {whose}; write {' to '.join(dict.fromkeys(('1', str(most))))}")
+
+
+def _check_kafka(path: tuple[str, ...], kafka: KafkaSettings) -> Iterator[Finding]:
+    """`path` leads to it."""
+    chosen = [key for key in TOPICS if getattr(kafka, key)]
+    if not chosen:
+        yield Finding.of(path, f"names no topic; set one of {', '.join(TOPICS)}")
+    elif len(chosen) > 1:
+        yield Finding.of(path, f"sets {' and '.join(chosen)}; keep one of them", chosen[-1])
+    yield from check_options((*path, "options"), kafka.options, OF_SOURCE)
 
 
 def _check_mqtt(path: tuple[str, ...], mqtt: MqttSettings) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What `kafka` of a source means: which topics, from where, and that options are harmless and hold no secret."""
+"""Options of Kafka, of a source or a sink: they are harmless, and hold no secret."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,6 @@ from orchestration.conf.diagnostic import hint
 from orchestration.conf.document import Step
 from orchestration.conf.secrets import REFERENCE
 from orchestration.conf.structure import Finding
-from orchestration.conf.transport_settings import KafkaSettings
 
 SECRETS = frozenset(
     {
@@ -42,17 +41,6 @@ messages are read, such as isolation.level."""
 OF_EVENT_HUBS = ("sasl.username", "$ConnectionString")
 """A name, and no reference."""
 AS_REFERENCE = "write ${env:NAME} or ${file:PATH}"
-TOPICS = ("subscribe", "subscribe_pattern", "assign")
-
-
-def check_kafka(path: tuple[Step, ...], kafka: KafkaSettings) -> Iterator[Finding]:
-    """`path` leads to it."""
-    chosen = [key for key in TOPICS if getattr(kafka, key)]
-    if not chosen:
-        yield Finding.of(path, f"names no topic; set one of {', '.join(TOPICS)}")
-    elif len(chosen) > 1:
-        yield Finding.of(path, f"sets {' and '.join(chosen)}; keep one of them", chosen[-1])
-    yield from check_options((*path, "options"), kafka.options, OF_SOURCE)
 
 
 def check_options(path: tuple[Step, ...], options: Mapping[str, str], allowed: frozenset[str]) -> Iterator[Finding]:
