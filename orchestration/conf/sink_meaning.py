@@ -12,23 +12,15 @@ from orchestration.conf.structure import Finding
 
 SILVER = ("silver.readings", "silver.quarantine", "silver.late", "silver.duplicates")
 OF_GROUP = ("aggregates", "vectors", "late")
-TARGETS = ("postgres", "kafka", "files", "webhook", "python")
 MART = re.compile("marts[.][a-z_][a-z0-9_]*")
 
 
 def check_sinks(sinks: Mapping[str, SinkSettings], declared: Declared) -> Iterator[Finding]:
     for name, sink in sinks.items():
         path: tuple[Step, ...] = ("sinks", name)
-        yield from _check_targets(path, [key for key in TARGETS if getattr(sink, key)])
         yield from _check_table((*path, "table"), sink.table, declared)
         if sink.kafka:
             yield from _check_topic((*path, "kafka"), sink.kafka, is_mart=MART.fullmatch(sink.table) is not None)
-
-
-def _check_targets(path: tuple[Step, ...], targets: list[str]) -> Iterator[Finding]:
-    if len(targets) != 1:
-        said = f"sets {' and '.join(targets)}" if targets else "names no place to send rows to"
-        yield Finding.of(path, f"{said}; set exactly one of {', '.join(TARGETS)}")
 
 
 def _check_table(path: tuple[Step, ...], table: str, declared: Declared) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
 """Settings of section `sinks` of pipeline.yml."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -75,6 +75,7 @@ class TopicSettings(Setting):
 class SinkSettings(Setting):
     """A table and the one place that its rows are sent to: set exactly one of `postgres`, `kafka`, `files`, `webhook` and `python`."""
 
+    one_of: ClassVar[tuple[str, ...]] = ("postgres", "kafka", "files", "webhook", "python")
     table: PlainText = Field(examples=["gold.kitchen_aggregates"])
     """A table of silver, gold or marts. Of gold the newest revision of each row is sent."""
     postgres: OrAbsent[PostgresSettings] = Field(default=None, examples=[{"dsn": "${env:PG_DSN}", "table": "public.kitchen"}])

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
@@ -72,6 +72,7 @@ MeasuredFields = Annotated[_Fields, BeforeValidator(_fields_of_names, json_schem
 class OriginSettings(Setting):
     """Where a text comes from; set exactly one of these."""
 
+    one_of: ClassVar[tuple[str, ...]] = ("field", "constant", "file_name", "topic")
     field: OrAbsent[Text] = Field(default=None, examples=["device"], description=_PATH)
     constant: OrAbsent[Text] = Field(default=None, examples=["oven-01"])
     """The same text for every event of this source."""
@@ -108,6 +109,7 @@ class ValueSettings(Setting):
 class SourceSettings(Setting):
     """How events come, by exactly one of path, kafka, s3, delta, http, tcp, mqtt and kinesis; and how their payloads are read."""
 
+    one_of: ClassVar[tuple[str, ...]] = ("path", "kafka", "s3", "delta", "http", "tcp", "mqtt", "kinesis")
     format: Literal["json", "csv", "parquet", "avro", "protobuf", "sparkplug_b"] = Field(examples=["json"])
     """`json`: one object a line. `csv`: one row a line. Files that end in .gz are unpacked. `parquet`, with path and s3: a row of a Parquet
     file is read as a JSON object. `avro`, `protobuf` and `sparkplug_b`: one message an event, not from files."""
@@ -184,8 +186,8 @@ class SourceSettings(Setting):
     @property
     def transport(self) -> Transport:
         """How events come: by the way that is set."""
-        of_others = self.kafka or self.s3 or self.delta or self.http or self.tcp or self.mqtt or self.kinesis
-        return of_others or LandingFolder(self.path or Path(), self.files, self.settle_seconds)
+        of_others: Transport = getattr(self, self.chosen[0])
+        return LandingFolder(self.path, self.files, self.settle_seconds) if self.path else of_others
 
 
 @dataclass(frozen=True)

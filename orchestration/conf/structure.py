@@ -151,8 +151,6 @@ def _problem(node: Node, error: Any, name: str) -> str:
             said, remedy = "is an empty list", f"write for example {_example(node, name)}"
         case "too_short", _:
             said, remedy = "is empty", f"set {_one_of(node, name)}"
-        case "too_long", dict():
-            said, remedy = f"sets {' and '.join(value)}", f"set only {_one_of(node, name)}"
         case "too_long", list():
             said, remedy = f"has {len(value):,} items", f"write at most {node['maxItems']:,}"
         case kind, _:

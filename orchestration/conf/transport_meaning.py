@@ -1,4 +1,4 @@
-"""What sources.yml means by how events come: exactly one way, with the settings that belong to it."""
+"""What sources.yml means by how events come: with the settings that belong to their way, and two sources in no way of each other."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -7,12 +7,10 @@ from orchestration.conf.kafka_options import OF_SOURCE, check_options
 from orchestration.conf.names import Declared
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
-from orchestration.conf.transport_settings import KafkaSettings, MqttSettings
+from orchestration.conf.transport_settings import MqttSettings
 
-TRANSPORTS = ("path", "kafka", "s3", "delta", "http", "tcp", "mqtt", "kinesis")
 WITH_TOPICS = ("kafka", "mqtt")
 ONLY_OF_FILES = ("files", "settle_seconds", "header")
-TOPICS = ("subscribe", "subscribe_pattern", "assign")
 SHARED, MAX_PORT = "$share/", 65_535
 Base = tuple[str, str]
 
@@ -23,18 +21,11 @@ def check_transports(sources: Mapping[str, SourceSettings], declared: Declared) 
     clients: dict[tuple[str, str], str] = {}
     for name, source in sources.items():
         base = ("sources", name)
-        ways = [key for key in TRANSPORTS if getattr(source, key)]
-        if not ways:
-            others = f"{', '.join(TRANSPORTS[1:-1])} or {TRANSPORTS[-1]}"
-            yield Finding.of(base, f"does not say how its events come; set path (a landing folder), {others}")
-        elif len(ways) > 1:
-            yield Finding.of(base, f"sets {' and '.join(ways)}; keep one of them", ways[1])
-        else:
-            yield from _check_origins(base, source, ways[0])
-            if ways != ["path"]:
-                yield from _check_not_landed(base, source, declared.written(name), ways[0])
+        yield from _check_origins(base, source, source.chosen[0])
+        if not source.path:
+            yield from _check_not_landed(base, source, declared.written(name), source.chosen[0])
         if source.kafka:
-            yield from _check_kafka((*base, "kafka"), source.kafka)
+            yield from check_options((*base, "kafka", "options"), source.kafka.options, OF_SOURCE)
         yield from _check_clients(base, source, clients)
         for key, endpoint in (("http", source.http), ("tcp", source.tcp)):
             if endpoint and endpoint.port:
@@ -78,16 +69,6 @@ def _check_origins(base: Base, source: SourceSettings, way: str) -> Iterator[Fin
         elif origin.topic and most is not None and origin.topic > most:
             whose = "a topic of Kafka has one level" if way == "kafka" else f"no topic of {base[1]}.mqtt.topics has more than {most}"
             yield Finding.of((*base, key, "topic"), f"is {origin.topic}, but {whose}; write {' to '.join(dict.fromkeys(('1', str(most))))}")
-
-
-def _check_kafka(path: tuple[str, ...], kafka: KafkaSettings) -> Iterator[Finding]:
-    """`path` leads to it."""
-    chosen = [key for key in TOPICS if getattr(kafka, key)]
-    if not chosen:
-        yield Finding.of(path, f"names no topic; set one of {', '.join(TOPICS)}")
-    elif len(chosen) > 1:
-        yield Finding.of(path, f"sets {' and '.join(chosen)}; keep one of them", chosen[-1])
-    yield from check_options((*path, "options"), kafka.options, OF_SOURCE)
 
 
 def _check_mqtt(path: tuple[str, ...], mqtt: MqttSettings) -> Iterator[Finding]:

@@ -58,6 +58,7 @@ class KafkaSettings(Setting):
     """Which topics of which brokers a source reads. Set one of `subscribe`, `subscribe_pattern` and `assign`."""
 
     kind: ClassVar[str] = "kafka"
+    one_of: ClassVar[tuple[str, ...]] = ("subscribe", "subscribe_pattern", "assign")
     servers: Text = Field(examples=["broker-1:9092,broker-2:9092"])
     """Where the first brokers are: host:port, with commas between them."""
     subscribe: UniqueSome[Text] = Field(default=(), max_length=10_000, examples=[["readings"]])

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass as plain_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -35,18 +35,30 @@ T = TypeVar("T")
 class Setting:
     """A mapping of YAML with a fixed set of keys. The context of a validation is the conf folder; Python has none, and may pass values."""
 
+    one_of: ClassVar[tuple[str, ...]] = ()
+    """Of these exactly one is set."""
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """Which of `one_of` is set."""
+        return tuple(key for key in self.one_of if getattr(self, key))
+
     @model_validator(mode="before")
     @classmethod
-    def _check_count(cls, written: Any) -> Any:
+    def _check_some(cls, written: Any) -> Any:
         """As many keys as its schema asks for."""
-        known = {field.validation_alias or name for name, field in cls.__pydantic_fields__.items()}  # type: ignore[attr-defined]
         bounds = cls.__pydantic_config__.get("json_schema_extra", {})  # type: ignore[attr-defined]
-        if isinstance(written, dict) and written.keys() <= known:  # an unknown key is a mistake of its own
-            if len(written) < bounds.get("minProperties", 0):
-                raise PydanticCustomError("too_short", "set one")
-            if len(written) > bounds.get("maxProperties", len(known)):
-                raise PydanticCustomError("too_long", "set only one")
+        if isinstance(written, dict) and len(written) < bounds.get("minProperties", 0):
+            raise PydanticCustomError("too_short", "set one")
         return written
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        if self.one_of and len(self.chosen) != 1:
+            none = f"sets none of {', '.join(self.one_of)}; set one"
+            said = f"sets {' and '.join(self.chosen)}; keep one of them" if self.chosen else none
+            raise PydanticCustomError("unreadable", "{problem}", {"problem": said})
+        return self
 
     @field_validator("*", mode="before")
     @classmethod

@@ -22,7 +22,7 @@ def mqtt(settings: str) -> str:
 CASES = [
     (
         "files: '*'",
-        "plant does not say how its events come; set path (a landing folder), kafka, s3, delta, http, tcp, mqtt or kinesis",
+        "plant sets none of path, kafka, s3, delta, http, tcp, mqtt, kinesis; set one",
     ),
     ("path: ./landing, http: {port: 1}", "plant sets path and http; keep one of them"),
     ("http: {port: 1}, tcp: {port: 2}", "plant sets http and tcp; keep one of them"),
