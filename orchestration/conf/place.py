@@ -9,14 +9,15 @@ import yaml
 from orchestration.location import Location
 
 
-def absolute(folder: Path, path: str) -> Path:
+def absolute(folder: Path, path: str, *, follows_links: bool = True) -> Path:
     """Relative paths start at the parent of the conf folder; `~` and `${VARIABLE}` expand.
 
     Raises ValueError with the second half of a sentence for a path that cannot be resolved.
     """
     try:
         expanded = os.path.expanduser(Template(path).substitute(os.environ))
-        return (folder.resolve().parent / expanded).resolve()
+        whole = folder.resolve().parent / expanded
+        return whole.resolve() if follows_links else whole
     except KeyError as error:
         raise ValueError(f"names the variable {error.args[0]}, which is not set; set it, or write the path out") from None
     except ValueError:
