@@ -15,7 +15,7 @@ from orchestration.errors import TidemarkError
 from orchestration.serving.sql.answer import Answer
 from orchestration.serving.sql.session import interruptible
 from tests.lakes import conf
-from tests.orchestration.serving.sql.fast.lake import edges
+from tests.orchestration.serving.sql.edges import edges
 from tests.orchestration.serving.sql.shell_terminal import PROMPT, ROOT, Terminal, command, environment
 
 ENTER, TAB, UP, CTRL_C, CTRL_D = "\r", "\t", "\x1b[A", "\x03", "\x04"
@@ -37,13 +37,13 @@ def piped(folder: Path, text: str) -> "subprocess.CompletedProcess[str]":
 def test_tables_columns_and_answers(folder: Path) -> None:
     with Terminal(folder) as terminal:
         assert "ops.edges         0              10" in terminal.answers("\\d")
-        assert "map<string,bigint>" in terminal.answers("\\d ops.edges")
+        assert "map(varchar, bigint)" in terminal.answers("\\d ops.edges")
         terminal.types("select id, s from ops.edges" + ENTER)
         terminal.reads("->")  # no semicolon yet
         assert re.search(r"Oven.*1 row in \d", terminal.answers("where id = 1;"), re.DOTALL)
-        assert "there is no column nope" in terminal.answers("select nope from ops.edges;")
+        assert 'column "nope" not found' in terminal.answers("select nope from ops.edges;")
         terminal.answers("\\format json")
-        assert "\\u001b[31mred" in terminal.answers("select '\\u001b[31mred' as x;")
+        assert "\\u001b[31mred" in terminal.answers("select e'\\x1b[31mred' as x;")
         terminal.answers("\\o " + str(folder / "answer.parquet"))
         assert "written to" in terminal.answers("select id from ops.edges;")
         terminal.answers("\\timing")
@@ -126,7 +126,7 @@ def test_without_a_terminal_statements_are_answered_without_prompts(folder: Path
     ended = piped(folder, "\\format json\nselect 1 as a; -- one; two\nselect ';' as b;\n\\d ops.edges\nselect 2 as c")
     answers = [json.loads(line) for line in ended.stdout.replace(",\n", ",").splitlines()]
     assert [answers[0], answers[1], answers[3]] == [[{"a": 1}], [{"b": ";"}], [{"c": 2}]]
-    assert {"column": "id", "type": "int"} in answers[2]
+    assert {"column": "id", "type": "integer"} in answers[2]
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
