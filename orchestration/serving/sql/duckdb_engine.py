@@ -41,6 +41,8 @@ SHOWS = re.compile(r"\bshow\b|^\s*describe\b", re.IGNORECASE)
 """Queries that may list tables that they do not name."""
 NO_TABLE = re.compile(r'Table with name "?(.+?)"? does not exist( because schema .* does not exist\.|!)(\nDid you mean .*)?')
 PATH = re.compile(r"(?<![\w.])/[^\s\"'(),;]+/[^\s\"'(),;]+")
+ADVICE = re.compile(r'(, or|\. Use) "?SET [^.]*')
+"""On settings, which no query can change."""
 FAILURES = (duckdb.IOException, duckdb.InternalException, duckdb.FatalException)
 """DuckDB's errors that are not for the query to mend."""
 
@@ -102,7 +104,7 @@ class DuckDbEngine:
             if size > self._limits.result_bytes or sum(map(len, batches)) > self._limits.rows:
                 break
         found = pa.Table.from_batches(batches, reader.schema)
-        if statement.type == duckdb.StatementType.EXPLAIN:
+        if found.column_names == ["explain_key", "explain_value"]:
             found = _without_files(found, files)
         kept = found.slice(0, self._limits.rows)
         if kept.nbytes > self._limits.result_bytes:
@@ -111,6 +113,7 @@ class DuckDbEngine:
 
     def _worded(self, error: Exception, query: str, known: Mapping[str, View]) -> TidemarkError:
         text = re.sub(r"^[\w ]+ Error: ", "", str(error).strip()).replace("\n\n", "\n")
+        text = ADVICE.sub("", text)
         if self._ended_by:
             return RefusedError(f"the query {self._ended_by}.")
         if isinstance(error, MemoryError) or "Out of Memory" in str(error):
@@ -157,9 +160,12 @@ def _hint(name: str, known: Iterable[str]) -> str:
 
 def _without_files(explained: pa.Table, files: Iterable[str]) -> pa.Table:
     """Plans with a name of the same width in place of each file."""
+    names = {*files}
+    # The boxes of a plan are cut into lines at spaces, and so is a path that holds one.
+    names |= {part for file in names for at, letter in enumerate(file) if letter == " " for part in (file[:at], file[at + 1 :])}
     texts = explained.column(1).to_pylist()
-    for file in files:
-        texts = [text.replace(file, "(a file)".ljust(len(file))) for text in texts]
+    for name in sorted(names, key=len, reverse=True):
+        texts = [text.replace(name, "(a file)".ljust(len(name))[: len(name)]) for text in texts]
     return explained.set_column(1, explained.column_names[1], pa.array(texts))
 
 

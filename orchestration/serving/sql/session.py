@@ -16,7 +16,7 @@ import click
 
 from orchestration.errors import TidemarkError
 from orchestration.rendering import visible
-from orchestration.serving.sql.answer import Answer, Engine, Question
+from orchestration.serving.sql.answer import Answer, Engine, Limits, Question
 from orchestration.serving.sql.output import FORMATS, page, require_place, write
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from orchestration.storage.views import Plant
 
 GRACE_SECONDS = 10.0
-"""How long to wait until an engine has ended a cancelled query."""
+"""How long to wait until an engine has ended a query that was cancelled or whose time is over: some functions of DuckDB never look."""
 
 
 @dataclass
@@ -93,8 +93,12 @@ class Session:
             click.echo(visible(f"written to {output}"), err=True)
 
 
-def interruptible(ask: Callable[[], Answer], cancel: Callable[[], object]) -> Answer:
-    """The result of `ask`. Ctrl-C calls `cancel`, waits until the engine has ended the query, and raises KeyboardInterrupt."""
+def interruptible(ask: Callable[[], Answer], cancel: Callable[[], object], seconds: float = Limits().seconds + GRACE_SECONDS) -> Answer:
+    """The result of `ask`. Ctrl-C calls `cancel`, waits until the engine has ended the query, and raises KeyboardInterrupt.
+
+    TidemarkError where there is none after so many seconds; the query is left alone then.
+    """
+    end = time.monotonic() + seconds
     answer: Future[Answer] = Future()
 
     def work() -> None:
@@ -106,7 +110,8 @@ def interruptible(ask: Callable[[], Answer], cancel: Callable[[], object]) -> An
     try:
         threading.Thread(target=work, daemon=True).start()
         while not wait([answer], 0.1).done:
-            pass
+            if time.monotonic() > end:
+                raise TidemarkError("the query does not end; leave with \\q, which ends it.")
     except KeyboardInterrupt:
         cancel()
         wait([answer], GRACE_SECONDS)

@@ -3,8 +3,10 @@
 import os
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
+import duckdb
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -134,5 +136,12 @@ def tables_in(tables: SnapshotTables, text: str) -> Iterator[tuple[str, str]]:
 
 
 def quote_name(name: str) -> str:
-    """The name as SQL needs it, in quotes if it is no plain word."""
-    return name if PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+    """The name as SQL needs it, in quotes if it is no plain word, or a word of SQL such as `at`."""
+    return name if PLAIN.fullmatch(name) and name.lower() not in _reserved() else '"' + name.replace('"', '""') + '"'
+
+
+@cache
+def _reserved() -> frozenset[str]:
+    kinds = "('reserved', 'type_function')"
+    with duckdb.connect() as connection:
+        return frozenset(word for word, _ in connection.execute(f"from duckdb_keywords() where keyword_category in {kinds}").fetchall())

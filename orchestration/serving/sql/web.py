@@ -24,7 +24,7 @@ from orchestration.serving.sql.answer import Question
 from orchestration.serving.sql.encoding import JSON, Encoded
 from orchestration.serving.sql.fair_queue import FairQueue
 from orchestration.serving.sql.refusal import RefusedError
-from orchestration.serving.sql.workers import Workers
+from orchestration.serving.sql.workers import CANCELLED, Workers
 
 MAX_BODY_BYTES = 1_000_000
 POLL_SECONDS = 0.25
@@ -38,7 +38,7 @@ class QueryApi:
     users: Mapping[str, str]
     queue: FairQueue
     active: dict[str, str] = field(default_factory=dict)
-    """User of each running query, by its name."""
+    """User of each query that runs or waits, by its name; nobody, once it is cancelled."""
 
     def application(self) -> Starlette:
         """The ASGI application."""
@@ -57,6 +57,8 @@ class QueryApi:
             self.active[name] = user
             try:
                 async with self.queue.slot(user):
+                    if self.active[name] != user:
+                        raise RefusedError(CANCELLED)
                     answer = await self._answer(request, question, name)
             finally:
                 del self.active[name]
@@ -69,6 +71,7 @@ class QueryApi:
         user, name = self._user(request), request.path_params["name"]
         if user is None or self.active.get(name) != user:
             return _error(404, f"you have no running query of the name {name}.")
+        self.active[name] = ""
         self.workers.cancel(name)
         return JSONResponse({"cancelled": name})
 

@@ -97,6 +97,19 @@ def test_a_query_that_was_cancelled_has_let_go_before_the_next() -> None:
     assert has_let_go.is_set()
 
 
+def test_a_query_that_does_not_end_when_its_time_is_over_is_left_alone() -> None:
+    forever = threading.Event()
+
+    def ask() -> Answer:
+        forever.wait()
+        raise AssertionError
+
+    with pytest.raises(TidemarkError, match="the query does not end"):
+        interruptible(ask, forever.set, seconds=0.3)
+    assert not forever.is_set()
+    forever.set()
+
+
 def test_what_was_entered_is_there_at_the_next_start_and_for_its_owner_only(folder: Path, tmp_path: Path) -> None:
     state = {"XDG_STATE_HOME": str(tmp_path / "state")}
     with Terminal(folder, **state) as terminal:
