@@ -37,7 +37,7 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": False,
     "allow_persistent_secrets": False,
 }
-SHOWS = re.compile(r"\bshow\b|^\s*describe\b", re.IGNORECASE)
+SHOWS = re.compile(r"\bshow\b|^\s*describe\s*;?\s*$", re.IGNORECASE)
 """Queries that may list tables that they do not name."""
 NO_TABLE = re.compile(r'Table with name "?(.+?)"? does not exist( because schema .* does not exist\.|!)(\nDid you mean .*)?')
 PATH = re.compile(r"(?<![\w.])/[^\s\"'(),;]+/[^\s\"'(),;]+")
@@ -48,7 +48,7 @@ FAILURES = (duckdb.IOException, duckdb.InternalException, duckdb.FatalException)
 
 
 class DuckDbEngine:
-    """Answers one query after the other; several threads may ask one engine each."""
+    """Answers one query after the other."""
 
     def __init__(self, plant: Plant, limits: Limits) -> None:
         """Starts nothing."""
@@ -96,7 +96,8 @@ class DuckDbEngine:
         try:
             reader = connection.sql(statement).to_arrow_reader(ROWS_AT_ONCE)
         except (duckdb.BinderException, duckdb.CatalogException):
-            connection.execute(query)  # raises the same error, with its place
+            with suppress(duckdb.TransactionException):  # where the first part of a PIVOT has failed
+                connection.execute(query)  # raises the same error, with its place
             raise
         for batch in reader:
             batches.append(batch)
@@ -124,7 +125,7 @@ class DuckDbEngine:
             text = text.replace(match[0], f"there is no table {match[1]}{_hint(match[1], known)}", 1)
         shown = PATH.sub(lambda path: path[0] if path[0] in query else "(a file)", text.replace(str(self._plant.lake), "(the lake)"))
         if isinstance(error, FAILURES):
-            return TidemarkError(f"DuckDB cannot answer this query: {shown}")
+            return TidemarkError(f"DuckDB cannot answer this query: {shown.splitlines()[0]}")
         return RefusedError(shown)
 
 
@@ -136,15 +137,16 @@ def _create_views(connection: duckdb.DuckDBPyConnection, meant: Sequence[View]) 
         table = open_table(view.location, view.version)
         database, name = view.name.split(".", 1)
         if table.protocol().min_reader_version == PLAIN:
-            kind, files = "view", [str(view.location / file) for file in files_of(table)]
+            kind, how, files = "view", "not materialized", [str(view.location / file) for file in files_of(table)]
             rows = select_from_table(table, files)
             opened += files
         else:  # their files hold rows that are deleted, or columns by other names
-            kind, rows = "table", "from arriving"
+            kind, how, rows = "table", "materialized", "from arriving"
             connection.register("arriving", pa.RecordBatchReader.from_stream(table.scan()))
         # Nothing has a name but the view: below it are rows that came after the snapshot.
-        made = f"with rows_of as not materialized ({rows}) {view.select('rows_of')}"
+        made = f"with rows_of as {how} ({rows}) {view.select('rows_of')}"
         connection.execute(f"create schema if not exists {quoted(database)}; create {kind} {quoted(database)}.{quoted(name)} as {made}")
+    connection.unregister("arriving")
     path = ",".join(dict.fromkeys(["main", *(view.name.split(".", 1)[0] for view in meant)]))
     connection.execute(f"set search_path = {literal(path)}; set allowed_paths = [{', '.join(map(literal, opened))}]")
     connection.execute("set enable_external_access = false; set lock_configuration = true; begin transaction read only")

@@ -162,6 +162,10 @@ def engine_rows(made: Conf, query: str) -> list[list[Any]]:
         ("select * from gold.readings", "there is no table gold.readings; did you mean silver.readings\\?"),
         ("select * from nowhere.x", "there is no table nowhere.x; SHOW ALL TABLES lists them"),
         ("select lenght(metric) from silver.readings", 'name lenght does not exist!\nDid you mean "length"\\?\nLINE 1: .*\n {15}\\^'),
+        (
+            "pivot silver.reading on metric",
+            "there is no table silver.reading; did you mean silver.readings\\?\nLINE 1: pivot silver.reading",
+        ),
         ("selec 1", 'syntax error at or near "selec"\nLINE 1: selec 1\n {8}\\^'),
         ("select 'open", "unterminated string literal"),
         ("select metric, count(*) from silver.readings", '"metric" must appear in the GROUP BY clause'),
