@@ -103,7 +103,7 @@ def tidemark(obj: dict[str, Any], conf: Path, debug: bool) -> None:
 def main() -> None:
     """Entry point: run the command line and leave with its exit code."""
     command = next((argument for argument in sys.argv[1:] if argument in COMMANDS), "")
-    if command in WITHOUT and "spark" not in sys.argv:
+    if command in WITHOUT and not {"spark", "--engine=spark"} & {*sys.argv}:
         sys.meta_path.insert(0, Without(WITHOUT[command]))
     try:
         code = exit_code(sys.argv[1:])
