@@ -57,7 +57,7 @@ demo: install ## simulate 240,000 events, bring them through all layers, show th
 	$(TIDEMARK) dbt --quiet build
 	$(call step,"tidemark sql: a mart beside gold on one snapshot")
 	$(TIDEMARK) sql "select mart.day, mart.device_id, mart.readings as in_the_mart, sum(gold.count) as in_gold, round(mart.value) as watts \
-	  from marts.daily mart join gold.kitchen_aggregates gold on gold.device_id = mart.device_id and gold.metric = mart.metric and to_date(gold.window_start) = mart.day \
+	  from marts.daily mart join gold.kitchen_aggregates gold on gold.device_id = mart.device_id and gold.metric = mart.metric and gold.window_start::date = mart.day \
 	  where mart.device_group = 'kitchen' and mart.metric = 'power' group by all order by watts desc limit 5"
 	$(call step,"tidemark plot kitchen")
 	$(TIDEMARK) plot kitchen
@@ -89,7 +89,7 @@ quick: install ## the tests that need no Spark, in two minutes
 
 .PHONY: slow
 slow: install bubblewrap postgres mosquitto ## the long ones of the tests, of which `make test` has shorter ones
-	$(PY) -m pytest $(IN_TWO) -m "slow and not (bi or damage or dbt or defects or fast or kill or planted or snapshots)"
+	$(PY) -m pytest $(IN_TWO) -m "slow and not (bi or damage or dbt or defects or kill or planted or snapshots)"
 
 ROUNDS ?= 1
 ifndef SEED
@@ -123,13 +123,9 @@ cuts: install ## read snapshots while a run writes, compacts and removes: none i
 planted: install ## switch off each protection in turn, and see that verify, the ledger or a test notices
 	$(PY) -m pytest -v -rP -m planted tests/planted
 
-.PHONY: fast
-fast: install ## ask the fast engine and Spark 700 queries made at random: it answers the same, or refuses
-	$(PY) -m pytest -v -m fast tests/orchestration/serving/sql/fast
-
 READS ?= 1000
 .PHONY: bi
-bi: install bubblewrap ## READS=1000 reads over two tables by BI servers, sql-server and fast engine while both are written; and what BI clients may take
+bi: install bubblewrap ## READS=1000 reads over two tables by BI servers, sql-server and DuckDB while both are written; and what BI clients may take
 	$(PY) -m pytest -v -rP -m "" --reads $(READS) tests/orchestration/serving/bi
 
 .PHONY: dbt
@@ -208,7 +204,7 @@ bench-collect: install ## events/s that `tidemark collect` takes over TCP and HT
 	$(PY) -m tests.bench.collect
 
 .PHONY: bench-ask
-bench-ask: install ## after make demo: how soon `tidemark sql` answers: Spark and the fast engine from cold, the warm server
+bench-ask: install ## after make demo: how soon `tidemark sql` answers: DuckDB and Spark from cold, the server
 	$(PY) -m tests.bench.ask
 
 ROOM ?= room/landing

@@ -1,6 +1,6 @@
 """Suites: what must be true of one kind of table. Data for Great Expectations, without Spark and I/O."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -59,27 +59,7 @@ class Suite:
 
 
 def suite(name: str, document: Mapping[str, Any]) -> Suite:
-    """The suite that a document describes; ValueError says in one sentence where it does not describe one."""
-    _check_keys(name, document, {"table", "expectations"}, {"columns", "sample", "together_with"})
-    return Suite(
-        name,
-        document["table"],
-        tuple(_expectation(f"{name}: expectation {n}", each) for n, each in enumerate(document["expectations"], start=1)),
-        dict(document.get("columns", {})),
-        tuple(document.get("sample", ())),
-        tuple(document.get("together_with", ())),
-    )
-
-
-def _expectation(where: str, entry: Mapping[str, Any]) -> Expectation:
-    _check_keys(where, entry, {"type", "description", "severity"}, {"kwargs"})
-    if entry["severity"] not in list(Severity):
-        raise ValueError(f"{where} has the severity {entry['severity']!r}; use {', '.join(Severity)}")
-    return Expectation(entry["type"], entry["description"], Severity(entry["severity"]), dict(entry.get("kwargs", {})))
-
-
-def _check_keys(where: str, entry: Mapping[str, Any], required: Set[str], optional: Set[str]) -> None:
-    if absent := sorted(required - entry.keys()):
-        raise ValueError(f"{where} lacks {', '.join(absent)}; add it")
-    if unknown := sorted(entry.keys() - required - optional):
-        raise ValueError(f"{where} has {', '.join(unknown)}, which is not a key; the keys are {', '.join(sorted(required | optional))}")
+    """The suite that a document describes, which is one: orchestration/conf/suite_settings.py says what a document may hold."""
+    made = tuple(Expectation(**entry | {"severity": Severity(entry["severity"])}) for entry in document["expectations"])
+    of_columns = {key: tuple(document.get(key, ())) for key in ("sample", "together_with")}
+    return Suite(name, **{**document, **of_columns, "expectations": made})

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -127,6 +128,8 @@ def _plain_scalar(value: Any) -> bool | int | float | str | None:
             plain_value = value
         case float():
             plain_value = _number(value)
+        case Decimal():
+            plain_value = int(value) if value == value.to_integral_value() else float(value)
         case bytes() | bytearray() | memoryview():
             plain_value = bytes(value).decode("utf-8", "backslashreplace")
         case datetime():

@@ -4,7 +4,7 @@ A record is an object, an enum its symbol, a union the value alone. Of logical t
 timestamp is the number that was written. Bytes are base64. Of a key that a map repeats, the last value counts.
 
 Not fastavro: a schema that holds itself lets a payload end its process (SIGSEGV), it reads -1 as the last symbol of an enum, and it takes
-longer (orchestration/DECISIONS.md).
+longer: 4.1 us for a record of five fields, ours 2.6 (measured; see orchestration/DECISIONS.md).
 """
 
 import json

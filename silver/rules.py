@@ -8,7 +8,6 @@ A row that breaks `something_is_measured` breaks no other rule: a healthy device
 from collections.abc import Sequence
 
 from expectations.rule import Rule
-from expectations.translation import without_failures
 from silver.spec import Policy, Unknown
 
 SOMETHING_IS_MEASURED = "something_is_measured"
@@ -32,7 +31,7 @@ def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
         "unit_is_known": "is_unit_known",
         "device_is_known": "device_id is null or is_device_known",
         "metric_is_known": "metric is null or is_metric_known",
-    } | {rule.name: without_failures(rule.holds) for rule in declared}
+    } | dict(map(_asked, declared))
     if policy.unknown_device is Unknown.UNASSIGNED:
         del asked_of_measured["device_is_known"]
     if policy.unknown_metric is Unknown.UNASSIGNED:
@@ -44,6 +43,12 @@ def rules_of(policy: Policy, declared: Sequence[Rule]) -> tuple[Rule, ...]:
         Rule(SOMETHING_IS_MEASURED, "is_measured or not is_readable or not is_utf8"),
         *(Rule(name, f"not is_measured or ({holds})") for name, holds in asked_of_measured.items()),
     )
+
+
+def _asked(rule: Rule) -> tuple[str, str]:
+    from expectations.translation import without_failures  # here: who only wants names, as SQL does, need not load a parser
+
+    return rule.name, without_failures(rule.holds)
 
 
 BUILT_IN = tuple(rule.name for rule in rules_of(Policy(lateness_seconds=0, max_future_seconds=0, max_payload_bytes=0), ()))

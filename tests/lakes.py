@@ -21,7 +21,7 @@ from rich.console import Console
 
 from gold.spec import Group, Vector
 from orchestration.conf.model import Conf, Device, Engine, Source
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.flows import flows

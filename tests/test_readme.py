@@ -11,7 +11,7 @@ import pytest
 
 from orchestration.cli.app import COMMANDS, tidemark
 from orchestration.conf.load import load
-from orchestration.conf.sink_meaning import TARGETS
+from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.starter import starter_sources, write_starter
 from silver.rules import BUILT_IN
 from silver.spec import Aggregation
@@ -89,14 +89,14 @@ def test_every_sink_on_the_pages_is_one_that_conf_takes_and_the_page_of_sinks_ha
         for block in (block for block in blocks(page, "yaml") if block.startswith("sinks:")):
             pipeline.write_text(starter + block)
             sinks = load(tmp_path).sinks.values()
-            kinds += [kind for kind in TARGETS for sink in sinks if getattr(sink, kind) and page == CONNECTORS]
-    assert sorted(kinds) == sorted(TARGETS)
+            kinds += [kind for kind in SinkSettings.one_of for sink in sinks if getattr(sink, kind) and page == CONNECTORS]
+    assert sorted(kinds) == sorted(SinkSettings.one_of)
 
 
 @pytest.mark.parametrize("page", ["README.md", CONNECTORS])
 def test_the_tables_name_every_kind_of_source_and_sink(page: str) -> None:
     rows = "\n".join(line.split("|")[1] for line in TEXT[page].splitlines() if line.startswith(("| [", "| to [", "| `")))
-    assert {*starter_sources(), *TARGETS} <= set(re.findall(r"\w+", re.sub(r"\]\([^)]*\)", "", rows)))
+    assert {*starter_sources(), *SinkSettings.one_of} <= set(re.findall(r"\w+", re.sub(r"\]\([^)]*\)", "", rows)))
 
 
 def test_the_two_pages_that_are_read_first_are_short() -> None:

@@ -1,5 +1,6 @@
 """`tidemark backfill`: bring older messages of a Kafka source to bronze."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
@@ -21,13 +22,13 @@ class BoundType(click.ParamType):  # type: ignore[type-arg]
     name = "bound"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> "Bound":
-        from orchestration.conf.kafka_meaning import instant_of
+        from orchestration.conf.values import instant
 
         if value in ("earliest", "latest"):
             word: Literal["earliest", "latest"] = value
             return word
-        if (instant := instant_of(value)) is not None:
-            return instant
+        with suppress(ValueError):
+            return instant(value)
         try:
             return msgspec.json.decode(value, type=OFFSETS)
         except msgspec.DecodeError:

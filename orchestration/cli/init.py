@@ -9,7 +9,7 @@ from orchestration.conf.load import load, summary
 from orchestration.conf.model import Conf
 from orchestration.conf.proposal import proposal_of
 from orchestration.conf.starter import findings_of, starter_sources, write_proposal, write_starter
-from orchestration.conf.transports import Collected, LandingFolder
+from orchestration.conf.transport_settings import Collected, LandingFolder
 from orchestration.rendering import visible
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from orchestration.conf.model import Conf
     from orchestration.serving.sql.answer import Engine
     from orchestration.serving.sql.session import Session
+    from orchestration.storage.views import Plant
 
 EXAMPLE = """Example: tidemark sql "select metric, count(*) as n from silver.readings group by metric" """
 
@@ -26,10 +27,10 @@ EXAMPLE = """Example: tidemark sql "select metric, count(*) as n from silver.rea
 @click.option("--at", type=click.DateTime(["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"]), help="Query the newest one at this instant, UTC.")
 @click.option(
     "--engine",
-    type=click.Choice(["auto", "server", "spark", "fast"]),
-    default="auto",
+    type=click.Choice(["duckdb", "spark", "server"]),
+    default="duckdb",
     show_default=True,
-    help="auto: the sql-server if it runs, else Spark. fast: DuckDB, without a JVM; it refuses what it would answer differently.",
+    help="Whose SQL it is. duckdb: answers at once. spark: starts a JVM first. server: DuckDB's, answered by your running sql-server.",
 )
 @click.option(
     "--format", type=click.Choice(["table", "csv", "json", "parquet"]), default="table", show_default=True, help="How to print the rows."
@@ -80,38 +81,34 @@ def read(file: Path) -> str:
 
 @contextmanager
 def _session(folder: Path, engine: str, options: dict[str, Any]) -> "Iterator[Session]":
+    from orchestration.conf.place import place_of
     from orchestration.serving.sql.session import Session
 
-    def conf() -> "Conf":
-        from orchestration.conf.load import load
-
-        return load(folder)
-
-    server = _server(folder, engine) if engine in ("auto", "server") else None
-    with nullcontext(server) if server is not None else _local(conf(), engine) as chosen:
-        yield Session(chosen, conf, **options)
+    plant = place_of(folder) or loaded(folder)
+    with _engine(folder, plant, engine) as chosen:
+        yield Session(chosen, plant, **options)
 
 
-def _server(folder: Path, engine: str) -> "Engine | None":
-    """None if no server runs and Spark may answer instead."""
-    from orchestration.conf.place import lake_of
-    from orchestration.serving.sql.client import ServerEngine, address_of
+def loaded(folder: Path) -> "Conf":
+    """The whole conf; ConfError if there is a mistake."""
+    from orchestration.conf.load import load
 
-    lake = lake_of(folder)
-    if lake is not None and (address := address_of(lake)) is not None:
-        return ServerEngine(address)
-    if engine == "server":
-        raise TidemarkError("you have no sql-server running on this lake: start it with `tidemark sql-server`.")
-    return None
+    return load(folder)
 
 
-def _local(conf: "Conf", engine: str) -> "AbstractContextManager[Engine]":
+def _engine(folder: Path, plant: "Plant", engine: str) -> "AbstractContextManager[Engine]":
     from orchestration.serving.sql.answer import Limits
 
-    if engine == "fast":
-        from orchestration.serving.sql.fast.engine import FastEngine
+    if engine == "spark":
+        from orchestration.serving.sql.spark_engine import SparkEngine
 
-        return nullcontext(FastEngine(conf, Limits()))
-    from orchestration.serving.sql.spark_engine import SparkEngine
+        return SparkEngine(loaded(folder), Limits())
+    if engine == "duckdb":
+        from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 
-    return SparkEngine(conf, Limits(), conf.engine.cores)
+        return nullcontext(DuckDbEngine(plant, Limits()))
+    from orchestration.serving.sql.client import ServerEngine, address_of
+
+    if (address := address_of(plant.lake)) is None:
+        raise TidemarkError("you have no sql-server running on this lake: start it with `tidemark sql-server`.")
+    return nullcontext(ServerEngine(address))

@@ -1,4 +1,4 @@
-"""`tidemark sql-server`: keep Spark warm for queries."""
+"""`tidemark sql-server`: answer queries over HTTP."""
 
 import getpass
 import re
@@ -19,7 +19,7 @@ USER = re.compile(r"^([A-Za-z0-9_.-]+):(\S{16,})$")
 @click.option("--users", type=PATH, help="A file of NAME:TOKEN lines, tokens of 16 characters or more. Default: you, with a new token.")
 @click.pass_obj
 def command(obj: dict[str, Any], port: int, users: Path | None) -> None:
-    """Answer queries over HTTP on this machine, from a Spark that stays warm; `tidemark sql` uses it if it runs.
+    """Answer queries over HTTP on this machine, in DuckDB's SQL; `tidemark sql --engine server` asks it.
 
     \b
     POST /sql {"query": "select ..."}       rows as JSON, CSV or an Arrow stream, by the Accept header
@@ -29,11 +29,12 @@ def command(obj: dict[str, Any], port: int, users: Path | None) -> None:
     Queries only read. Each is over one snapshot, by default the newest, also while a pipeline runs. Users take turns.
     """
     from orchestration.conf.load import load
+    from orchestration.conf.place import Place
     from orchestration.serving.sql.server import serve
 
     conf = load(obj["conf"])
     by_token = {secrets.token_urlsafe(32): getpass.getuser()} | (_users(users) if users else {})
-    serve(obj["conf"].resolve(), conf.lake, port, by_token, lambda line: click.echo(line, err=True))
+    serve(Place(conf.lake, frozenset(conf.groups)), port, by_token, lambda line: click.echo(line, err=True))
 
 
 def _users(file: Path) -> dict[str, str]:

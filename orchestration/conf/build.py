@@ -4,13 +4,12 @@ from pathlib import Path
 
 from expectations.rule import Rule
 from gold.spec import Group, Vector
-from orchestration.conf.build_transports import transport
 from orchestration.conf.files import Settings
 from orchestration.conf.model import Conf, Device, Source
 from orchestration.conf.payload_schemas import schemas_of
-from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, MetricSettings
-from orchestration.conf.source_settings import OriginSettings, SourceSettings
+from orchestration.conf.source_settings import SourceSettings
+from orchestration.conf.transport_settings import Transport
 from orchestration.location import Location
 from silver.spec import Conversion, Metric, Origin, PayloadFormat, Policy, Registry, Time
 
@@ -22,49 +21,38 @@ def build(folder: Path, settings: Settings) -> Conf:
     return Conf(
         folder=folder.resolve(),
         pipeline=pipeline.pipeline,
-        lake=Location(absolute(folder, pipeline.lake)),
+        lake=Location(pipeline.lake),
         policy=policy,
         engine=pipeline.engine,
-        sources={name: _source(folder, settings, name, source) for name, source in settings.sources.sources.items()},
+        sources={name: _source(settings, name, source) for name, source in settings.sources.sources.items()},
         metrics={name: _metric(name, metric) for name, metric in settings.metrics.metrics.items()},
         devices={name: Device(name, **vars(device or DeviceSettings())) for name, device in (settings.devices.devices or {}).items()},
         groups={name: _group(name, group, policy) for name, group in (settings.groups.groups or {}).items()},
         rules=tuple(Rule(name, rule.holds.strip()) for name, rule in (settings.rules.rules or {}).items()),
         maintenance=pipeline.maintenance,
         quality=pipeline.quality,
-        dbt_project=None if pipeline.dbt.project is None else absolute(folder, pipeline.dbt.project),
+        dbt_project=pipeline.dbt.project,
         sinks=pipeline.sinks,
     )
 
 
-def _source(folder: Path, settings: Settings, name: str, source: SourceSettings) -> Source:
-    payload = PayloadFormat(
-        format=source.format,
-        device=Origin(**vars(source.device)),
-        time=Time(**vars(source.time)),
-        zone=_origin(source.zone),
-        metric=_origin(source.metric),
-        value=source.value.field if source.value else None,
-        unit=_origin(source.unit),
-        metrics=source.metrics,
-        each=source.each,
-        has_header=source.header,
-        columns=source.columns,
-        separator=source.separator,
-        quote=source.quote,
-        encoding=source.encoding,
-        attributes=source.attributes,
-        not_measured=source.not_measured,
-        words={metric: dict(of.words) for metric, of in settings.metrics.metrics.items() if of.words},
-        message=source.message,
-        registry=Registry(**vars(source.registry)) if source.registry else None,
-        schemas=schemas_of(source.format, absolute(folder, source.schema)) if source.schema else {},
-    )
-    return Source(name, payload, transport(folder, f"tidemark-{settings.pipeline.pipeline}-{name}", source), source.paused)
+def _source(settings: Settings, name: str, source: SourceSettings) -> Source:
+    same = {key: value for key, value in vars(source).items() if key in PayloadFormat.__dataclass_fields__}
+    origins = {key: Origin(**vars(origin)) for key, origin in source.origins}
+    others = {
+        "time": Time(**vars(source.time)),
+        "value": source.value and source.value.field,
+        "has_header": source.header,
+        "words": {metric: dict(of.words) for metric, of in settings.metrics.metrics.items() if of.words},
+        "registry": source.registry and Registry(**vars(source.registry)),
+        "schemas": schemas_of(source.format, source.schema) if source.schema else {},
+    }
+    payload = PayloadFormat(**same | origins | others)
+    return Source(name, payload, _transport(source, f"tidemark-{settings.pipeline.pipeline}-{name}"), source.paused)
 
 
-def _origin(origin: OriginSettings | None) -> Origin | None:
-    return None if origin is None else Origin(**vars(origin))
+def _transport(source: SourceSettings, client_id: str) -> Transport:
+    return source.mqtt.changed(client_id=source.mqtt.client_id or client_id) if source.mqtt else source.transport
 
 
 def _metric(name: str, metric: MetricSettings) -> Metric:

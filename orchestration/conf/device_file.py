@@ -7,8 +7,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from orchestration.conf.diagnostic import hint
+from orchestration.conf.diagnostic import Diagnostic, quoted
+from orchestration.conf.group_meaning import check_devices
 from orchestration.conf.model import Device
+from orchestration.conf.names import Declared
+from orchestration.conf.structure import check_structure
 from orchestration.errors import ConfError
 
 FIELDS = ("device_id", "zone", "groups", "label")
@@ -22,17 +25,20 @@ def devices_in(file: Path, groups: Collection[str] | None = None) -> list[Device
     """The devices of the file in its order; ConfError with a line for each mistake. Where `groups` are given, others are refused."""
     mistakes: list[str] = []
     devices: dict[str, Device] = {}
+    declared = Declared({"groups": None if groups is None else dict.fromkeys(groups)})
     for line, fields in _rows(file, mistakes):
-        problems = list(_problems(fields, groups))
-        if not problems:
-            device_id = fields["device_id"]
-            if device_id in devices:
-                problems.append(f"device_id {device_id!r} was in an earlier line already: remove one of the two")
-            # An empty text is the same as none.
-            devices[device_id] = Device(
-                device_id, tuple(fields.get("groups") or ()), fields.get("zone") or None, fields.get("label") or None
-            )
-        mistakes += [f"{file}:{line}: {problem}" for problem in problems]
+        device_id = fields.pop("device_id", None)
+        if not isinstance(device_id, str) or device_id in devices:
+            problem = "was in an earlier line already; remove one of the two" if device_id in devices else "but must be a text"
+            mistakes.append(str(Diagnostic(str(file), line, f"device_id is {quoted(device_id)}, {problem}")))
+            continue
+        # An empty value is the same as none.
+        told = {name: value for name, value in fields.items() if value not in (None, "", [])}
+        checked = check_structure("devices", {"devices": {device_id: told}})
+        found = [*checked.findings, *check_devices(checked.sound.get("devices", {}), declared)]
+        mistakes += [str(Diagnostic(str(file), line, finding.text)) for finding in found]
+        if not found:
+            devices[device_id] = Device(device_id, **vars(checked.sound["devices"][device_id]))
     if mistakes:
         raise ConfError("\n".join(mistakes))
     return list(devices.values())
@@ -84,22 +90,3 @@ def _csv_rows(file: Path, text: str, mistakes: list[str]) -> Iterator[Row]:
             first_line = reader.line_num + 1
     except csv.Error as error:
         mistakes.append(f"{file}:{reader.line_num}: is not CSV ({error}): write quotes inside a quoted cell twice")
-
-
-def _problems(fields: dict[str, Any], groups: Collection[str] | None) -> Iterator[str]:
-    """What is wrong with one row, in words, with the way out."""
-    for name in fields.keys() - set(FIELDS):
-        yield f"{name!r} is not a field of a device: the fields are {', '.join(FIELDS)}"
-    device_id = fields.get("device_id")
-    if not isinstance(device_id, str) or not device_id.strip() or device_id != device_id.strip(" ") or not device_id.isprintable():
-        yield f"device_id is {device_id!r}: write it as the source does, without control characters, and without blanks around it"
-    for name in ("zone", "label"):
-        if not isinstance(fields.get(name), str | None):
-            yield f"{name} is {fields[name]!r}: write a text, or leave it out"
-    named = fields.get("groups")
-    if named is not None and not (isinstance(named, list) and all(isinstance(name, str) and name for name in named)):
-        yield f'groups is {named!r}: write a list of names, as ["kitchen"]'
-        return
-    for name in named or ():
-        if groups is not None and name not in groups:
-            yield f"{name!r} is not a group of conf/groups.yml: {hint(name, groups, 'declare it there first')}"

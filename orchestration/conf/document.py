@@ -6,7 +6,8 @@ Keys are always texts. Anchors, aliases and merge keys (`<<`) work; tags, severa
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,23 +23,17 @@ MAX_NODES = 2_000_000
 MAX_BYTES = 50_000_000
 TAG = "tag:yaml.org,2002:"
 
-_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class Loader(_Base):  # type: ignore[misc]
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  PyYAML asks for it on the class
-
-
-for _tag, _pattern, _first in (
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
-    ("int", r"[-+]?(0|[1-9][0-9]*)", list("-+0123456789")),
-    ("float", r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", list("-+.0123456789")),
-    ("merge", r"<<", ["<"]),
-):
-    Loader.add_implicit_resolver(TAG + _tag, re.compile(rf"^(?:{_pattern})$"), _first)
-
-_BEGUN = object()
+SCALARS = {
+    "null": r"~|null|Null|NULL|",
+    "bool": r"true|True|TRUE|false|False|FALSE",
+    "int": r"[-+]?(?:0|[1-9][0-9]*)",
+    "float": r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+    "merge": "<<",
+}
+"""Patterns of plain scalars that are no texts."""
+KIND = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in SCALARS.items()))
+PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_ABSENT, _BEGUN = object(), object()
 Step = str | int
 """A key of a mapping, or a place in a list."""
 
@@ -74,11 +69,16 @@ def read_document(path: Path) -> tuple[Document | None, list[Diagnostic]]:
     """A file that cannot be read at all is one mistake and no document."""
     file = str(path)
     try:
-        node = _composed(_text(path))
-        reading = _Reading(file)
-        return Document(file, reading.plain(node), reading.lines), reading.diagnostics
+        text = _text(path)
+        reading = _Reading(file, yaml.parse(text, PARSER))
+        return reading.document(), reading.diagnostics
     except _Unreadable as error:
         return None, [Diagnostic(file, *error.args)]
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        return None, [Diagnostic(file, line, f"holds the control character U+{error.character:04X}; remove it")]
+    except yaml.MarkedYAMLError as error:
+        return None, [_explained(file, error, text)]
 
 
 def _text(path: Path) -> str:
@@ -97,124 +97,121 @@ def _text(path: Path) -> str:
         raise _Unreadable(line, f"is not UTF-8 (byte 0x{data[error.start]:02x}); save the file as UTF-8") from None
 
 
-def _composed(text: str) -> yaml.Node:
-    try:
-        _check_depth(text)
-        node = yaml.compose(text, Loader)
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise _Unreadable(line, f"holds the control character U+{error.character:04X}; remove it") from None
-    except yaml.MarkedYAMLError as error:
-        raise _explained(error, text) from None
-    if node is None:
-        raise _Unreadable(1, "is empty; `tidemark init DIR` writes a conf folder with an example of it")
-    return node
-
-
-def _check_depth(text: str) -> None:
-    depth = 0
-    for event in yaml.parse(text, Loader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            raise _Unreadable(_line(event), f"is nested deeper than {MAX_DEPTH} levels, which no setting is; check the brackets")
-
-
-def _explained(error: yaml.MarkedYAMLError, text: str) -> _Unreadable:
+def _explained(file: str, error: yaml.MarkedYAMLError, text: str) -> Diagnostic:
     mark: Any = error.problem_mark or error.context_mark
     line = mark.line + 1
     problem = " ".join(filter(None, (error.context, error.problem)))
-    if "single document" in problem:
-        return _Unreadable(line, "holds a second document ('---'); keep one document in a file")
     if any("\t" in written[: mark.column + 1] for written in text.splitlines()[mark.line : line]):
-        return _Unreadable(line, "is indented with a tab; YAML wants spaces")
-    return _Unreadable(line, f"is not YAML: {problem}; check quotes, brackets, colons and indentation here and above")
+        return Diagnostic(file, line, "is indented with a tab; YAML wants spaces")
+    return Diagnostic(file, line, f"is not YAML: {problem}; check quotes, brackets, colons and indentation here and above")
 
 
 @dataclass
 class _Reading:
-    """Node tree to plain data; a node that is shared by aliases is read once."""
+    """Events of YAML to plain data; what an anchor names is read once."""
 
     file: str
+    events: Iterator[Any]
     lines: dict[int, dict[Step, int]] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
-    done: dict[int, Any] = field(default_factory=dict)
-    sizes: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Levels and nodes of each container, with every alias written out."""
+    anchors: dict[str, Any] = field(default_factory=dict)
+    sizes: dict[int, tuple[int, int, Any]] = field(default_factory=dict)
+    """By identity of container: its levels and nodes, with every alias written out, and the container, which has to stay for that."""
 
-    def plain(self, node: yaml.Node) -> Any:
-        if id(node) not in self.done:
-            self.done[id(node)] = _BEGUN
-            self.done[id(node)] = self._scalar(node) if isinstance(node, yaml.ScalarNode) else self._container(node)
-        if self.done[id(node)] is _BEGUN:
-            raise _Unreadable(_line(node), "holds an anchor that contains itself; write the value out")
-        return self.done[id(node)]
+    def document(self) -> Document:
+        next(self.events)
+        if isinstance(next(self.events), yaml.StreamEndEvent):
+            raise _Unreadable(1, "is empty; `tidemark init DIR` writes a conf folder with an example of it")
+        data = self._value(next(self.events), 1)
+        next(self.events)
+        if not isinstance(event := next(self.events), yaml.StreamEndEvent):
+            raise _Unreadable(_line(event), "holds a second document ('---'); keep one document in a file")
+        return Document(self.file, data, self.lines)
 
-    def _container(self, node: yaml.Node) -> Any:
-        if node.tag not in (TAG + "map", TAG + "seq"):
-            self._refuse(node, f"the tag {quoted(node.tag)} is not read here; remove it")
-        value: Any
-        if isinstance(node, yaml.MappingNode):
-            value, lines = self._mapping(node)
-        else:
-            value, lines = list(map(self.plain, node.value)), dict(enumerate(map(_line, node.value)))
-        self.lines[id(value)] = lines
-        below = [self.sizes.get(id(child), (0, 1)) for child in (value.values() if isinstance(value, dict) else value)]
-        depth, nodes = 1 + max((depth for depth, _ in below), default=0), 1 + sum(nodes for _, nodes in below)
-        self.sizes[id(value)] = depth, nodes
-        if depth > MAX_DEPTH or nodes > MAX_NODES:
-            raise _Unreadable(_line(node), "becomes too large when its aliases are written out; use fewer of them")
+    def _value(self, event: Any, depth: int) -> Any:
+        if isinstance(event, yaml.AliasEvent):
+            if (value := self.anchors.get(str(event.anchor), _ABSENT)) in (_ABSENT, _BEGUN):
+                what = "contains itself" if value is _BEGUN else "is not there before it"
+                raise _Unreadable(_line(event), f"names an anchor that {what}; write the value out")
+            return value
+        self.anchors |= {event.anchor: _BEGUN} if event.anchor else {}
+        value = self._scalar(event) if isinstance(event, yaml.ScalarEvent) else self._container(event, depth)
+        self.anchors |= {event.anchor: value} if event.anchor else {}
         return value
 
-    def _mapping(self, node: yaml.MappingNode) -> tuple[dict[Step, Any], dict[Step, int]]:
+    def _container(self, event: Any, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise _Unreadable(_line(event), f"is nested deeper than {MAX_DEPTH} levels, which no setting is; check the brackets")
+        if event.tag not in (None, "!", TAG + "map", TAG + "seq"):
+            self._refuse(event, f"the tag {quoted(event.tag)} is not read here; remove it")
+        read = self._mapping if isinstance(event, yaml.MappingStartEvent) else self._sequence
+        value, lines = read(depth + 1)
+        self.lines[id(value)] = lines
+        below = [self.sizes.get(id(child), (0, 1)) for child in (value.values() if isinstance(value, dict) else value)]
+        levels, nodes = 1 + max((size[0] for size in below), default=0), 1 + sum(size[1] for size in below)
+        self.sizes[id(value)] = levels, nodes, value
+        if levels > MAX_DEPTH or nodes > MAX_NODES:
+            raise _Unreadable(_line(event), "becomes too large when its aliases are written out; use fewer of them")
+        return value
+
+    def _sequence(self, depth: int) -> tuple[list[Any], dict[Step, int]]:
+        value: list[Any] = []
+        lines: dict[Step, int] = {}
+        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+            lines[len(value)] = _line(event)
+            value.append(self._value(event, depth))
+        return value, lines
+
+    def _mapping(self, depth: int) -> tuple[dict[Step, Any], dict[Step, int]]:
         """Own keys first; merged ones do not replace them."""
         own: dict[Step, Any] = {}
         lines: dict[Step, int] = {}
         merged: list[dict[Step, Any]] = []
-        for key, child in node.value:
-            if key.tag == TAG + "merge":
-                merged += self._merged(child)
-            elif not isinstance(key, yaml.ScalarNode):
+        while not isinstance(key := next(self.events), yaml.MappingEndEvent):
+            name = key.value if isinstance(key, yaml.ScalarEvent) else self._value(key, depth)
+            value = self._value(next(self.events), depth)
+            if not isinstance(key, yaml.ScalarEvent):
                 self._refuse(key, "a list or mapping cannot be a key; write a text")
-            elif key.value in own:
-                self._refuse(key, f"{quoted(key.value)} is there twice, first on line {lines[key.value]}; keep one")
+            elif _kind(key) == "merge":
+                parts = value if isinstance(value, list) else [value]
+                merged += [part for part in parts if isinstance(part, dict)]
+                if not all(isinstance(part, dict) for part in parts):
+                    self._refuse(key, "'<<' merges mappings only; name the anchor of a mapping")
+            elif name in own:
+                self._refuse(key, f"{quoted(name)} is there twice, first on line {lines[name]}; keep one")
             else:
-                own[key.value], lines[key.value] = self.plain(child), _line(key)
+                own[name], lines[name] = value, _line(key)
         for other in merged:
-            own = own | {step: value for step, value in other.items() if step not in own}
+            own |= {step: value for step, value in other.items() if step not in own}
             lines = self.lines[id(other)] | lines
         return own, lines
 
-    def _merged(self, node: yaml.Node) -> list[dict[Step, Any]]:
-        parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        for part in parts:
-            if not isinstance(part, yaml.MappingNode):
-                self._refuse(part, "'<<' merges mappings only; name the anchor of a mapping")
-        return [self.plain(part) for part in parts if isinstance(part, yaml.MappingNode)]
-
-    def _scalar(self, node: yaml.ScalarNode) -> Any:
-        kind, text = node.tag.removeprefix(TAG), node.value
-        if kind == "null":
-            return None
-        if kind == "bool":
-            return text.lower() == "true"
+    def _scalar(self, event: Any) -> Any:
+        kind, text = _kind(event), event.value
+        if kind in ("null", "bool"):
+            return None if kind == "null" else text.lower() == "true"
         if kind in ("int", "float"):
-            try:
-                number = (
-                    int(text) if kind == "int" and len(text) <= 19 else float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
-                )
-            except ValueError:
-                number = math.nan
-            if math.isfinite(number) and (kind == "float" or abs(number) < 10**18):
-                return number
-            self._refuse(node, f"{quoted(text)} is not a number that can be used; write a finite one of at most 18 digits")
+            with suppress(ValueError):
+                number = int(text) if kind == "int" and len(text) <= 19 else float(text)
+                if math.isfinite(number) and (kind == "float" or abs(number) < 10**18):
+                    return number
+            self._refuse(event, f"{quoted(text)} is not a number that can be used; write a finite one of at most 18 digits")
             return 0
         if kind not in ("str", "merge"):
-            self._refuse(node, f"the tag {quoted(node.tag)} is not read here; remove it")
+            self._refuse(event, f"the tag {quoted(event.tag)} is not read here; remove it")
         return text
 
-    def _refuse(self, node: yaml.Node, text: str) -> None:
-        self.diagnostics.append(Diagnostic(self.file, _line(node), text))
+    def _refuse(self, event: Any, text: str) -> None:
+        self.diagnostics.append(Diagnostic(self.file, _line(event), text))
 
 
-def _line(node: Any) -> int:
-    return int(node.start_mark.line) + 1
+def _kind(event: Any) -> str:
+    """The tag of a scalar, without that of YAML before it."""
+    if event.tag in (None, "!"):
+        match = KIND.fullmatch(event.value) if event.implicit[0] else None
+        return str(match.lastgroup) if match else "str"
+    return str(event.tag.removeprefix(TAG))
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1

@@ -12,7 +12,7 @@ from orchestration.conf.values import Setting
 
 @dataclass(frozen=True)
 class Settings:
-    """The six files of one conf folder. In those of a conf with mistakes a setting that is wrong or missing though required is None."""
+    """The six files of one conf folder, without mistakes."""
 
     pipeline: PipelineFile
     sources: SourcesFile
@@ -23,4 +23,6 @@ class Settings:
 
 
 FILES = tuple(get_type_hints(Settings))
+ENTRIES = (*FILES[1:], "sinks")
+"""Settings whose entries are objects of their own, each with a name."""
 MODELS: dict[str, type[Setting]] = {**get_type_hints(Settings), "suite": SuiteFile}

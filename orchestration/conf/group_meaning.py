@@ -16,7 +16,7 @@ def check_devices(devices: Devices, declared: Declared) -> Iterator[Finding]:
             yield Finding(
                 ("devices", device_id), f"{quoted(device_id)} has a blank at an end, which the id of an event never has; remove it"
             )
-        for at, group in enumerate(device.groups or () if device else ()):
+        for at, group in enumerate(device.groups if device else ()):
             if declared.lacks("groups", group):
                 yield Finding.of(("devices", device_id, "groups"), f"names {declared.unknown('groups', group)}", at)
 
@@ -24,18 +24,19 @@ def check_devices(devices: Devices, declared: Declared) -> Iterator[Finding]:
 def check_groups(groups: Mapping[str, GroupSettings], devices: Devices, declared: Declared) -> Iterator[Finding]:
     """A group without devices is no mistake: they may come by `tidemark devices load`."""
     for name, group in groups.items():
-        for at, metric in enumerate(group.metrics or ()):
+        for at, metric in enumerate(group.metrics):
             if declared.lacks("metrics", metric):
                 yield Finding.of(("groups", name, "metrics"), f"names {declared.unknown('metrics', metric)}", at)
-        if group.vector and group.metrics:
-            members = [device_id for device_id, device in devices.items() if not device or not device.groups or name in device.groups]
+        if group.vector:
+            others = {device_id for device_id, device in devices.items() if device and device.groups and name not in device.groups}
+            members = [device_id for device_id in declared.entries["devices"] or () if device_id not in others]
             yield from _check_features(name, group.vector, list(group.metrics), members, declared)
     yield from _check_streams(groups)
 
 
 def _check_features(name: str, vector: VectorSettings, metrics: list[str], members: list[str], declared: Declared) -> Iterator[Finding]:
     if any(declared.lacks("metrics", metric) for metric in metrics):
-        metrics += declared.names["metrics"] or ()  # the unknown metric is reported already: the feature it would have been is not
+        metrics += declared.entries["metrics"] or ()  # the unknown metric is reported already: the feature it would have been is not
     setting = ("groups", name, "vector", "features")
     is_of_group = vector.entity == "group"
     if is_of_group and vector.features is None:
@@ -58,7 +59,7 @@ def _problem_of_pair(feature: str, metrics: list[str], members: list[str], decla
         return "can be read as {} of {} and as {} of {}; rename one of them".format(*of_metric[0][::-1], *of_metric[1][::-1])
     known = [pair for pair in of_metric if not declared.lacks("devices", pair[0])]
     if known:
-        is_member = declared.names["devices"] is None or known[0][0] in members
+        is_member = declared.entries["devices"] is None or known[0][0] in members
         return None if is_member else f"is of a device outside the group; add the group to {known[0][0]} in devices.yml"
     if of_metric:
         return f"is of a device that devices.yml does not declare; {hint(of_metric[0][0], members, 'declare it there')}"

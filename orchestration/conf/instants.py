@@ -1,30 +1,28 @@
-"""Formats of event times: which one reads the values of a field, and why none does."""
+"""Formats of event times: which one reads the values of a field, by the function of silver, and why none does."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
-from orchestration.conf.vocabulary import Scalar, is_number
+import pyarrow as pa
 
-ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(Z|[+-]\d\d(?::?\d\d)?)?")
+from orchestration.conf.vocabulary import Scalar, is_number, number_of
+from silver.instants import to_instants
+from silver.spec import Time
+
+ZONE = re.compile(r".*:\d\d(\.\d+)? ?(Z|UTC|GMT|[+-]\d\d(:?\d\d)?)")
 TIME_OF_DAY = re.compile(r"\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp][Mm])?")
 ZONE_LETTERS = re.compile(r"(.*\d.*) ([A-Z]{2,5})")
 EPOCH_UNITS = {"epoch_s": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000, "epoch_ns": 1_000_000_000}
 EARLIEST, LATEST = 946_684_800, 4_102_444_800
 """2000 to 2100, in seconds: a number outside is taken for no time."""
-PYTHON = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "hh": "%I", "mm": "%M", "ss": "%S", "a": "%p", "'T'": "T"}
-"""What Python has for the letters of a pattern of Spark."""
 DATES = ("yyyy-MM-dd", "yyyy/MM/dd", "dd.MM.yyyy", "dd/MM/yyyy", "MM/dd/yyyy", "dd-MM-yyyy")
 """Where day and month can be either, the day comes first."""
-PATTERNS = {
-    pattern: re.sub("|".join(PYTHON), lambda letters: PYTHON[str(letters[0])], pattern)
-    for pattern in (
-        *(f"{date} {time}" for date in DATES for time in ("HH:mm:ss", "HH:mm")),
-        *("MM/dd/yyyy hh:mm:ss a", "yyyyMMddHHmmss", "yyyyMMdd'T'HHmmss", "yyyyMMdd", *DATES),
-    )
-}
-"""Spark's pattern, and the same for Python."""
+PARTED = (*(f"{date} {time}" for date in DATES for time in ("HH:mm:ss", "HH:mm")), "MM/dd/yyyy hh:mm:ss a", *DATES)
+LOOSE = tuple(re.sub("([MdHh])\\1", r"\1", pattern) for pattern in PARTED)
+"""The same for numbers without leading zeros."""
+PATTERNS = (*PARTED[: -len(DATES)], "yyyyMMddHHmmss", "yyyyMMdd'T'HHmmss", "yyyyMMdd", *DATES, *LOOSE)
+MOST_TRIED = 100
 
 
 @dataclass(frozen=True)
@@ -44,41 +42,33 @@ class TimeFormat:
 def time_format_of(values: Sequence[Scalar], least: float = 0.95) -> TimeFormat | None:
     """The format that reads this share of the values; None where there is none."""
     texts = [str(value).strip() for value in values]
-    matches = [match for text in texts if (match := ISO.fullmatch(text))]
-    if matches and _is_most(len(matches), texts, least):
-        return TimeFormat("iso", all(match.group(1) for match in matches))
-    for name in EPOCH_UNITS:
-        if _is_most(_readable(texts, name), texts, least):
-            return TimeFormat(name, names_zone=True)
-    thinned = texts[:: max(1, len(texts) // 100)]  # parsing dates is slow, and most fields are none
-    counts = {name: _readable(texts, name) for name in PATTERNS if _is_most(_readable(thinned, name), thinned, least)}
+    if not texts:
+        return None
+    for name in ("iso", *EPOCH_UNITS):
+        if _readable(texts, name) >= least * len(texts):
+            return TimeFormat(name, names_zone=name != "iso" or all(map(ZONE.fullmatch, texts)))
+    blanks = max(re.findall(" +", texts[0]), default=" ")
+    thinned = texts[:: max(1, len(texts) // MOST_TRIED)]  # most fields are no dates
+    patterns = [pattern.replace(" ", blanks, 1) for pattern in PATTERNS]
+    counts = {name: _readable(texts, name) for name in patterns if _readable(thinned, name) >= least * len(thinned)}
     best = max(counts, key=lambda name: counts[name], default=None)
     if best is None:
         return None
-    swapped = best.replace("dd", "..").replace("MM", "dd").replace("..", "MM")
-    # Spark wants two digits for `dd`, but takes one or two for `d`.
-    width = len(best.replace("'", "")) + best.endswith("a")
-    blanks = re.search(" {2,}", texts[0])
-    format = best if all(len(" ".join(text.split())) == width for text in texts) else _loose(best)
-    return TimeFormat(
-        format.replace(" ", blanks[0], 1) if blanks else format, names_zone=False, is_ambiguous=counts.get(swapped) == counts[best]
-    )
+    swapped = best.translate(str.maketrans("dM", "Md"))
+    return TimeFormat(best, names_zone=False, is_ambiguous=counts.get(swapped) == counts[best])
 
 
-def seconds_of(value: Scalar, format: str) -> float | None:
-    """Seconds since 1970 for the length of intervals: a text that names no zone counts as UTC. None where it cannot be read."""
-    text = str(value).strip()
-    try:
-        if format in EPOCH_UNITS:
-            second = float(text) / EPOCH_UNITS[format]
-            return second if EARLIEST <= second < LATEST else None
-        if format == "iso":
-            parsed = datetime.fromisoformat(text) if ISO.fullmatch(text) else None
-            return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp() if parsed else None
-    except ValueError:
-        return None
-    seconds = (_parsed(text, name) for name in PATTERNS if _loose(name) == _loose(format))
-    return next((second for second in seconds if second is not None), None)
+def seconds_of(values: Sequence[Scalar], format: str) -> list[float | None]:
+    """Since 1970, in UTC where a text names no zone. None for what silver cannot read, and for an epoch outside of EARLIEST to LATEST."""
+    instants, _ = to_instants(pa.array([str(value).strip() for value in values], pa.string()), Time("", format))
+    seconds = [None if micros is None else micros / 1e6 for micros in instants.cast(pa.int64()).to_pylist()]
+    return [None if second is None or (format in EPOCH_UNITS and not EARLIEST <= second < LATEST) else second for second in seconds]
+
+
+def is_epoch(value: Scalar) -> bool:
+    """Whether a number may be a time, in any unit."""
+    number = number_of(value)
+    return number is not None and any(EARLIEST <= number / per_second < LATEST for per_second in EPOCH_UNITS.values())
 
 
 def why_no_time(values: Sequence[Scalar], is_named: bool) -> str | None:
@@ -96,22 +86,5 @@ def why_no_time(values: Sequence[Scalar], is_named: bool) -> str | None:
     return f"has no format that is known (such as {texts[0][:60]}); write its time.format by hand" if is_named else None
 
 
-def _parsed(text: str, pattern: str) -> float | None:
-    if "yyyyMM" in pattern and len(text) != len(pattern.replace("'", "")):
-        return None  # without separators Python would cut any number of ten digits into a date
-    try:
-        return datetime.strptime(text, PATTERNS[pattern]).replace(tzinfo=UTC).timestamp()
-    except ValueError:
-        return None
-
-
 def _readable(texts: Sequence[str], format: str) -> int:
-    return sum((seconds_of(text, format) if format in EPOCH_UNITS else _parsed(text, format)) is not None for text in texts)
-
-
-def _is_most(count: int, texts: Sequence[str], least: float) -> bool:
-    return bool(texts) and count >= least * len(texts)
-
-
-def _loose(pattern: str) -> str:
-    return " ".join(pattern.split()).replace("dd", "d").replace("MM", "M").replace("HH", "H").replace("hh", "h")
+    return sum(second is not None for second in seconds_of(texts, format))

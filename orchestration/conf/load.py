@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestration.conf.build import build
 from orchestration.conf.diagnostic import Diagnostic, counted
-from orchestration.conf.document import Document, Step, read_document
+from orchestration.conf.document import Document, read_document
 from orchestration.conf.files import FILES, Settings
 from orchestration.conf.meaning import check_meaning
 from orchestration.conf.model import Conf
@@ -21,11 +21,11 @@ def load(folder: Path) -> Conf:
     if not folder.is_dir():
         text = "is not a folder; name the conf folder with --conf, or write one with `tidemark init DIR`"
         raise ConfError(str(Diagnostic(str(folder), 1, text)))
-    settings, diagnostics = _checked(folder)
+    files, diagnostics = _checked(folder)
     lines = tuple(map(str, sorted(diagnostics)))
     if not all(diagnostic.is_warning for diagnostic in diagnostics):
         raise ConfError("\n".join(lines))
-    return replace(build(folder, settings), warnings=lines)
+    return replace(build(folder, Settings(**files)), warnings=lines)
 
 
 def summary(conf: Conf) -> str:
@@ -42,23 +42,23 @@ def summary(conf: Conf) -> str:
     return f"no mistakes; pipeline {conf.pipeline} with {', '.join(parts)}"
 
 
-def _checked(folder: Path) -> tuple[Settings, set[Diagnostic]]:
-    """The settings, to be used only if there are no mistakes: first how each file is built, then what the files mean together."""
+def _checked(folder: Path) -> tuple[dict[str, Any], set[Diagnostic]]:
+    """The settings of each file, None where it has mistakes: each object by itself, then what the sound ones mean together."""
     diagnostics: set[Diagnostic] = set()
     documents: dict[str, Document] = {}
     files: dict[str, Any] = {}
-    unsound: set[tuple[str, tuple[Step, ...]]] = set()
+    sound: dict[str, Any] = {}
     for name in FILES:
         document, unreadable = read_document(path := folder / f"{name}.yml")
-        diagnostics |= set(unreadable if path.exists() or name != "rules" else ())  # there may be no rules
-        files[name], findings = check_structure(name, document.data if document else {})
+        if name == "rules" and not path.exists():  # there may be none
+            document, unreadable = Document(str(path), {"rules": None}, {}), []
+        diagnostics |= set(unreadable)
         if document is not None:
             documents[name] = document
+            files[name], of_file, findings = check_structure(name, document.data, folder)
+            sound |= of_file
             diagnostics |= {document.diagnostic(finding.path, finding.text) for finding in findings}
-            unsound |= {(name, finding.path) for finding in findings if not finding.is_sound}
-    settings = Settings(**files)
-    declared = Declared.of({name: document.data for name, document in documents.items()})
-    for name, finding in check_meaning(folder, settings, declared):
-        if name in documents and (name, finding.path) not in unsound:
-            diagnostics.add(documents[name].diagnostic(finding.path, finding.text, finding.is_warning))
-    return settings, diagnostics
+    for finding in check_meaning(folder, sound, Declared.of({name: document.data for name, document in documents.items()})):
+        document = documents[str(finding.path[0]) if finding.path[0] in FILES else "pipeline"]
+        diagnostics.add(document.diagnostic(finding.path, finding.text, finding.is_warning))
+    return files, diagnostics

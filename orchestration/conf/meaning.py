@@ -1,73 +1,75 @@
 """What the files of a conf mean together: references, and settings that contradict each other.
 
-A check skips settings that are None: those that are wrong, or missing though required. A name counts as declared as soon as it is written,
-however wrong the rest of its entry, so that one mistake does not make others.
+Objects that are wrong by themselves are not among those that are checked. Yet their names count as declared, so that one mistake does not
+make others.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from orchestration.conf.diagnostic import quoted
 from orchestration.conf.document import Step
-from orchestration.conf.files import Settings
 from orchestration.conf.group_meaning import check_devices, check_groups
 from orchestration.conf.names import Declared
-from orchestration.conf.paths import check_dbt, check_paths, check_tls
-from orchestration.conf.pipeline_settings import PipelineFile
+from orchestration.conf.pipeline_settings import Engine, PolicySettings
+from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import MetricSettings
 from orchestration.conf.quality_meaning import check_quality
 from orchestration.conf.rule_meaning import check_rules
 from orchestration.conf.sink_meaning import check_sinks
 from orchestration.conf.source_meaning import check_sources
+from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
 from silver.spec import UNASSIGNED_GROUP, Unknown
 
+UNREADABLE = re.compile(r"[\[\]^|\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
+"""What delta-rs finds no table below: it takes paths for URLs."""
 LEAST_DRIVER_MEGABYTES = 512
 """Spark refuses to start with less than about 450 MB."""
 
 
-def check_meaning(folder: Path, settings: Settings, declared: Declared) -> Iterator[tuple[str, Finding]]:
-    """Findings, with the file that each belongs to, by its name without its ending."""
-    sources, devices = settings.sources.sources or {}, settings.devices.devices or {}
-    by_file = {
-        "pipeline": _check_pipeline(folder, settings.pipeline, declared),
-        "sources": (*check_sources(folder, sources, declared), *check_tls(folder, sources)),
-        "metrics": _check_metrics(settings.metrics.metrics or {}),
-        "devices": check_devices(devices, declared),
-        "groups": check_groups(settings.groups.groups or {}, devices, declared),
-        "rules": check_rules(settings.rules.rules or {}),
-    }
-    for file, findings in by_file.items():
-        yield from ((file, finding) for finding in findings)
-    yield from check_paths(folder, settings.pipeline.lake, sources, settings.pipeline.sinks or {})
+def check_meaning(folder: Path, sound: Mapping[str, Any], declared: Declared) -> Iterator[Finding]:
+    """`sound`: what the files set at their top, without what is wrong."""
+    sources, devices = sound.get("sources", {}), sound.get("devices") or {}
+    if policy := sound.get("policy"):
+        yield from _check_policy(policy, declared)
+    if engine := sound.get("engine"):
+        yield from _check_engine(engine)
+    if quality := sound.get("quality"):
+        yield from check_quality(folder, quality, declared)
+    yield from check_sinks(sound.get("sinks", {}), declared)
+    yield from check_sources(sources, declared)
+    yield from _check_metrics(sound.get("metrics", {}))
+    yield from check_devices(devices, declared)
+    yield from check_groups(sound.get("groups") or {}, devices, declared)
+    yield from check_rules(sound.get("rules") or {})
+    yield from _check_paths(folder, sound)
 
 
-def _check_pipeline(folder: Path, pipeline: PipelineFile, declared: Declared) -> Iterator[Finding]:
-    """The sections that are there, and mappings at all."""
-    for key in ("unknown_device", "unknown_metric") if pipeline.policy else ():
-        if getattr(pipeline.policy, key) == Unknown.UNASSIGNED and declared.lacks("groups", UNASSIGNED_GROUP):
+def _check_policy(policy: PolicySettings, declared: Declared) -> Iterator[Finding]:
+    for key in ("unknown_device", "unknown_metric"):
+        if getattr(policy, key) == Unknown.UNASSIGNED and declared.lacks("groups", UNASSIGNED_GROUP):
             problem = f"is '{Unknown.UNASSIGNED}', but groups.yml declares no group of that name; declare it or choose 'quarantine'"
             yield Finding.of(("policy", key), problem)
-    if pipeline.engine and pipeline.engine.driver_memory:
-        memory = pipeline.engine.driver_memory.lower()
-        if int(memory[:-1]) * (1024 if memory.endswith("g") else 1) < LEAST_DRIVER_MEGABYTES:
-            problem = f"is '{memory}', with which Spark does not start; give it at least {LEAST_DRIVER_MEGABYTES}m"
-            yield Finding.of(("engine", "driver_memory"), problem)
-    if pipeline.quality:
-        yield from check_quality(folder, pipeline.quality, declared)
-    if pipeline.dbt and pipeline.dbt.project:
-        yield from check_dbt(folder, pipeline.dbt.project)
-    yield from check_sinks(pipeline.sinks or {}, declared)
+
+
+def _check_engine(engine: Engine) -> Iterator[Finding]:
+    memory = engine.driver_memory.lower()
+    if int(memory[:-1]) * (1024 if memory.endswith("g") else 1) < LEAST_DRIVER_MEGABYTES:
+        problem = f"is '{memory}', with which Spark does not start; give it at least {LEAST_DRIVER_MEGABYTES}m"
+        yield Finding.of(("engine", "driver_memory"), problem)
 
 
 def _check_metrics(metrics: Mapping[str, MetricSettings]) -> Iterator[Finding]:
     for name, metric in metrics.items():
         path: tuple[Step, ...] = ("metrics", name)
-        for at in (path, *((*path, "conversions", unit) for unit in metric.conversions or {})):
+        for at in (path, *((*path, "conversions", unit) for unit in metric.conversions)):
             if at[-1] != str(at[-1]).strip(" "):
                 yield Finding(at, f"{quoted(at[-1])} has a blank at an end, which metrics and units of events never have; remove it")
         step, slide = metric.step_seconds, metric.slide_seconds
-        if step and slide and step % slide:
+        if slide and step % slide:
             problem = f"is {slide}, which does not divide step_seconds ({step}); choose one of its divisors, or leave it out"
             yield Finding.of((*path, "slide_seconds"), problem)
         least, most = metric.minimum, metric.maximum
@@ -76,9 +78,31 @@ def _check_metrics(metrics: Mapping[str, MetricSettings]) -> Iterator[Finding]:
             yield Finding.of((*path, "minimum"), problem)
         if metric.conversions and not metric.unit:
             yield Finding.of((*path, "conversions"), "has no unit to convert to; add `unit` to the metric")
-        for unit, conversion in (metric.conversions or {}).items():
+        for unit, conversion in metric.conversions.items():
             at = (*path, "conversions", unit)
             if unit == metric.unit:
                 yield Finding.of(at, "converts the metric's own unit; remove it")
             if conversion.multiply == 0:
                 yield Finding.of((*at, "multiply"), "is 0, which makes every value the same; write the factor")
+
+
+def _check_paths(folder: Path, sound: Mapping[str, Any]) -> Iterator[Finding]:
+    """`sound`: what the files set at their top. The lake's own files would be read as events, or one file for two sources."""
+    settings: list[tuple[tuple[Step, ...], str, Path]] = [(("lake",), "the lake", sound["lake"])] if "lake" in sound else []
+    sources: Mapping[str, SourceSettings] = sound.get("sources", {})
+    settings += [(("sources", name, "path"), f"source {name}", source.path) for name, source in sources.items() if source.path]
+    settings += [(("sources", name, "delta", "table"), f"source {name}", of.delta.table) for name, of in sources.items() if of.delta]
+    exports = {name: sink.files.path for name, sink in sound.get("sinks", {}).items() if sink.files}
+    settings += [(("sinks", name, "files", "path"), f"sink {name}", absolute(folder, path)) for name, path in exports.items()]
+    seen: dict[str, Path] = {}
+    for at, label, path in settings:
+        if at[-1] in ("lake", "table") and (odd := UNREADABLE.search(str(path))):
+            yield Finding.of(at, f"has {odd[0]!r} in its path, below which no table can be read; choose another folder")
+        for other, taken in seen.items():
+            if path == taken or path in taken.parents or taken in path.parents:
+                relation = "is" if path == taken else "lies inside" if taken in path.parents else "holds"
+                yield Finding.of(at, f"{relation} the folder of {other}; give each a folder of its own")
+        seen[label] = path
+    if "dbt" in sound and (project := sound["dbt"].project) and not (project / "dbt_project.yml").is_file():
+        problem = f"is {quoted(str(project))}, where no dbt_project.yml lies; name the folder of a dbt project, or leave it out"
+        yield Finding.of(("dbt", "project"), problem)

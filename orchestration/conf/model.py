@@ -7,7 +7,7 @@ from expectations.rule import Rule
 from gold.spec import Group
 from orchestration.conf.pipeline_settings import Engine, GateMode, Maintenance, Quality, Reference
 from orchestration.conf.sink_settings import SinkSettings
-from orchestration.conf.transports import Transport
+from orchestration.conf.transport_settings import Transport
 from orchestration.location import Location
 from silver.spec import Metric, PayloadFormat, Policy
 

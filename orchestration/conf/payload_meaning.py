@@ -1,15 +1,10 @@
 """What sources.yml means by payloads that are no text: which schema they have, that it has the fields, and a way by which they can come."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from orchestration.conf.diagnostic import quoted
 from orchestration.conf.document import Step
-from orchestration.conf.names import Declared
-from orchestration.conf.payload_schemas import members_of, schemas_of
-from orchestration.conf.place import absolute
-from orchestration.conf.schema_members import Member, found
-from orchestration.conf.secret_meaning import check_url
+from orchestration.conf.payload_schemas import Member, SchemaError, found, members_of, schemas_of
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
 from silver.spec import BINARY, ELEMENT
@@ -20,39 +15,36 @@ Path_ = tuple[Step, ...]
 Fields = list[tuple[Path_, str]]
 
 
-def check_payload_schema(folder: Path, base: Path_, source: SourceSettings, declared: Declared, fields: Fields) -> Iterator[Finding]:
+def check_payload_schema(base: Path_, source: SourceSettings, fields: Fields) -> Iterator[Finding]:
     """`fields`: every field that the source reads, with where it is set."""
-    written = declared.settings.get(str(base[1]), frozenset())
-    findings = [*_check_settings(base, source, written), *_check_way(base, source, written)]
+    findings = [*_check_settings(base, source), *_check_way(base, source)]
     yield from findings
-    if source.registry and source.registry.url:
-        yield from check_url((*base, "registry", "url"), source.registry.url)
     if source.format in BINARY and not findings and not source.registry:
-        yield from _check_fields(folder, base, source, fields)
+        yield from _check_fields(base, source, fields)
 
 
-def _check_settings(base: Path_, source: SourceSettings, written: frozenset[str]) -> Iterator[Finding]:
-    for key in {"schema", "registry", "message"} & written:
+def _check_settings(base: Path_, source: SourceSettings) -> Iterator[Finding]:
+    for key in ("schema", "registry", "message"):
         of = ("protobuf",) if key == "message" else WITH_SCHEMA
-        if source.format not in of:
+        if getattr(source, key) and source.format not in of:
             yield Finding.of((*base, key), f"is for {' and '.join(of)}, but {base[1]}.format is {source.format}; remove it")
     if source.format not in WITH_SCHEMA:
         return
-    if not {"schema", "registry"} & written:
+    if not source.schema and not source.registry:
         yield Finding.of(base, "does not say by which schema its payloads are written; set schema (a file) or registry")
-    elif {"schema", "registry"} <= written:
+    elif source.schema and source.registry:
         yield Finding.of(base, "sets schema and registry; keep one of them", "registry")
-    elif source.format == "protobuf" and ("message" in written) == ("registry" in written):
-        if "message" in written:
+    elif source.format == "protobuf" and bool(source.message) == bool(source.registry):
+        if source.message:
             yield Finding.of((*base, "message"), "is told by each payload of a registry; remove it")
         else:
             yield Finding.of(base, "does not say which message of the schema it sends; set message, for example plant.Reading")
 
 
-def _check_way(base: Path_, source: SourceSettings, written: frozenset[str]) -> Iterator[Finding]:
+def _check_way(base: Path_, source: SourceSettings) -> Iterator[Finding]:
     if source.format not in BINARY:
         return
-    if written & {"path", "s3", "delta"}:
+    if source.path or source.s3 or source.delta:
         problem = (
             f"is {source.format}, which is for messages; let them come by kafka, mqtt, kinesis, http or tcp, or write JSON or CSV files"
         )
@@ -62,13 +54,13 @@ def _check_way(base: Path_, source: SourceSettings, written: frozenset[str]) -> 
         yield Finding.of((*base, "tcp", "framing"), problem)
 
 
-def _check_fields(folder: Path, base: Path_, source: SourceSettings, fields: Fields) -> Iterator[Finding]:
+def _check_fields(base: Path_, source: SourceSettings, fields: Fields) -> Iterator[Finding]:
     at = (*base, "schema")
     try:
-        schemas = schemas_of(source.format, absolute(folder, source.schema)) if source.schema else {}
+        schemas = schemas_of(source.format, source.schema) if source.schema else {}
         at = (*base, "message") if source.message else at
         root = members_of(source.format, schemas, source.message)
-    except ValueError as error:  # of absolute too
+    except SchemaError as error:
         yield Finding.of(at, str(error))
         return
     element = found(root, source.each) if source.each else root
@@ -91,6 +83,6 @@ def _problem(member: Member, of_time: SourceSettings | None) -> str | None:
         return f"which is {'a list' if member.kind == 'list' else 'no single value'}" + (
             f"; it has {', '.join(inner[:20])}" if inner else ""
         )
-    if of_time and of_time.time and (wanted := TIME_FORMATS.get(member.logical or "")) not in (None, of_time.time.format):
+    if of_time and (wanted := TIME_FORMATS.get(member.logical or "")) not in (None, of_time.time.format):
         return f"a {member.logical} in the schema, but its format is {of_time.time.format}; set `format: {wanted}`"
     return None

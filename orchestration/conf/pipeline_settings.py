@@ -9,15 +9,14 @@ from pydantic.dataclasses import dataclass
 
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.values import (
+    AbsolutePath,
+    Identifier,
     Instant,
     Number,
     OrAbsent,
-    OrNone,
     PlainText,
     Seconds,
     Setting,
-    TableKey,
-    Text,
     Whole,
     of_pattern,
 )
@@ -109,11 +108,9 @@ class Quality(Setting):
     schedule: PlainText | None = Field(default=None, examples=["15 3 * * *"])
     """When every suite is checked that `schedules` does not name: minute, hour, day of month, month, day of week, in UTC. Absent or null:
     only by `tidemark quality`."""
-    schedules: Mapping[PlainText, Annotated[PlainText | None, OrNone]] = Field(
-        default_factory=dict, examples=[{"silver_readings": "0 * * * *"}]
-    )
+    schedules: Mapping[PlainText, PlainText | None] = Field(default_factory=dict, examples=[{"silver_readings": "0 * * * *"}])
     """When single suites are checked, by the name of the suite; null: only by `tidemark quality`."""
-    gates: Mapping[PlainText, Annotated[GateMode, OrNone]] = Field(default_factory=dict, examples=[{"silver.readings": "hold"}])
+    gates: Mapping[PlainText, GateMode] = Field(default_factory=dict, examples=[{"silver.readings": "hold"}])
     """What happens, by table, when a critical expectation fails for new rows. `off`: nothing. `warn`: the run and `tidemark status` say so.
     `hold`: gold does not read what has not passed (silver.readings only). Other tables: off."""
     webhook: Address | None = Field(default=None, examples=["https://alerts.plant.example/tidemark"])
@@ -130,7 +127,7 @@ class Quality(Setting):
 class DbtSettings(Setting):
     """What `tidemark dbt` runs. Nothing here changes a result of the pipeline."""
 
-    project: Text | None = Field(default=None, examples=["./plant/dbt"])
+    project: AbsolutePath | None = Field(default=None, examples=["./plant/dbt"])
     """Folder of a dbt project of your own; the one that Tidemark ships is then its package `tidemark`, with all sources. `dbt build`
     makes of it what yours needs, `dbt build --all` all. A path as for `lake`. Absent or null: the one that Tidemark ships."""
 
@@ -141,7 +138,7 @@ class PipelineFile(Setting):
 
     pipeline: PipelineName = Field(examples=["tidemark"])
     """Name of the pipeline. It is part of the transaction ids in every table, so do not change it later."""
-    lake: Text = Field(examples=["./lake", "${DATA}/lake"])
+    lake: AbsolutePath = Field(examples=["./lake", "${DATA}/lake"])
     """Folder of all tables and checkpoints. A relative path starts at the parent of the conf folder; ~ and ${VARIABLE} expand."""
     policy: PolicySettings = Field(examples=[{"lateness_seconds": 600}])
     """What the silver layer promises."""
@@ -153,7 +150,7 @@ class PipelineFile(Setting):
     """When suites of expectations are checked, and what a failure does."""
     dbt: DbtSettings = Field(default_factory=DbtSettings, examples=[{"project": "./plant/dbt"}])
     """What `tidemark dbt` runs."""
-    sinks: dict[TableKey, SinkSettings] = Field(
+    sinks: dict[Identifier, SinkSettings] = Field(
         default_factory=dict,
         examples=[{"export": {"table": "silver.readings", "files": {"path": "./export"}}}],
     )

@@ -1,22 +1,25 @@
 """Where the folders are that conf names."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import yaml
 
 from orchestration.location import Location
 
 
-def absolute(folder: Path, path: str) -> Path:
+def absolute(folder: Path, path: str, *, follows_links: bool = True) -> Path:
     """Relative paths start at the parent of the conf folder; `~` and `${VARIABLE}` expand.
 
     Raises ValueError with the second half of a sentence for a path that cannot be resolved.
     """
     try:
         expanded = os.path.expanduser(Template(path).substitute(os.environ))
-        return (folder.resolve().parent / expanded).resolve()
+        whole = folder.resolve().parent / expanded
+        return whole.resolve() if follows_links else whole
     except KeyError as error:
         raise ValueError(f"names the variable {error.args[0]}, which is not set; set it, or write the path out") from None
     except ValueError:
@@ -25,10 +28,22 @@ def absolute(folder: Path, path: str) -> Path:
         raise ValueError("cannot be resolved; look for links that lead in a circle") from None
 
 
-def lake_of(folder: Path) -> Location | None:
-    """The lake that a conf names, without a look at the rest, which takes a tenth of a second; None where `load` will say why."""
+@dataclass(frozen=True)
+class Place:
+    """What SQL needs of a conf: where the lake is, and the names of the groups."""
+
+    lake: Location
+    groups: frozenset[str]
+
+
+def place_of(folder: Path) -> Place | None:
+    """What a conf says of it, without a look at the rest, which takes half a second; None where `load` will say why."""
     try:
-        pipeline = yaml.safe_load((folder / "pipeline.yml").read_text(encoding="utf-8"))
-        return Location(absolute(folder, pipeline["lake"]))
+        pipeline, groups = (_read(folder / name) for name in ("pipeline.yml", "groups.yml"))
+        return Place(Location(absolute(folder, pipeline["lake"])), frozenset(groups["groups"]))
     except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
         return None
+
+
+def _read(file: Path) -> Any:
+    return yaml.load(file.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))

@@ -14,7 +14,6 @@ from orchestration.conf.values import (
     OrAbsent,
     Seconds,
     Setting,
-    TableKey,
     Text,
     Unique,
     UniqueSome,
@@ -129,7 +128,7 @@ class GroupSettings(Setting):
 class GroupsFile(Setting):
     """Device groups."""
 
-    groups: dict[TableKey, Annotated[GroupSettings, Field(examples=[{"metrics": ["temperature"]}])]] | None = Field(
+    groups: dict[Identifier, Annotated[GroupSettings, Field(examples=[{"metrics": ["temperature"]}])]] | None = Field(
         examples=[{"kitchen": {"metrics": ["temperature"]}}]
     )
     """Groups by name; each makes the tables `gold.<group>_aggregates` and `gold.<group>_vectors`."""
@@ -148,5 +147,5 @@ class RuleSettings(Setting):
 class RulesFile(Setting):
     """What must be true of a reading, beside the built-in rules."""
 
-    rules: dict[TableKey, RuleSettings] | None = Field(examples=[{"value_is_positive": {"holds": "value >= 0"}}])
+    rules: dict[Identifier, RuleSettings] | None = Field(examples=[{"value_is_positive": {"holds": "value >= 0"}}])
     """Rules by name. The name says what is true of a good reading; silver.quarantine shows it."""

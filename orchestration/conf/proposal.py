@@ -4,6 +4,7 @@ import re
 import statistics
 import time
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -66,11 +67,12 @@ def proposal_of(file: Path) -> Proposal:
     metrics = _metrics(sample.rows, roles)
     if not metrics:
         raise ConfError(f"{file} holds no metric with a usable name and numbers; write the conf by hand from `tidemark init DIR`")
-    interval, format, rows = _interval(sample.rows, roles), roles.time_format.format, sample.rows
+    rows, times = sample.rows, [*dict.fromkeys(row[roles.time] for row in sample.rows if roles.time in row)]
+    seconds = dict(zip(times, seconds_of(times, roles.time_format.format), strict=True))
+    interval = _interval(rows, roles, seconds)
     read = [(row.get(roles.device or ""), row.get(roles.time), *measured) for row in rows for measured in roles.measurements(row)]
     texts = [str(value).strip()[:60] for *_, value in read if number_of(value) is None]
     values = {(*place, number_of(value)) for *place, value in read if number_of(value) is not None}
-    seconds = {row[roles.time]: seconds_of(row[roles.time], format) for row in rows if roles.time in row}
     median = statistics.median(second for second in seconds.values() if second is not None)
     counts = Counter(path for row in rows for path in row)
     return Proposal(
@@ -124,11 +126,10 @@ def _devices(sample: Sample, roles: Roles) -> list[str]:
     return sorted(filter(usable, names))[:MAX_DEVICES]
 
 
-def _interval(rows: list[Row], roles: Roles) -> float | None:
+def _interval(rows: list[Row], roles: Roles, seconds: Mapping[Scalar, float | None]) -> float | None:
     times: dict[tuple[Scalar | None, Scalar | None], set[float]] = defaultdict(set)
     for row in rows:
-        second = seconds_of(row[roles.time], roles.time_format.format) if roles.time in row else None
-        if second is not None:
+        if (second := seconds.get(row.get(roles.time, ""))) is not None:
             times[row.get(roles.device or ""), row.get(roles.metric or "")].add(second)
     gaps = [later - earlier for seen in times.values() for earlier, later in pairwise(sorted(seen))]
     return statistics.median(gaps) if gaps else None

@@ -24,15 +24,15 @@ OWN_SUITES = "expectations"
 def check_quality(folder: Path, quality: Quality, declared: Declared) -> Iterator[Finding]:
     known = _suites(folder)
     yield from _check_cron(("quality", "schedule"), quality.schedule)
-    for suite, cron in (quality.schedules or {}).items():
+    for suite, cron in quality.schedules.items():
         if suite not in known:
             problem = f"names {quoted(suite)}, which is no suite; {hint(suite, known, 'they are ' + ', '.join(known))}"
             yield Finding.of(("quality", "schedules"), problem, suite)
         yield from _check_cron(("quality", "schedules", suite), cron)
-    for table, mode in (quality.gates or {}).items():
+    for table, mode in quality.gates.items():
         yield from _check_gate(table, mode, declared)
     reference = quality.reference
-    if reference and reference.from_at and reference.until_at and reference.from_at >= reference.until_at:
+    if reference and reference.from_at >= reference.until_at:
         first, end = (at.isoformat().replace("+00:00", "Z") for at in (reference.from_at, reference.until_at))
         yield Finding.of(("quality", "reference", "from"), f"is {quoted(first)}, not before until ({end}); swap them or correct one")
 
@@ -48,7 +48,7 @@ def _check_cron(path: tuple[Step, ...], cron: str | None) -> Iterator[Finding]:
 
 
 def _check_gate(table: str, mode: GateMode, declared: Declared) -> Iterator[Finding]:
-    groups = declared.names["groups"]
+    groups = declared.entries["groups"]
     known = [*FIXED, *(f"gold.{group}_{kind}" for group in sorted(groups or ()) for kind in OF_GROUP)]
     if table not in known and (groups is not None or not table.startswith("gold.")):
         problem = f"names {quoted(table)}, which is no table; {hint(table, known, 'they are ' + ', '.join(known))}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from orchestration.conf.document import Loader
+from orchestration.conf.document import SCALARS, TAG
 from orchestration.conf.files import FILES, MODELS
 from orchestration.conf.schemas import Node, resolved, schema_of
 from orchestration.conf.values import PLAIN
@@ -20,7 +20,11 @@ MARK = "<!-- All below is generated from orchestration/conf/*_settings.py by `ma
 class _Dumper(yaml.SafeDumper):
     """Quotes what the conf's own reader takes for something else than a text, and nothing more."""
 
-    yaml_implicit_resolvers = Loader.yaml_implicit_resolvers
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  PyYAML asks for it on the class
+
+
+for kind, pattern in SCALARS.items():
+    _Dumper.add_implicit_resolver(TAG + kind, re.compile(f"^(?:{pattern})$"), None)
 
 
 def reference(page: str) -> str:

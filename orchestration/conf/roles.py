@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from orchestration.conf import vocabulary
 from orchestration.conf.instants import EPOCH_UNITS, TIME_OF_DAY, TimeFormat, time_format_of, why_no_time
-from orchestration.conf.names import differ_in_case
 from orchestration.conf.sample import Row, Sample
 from orchestration.conf.vocabulary import Scalar, is_called, is_flag, is_measurement, is_no_value, is_number, last, number_of, rank, snake
 from silver.spec import ELEMENT
@@ -201,20 +200,15 @@ def _parts_of_time(columns: Columns, date: str | None) -> list[str]:
 
 
 def _columns(sample: Sample) -> Columns:
-    """Values by path. Of fields that exclude each other (a value here and an object there, or `t` and `T`) the more frequent one."""
+    """Values by path. Of fields that exclude each other (a value here and an object there) the more frequent one."""
     columns: Columns = {}
     for row in sample.rows:
         for path, value in row.items():
             columns.setdefault(path, []).append(value)
     for path in sorted(columns, key=lambda path: len(columns[path])):
-        if any(_exclude_each_other(path, other, sample.format) for other in columns):
+        if sample.format == "json" and any(path.startswith(f"{other}.") or other.startswith(f"{path}.") for other in columns):
             del columns[path]
     return columns
-
-
-def _exclude_each_other(path: str, other: str, format: str) -> bool:
-    is_inside = path.startswith(f"{other}.") or other.startswith(f"{path}.")
-    return differ_in_case(path, other) or (is_inside and format == "json")
 
 
 def _time(path: str, values: list[Scalar]) -> TimeFormat | None:

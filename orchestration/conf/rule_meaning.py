@@ -32,7 +32,7 @@ def check_rules(rules: Mapping[str, RuleSettings]) -> Iterator[Finding]:
         for name, rule in rules.items():
             if name in BUILT_IN:
                 yield Finding(("rules", name), f"{quoted(name)} is the name of a built-in rule; choose another")
-            if rule.holds and (problem := _problem(rule.holds, store)):
+            if problem := _problem(rule.holds, store):
                 yield Finding.of(("rules", name, "holds"), problem)
 
 

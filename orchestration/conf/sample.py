@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from orchestration.conf.instants import EPOCH_UNITS, seconds_of, time_format_of
+from orchestration.conf.instants import is_epoch, time_format_of
 from orchestration.conf.names import is_json_path
 from orchestration.conf.vocabulary import UNKNOWN, Scalar, is_called, is_measurement, is_number, rank
 from orchestration.errors import ConfError
@@ -35,6 +35,8 @@ LINE_PROTOCOL = re.compile(r"[^\s,\"]+(,\w+=(\\.|[^\\,\s])+)* \w+=\S.*")
 
 Row = dict[str, Scalar]
 """Values by path, as conf would name it; what is null or blank is absent."""
+Leaves = dict[str, Any]
+"""All that is no object, by path."""
 
 
 @dataclass(frozen=True)
@@ -101,14 +103,14 @@ def _json_sample(file: Path, lines: list[str]) -> Sample:
     if SENML.match("\n".join(lines)):
         what = "holds SenML packs (RFC 8428), which are not read yet; resolve them first: a record alone lacks the base values before it"
         raise ConfError(f"{file} {what}")
-    events = [event for line in lines if (event := _object(line)) is not None]
+    events = [dict(_leaves(event)) for line in lines if (event := _object(line)) is not None]
     if 2 * len(events) < len(lines):
         raise ConfError(f"{file} looks like JSON, but not one object a line; convert it first, for example with jq -c '.[]' or jq -c .")
     broken = f"{len(lines) - len(events)} of {len(lines)} lines are no JSON object; such events go to silver.quarantine"
     each, others = _list_of_measurements(events)
     notes = [f"{path}: a list with numbers in {count} of {len(events)} events, which is not read" for path, count in others.items()]
     rows = [row for event in events for row in _rows(event, each)]
-    fields = [path for event in events for path, _ in _leaves(event) if path != each]
+    fields = [path for event in events for path in event if path != each]
     fields += [ELEMENT + path for event in events for element in _elements(event, each) for path in element]
     return Sample(file, "json", rows, [*dict.fromkeys(fields)], each, notes=[broken] * (len(events) < len(lines)) + notes)
 
@@ -121,42 +123,40 @@ def _object(line: str) -> dict[str, Any] | None:
     return event if isinstance(event, dict) else None
 
 
-def _list_of_measurements(events: list[dict[str, Any]]) -> tuple[str | None, dict[str, int]]:
+def _list_of_measurements(events: list[Leaves]) -> tuple[str | None, dict[str, int]]:
     """The list of objects that most events have, if it holds what they measure; and the others with numbers, in how many events."""
-    lists = Counter(path for event in events for path, value in _leaves(event) if isinstance(value, list))
+    lists = Counter(path for event in events for path, value in event.items() if isinstance(value, list))
     counts = {path: sum(any(map(_measures, _elements(event, path))) for event in events) for path in lists}
     counts = {path: count for path, count in counts.items() if count}
     rows = {path: [row for event in events for row in _elements(event, path)] for path in counts}
     is_long = {path: 2 * sum(_has(row, "value") and _has(row, "metric") for row in of) >= len(of) for path, of in rows.items()}
     often = [path for path in counts if 2 * lists[path] >= len(events)]
     best = max(often, key=lambda path: (is_long[path], counts[path]), default=None)
-    own = [dict(_leaves(event)) for event in events]
-    numbers = [row for row in own if _measures({path: value for path, value in row.items() if not isinstance(value, bool)})]
-    if best and not is_long[best] and 2 * len(numbers) >= len(events) and any(_has(row, "time") for row in own):
+    numbers = [event for event in events if _measures({path: value for path, value in event.items() if not isinstance(value, bool)})]
+    if best and not is_long[best] and 2 * len(numbers) >= len(events) and any(_has(event, "time") for event in events):
         best = None
     return best, {path: count for path, count in counts.items() if path != best}
 
 
-def _has(row: Mapping[str, Any], role: str) -> bool:
+def _has(row: Leaves, role: str) -> bool:
     return any(rank(path, role) < UNKNOWN for path in row)
 
 
-def _measures(row: Mapping[str, Any]) -> bool:
+def _measures(row: Leaves) -> bool:
     """Whether it holds a number that is no time, and not about the radio."""
     numbers = [value for path, value in _scalars(row).items() if is_measurement(path, value) and not is_called(path, "radio")]
-    return any(all(seconds_of(value, unit) is None for unit in EPOCH_UNITS) for value in numbers)
+    return not all(map(is_epoch, numbers))
 
 
-def _elements(event: Mapping[str, Any], list_path: str | None) -> list[dict[str, Any]]:
+def _elements(event: Leaves, list_path: str | None) -> list[dict[str, Any]]:
     """Those that are objects, as values by path."""
-    elements = dict(_leaves(event)).get(list_path) if list_path else None
+    elements = event.get(list_path or "")
     return [dict(_leaves(element)) for element in elements if isinstance(element, dict)] if isinstance(elements, list) else []
 
 
-def _rows(event: dict[str, Any], list_path: str | None) -> Iterator[Row]:
-    leaves = dict(_leaves(event))
-    own = {path: value for path, value in _scalars(leaves).items() if not list_path or not _is_in_the_way(path, list_path)}
-    if not list_path or not isinstance(leaves.get(list_path), list):
+def _rows(event: Leaves, list_path: str | None) -> Iterator[Row]:
+    own = {path: value for path, value in _scalars(event).items() if not list_path or not _is_in_the_way(path, list_path)}
+    if not list_path or not isinstance(event.get(list_path), list):
         yield own
     for element in _elements(event, list_path):
         yield own | {ELEMENT + path: value for path, value in _scalars(element).items()}
@@ -167,7 +167,7 @@ def _is_in_the_way(path: str, list_path: str) -> bool:
     return path == list_path or path.startswith((f"{list_path}.", ELEMENT)) or list_path.startswith(f"{path}.")
 
 
-def _scalars(leaves: Mapping[str, Any]) -> Row:
+def _scalars(leaves: Leaves) -> Row:
     return {path: value for path, value in leaves.items() if isinstance(value, str | int | float) and str(value).strip()}
 
 
@@ -175,7 +175,7 @@ def _leaves(value: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Itera
     """Of a field that no path of conf can name, such as one with a dot in its name, the value is an empty tuple."""
     for name, inner in value.items():
         is_object = isinstance(inner, dict)
-        if not name.strip() or not name.isprintable() or "." in name or "`" in name or is_json_path(name + "." * is_object):
+        if not name.strip() or not name.isprintable() or "." in name or is_json_path(name + "." * is_object):
             yield prefix + name, ()
         elif isinstance(inner, dict) and depth < 10:
             yield from _leaves(inner, f"{prefix}{name}.", depth + 1)
@@ -250,7 +250,7 @@ def _is_measured(cells: list[str]) -> bool:
 
 def _distinct(names: list[str]) -> list[str]:
     """Names that conf can hold, each once."""
-    clean = ["".join(c for c in name if c.isprintable() and c != "`").strip() or f"c{at + 1}" for at, name in enumerate(names)]
+    clean = ["".join(c for c in name if c.isprintable()).strip() or f"c{at + 1}" for at, name in enumerate(names)]
     return [name if clean.index(name) == at else f"{name}_{at + 1}" for at, name in enumerate(clean)]
 
 

@@ -22,11 +22,9 @@ class _Generator(GenerateJsonSchema):
     """Pydantic's schemas without what says nothing to people: titles made of names, and null as the default of what may be left out."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Of no field."""
         return False
 
     def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:
-        """As declared."""
         return value
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:

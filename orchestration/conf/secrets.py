@@ -3,61 +3,88 @@
 import os
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import parse_qs, urlsplit
 
 from pydantic import Field
 
 from orchestration.conf.place import absolute
-from orchestration.conf.values import PLAIN
+from orchestration.conf.values import PLAIN, OfText, PlainText
 from orchestration.errors import TidemarkError
 
 REFERENCE = r"^\$\{(env:[A-Za-z_][A-Za-z0-9_]*|file:[^{}\x00-\x1f]+)\}$"
 HINT = "write ${env:NAME} or ${file:PATH}, so that conf, logs and messages hold no secret"
-Secret = Annotated[
-    str,
-    Field(strict=True, max_length=1000, pattern=REFERENCE, json_schema_extra={"patternErrorMessage": HINT, "writeOnly": True}),
-]
-Endpoint = Annotated[
-    str,
-    Field(
-        strict=True,
-        max_length=1000,
-        pattern=r"^[^\x00-\x1f\x7f]+$",
-        json_schema_extra={"patternErrorMessage": PLAIN, "writeOnly": True},
-    ),
-]
-"""An address or a reference to it. It may hold a secret that should be a reference: no message shows it."""
-NOTHING_THERE = (KeyError, OSError, ValueError)
-"""Raised by `followed`. Not to be shown: of a file that is no text the message would show its bytes."""
+PASSWORD = re.compile(r"password\s*=", re.IGNORECASE)
 
 
-def followed(kind: str, place: str | Path) -> str:
-    """The value of a variable (`env`), or the content of a file without its line end; raises one of NOTHING_THERE."""
-    return os.environ[str(place)] if kind == "env" else Path(place).read_text(encoding="utf-8").rstrip("\r\n")
-
-
-def secret(folder: Path, reference: str, file: str = "sources.yml") -> str:
-    """What a reference in this file of the conf in `folder` leads to, without its line end; TidemarkError where that is nothing."""
+def secret(reference: str, file: str = "sources.yml") -> str:
+    """What a reference in this file of a conf leads to, without its line end; TidemarkError where that is nothing."""
     match = re.fullmatch(REFERENCE, reference)
     if match is None:
-        raise TidemarkError(f"a secret of {folder / file} is no reference; {HINT}.")
+        raise TidemarkError(f"a secret of {file} is no reference; {HINT}.")
     kind, _, name = match[1].partition(":")
     try:
-        found = followed(kind, name if kind == "env" else absolute(folder, name))
-    except NOTHING_THERE:
+        found = os.environ[name] if kind == "env" else Path(name).read_text(encoding="utf-8").rstrip("\r\n")
+    except (KeyError, OSError, ValueError):  # of a file that is no text the message would show its bytes
         found = ""
     if not found:
-        raise TidemarkError(f"{reference}, which {folder / file} names, is missing or empty; set it for this process.")
+        raise TidemarkError(f"{reference}, which {file} names, is missing or empty; set it for this process.")
     return found
 
 
-def resolved(folder: Path, text: str, file: str) -> str:
+def resolved(text: str, file: str = "sources.yml") -> str:
     """The text, or what it refers to; TidemarkError where that is nothing. Never to be shown or kept."""
-    return secret(folder, text, file) if re.fullmatch(REFERENCE, text) else text
+    return secret(text, file) if re.fullmatch(REFERENCE, text) else text
 
 
-def with_absolute_path(folder: Path, text: str) -> str:
-    """The same reference for whoever does not know the conf in `folder`; any other text as it is."""
+def aws_keys(of: Any) -> dict[str, str]:
+    """What boto3 calls the two keys that settings refer to; nothing where it has to find them itself."""
+    return {"aws_access_key_id": secret(of.access_key), "aws_secret_access_key": secret(of.secret_key)} if of.access_key else {}
+
+
+def _with_absolute_path(folder: Path, text: str) -> str:
+    """A reference for whoever does not know the conf in `folder`; any other text as it is. Links stay: a secret may be renewed."""
     match = re.fullmatch(REFERENCE, text)
     is_file = match is not None and match[1].startswith("file:")
-    return f"${{file:{folder.resolve().parent / Path(text[len('${file:') : -1]).expanduser()}}}" if is_file else text
+    return f"${{file:{absolute(folder, text[len('${file:') : -1], follows_links=False)}}}" if is_file else text
+
+
+def has_password(text: str) -> bool:
+    """Whether a connection string or URL holds one; also one that cannot be read."""
+    try:
+        url = urlsplit(text)
+        return PASSWORD.search(text) is not None or url.password is not None or any("password" in key for key in parse_qs(url.query))
+    except ValueError:
+        return True
+
+
+def _endpoint(folder: Path, text: str) -> str:
+    if has_password(text):
+        raise ValueError(f"holds a password in plain text; {HINT}")
+    if "${" in text and not re.fullmatch(REFERENCE, text):
+        raise ValueError(f"is a reference that cannot be followed; {HINT}")
+    return _with_absolute_path(folder, text)
+
+
+def _url(folder: Path, text: str) -> str:
+    if not re.match(r"https?://[^/]|\$", _endpoint(folder, text)):
+        raise ValueError("is no address that begins with https:// or http://; write one")
+    return text
+
+
+def _hidden(pattern: str, hint: str) -> Any:
+    """A text that no message shows."""
+    return Annotated[
+        str,
+        Field(strict=True, max_length=1000, pattern=pattern, json_schema_extra={"patternErrorMessage": hint, "writeOnly": True}),
+    ]
+
+
+Secret = Annotated[str, OfText(_with_absolute_path, _hidden(REFERENCE, HINT))]
+Name = Annotated[str, OfText(_with_absolute_path)]
+"""It may be a reference."""
+Option = Annotated[str, OfText(_with_absolute_path, PlainText)]
+"""Of librdkafka: a value, or a reference to it."""
+Endpoint = Annotated[str, OfText(_endpoint, _hidden(r"^[^\x00-\x1f\x7f]+$", PLAIN))]
+"""An address or a connection string, or a reference to it."""
+Url = Annotated[str, OfText(_url, _hidden(r"^[^\x00-\x1f\x7f]+$", PLAIN))]

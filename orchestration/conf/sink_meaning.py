@@ -5,42 +5,26 @@ from collections.abc import Iterator, Mapping
 
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
-from orchestration.conf.kafka_meaning import OF_SINK, check_options
+from orchestration.conf.kafka_options import OF_SINK, check_options
 from orchestration.conf.names import Declared
-from orchestration.conf.secret_meaning import check_no_secret, check_url
 from orchestration.conf.sink_settings import SinkSettings, TopicSettings
 from orchestration.conf.structure import Finding
 
 SILVER = ("silver.readings", "silver.quarantine", "silver.late", "silver.duplicates")
 OF_GROUP = ("aggregates", "vectors", "late")
-TARGETS = ("postgres", "kafka", "files", "webhook", "python")
 MART = re.compile("marts[.][a-z_][a-z0-9_]*")
 
 
 def check_sinks(sinks: Mapping[str, SinkSettings], declared: Declared) -> Iterator[Finding]:
-    """A target that is wrong counts as one too."""
     for name, sink in sinks.items():
         path: tuple[Step, ...] = ("sinks", name)
-        if name in declared.sinks:
-            yield from _check_targets(path, [key for key in TARGETS if key in declared.sinks[name]])
-        if sink and sink.table is not None:
-            yield from _check_table((*path, "table"), sink.table, declared)
-        if sink and sink.postgres and sink.postgres.dsn:
-            yield from check_no_secret((*path, "postgres", "dsn"), sink.postgres.dsn)
-        if sink and sink.webhook and sink.webhook.url:
-            yield from check_url((*path, "webhook", "url"), sink.webhook.url)
-        if sink and sink.kafka:
-            yield from _check_topic((*path, "kafka"), sink.kafka, is_mart=sink.table is not None and MART.fullmatch(sink.table) is not None)
-
-
-def _check_targets(path: tuple[Step, ...], targets: list[str]) -> Iterator[Finding]:
-    if len(targets) != 1:
-        said = f"sets {' and '.join(targets)}" if targets else "names no place to send rows to"
-        yield Finding.of(path, f"{said}; set exactly one of {', '.join(TARGETS)}")
+        yield from _check_table((*path, "table"), sink.table, declared)
+        if sink.kafka:
+            yield from _check_topic((*path, "kafka"), sink.kafka, is_mart=MART.fullmatch(sink.table) is not None)
 
 
 def _check_table(path: tuple[Step, ...], table: str, declared: Declared) -> Iterator[Finding]:
-    groups = declared.names["groups"]
+    groups = declared.entries["groups"]
     known = [*SILVER, *(f"gold.{group}_{kind}" for group in sorted(groups or ()) for kind in OF_GROUP)]
     is_known = table in known or MART.fullmatch(table) or (groups is None and table.startswith("gold."))
     if not is_known:
@@ -49,11 +33,9 @@ def _check_table(path: tuple[Step, ...], table: str, declared: Declared) -> Iter
 
 
 def _check_topic(path: tuple[Step, ...], kafka: TopicSettings, *, is_mart: bool) -> Iterator[Finding]:
-    yield from check_options((*path, "options"), kafka.options or {}, OF_SINK)
+    yield from check_options((*path, "options"), kafka.options, OF_SINK)
     if is_mart != bool(kafka.key):
         problem = "has no key; name the columns that tell rows of the mart apart" if is_mart else "is for marts; remove it"
         yield Finding.of(path if is_mart else (*path, "key"), problem)
     if kafka.registry and kafka.format == "json":
         yield Finding.of((*path, "registry"), "is for avro, but format is json; remove it, or set `format: avro`")
-    if kafka.registry and kafka.registry.url:
-        yield from check_url((*path, "registry", "url"), kafka.registry.url)

@@ -1,13 +1,13 @@
 """Settings of section `sinks` of pipeline.yml."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from orchestration.conf.registry_settings import RegistrySettings
-from orchestration.conf.secrets import Endpoint, Secret
-from orchestration.conf.values import Flag, Key, OrAbsent, OrNone, PlainText, Setting, Text, UniqueSome, Whole, of_pattern
+from orchestration.conf.secrets import Endpoint, Option, Secret, Url
+from orchestration.conf.transport_settings import RegistrySettings
+from orchestration.conf.values import Flag, Key, OrAbsent, PlainText, Setting, Text, UniqueSome, Whole, WrittenPath, of_pattern
 
 _NAME = "[a-z_][a-z0-9_]{0,62}"
 TargetName = Annotated[str, of_pattern(f"^({_NAME}[.])?{_NAME}$", "write table or schema.table in lower case", 127)]
@@ -31,7 +31,7 @@ class PostgresSettings(Setting):
 class FilesSettings(Setting):
     """A folder of files, partitioned by day: exactly once."""
 
-    path: Text = Field(examples=["./export"])
+    path: WrittenPath = Field(examples=["./export"])
     """Folder for the files alone. A path as for `lake`."""
     format: Literal["parquet", "csv"] = "parquet"
     """Kind of the files; CSV has a header, and lists as JSON."""
@@ -41,7 +41,7 @@ class FilesSettings(Setting):
 class WebhookSettings(Setting):
     """An address that rows are posted to as JSON: at least once, a repeat under the same `Idempotency-Key`."""
 
-    url: Endpoint = Field(examples=["${env:URL}", "https://plant.example/rows"])
+    url: Url = Field(examples=["${env:URL}", "https://plant.example/rows"])
     """Address that begins with https:// or http://. One that holds a secret is named as `${env:NAME}` or `${file:PATH}`."""
     token: OrAbsent[Secret] = Field(default=None, examples=["${env:TOKEN}"])
     """Sent as `Authorization: Bearer`."""
@@ -65,7 +65,7 @@ class TopicSettings(Setting):
     """A batch is a transaction that holds the position too: exactly once. Otherwise at least once."""
     registry: OrAbsent[RegistrySettings] = Field(default=None, examples=[{"url": "http://registry:8081"}])
     """Of Avro; without one a value is in Avro's single-object encoding."""
-    options: dict[Key, Annotated[PlainText, OrNone]] = Field(
+    options: dict[Key, Option] = Field(
         default_factory=dict, min_length=1, examples=[{"security.protocol": "SASL_SSL", "sasl.password": "${env:KAFKA_PASSWORD}"}]
     )
     """Settings of librdkafka for the connection, as those of a source, and for the producer, such as `compression.type`."""
@@ -75,6 +75,7 @@ class TopicSettings(Setting):
 class SinkSettings(Setting):
     """A table and the one place that its rows are sent to: set exactly one of `postgres`, `kafka`, `files`, `webhook` and `python`."""
 
+    one_of: ClassVar[tuple[str, ...]] = ("postgres", "kafka", "files", "webhook", "python")
     table: PlainText = Field(examples=["gold.kitchen_aggregates"])
     """A table of silver, gold or marts. Of gold the newest revision of each row is sent."""
     postgres: OrAbsent[PostgresSettings] = Field(default=None, examples=[{"dsn": "${env:PG_DSN}", "table": "public.kitchen"}])

@@ -2,17 +2,15 @@
 
 import re
 import zoneinfo
-from collections.abc import Iterator, Mapping
-from pathlib import Path as Folder
+from collections.abc import Collection, Iterator, Mapping
 
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.document import Step
-from orchestration.conf.endpoint_meaning import check_transports
-from orchestration.conf.kafka_meaning import check_kafka
-from orchestration.conf.names import Declared, differ_in_case, is_json_path
+from orchestration.conf.names import Declared, is_json_path
 from orchestration.conf.payload_meaning import check_payload_schema
-from orchestration.conf.source_settings import OriginSettings, SourceSettings, TimeSettings, ValueSettings, origins_of
+from orchestration.conf.source_settings import SourceSettings, TimeSettings
 from orchestration.conf.structure import Finding, where
+from orchestration.conf.transport_meaning import check_transports
 from silver.spec import ELEMENT
 from silver.time_patterns import time_expression
 
@@ -27,70 +25,62 @@ PROBABLY_WRONG = {
 Path = tuple[Step, ...]
 
 
-def check_sources(folder: Folder, sources: Mapping[str, SourceSettings], declared: Declared) -> Iterator[Finding]:
+def check_sources(sources: Mapping[str, SourceSettings], declared: Declared) -> Iterator[Finding]:
     yield from check_transports(sources, declared)
     for name, source in sources.items():
         base: Path = ("sources", name)
-        written = declared.settings.get(name, frozenset())
-        if source.kafka:
-            yield from check_kafka((*base, "kafka"), source.kafka, declared.of_kafka.get(name, frozenset()))
-        yield from _check_measured(base, written)
-        yield from _check_format(base, source, written)
-        if source.time:
-            yield from _check_time((*base, "time"), source.time)
-        for metric in source.metrics or ():
+        yield from _check_measured(base, source)
+        yield from _check_format(base, source, declared.written(name))
+        yield from _check_time((*base, "time"), source.time)
+        for metric in source.metrics:
             if declared.lacks("metrics", metric):
                 yield Finding.of((*base, "metrics"), f"names {declared.unknown('metrics', metric)}", metric)
         constant = source.metric and source.metric.constant
         if constant and declared.lacks("metrics", constant):
             yield Finding.of((*base, "metric"), f"names {declared.unknown('metrics', constant)}", "constant")
-        for key, origin in origins_of(source):
-            if origin.file_name and (problem := _problem_of_expression(origin.file_name)):
-                yield Finding.of((*base, key, "file_name"), f"{quoted(origin.file_name)} {problem}")
         fields = _fields(base, source)
-        yield from _check_case(fields)
-        yield from check_payload_schema(folder, base, source, declared, fields)
+        yield from check_payload_schema(base, source, fields)
         yield from (
-            _check_columns(base, source.columns or (), fields) if source.format == "csv" else _check_json_paths(base, source.each, fields)
+            _check_columns(base, source.columns, fields) if source.format == "csv" else _check_json_paths(base, source.each, fields)
         )
 
 
-def _check_measured(base: Path, written: frozenset[str]) -> Iterator[Finding]:
-    long = [key for key in ("metric", "value") if key in written]
-    if long and "metrics" in written:
+def _check_measured(base: Path, source: SourceSettings) -> Iterator[Finding]:
+    long = [key for key in ("metric", "value") if getattr(source, key)]
+    if long and source.metrics:
         yield Finding.of(base, f"sets {' and '.join(long)} (long rows) and metrics (wide rows); keep one of the two", "metrics")
-    elif not long and "metrics" not in written:
+    elif not long and not source.metrics:
         yield Finding.of(base, "does not say what it measures; set metric and value (long rows), or metrics (wide rows)")
     elif len(long) == 1:
         missing = "value" if long == ["metric"] else "metric"
         yield Finding.of((*base, long[0]), f"is set without {base[1]}.{missing}; long rows need both")
 
 
-def _check_format(base: Path, source: SourceSettings, written: frozenset[str]) -> Iterator[Finding]:
+def _check_format(base: Path, source: SourceSettings, written: Collection[str]) -> Iterator[Finding]:
     of = ("json", ("each",)) if source.format == "csv" else ("csv", CSV_ONLY)
-    for key in of[1] if source.format else ():
+    for key in of[1]:
         if key in written:
             yield Finding.of((*base, key), f"is for {of[0]}, but {base[1]}.format is {source.format}; remove it")
     if source.format == "csv":
-        if not source.header and "columns" not in written:
+        if not source.header and not source.columns:
             yield Finding.of(base, "has neither header nor columns; set `header: true`, or name the columns in order")
-        if source.separator and source.separator == source.quote:
+        if source.separator == source.quote:
             yield Finding.of((*base, "quote"), "is also its separator; choose another")
-    if "encoding" in written and (source.delta or source.format not in (None, "json", "csv")):
+    if "encoding" in written and (source.delta or source.format not in ("json", "csv")):
         other = "rows of a table are read as JSON in utf-8" if source.delta else f"{base[1]}.format is {source.format}"
         yield Finding.of((*base, "encoding"), f"is for texts of json and csv, but {other}; remove it")
-    if "/" in (source.files or ""):
+    if "/" in source.files:
         yield Finding.of((*base, "files"), f"is a glob on names, but holds a '/'; put folders into {base[1]}.path")
 
 
 def _check_time(path: Path, time: TimeSettings) -> Iterator[Finding]:
-    zone = time.time_zone or "UTC"
+    zone = time.time_zone
     try:
         zoneinfo.ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
         remedy = hint(zone, zoneinfo.available_timezones(), "write an IANA name such as Europe/Brussels")
         yield Finding.of((*path, "time_zone"), f"{quoted(zone)} is not a time zone; {remedy}")
-    if time.format not in (None, *NAMED_FORMATS):
+    if time.format not in NAMED_FORMATS:
         yield from _check_pattern((*path, "format"), time.format)
 
 
@@ -108,32 +98,14 @@ def _check_pattern(path: Path, pattern: str) -> Iterator[Finding]:
             yield Finding.of(path, f"{quoted(pattern)} {problem}", is_warning=True)
 
 
-def _problem_of_expression(pattern: str) -> str | None:
-    """Spark reads it by Java's rules, which differ from Python's in named groups and a few rare places."""
-    try:
-        groups = re.compile(pattern).groups
-    except (re.error, OverflowError, RecursionError) as error:
-        return f"is not a regular expression ({error}); correct it, for example '^(.+)\\.txt$'"
-    if "(?P" in pattern:
-        return "names a group, which is not needed here; write plain ( )"
-    return None if groups else "has no group; put ( ) around the part to take, for example '^(.+)\\.txt$'"
-
-
 def _fields(base: Path, source: SourceSettings) -> list[tuple[Path, str]]:
     """Every field that the source reads, with where it is set."""
-    holders: list[tuple[str, OriginSettings | TimeSettings | ValueSettings | None]]
-    holders = [*origins_of(source), ("time", source.time), ("value", source.value)]
-    single = [((*base, key, "field"), holder.field) for key, holder in holders if holder]
-    measured = [((*base, "metrics", metric), field) for metric, field in (source.metrics or {}).items()]
-    return [(at, field) for at, field in (*single, *measured) if field]
-
-
-def _check_case(fields: list[tuple[Path, str]]) -> Iterator[Finding]:
-    """Two fields `t` and `T` would end the run at its start: Spark takes one for the other."""
-    for n, (at, field) in enumerate(fields):
-        if twin := next((other for _, other in fields[:n] if differ_in_case(field, other)), None):
-            remedy = "read one of the two, or rename one at the source"
-            yield Finding.of(at, f"is {quoted(field)}, which Spark does not tell from {quoted(twin)}; {remedy}")
+    single = [(key, origin.field) for key, origin in source.origins if origin.field] + [("time", source.time.field)]
+    single += [("value", source.value.field)] if source.value else []
+    return [
+        *(((*base, key, "field"), field) for key, field in single),
+        *(((*base, "metrics", name), at) for name, at in source.metrics.items()),
+    ]
 
 
 def _check_columns(base: Path, columns: tuple[str, ...], fields: list[tuple[Path, str]]) -> Iterator[Finding]:

@@ -1,18 +1,18 @@
 """Structure of one conf file: its document as the pydantic dataclass that declares its settings, and a finding for each that is wrong."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from orchestration.conf.diagnostic import hint, nearest, quoted
 from orchestration.conf.document import Step
-from orchestration.conf.files import MODELS
+from orchestration.conf.files import ENTRIES, MODELS
 from orchestration.conf.schemas import Node, resolved, schema_of
-from orchestration.conf.values import PARTIAL
 
 KINDS = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number", type(None): "empty"}
 WANTED: dict[str, tuple[str, tuple[type, ...]]] = {
@@ -27,11 +27,10 @@ WANTED: dict[str, tuple[str, tuple[type, ...]]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong at `path`. `is_sound`: the value there can still be checked for its meaning. `is_warning`: it is probably wrong."""
+    """What is wrong at `path`. `is_warning`: it is probably wrong."""
 
     path: tuple[Step, ...]
     text: str
-    is_sound: bool = False
     is_warning: bool = False
 
     @classmethod
@@ -40,20 +39,53 @@ class Finding:
         return cls((*path, *below), f"{where(path)} {text}", is_warning=is_warning)
 
 
-def check_structure(name: str, data: Any) -> tuple[Any, list[Finding]]:
-    """The settings of a file, as `MODELS[name]`, and what is wrong with its data. Where something is, the settings are partial."""
-    validate = partial(_adapter(name).validate_python, data, by_alias=True, by_name=False)
+class Checked(NamedTuple):
+    """One file. `settings`: as `MODELS` declares it; None where something is wrong. `sound`: its top-level settings without what is wrong:
+    an entry of `ENTRIES`, or a whole setting.
+    """
+
+    settings: Any
+    sound: dict[str, Any]
+    findings: list[Finding]
+
+
+def check_structure(name: str, data: Any, folder: Path = Path("conf")) -> Checked:
+    """What a file of the conf in `folder` says, and what is wrong with it."""
     try:
-        return validate(), []
+        settings = _validated(name, data, folder)
+        return Checked(settings, vars(settings), [])
     except ValidationError as mistakes:
-        findings = [finding for error in mistakes.errors(include_url=False) for finding in _findings(name, error)]
-    return validate(context=PARTIAL), findings
+        errors = mistakes.errors(include_url=False)
+    sound = _sound(name, data, folder, {_object_at(error["loc"]) for error in errors})
+    return Checked(None, sound, [finding for error in errors for finding in _findings(name, error)])
+
+
+def _object_at(path: tuple[Step, ...]) -> tuple[Step, ...]:
+    return path[: 2 if path and path[0] in ENTRIES else 1]
+
+
+def _validated(name: str, data: Any, folder: Path) -> Any:
+    return _adapter(name).validate_python(data, by_alias=True, by_name=False, context=folder)
+
+
+def _sound(name: str, data: Any, folder: Path, wrong: Collection[tuple[Step, ...]]) -> dict[str, Any]:
+    """`wrong`: paths of objects. Examples stand in for settings that are required, until the rest is read."""
+    if not isinstance(data, dict):
+        return {}
+    root = schema_of(name)
+    stand_in = {key: example_of(resolved(root["properties"][key], root), root) for key in root["required"]}
+    kept = {key: value for key, value in data.items() if (key,) not in wrong}
+    for key in kept.keys() & set(ENTRIES):
+        kept[key] = kept[key] and {entry: value for entry, value in kept[key].items() if (key, entry) not in wrong}
+    try:
+        return {key: value for key, value in vars(_validated(name, stand_in | kept, folder)).items() if (key,) not in wrong}
+    except ValidationError:  # no entry is left
+        return {}
 
 
 def where(path: Sequence[Step]) -> str:
     """A setting as people name it: kitchen.vector.features; top-level keys of files with one noun go without saying."""
-    noun = {"sources", "metrics", "devices", "groups", "rules", "sinks"}
-    steps = path[1:] if len(path) > 1 and path[0] in noun else path
+    steps = path[1:] if len(path) > 1 and path[0] in ENTRIES else path
     return ".".join(str(step + 1) if isinstance(step, int) else step for step in steps)
 
 
@@ -81,15 +113,15 @@ def _findings(name: str, error: Any) -> Iterator[Finding]:
         node, key = _node(name, path[:-1]), path[-1]
         if not nearest(key, set(error["input"]) - set(node["properties"])):  # a misspelt key is a finding of its own
             example = _example(_node(name, path), name)
-            yield Finding(path[:-1], f"{where(path)} is missing; add for example `{key}: {example}`", is_sound=True)
+            yield Finding(path[:-1], f"{where(path)} is missing; add for example `{key}: {example}`")
     elif kind == "twice":
         items = list(map(str, error["input"]))
         for at, item in enumerate(items):
             if item in items[:at]:
-                yield Finding((*path, at), f"{where(path)} names {quoted(item)} twice; remove one", is_sound=True)
+                yield Finding((*path, at), f"{where(path)} names {quoted(item)} twice; remove one")
     elif path and path[-1] == "[key]":
         names = _node(name, path[:-2]).get("propertyNames", {})
-        yield Finding(path[:-1], f"{quoted(path[-2])} cannot be a name here; {_hint_of_text(names, kind)}", is_sound=True)
+        yield Finding(path[:-1], f"{quoted(path[-2])} cannot be a name here; {_hint_of_text(names, kind)}")
     elif kind != "too_short" or not error["input"]:  # pydantic does not count wrong items, which are findings of their own
         problem = _problem(_node(name, path), error, name)
         yield Finding(path, f"{where(path) or 'the file'} {problem}")
@@ -98,6 +130,8 @@ def _findings(name: str, error: Any) -> Iterator[Finding]:
 def _problem(node: Node, error: Any, name: str) -> str:
     """The second half of a sentence about a value that is wrong."""
     value = error["input"]
+    if error["type"] == "unreadable":
+        return str(error["msg"])
     wanted, types = WANTED[node["type"]]
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         is_quotable = node["type"] == "string" and isinstance(value, bool | int | float)
@@ -117,12 +151,8 @@ def _problem(node: Node, error: Any, name: str) -> str:
             said, remedy = "is an empty list", f"write for example {_example(node, name)}"
         case "too_short", _:
             said, remedy = "is empty", f"set {_one_of(node, name)}"
-        case "too_long", dict():
-            said, remedy = f"sets {' and '.join(value)}", f"set only {_one_of(node, name)}"
         case "too_long", list():
             said, remedy = f"has {len(value):,} items", f"write at most {node['maxItems']:,}"
-        case "instant", _:
-            said, remedy = f"{said}, which is no instant", error["msg"]
         case kind, _:
             remedy = _hint_of_text(node, kind)
     return f"{said}; {remedy}"

@@ -6,7 +6,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from expectations.suite import Severity
-from orchestration.conf.values import PlainText, Setting, TableKey, Unique, UniqueSome, of_pattern
+from orchestration.conf.values import Identifier, PlainText, Setting, Unique, UniqueSome, of_pattern
 
 TablePattern = Annotated[str, of_pattern(None, "write the name of a table", None, 1)]
 TableName = Annotated[PlainText, Field(description="A table.", examples=["silver.late"])]
@@ -52,7 +52,7 @@ class SuiteFile(Setting):
     """Tables whose rows are checked as one with those of `table`; a column that one of them lacks is null there."""
     sample: Unique[ColumnName] = Field(default=(), examples=[["device_id", "event_time"]])
     """Columns that are shown of a row that fails."""
-    columns: dict[TableKey, Expression] = Field(
+    columns: dict[Identifier, Expression] = Field(
         default_factory=dict, examples=[{"temperature": "case when metric = 'temperature' then value end"}]
     )
     """Columns computed before anything is expected, in this order, each an expression of Spark's SQL; null where an expectation has nothing

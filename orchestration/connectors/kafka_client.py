@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from orchestration.conf.kafka_meaning import REFERENCE
-from orchestration.conf.secrets import NOTHING_THERE, followed
+from orchestration.conf.secrets import resolved
 from orchestration.connectors.sources.source import SourceDownError
+from orchestration.errors import TidemarkError
 
 PATIENCE_SECONDS = 5.0
 """For an answer, and for the next message of a range that is known to be there."""
@@ -150,17 +150,12 @@ class KafkaClient:
 
     def _looked_up(self, name: str, value: str) -> str:
         """With the variable or the file in the place of a reference to it."""
-        if (reference := REFERENCE.fullmatch(value)) is None:
-            return value
-        kind, at = reference.groups()
         try:
-            secret = followed(kind, at)
-        except NOTHING_THERE:
-            of = "variable" if kind == "env" else "file"
-            problem = f"{self._asker.name} needs the {of} {at} for kafka.options.{name}, and it is not there"
-            raise SourceDownError(f"{problem}; set it, or correct {name} in {self._asker.file}.") from None
-        self._secrets.add(secret)
-        return secret
+            found = resolved(value, self._asker.file)
+        except TidemarkError as error:
+            raise SourceDownError(f"{self._asker.name} {self._asker.problem} the brokers: for kafka.options.{name}, {error}") from None
+        self._secrets |= {found} - {value}
+        return found
 
     def note(self, error: KafkaError) -> None:
         """What a client has to say of its connections: an error tells it."""

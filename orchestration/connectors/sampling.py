@@ -6,7 +6,6 @@ Of pushed events those in the spool are read; of MQTT those that come meanwhile,
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +17,7 @@ import pyarrow as pa
 from bronze.events import ARRIVED, File, events
 from orchestration.conf.model import Conf, Source
 from orchestration.conf.secrets import secret
-from orchestration.conf.transports import KafkaTopics, LandingFolder, MqttTopics, ObjectStore, TableOfOthers
+from orchestration.conf.transport_settings import DeltaSettings, KafkaSettings, LandingFolder, MqttSettings, S3Settings
 from orchestration.connectors.sources import source as of_source
 from orchestration.connectors.sources.file_reader import events_of, instant, left_out
 from orchestration.errors import ConfError
@@ -34,17 +33,17 @@ def sample(conf: Conf, name: str, seconds: float, notify: Callable[[str], None])
     match of.transport:  # clients are imported where they are needed: some take longer than all else
         case LandingFolder():
             pieces = _of_folder(of, of.transport, notify)
-        case KafkaTopics():
+        case KafkaSettings():
             from orchestration.connectors.sources.kafka import Kafka
 
-            pieces = _of_offsets(Kafka(name, replace(of.transport, starting="earliest"), most))
-        case TableOfOthers():
+            pieces = _of_offsets(Kafka(name, of.transport.changed(starting="earliest"), most))
+        case DeltaSettings():
             from orchestration.connectors.sources.delta import Delta
 
-            pieces = _of_offsets(Delta(name, replace(of.transport, starting="earliest"), most))
-        case ObjectStore():
+            pieces = _of_offsets(Delta(name, DeltaSettings(table=of.transport.table), most))
+        case S3Settings():
             pieces = _of_bucket(conf, of, of.transport)
-        case MqttTopics():
+        case MqttSettings():
             notify(f"listening to {of.transport.host}:{of.transport.port} for {seconds:g} seconds")
             pieces = _of_topics(conf, of, of.transport, seconds)
         case _:
@@ -99,12 +98,12 @@ def _of_file(of: Source, file: Path, position: str, modified_ns: int) -> Pieces:
     yield from events_of(of.name, file, position, modified_ns, of.payload_format)
 
 
-def _of_bucket(conf: Conf, of: Source, store: ObjectStore) -> Pieces:
+def _of_bucket(conf: Conf, of: Source, store: S3Settings) -> Pieces:
     """Of each page of the listing the oldest objects first."""
     from orchestration.connectors.sources.s3_client import S3Client
     from orchestration.storage.object_claims import ObjectClaim
 
-    client = S3Client(of.name, store, conf.folder)
+    client = S3Client(of.name, store)
     with TemporaryDirectory(prefix="tidemark-") as folder:
         for page in client.pages():
             for found in sorted(page, key=lambda version: version.modified_us):
@@ -113,7 +112,7 @@ def _of_bucket(conf: Conf, of: Source, store: ObjectStore) -> Pieces:
                     yield from _of_file(of, file, f"{store.bucket}/{found.key}", found.modified_us * 1000)
 
 
-def _of_topics(conf: Conf, of: Source, at: MqttTopics, seconds: float) -> Pieces:
+def _of_topics(conf: Conf, of: Source, at: MqttSettings, seconds: float) -> Pieces:
     """In a session that ends with the connection; as no member of a shared group, whose others would miss what comes here."""
     from paho.mqtt.client import Client, MQTTMessage, error_string
     from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
@@ -123,7 +122,7 @@ def _of_topics(conf: Conf, of: Source, at: MqttTopics, seconds: float) -> Pieces
     came, version = list[pa.Table](), MQTTProtocolVersion.MQTTv5 if at.version == "v5" else MQTTProtocolVersion.MQTTv311
     client = Client(CallbackAPIVersion.VERSION2, f"preview-{uuid4().hex[:8]}", protocol=version)
     if at.username is not None:
-        client.username_pw_set(at.username, at.password and secret(conf.folder, at.password))
+        client.username_pw_set(at.username, at.password and secret(at.password))
     if (context := client_context(at.tls)) is not None:
         client.tls_set_context(context)
 

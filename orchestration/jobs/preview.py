@@ -15,7 +15,7 @@ import pyarrow as pa
 from bronze.events import identified
 from orchestration.conf.diagnostic import counted
 from orchestration.conf.model import Conf, Source
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.errors import ConfError
 from orchestration.storage.delta import python_rows
 from orchestration.storage.registry import ALWAYS, CONF, as_version, versions

@@ -14,7 +14,7 @@ from expectations.suite import Suite
 from expectations.translation import to_duckdb
 from orchestration.location import Location
 from orchestration.storage.delta import OpenTable, added, files_of, is_table, log_of, open_table
-from orchestration.storage.duckdb_view import select_from_files
+from orchestration.storage.duckdb_view import select_from_table
 from orchestration.storage.views import CONDITIONS
 
 MEMORY = "2GB"
@@ -127,9 +127,7 @@ def _has_deletion_vectors(delta: OpenTable) -> bool:
 def _create_view_of_files(
     store: duckdb.DuckDBPyConnection, view: str, delta: OpenTable, files: Iterable[str], condition: str = "true"
 ) -> None:
-    columns = store.from_arrow(pa.schema(delta.schema().to_arrow()).empty_table())
-    types = dict(zip(columns.columns, map(str, columns.types), strict=True))
-    rows = select_from_files(files, types, delta.metadata().partition_columns)
+    rows = select_from_table(delta, files)
     store.execute(f'create or replace view "{view}" as from ({rows}) where {condition}')
 
 

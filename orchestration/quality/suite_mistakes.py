@@ -48,7 +48,7 @@ def _read(file: Path, checking: "_Checking") -> tuple[list[Suite], list[Diagnost
     document, unreadable = read_document(file)
     if document is None:
         return [], unreadable
-    _, malformed = check_structure("suite", document.data)
+    malformed = check_structure("suite", document.data).findings
     if malformed or unreadable:
         return [], [*unreadable, *(document.diagnostic(finding.path, finding.text) for finding in malformed)]
     read = suite(file.stem, document.data)

@@ -9,6 +9,7 @@ import yaml
 from expectations.suite import Suite
 from expectations.suite import suite as suite_of
 from orchestration.conf.model import Conf
+from orchestration.conf.structure import check_structure
 from orchestration.errors import ConfError, TidemarkError
 
 FOLDER = "expectations"
@@ -29,10 +30,12 @@ def suites(conf: Conf) -> list[Suite]:
 def packaged() -> list[Suite]:
     """Every suite in package expectations, by name, which is that of its file; TidemarkError for a malformed file."""
     texts = sorted((file.name, file.read_text(encoding="utf-8")) for file in files("expectations").iterdir() if file.name.endswith(".yml"))
-    try:
-        return [suite_of(name.removesuffix(".yml"), yaml.load(text, yaml.CSafeLoader)) for name, text in texts]
-    except ValueError as error:
-        raise TidemarkError(f"expectations: {error}; or install Tidemark anew, if nobody has changed its files.") from None
+    documents = {name: yaml.load(text, yaml.CSafeLoader) for name, text in texts}
+    for name, document in documents.items():
+        if findings := check_structure("suite", document).findings:
+            remedy = "or install Tidemark anew, if nobody has changed its files"
+            raise TidemarkError(f"expectations/{name}: {findings[0].text}; {remedy}.")
+    return [suite_of(name.removesuffix(".yml"), document) for name, document in documents.items()]
 
 
 def own(conf: Conf, folder: Path) -> list[Suite]:

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
@@ -23,6 +22,7 @@ PLAIN = 1
 NAMED_FEATURES = 7
 """The writer version from which a protocol lists features: of these tables nothing is summed up."""
 MAX_SMALL_FILES = 100
+EPOCH = datetime.fromtimestamp(0, UTC)
 FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 """Of Python's. Silver took earlier ones for event times once, so lakes may hold some."""
 UnreadableTableError: TypeAlias = DeltaError
@@ -68,15 +68,13 @@ def rows_of(path: Location, columns: list[str] | None = None, filters: Filters |
     """Rows of a small table, in no order; none where there is no table. For `filters` see table_of."""
     if not is_table(path):
         return []
-    return python_rows(table_of(path, columns, filters))
+    return python_rows(_scanned(path, columns, filters))
 
 
 def python_rows(table: pa.Table) -> list[dict[str, Any]]:
     """Rows of a small table as Python holds them."""
-    # An instant that pyarrow makes a Python one loads pandas first, which takes longer than everything else here.
-    numbers = table.cast(pa.schema([field.with_type(_without_instants(field.type)) for field in table.schema]))
-    rows = numbers.to_pylist(maps_as_pydicts="strict")
-    return [{field.name: _with_instants(row[field.name], field.type) for field in table.schema} for row in rows]
+    columns = [_python_values(column) for column in table.columns]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def table_of(path: Location, columns: list[str] | None = None, filters: Filters | None = None) -> pa.Table:
@@ -84,12 +82,17 @@ def table_of(path: Location, columns: list[str] | None = None, filters: Filters 
 
     `filters`: conditions (column, operator, value), all of which must hold; behind `in` stands a list of values.
     """
+    rows = _scanned(path, columns, filters)
+    declared = pa.schema(open_table(path).schema().to_arrow())
+    return rows.cast(pa.schema([declared.field(name) for name in rows.column_names]))
+
+
+def _scanned(path: Location, columns: list[str] | None, filters: Filters | None) -> pa.Table:
+    """The same in DataFusion's types, such as views of texts."""
     where = " and ".join(f'"{column}" {operator} {literal(value)}' for column, operator, value in filters or ())
     table = open_table(path)
-    declared = pa.schema(table.schema().to_arrow())
-    schema = pa.schema([declared.field(name) for name in columns or declared.names])
-    rows = pa.RecordBatchReader.from_stream(table.scan(columns=schema.names, predicate=where or None)).read_all()
-    return rows.select(schema.names).cast(schema)
+    names = columns or [field.name for field in table.schema().fields]
+    return pa.RecordBatchReader.from_stream(table.scan(columns=names, predicate=where or None)).read_all().select(names)
 
 
 def literal(value: Any) -> str:
@@ -104,6 +107,14 @@ def instant(micros: int) -> str:
     return f"arrow_cast({micros}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
 
 
+def _python_values(column: pa.ChunkedArray) -> list[Any]:
+    # As numbers: an instant that pyarrow makes a Python one loads pandas first, and so does cast load pyarrow.compute. Both take longer
+    # than everything else here.
+    as_numbers = _without_instants(column.type)
+    chunks = column.chunks if as_numbers == column.type else [chunk.view(as_numbers) for chunk in column.chunks]
+    return [_with_instants(value, column.type) for chunk in chunks for value in chunk.to_pylist(maps_as_pydicts="strict")]
+
+
 def _without_instants(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.map_(kind.key_type, _without_instants(kind.item_type))
@@ -112,7 +123,7 @@ def _without_instants(kind: pa.DataType) -> pa.DataType:
 
 def _with_instants(value: Any, kind: pa.DataType) -> Any:
     if value is not None and pa.types.is_timestamp(kind):
-        return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=value)
+        return EPOCH + timedelta(microseconds=value)
     if value is not None and pa.types.is_map(kind):
         return {key: _with_instants(each, kind.item_type) for key, each in value.items()}
     return value
@@ -217,7 +228,7 @@ def commit(table: Location, version: int) -> tuple[list[int], datetime]:
     """
     file = log_of(table, version)
     if not file.exists():
-        return [], datetime.fromtimestamp(0, UTC)
+        return [], EPOCH
     counts = [json.loads(add.get("stats") or "{}").get("numRecords", 0) if add["dataChange"] else 0 for add in added(table, version)]
     return counts, datetime.fromtimestamp(file.local.stat().st_mtime, UTC)
 
@@ -244,9 +255,13 @@ def max_in_log(path: Location, column: str, version: int | None = None) -> Any:
     log = in_log(open_table(path, version), f"max.{column}") if is_table(path) else None
     if not log or not log.num_columns:
         return None
-    greatest = pc.max(log.column(0))
-    is_instant = greatest.is_valid and pa.types.is_timestamp(greatest.type)
-    return FIRST_INSTANT if is_instant and pc.less(greatest, FIRST_INSTANT).as_py() else greatest.as_py()
+    is_instant = pa.types.is_timestamp(log.schema.types[0])
+    # Neither cast nor pyarrow.compute, which takes longer to load than to read a small log.
+    chunks = (chunk.view(pa.int64()) if is_instant else chunk for chunk in log.column(0).chunks)
+    greatest = max((number for chunk in chunks for number in chunk.to_pylist() if number is not None), default=None)
+    if greatest is None or not is_instant:
+        return greatest
+    return EPOCH + timedelta(microseconds=max(greatest, (FIRST_INSTANT - EPOCH) // timedelta(microseconds=1)))
 
 
 def in_log(table: OpenTable, *columns: str) -> pa.Table:

@@ -1,11 +1,44 @@
 """The rows of Delta tables without deletion vectors in DuckDB's SQL, from their files."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from orchestration.storage.delta import literal
+from orchestration.storage.delta import OpenTable, literal
 
 NULL_PART = "__HIVE_DEFAULT_PARTITION__"
+TYPES = {
+    "long": "bigint",
+    "short": "smallint",
+    "byte": "tinyint",
+    "string": "varchar",
+    "binary": "blob",
+    "timestamp": "timestamptz",
+    "timestamp_ntz": "timestamp",
+}
+"""By Delta's name, where DuckDB has another."""
+
+
+def select_from_table(table: OpenTable, files: Iterable[str]) -> str:
+    """A SELECT of the columns of a table, as it declares them, from these of its files."""
+    fields = json.loads(table.schema().to_json())["fields"]
+    types = {field["name"]: duckdb_type(field["type"]) for field in fields}
+    return select_from_files(files, types, table.metadata().partition_columns)
+
+
+def duckdb_type(kind: Any) -> str:
+    """A type of Delta's JSON schema in DuckDB's SQL."""
+    if not isinstance(kind, dict):
+        return TYPES.get(kind, str(kind))
+    match kind["type"]:
+        case "array":
+            return f"{duckdb_type(kind['elementType'])}[]"
+        case "map":
+            return f"map({duckdb_type(kind['keyType'])}, {duckdb_type(kind['valueType'])})"
+        case _:
+            members = (f"{quoted(member['name'])} {duckdb_type(member['type'])}" for member in kind["fields"])
+            return f"struct({', '.join(members)})"
 
 
 def select_from_files(files: Iterable[str], types: Mapping[str, str], partitions: Sequence[str]) -> str:

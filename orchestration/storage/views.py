@@ -1,10 +1,10 @@
 """What SQL names stand for: each table of the lake at one snapshot, and of gold tables the latest revision or the whole history."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from gold.schema import VECTOR_KEY, WINDOW_KEY
-from orchestration.conf.model import Conf
 from orchestration.location import Location
 from orchestration.storage.delta import LOG
 from orchestration.storage.generations import FOLDER, active_generation, numbered
@@ -13,8 +13,20 @@ from silver.rules import SOMETHING_IS_MEASURED
 
 _MEASURES_NOTHING = f"array_contains(broken_rules, '{SOMETHING_IS_MEASURED}')"
 CONDITIONS = {"silver.quarantine": f"not {_MEASURES_NOTHING}", "silver.without_measurements": _MEASURES_NOTHING}
-"""Two names for the rows of one table, in SQL that Spark, DataFusion and DuckDB understand alike."""
+"""Two names for the rows of one table, in SQL that Spark and DuckDB understand alike."""
 KEYS = {"aggregates": WINDOW_KEY, "vectors": VECTOR_KEY}
+
+
+class Plant(Protocol):
+    """What names depend on: a Conf has it, and so has conf.place.Place, which takes no time to load."""
+
+    @property
+    def lake(self) -> Location:
+        """Where the tables are."""
+
+    @property
+    def groups(self) -> Collection[str]:
+        """Names of the device groups."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +40,7 @@ class View:
     key: tuple[str, ...] = ()
 
     def select(self, rows: str) -> str:
-        """A query that Spark and DataFusion understand alike. `rows`: how the engine names the table at its version."""
+        """A query that Spark and DuckDB understand alike. `rows`: how the engine names the table at its version."""
         if self.key:
             return latest(rows, self.key)
         conditions = [*([CONDITIONS[self.name]] if self.name in CONDITIONS else [])]
@@ -49,12 +61,12 @@ class View:
         return f"(select * from delta.`{str(self.location).replace('`', '``')}`{version})"
 
 
-def views(conf: Conf, snapshot: Snapshot | None) -> dict[str, View]:
+def views(plant: Plant, snapshot: Snapshot | None) -> dict[str, View]:
     """By SQL name. Tables that no snapshot pins (ops, quality, the registry) in their latest version, and all where there is no snapshot.
 
     Marts are there in a snapshot that knows them (see marts.snapshot_for).
     """
-    every = {view.name: view for path in _tables(conf.lake, snapshot) for view in _views_of(conf, path, snapshot)}
+    every = {view.name: view for path in _tables(plant.lake, snapshot) for view in _views_of(plant, path, snapshot)}
     return {name: view for name, view in every.items() if not (name.startswith("marts.") and view.version is None)}
 
 
@@ -66,14 +78,14 @@ def _tables(lake: Location, snapshot: Snapshot | None) -> list[Location]:
     return sorted(path for path in paths if (path / LOG).exists())
 
 
-def _views_of(conf: Conf, path: Location, snapshot: Snapshot | None) -> Iterator[View]:
+def _views_of(plant: Plant, path: Location, snapshot: Snapshot | None) -> Iterator[View]:
     view = View(f"{path.parent.name}.{path.name}", path)
     if snapshot is not None and view.name in snapshot.versions:
         view = replace(view, version=snapshot.versions[view.name])
         if view.name.startswith(("bronze.", "silver.")):
             view = replace(view, bronze_batch=snapshot.bronze_batch)
     group, _, kind = path.name.rpartition("_")
-    if path.parent.name == "gold" and group in conf.groups and kind in KEYS:
+    if path.parent.name == "gold" and group in plant.groups and kind in KEYS:
         yield replace(view, name=f"{view.name}_history")
         yield replace(view, key=KEYS[kind])
     else:
@@ -87,4 +99,4 @@ def latest(history: str, key: tuple[str, ...]) -> str:
     names = ", ".join(key)
     amended = f"select {names}, max(revision) as newest from {history} where revision > 0 group by {names}"
     same = " and ".join(f"rows.{name} = amended.{name}" for name in key)
-    return f"select rows.* from {history} as rows left anti join ({amended}) as amended on {same} and rows.revision < amended.newest"
+    return f"select rows.* from {history} as rows anti join ({amended}) as amended on {same} and rows.revision < amended.newest"

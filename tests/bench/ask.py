@@ -1,7 +1,6 @@
 """How soon a query is answered: `make bench-ask`, on the lake of `make demo`.
 
-Whole processes of `tidemark sql`, start included: Spark from cold, the fast engine from cold, the warm server; and what a question over
-HTTP takes, also the first three to a server that has just started. Then it gets time to warm up.
+Whole processes of `tidemark sql`, start included: DuckDB, Spark, the server; and what a question to the server takes over HTTP.
 Rounds are paired: each round asks every engine once.
 """
 
@@ -20,7 +19,6 @@ from orchestration.conf.load import load
 from orchestration.location import Location
 from orchestration.serving.sql.answer import Question
 from orchestration.serving.sql.client import ServerEngine, address_of
-from orchestration.serving.sql.server import WARM_UP_SECONDS
 from tests.bench.processes import timed
 from tests.bench.script import REPOSITORY, of, progress, script, write_report
 
@@ -29,7 +27,6 @@ QUERIES = (
     "select entity, window_start, vector from gold.kitchen_vectors order by window_start desc, entity limit 5",
     "select device_id, max(value) as highest from gold.kitchen_aggregates where metric = 'power' group by device_id order by device_id",
 )
-STARTS_SECONDS = 5
 
 
 def main() -> int:
@@ -54,30 +51,23 @@ def main() -> int:
 def _measured(options: argparse.Namespace, lake: Path, folder: Path) -> dict[str, list[float]]:
     command, log = of(options.conf), folder / "log"
     seconds: dict[str, list[float]] = {
-        "spark_cold": [],
-        "fast_cold": [],
-        "server_new_http": [],
-        "server_cli": [],
-        "server_http": [],
-        "check": [],
+        name: [] for name in ("spark", "duckdb", "server", "http", "check") if name != "spark" or options.cold
     }
     for round_ in range(options.cold):
         progress.log(f"cold {round_ + 1} of {options.cold}")
-        seconds["spark_cold"].append(timed([*command, "sql", "--engine", "spark", QUERIES[round_ % len(QUERIES)]], REPOSITORY, log).seconds)
+        seconds["spark"].append(timed([*command, "sql", "--engine", "spark", QUERIES[round_ % len(QUERIES)]], REPOSITORY, log).seconds)
     server = subprocess.Popen([*command, "sql-server", "--port", "0"], cwd=REPOSITORY)
     try:
         while (address := address_of(Location(lake))) is None:
             time.sleep(0.2)
         engine = ServerEngine(address)
-        for query in QUERIES:
-            seconds["server_new_http"].append(_asked(engine, query))
-        progress.log(f"the server warms up for {WARM_UP_SECONDS:.0f} s")
-        time.sleep(WARM_UP_SECONDS + STARTS_SECONDS)
+        for query in QUERIES * 2:
+            engine.ask(Question(query))
         for round_ in range(options.rounds):
             query = QUERIES[round_ % len(QUERIES)]
-            seconds["server_cli"].append(timed([*command, "sql", "--engine", "server", query], REPOSITORY, log).seconds)
-            seconds["fast_cold"].append(timed([*command, "sql", "--engine", "fast", query], REPOSITORY, log).seconds)
-            seconds["server_http"].append(_asked(engine, query))
+            for name in ("server", "duckdb"):
+                seconds[name].append(timed([*command, "sql", "--engine", name, query], REPOSITORY, log).seconds)
+            seconds["http"].append(_asked(engine, query))
             seconds["check"].append(timed([*command, "check"], REPOSITORY, log).seconds)
     finally:
         server.terminate()

@@ -39,23 +39,6 @@ def test_an_expectation_knows_its_columns(kwargs: dict[str, Any], columns: tuple
     assert suite("any", document(expectations=[NOT_NULL | {"kwargs": kwargs}])).expectations[0].columns == columns
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"tabel": "x"}, "readings has tabel, which is not a key; the keys are columns, expectations, sample, table, together_with"),
-        (
-            {"expectations": [NOT_NULL | {"severity": "fatal"}]},
-            "readings: expectation 1 has the severity 'fatal'; use critical, warning, info",
-        ),
-        ({"expectations": [NOT_NULL | {"mostly": 0.9}]}, "expectation 1 has mostly, which is not a key"),
-        ({"expectations": [NOT_NULL, {"type": "x", "severity": "info"}]}, "readings: expectation 2 lacks description; add it"),
-    ],
-)
-def test_a_mistake_is_told_with_its_place_and_the_way_out(changes: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        suite("readings", document(**changes))
-
-
 def test_a_pattern_covers_the_tables_of_every_group_and_no_others() -> None:
     vectors = suite("vectors", document(table="gold.*_vectors"))
     assert [table for table in [*TABLES, "gold.vectors_aggregates"] if vectors.applies_to(table)] == ["gold.kitchen_vectors"]

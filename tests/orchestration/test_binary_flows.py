@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from orchestration.conf.model import Conf, Source
-from orchestration.conf.transports import HttpEndpoint
+from orchestration.conf.transport_settings import HttpSettings
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.connectors.sources.spool_records import encoded, segment_file
 from orchestration.engine.lake import Lake
@@ -59,7 +59,7 @@ def made(tmp_path: Path, registry: StandIn) -> Conf:
         ),
     }
     return conf(
-        tmp_path, sources={name: Source(name, shape, HttpEndpoint(0)) for name, shape in shapes.items()}, groups={"kitchen": KITCHEN}
+        tmp_path, sources={name: Source(name, shape, HttpSettings(port=0)) for name, shape in shapes.items()}, groups={"kitchen": KITCHEN}
     )
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from gold.spec import Group
 from orchestration.conf.model import Source
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.storage.ops_tables import COUNTED

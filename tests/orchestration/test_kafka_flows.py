@@ -12,7 +12,7 @@ from orchestration.audit.reconciliation.account import ALARMS, account, by_day, 
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Source
-from orchestration.conf.transports import KafkaTopics, LandingFolder
+from orchestration.conf.transport_settings import KafkaSettings, LandingFolder
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.engine.lake import Lake
 from orchestration.jobs.backfill import carry_out, kafka_source, plan
@@ -33,7 +33,7 @@ def events(device: str, first: int, count: int) -> list[bytes]:
 def made(tmp_path: Path, running: Broker, topic: str) -> Conf:
     """Files and a topic feed it."""
     plant = Source("plant", SHAPE, LandingFolder(tmp_path / "landing", settle_seconds=0.0))
-    fleet = Source("fleet", SHAPE, KafkaTopics(running.servers, (topic,)))
+    fleet = Source("fleet", SHAPE, KafkaSettings(running.servers, (topic,)))
     return conf(tmp_path, sources={"plant": plant, "fleet": fleet}, groups={"kitchen": KITCHEN})
 
 
@@ -65,7 +65,7 @@ def test_a_backfill_is_late_and_folded_in_and_all_is_as_if_it_had_come_at_once(
     spark: SparkSession, made: Conf, running: Broker, topic: str
 ) -> None:
     running.send(topic, events("oven", 0, 60))
-    transport = KafkaTopics(running.servers, (topic,), starting="latest")
+    transport = KafkaSettings(running.servers, (topic,), starting="latest")
     made = replace(made, sources=made.sources | {"fleet": Source("fleet", SHAPE, transport)})
     run(made, spark, ["bronze.events"])
     running.send(topic, events("oven", 60, 120))

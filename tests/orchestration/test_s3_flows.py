@@ -13,7 +13,7 @@ from orchestration.audit.reconciliation.account import ALARMS, account, by_day, 
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Source
-from orchestration.conf.transports import LandingFolder, ObjectStore
+from orchestration.conf.transport_settings import LandingFolder, S3Settings
 from orchestration.engine.lake import Lake
 from tests.lakes import KITCHEN, SHAPE, conf, event, minutes, run
 from tests.object_store import ACCESS_KEY, SECRET_KEY, Store
@@ -26,7 +26,7 @@ def test_events_of_objects_and_of_parquet_are_accounted_for_and_an_overwritten_o
     monkeypatch.setenv("KEY_OF_S3", ACCESS_KEY)
     monkeypatch.setenv("SECRET_OF_S3", SECRET_KEY)
     bucket = store.bucket()
-    where = ObjectStore(bucket, endpoint=store.endpoint, access_key="${env:KEY_OF_S3}", secret_key="${env:SECRET_OF_S3}")
+    where = S3Settings(bucket=bucket, endpoint=store.endpoint, access_key="${env:KEY_OF_S3}", secret_key="${env:SECRET_OF_S3}")
     rows = Source("rows", replace(SHAPE, format="parquet"), LandingFolder(tmp_path / "landing", settle_seconds=0.0))
     made = conf(tmp_path, sources={"plant": Source("plant", SHAPE, where), "rows": rows}, groups={"kitchen": KITCHEN})
     times = minutes(at("2026-01-05T00:00:00"), 40)

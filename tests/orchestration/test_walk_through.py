@@ -20,7 +20,7 @@ from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf, Device, Source
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.quality.check import Scope, check
 from orchestration.quality.outcome import Outcome

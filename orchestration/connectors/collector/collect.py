@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import uvloop
 
 from orchestration.conf.model import Conf
-from orchestration.conf.transports import Collected, HttpEndpoint, KinesisStream, MqttTopics, TcpEndpoint
+from orchestration.conf.transport_settings import Collected, HttpSettings, KinesisSettings, MqttSettings, TcpSettings
 from orchestration.connectors.collector import http_server, kinesis, mqtt, tcp
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.spool import SpoolWriter
@@ -20,10 +20,10 @@ from orchestration.storage.source_offsets import source_offsets
 from orchestration.storage.tables import LakeStore
 
 KINDS: Mapping[type[Collected], Callable[[Pushed, Notify], Awaitable[Served]]] = {
-    HttpEndpoint: http_server.serve,
-    TcpEndpoint: tcp.serve,
-    MqttTopics: mqtt.serve,
-    KinesisStream: kinesis.serve,
+    HttpSettings: http_server.serve,
+    TcpSettings: tcp.serve,
+    MqttSettings: mqtt.serve,
+    KinesisSettings: kinesis.serve,
 }
 """The one list that a new kind is added to: what starts a source, by the way its events come."""
 
@@ -39,7 +39,7 @@ def collect(conf: Conf, names: Sequence[str], notify: Notify) -> None:
             assert isinstance(endpoint, Collected)
             spool = SpoolWriter(spool_folder(conf.lake, name).local, endpoint.max_spool_bytes, int(offset.get(SEGMENT, -1)) + 1)
             spools.callback(spool.close)
-            chosen.append(Pushed(source, endpoint, spool, conf.lake, conf.folder))
+            chosen.append(Pushed(source, endpoint, spool, conf.lake))
         gc.freeze()  # or a full collection walks over all that was imported, and everybody waits for it
         uvloop.run(_serve(chosen, notify))
 

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from orchestration.conf.transports import HttpEndpoint
+from orchestration.conf.secrets import secret
+from orchestration.conf.transport_settings import HttpSettings
 from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.listener import BACKLOG, listener, place, warning
@@ -20,8 +21,8 @@ GRACE_SECONDS = 10
 
 async def serve(pushed: Pushed, notify: Notify) -> Served:
     endpoint = pushed.endpoint
-    assert isinstance(endpoint, HttpEndpoint)
-    token, tls = pushed.secret(endpoint.token), server_context(endpoint.tls)
+    assert isinstance(endpoint, HttpSettings)
+    token, tls = endpoint.token and secret(endpoint.token), server_context(endpoint.tls)
     listening = listener(pushed.source.name, endpoint)
     config = uvicorn.Config(
         HttpCollector(endpoint, pushed.source.payload_format, token, pushed.spool).application(),

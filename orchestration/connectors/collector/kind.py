@@ -2,12 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import NamedTuple
 
 from orchestration.conf.model import Source
-from orchestration.conf.secrets import secret
-from orchestration.conf.transports import Collected
+from orchestration.conf.transport_settings import Collected
 from orchestration.connectors.collector.spool import SpoolWriter
 from orchestration.location import Location
 
@@ -15,17 +13,12 @@ Notify = Callable[[str], None]
 
 
 class Pushed(NamedTuple):
-    """A source, and the spool for its events in a lake. `folder`: of conf."""
+    """A source, and the spool for its events in a lake."""
 
     source: Source
     endpoint: Collected
     spool: SpoolWriter
     lake: Location
-    folder: Path
-
-    def secret(self, reference: str | None) -> str | None:
-        """What a reference leads to; TidemarkError where that is nothing. None for None."""
-        return None if reference is None else secret(self.folder, reference)
 
 
 class Served(NamedTuple):

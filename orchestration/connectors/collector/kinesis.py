@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from orchestration.conf.transports import KinesisStream
+from orchestration.conf.transport_settings import KinesisSettings
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.outage import FULL, Outage
 from orchestration.connectors.sources.spool_records import KEY
@@ -35,8 +35,8 @@ async def serve(pushed: Pushed, notify: Notify) -> Served:
     from orchestration.connectors.collector.kinesis_client import KinesisClient
 
     of = pushed.endpoint
-    assert isinstance(of, KinesisStream)
-    client = await asyncio.to_thread(KinesisClient, of, pushed.secret(of.access_key), pushed.secret(of.secret_key))
+    assert isinstance(of, KinesisSettings)
+    client = await asyncio.to_thread(KinesisClient, of)
     collector = KinesisCollector(of, client, pushed, Outage(pushed.lake, pushed.source.name, notify))
     task = asyncio.create_task(collector.run())
 
@@ -50,7 +50,7 @@ async def serve(pushed: Pushed, notify: Notify) -> Served:
 class KinesisCollector:
     """`stopping`: set when it is to end."""
 
-    def __init__(self, of: KinesisStream, client: "KinesisClient", pushed: Pushed, outage: Outage) -> None:
+    def __init__(self, of: KinesisSettings, client: "KinesisClient", pushed: Pushed, outage: Outage) -> None:
         self._of, self._client, self._spool, self._outage = of, client, pushed.spool, outage
         self._file = Location(pushed.spool.folder / READ)
         self.stopping = asyncio.Event()

@@ -10,7 +10,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from orchestration.conf.transports import KinesisStream
+from orchestration.conf.secrets import aws_keys
+from orchestration.conf.transport_settings import KinesisSettings
 
 PARENTS = ("ParentShardId", "AdjacentParentShardId")
 
@@ -49,13 +50,12 @@ class Answer:
 class KinesisClient:
     """Every call is one request, or a few, and may raise a StreamError. Threads may share it."""
 
-    def __init__(self, of: KinesisStream, access_key: str | None, secret_key: str | None) -> None:
+    def __init__(self, of: KinesisSettings) -> None:
         self._name = of.stream
         settings = Config(connect_timeout=5, read_timeout=30, retries={"max_attempts": 1})
-        keys = {"aws_access_key_id": access_key, "aws_secret_access_key": secret_key} if access_key else {}
         with _stream_errors():
             session = boto3.session.Session()
-            self._client = session.client("kinesis", region_name=of.region, endpoint_url=of.endpoint, config=settings, **keys)
+            self._client = session.client("kinesis", region_name=of.region, endpoint_url=of.endpoint, config=settings, **aws_keys(of))
 
     def stream(self) -> Stream:
         with _stream_errors():

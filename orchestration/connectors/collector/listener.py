@@ -2,14 +2,14 @@
 
 import socket
 
-from orchestration.conf.transports import HttpEndpoint, TcpEndpoint
+from orchestration.conf.transport_settings import HttpSettings, TcpSettings
 from orchestration.errors import TidemarkError
 
 BACKLOG = 2048
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-def listener(name: str, endpoint: HttpEndpoint | TcpEndpoint) -> socket.socket:
+def listener(name: str, endpoint: HttpSettings | TcpSettings) -> socket.socket:
     """For the source of that name; TidemarkError where the port is taken or not allowed."""
     host, port = endpoint.host, endpoint.port
     try:

@@ -12,7 +12,8 @@ from typing import Any
 from paho.mqtt.client import Client, ConnectFlags, MQTTMessage
 from paho.mqtt.reasoncodes import ReasonCode
 
-from orchestration.conf.transports import MqttTopics
+from orchestration.conf.secrets import secret
+from orchestration.conf.transport_settings import MqttSettings
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.mqtt_connection import MqttConnection
 from orchestration.connectors.collector.outage import FULL, Outage
@@ -46,19 +47,18 @@ class MqttCollector:
 
     def __init__(self, pushed: Pushed, notify: Notify) -> None:
         """TidemarkError where the password or a certificate is missing."""
-        assert isinstance(pushed.endpoint, MqttTopics)
+        assert isinstance(pushed.endpoint, MqttSettings)
         self._endpoint, self._spool = pushed.endpoint, pushed.spool
-        self._password, self._context = pushed.secret(self._endpoint.password), client_context(self._endpoint.tls)
+        self._password, self._context = self._endpoint.password and secret(self._endpoint.password), client_context(self._endpoint.tls)
         group = f"$share/{self._endpoint.shared_group}/" if self._endpoint.shared_group else ""
         self._filters = [group + topic for topic in self._endpoint.topics]
-        self._broker = f"{self._endpoint.host}:{self._endpoint.port}"
         self._file = Location(pushed.spool.folder / SUBSCRIBED)
-        self._owner = f"{self._endpoint.client_id} at {self._broker}"
+        self._owner = f"{self._endpoint.client_id} at {self._endpoint.broker}"
         self._subscribed = _remembered(self._file, self._owner)
         self._session, self._count = pushed.spool.mark.hex()[:8], 0
         self._connection = self._new_connection()
         self._stopping, self._outage = asyncio.Event(), Outage(pushed.lake, pushed.source.name, notify)
-        self._up = f"messages come from mqtt{'s' if self._context else ''}://{self._broker}"
+        self._up = f"messages come from mqtt{'s' if self._context else ''}://{self._endpoint.broker}"
 
     async def run(self) -> None:
         """Connect, and connect again, until it is told to stop."""

@@ -13,7 +13,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from orchestration.conf.transports import MqttTopics
+from orchestration.conf.transport_settings import MqttSettings
 
 KEEPALIVE_SECONDS, LOOK_SECONDS = 15, 0.01
 GRACE_SECONDS = 3.0
@@ -26,7 +26,7 @@ class MqttConnection:
     """`client` has what MQTT can do. `ended`: becomes the reason for the end, of which the first counts."""
 
     def __init__(
-        self, endpoint: MqttTopics, password: str | None, context: ssl.SSLContext | None, take: Callable[[MQTTMessage], None]
+        self, endpoint: MqttSettings, password: str | None, context: ssl.SSLContext | None, take: Callable[[MQTTMessage], None]
     ) -> None:
         """Not open yet. `take` is given each message."""
         self._endpoint, self._is_v5, self._take, self._taken = endpoint, endpoint.version == "v5", take, 0

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import cast
 
-from orchestration.conf.transports import TcpEndpoint
+from orchestration.conf.secrets import secret
+from orchestration.conf.transport_settings import TcpSettings
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.listener import BACKLOG, listener, place, warning
 from orchestration.connectors.collector.spool import SpoolWriter, Stored
@@ -22,8 +23,8 @@ LOOK_SECONDS = 0.02
 
 async def serve(pushed: Pushed, notify: Notify) -> Served:
     endpoint = pushed.endpoint
-    assert isinstance(endpoint, TcpEndpoint)
-    key, tls = pushed.secret(endpoint.key), server_context(endpoint.tls)
+    assert isinstance(endpoint, TcpSettings)
+    key, tls = endpoint.key and secret(endpoint.key), server_context(endpoint.tls)
     listening = listener(pushed.source.name, endpoint)
     collector = TcpCollector(endpoint, None if key is None else key.encode(), pushed.spool, notify)
     loop = asyncio.get_running_loop()
@@ -49,7 +50,7 @@ class FrameError(Exception):
 class TcpCollector:
     """The connections of a source. `key`: None for a source without one. `notify` hears why one was closed."""
 
-    endpoint: TcpEndpoint
+    endpoint: TcpSettings
     key: bytes | None
     spool: SpoolWriter
     notify: Notify

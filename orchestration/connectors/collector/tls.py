@@ -2,11 +2,11 @@
 
 import ssl
 
-from orchestration.conf.transports import ClientTls, Tls
+from orchestration.conf.transport_settings import ClientTlsSettings, TlsSettings
 from orchestration.errors import TidemarkError
 
 
-def server_context(tls: Tls | None) -> ssl.SSLContext | None:
+def server_context(tls: TlsSettings | None) -> ssl.SSLContext | None:
     """TidemarkError where the certificate or its key cannot be used."""
     if tls is None:
         return None
@@ -19,7 +19,7 @@ def server_context(tls: Tls | None) -> ssl.SSLContext | None:
     return context
 
 
-def client_context(tls: ClientTls | None) -> ssl.SSLContext | None:
+def client_context(tls: ClientTlsSettings | None) -> ssl.SSLContext | None:
     """TidemarkError where a file cannot be used."""
     if tls is None:
         return None

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from orchestration.conf.transports import HttpEndpoint
+from orchestration.conf.transport_settings import HttpSettings
 from orchestration.connectors.collector.bodies import RefusedError, payloads, too_long, unpacked
 from orchestration.connectors.collector.spool import SpoolWriter
 from silver.spec import PayloadFormat
@@ -31,7 +31,7 @@ MAX_READERS = 2
 class HttpCollector:
     """The routes and their state. `shape`: of payloads. `token`: None for a source without one."""
 
-    endpoint: HttpEndpoint
+    endpoint: HttpSettings
     shape: PayloadFormat
     token: str | None
     spool: SpoolWriter

@@ -18,11 +18,11 @@ def _sink(conf: Conf, name: str, settings: SinkSettings) -> Sink:
     if settings.postgres:
         from orchestration.connectors.sinks.postgres import PostgresSink
 
-        return PostgresSink(f"{conf.pipeline}/{name}", conf.folder, settings.postgres)
+        return PostgresSink(f"{conf.pipeline}/{name}", settings.postgres)
     if settings.kafka:
         from orchestration.connectors.sinks.kafka import KafkaSink
 
-        return KafkaSink(f"{conf.pipeline}/{name}", conf.folder, settings.kafka)
+        return KafkaSink(f"{conf.pipeline}/{name}", settings.kafka)
     if settings.files:
         from orchestration.connectors.sinks.files import FileSink
 
@@ -30,7 +30,7 @@ def _sink(conf: Conf, name: str, settings: SinkSettings) -> Sink:
     if settings.webhook:
         from orchestration.connectors.sinks.webhook import WebhookSink
 
-        return WebhookSink(conf.folder, settings.webhook)
+        return WebhookSink(settings.webhook)
     from orchestration.connectors.sinks.python import PythonSink
 
     return PythonSink(conf.folder, str(settings.python))

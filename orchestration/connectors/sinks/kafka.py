@@ -9,12 +9,10 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from pathlib import Path
 
 import pyarrow as pa
 from confluent_kafka import Message
 
-from orchestration.conf.secrets import with_absolute_path
 from orchestration.conf.sink_settings import TopicSettings
 from orchestration.connectors.kafka_client import Asker, KafkaClient, Range
 from orchestration.connectors.sinks.json_text import json_rows
@@ -32,12 +30,11 @@ OWNER = "sink"
 class KafkaSink(Sink):
     """A producer for each batch."""
 
-    def __init__(self, owner: str, folder: Path, settings: TopicSettings) -> None:
-        """`owner`: pipeline and sink, the name of its transactions and of their group. `folder`: that of the conf."""
-        options = {name: with_absolute_path(folder, value) for name, value in settings.options.items()}
+    def __init__(self, owner: str, settings: TopicSettings) -> None:
+        """`owner`: pipeline and sink, the name of its transactions and of their group."""
         asker = Asker("it", "cannot be sent to", "pipeline.yml")
-        self._client = KafkaClient(asker, settings.servers, options | {"group.id": owner})
-        self._owner, self._folder, self._settings, self._topic = owner, folder, settings, settings.topic
+        self._client = KafkaClient(asker, settings.servers, {**settings.options, "group.id": owner})
+        self._owner, self._settings, self._topic = owner, settings, settings.topic
         self._begun: KafkaProducer | None = None
 
     def last(self, known: SinkPosition | None) -> SinkPosition | None:
@@ -53,7 +50,7 @@ class KafkaSink(Sink):
         """All rows, and a message without a value for each key of the topic that is not among those of a complete batch."""
         topic_id, partitions = self._described()
         producer, self._begun = self._begun or self._producer(), None
-        key, values = batch.key or self._settings.key, writer_of(self._folder, self._settings, batch)
+        key, values = batch.key or self._settings.key, writer_of(self._settings, batch)
         facts = {"table": batch.table, "snapshot_id": str(batch.position.snapshot_id), "batch": batch.number}
         headers: Headers = [(OWNER, self._owner), *facts.items()]
         gone = self._keys(partitions) if batch.is_complete else set()

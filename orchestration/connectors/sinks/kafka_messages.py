@@ -4,7 +4,6 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -37,8 +36,8 @@ AS_NUMBERS = {pa.date32(): pa.int32(), pa.timestamp("us", "UTC"): pa.int64(), pa
 """As Avro stores them: so instants before the year 1, which Python has not, arrive as well."""
 
 
-def writer_of(folder: Path, settings: TopicSettings, batch: Batch) -> Writer:
-    """What makes values of rows. `folder`: that of the conf. TidemarkError where Avro has no type, or the registry does not answer."""
+def writer_of(settings: TopicSettings, batch: Batch) -> Writer:
+    """What makes values of rows. TidemarkError where Avro has no type, or the registry does not answer."""
     if settings.format == "json":
         return json_rows
     import fastavro.schema
@@ -46,7 +45,7 @@ def writer_of(folder: Path, settings: TopicSettings, batch: Batch) -> Writer:
     declared = avro_schema(batch.table, batch.schema)
     schema = fastavro.parse_schema(declared)
     if settings.registry:
-        prefix = registered(folder, settings.registry, f"{settings.topic}-value", json.dumps(declared))
+        prefix = registered(settings.registry, f"{settings.topic}-value", json.dumps(declared))
     else:
         canonical = fastavro.schema.to_parsing_canonical_form(schema)
         prefix = SINGLE_OBJECT + bytes.fromhex(fastavro.schema.fingerprint(canonical, "CRC-64-AVRO"))

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, NoReturn
 
 import psycopg
@@ -34,9 +33,9 @@ DEFAULTS = conninfo_to_dict(
 class PostgresSink(Sink):
     """A connection for each call: a batch comes every few seconds at most."""
 
-    def __init__(self, owner: str, folder: Path, settings: PostgresSettings) -> None:
-        """`owner`: pipeline and sink; no other one writes the table. `folder`: that of the conf."""
-        self._owner, self._folder, self._dsn = owner, folder, settings.dsn
+    def __init__(self, owner: str, settings: PostgresSettings) -> None:
+        """`owner`: pipeline and sink; no other one writes the table."""
+        self._owner, self._dsn = owner, settings.dsn
         schema, _, table = settings.table.rpartition(".")
         self._schema, self._table = schema or "public", table
         self._target = sql.Identifier(self._schema, self._table)
@@ -123,7 +122,7 @@ class PostgresSink(Sink):
     @contextmanager
     def _transaction(self) -> Iterator[psycopg.Cursor[Any]]:
         """TidemarkError without any part of the connection string, which messages of the library may quote."""
-        dsn = resolved(self._folder, self._dsn, FILE)
+        dsn = resolved(self._dsn, FILE)
         try:
             with psycopg.connect(**(DEFAULTS | conninfo_to_dict(dsn))) as connection, connection.cursor() as cursor:  # type: ignore[arg-type]
                 yield cursor

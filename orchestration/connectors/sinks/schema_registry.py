@@ -1,11 +1,10 @@
 """A schema registry with the interface of Confluent's: a schema gets a number, which each message carries."""
 
 import json
-from pathlib import Path
 from urllib.parse import quote
 
-from orchestration.conf.registry_settings import RegistrySettings
 from orchestration.conf.secrets import resolved
+from orchestration.conf.transport_settings import RegistrySettings
 from orchestration.connectors.http_post import PostError, basic, post
 from orchestration.connectors.sinks.sink import FILE
 from orchestration.errors import TidemarkError
@@ -15,12 +14,12 @@ CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 TIMEOUT_SECONDS = 10.0
 
 
-def registered(folder: Path, settings: RegistrySettings, subject: str, schema: str) -> bytes:
+def registered(settings: RegistrySettings, subject: str, schema: str) -> bytes:
     """What stands before each value; the schema is registered where it is not yet. TidemarkError without the address or a secret."""
     headers = {"Content-Type": CONTENT_TYPE, "Accept": CONTENT_TYPE}
     if settings.password:
-        headers["Authorization"] = basic(resolved(folder, settings.username or "", FILE), resolved(folder, settings.password, FILE))
-    url = f"{resolved(folder, settings.url, FILE).rstrip('/')}/subjects/{quote(subject, safe='')}/versions"
+        headers["Authorization"] = basic(resolved(settings.username or "", FILE), resolved(settings.password, FILE))
+    url = f"{resolved(settings.url, FILE).rstrip('/')}/subjects/{quote(subject, safe='')}/versions"
     try:
         answer = post(url, json.dumps({"schema": schema}).encode(), headers, TIMEOUT_SECONDS)
         return frame_of(int(json.loads(answer)["id"]))

@@ -5,7 +5,6 @@ Each request has an `Idempotency-Key`: a repeat has the same key and the same ro
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -24,8 +23,8 @@ class WebhookSink(Sink):
 
     is_ordered = True
 
-    def __init__(self, folder: Path, settings: WebhookSettings) -> None:
-        self._folder, self._settings = folder, settings
+    def __init__(self, settings: WebhookSettings) -> None:
+        self._settings = settings
 
     def write(self, batch: Batch, rows: Iterator[pa.Table]) -> bool:
         """Request after request; none where nothing is new."""
@@ -48,9 +47,9 @@ class WebhookSink(Sink):
         key = f"{batch.sink}-{batch.number}-{number}"
         headers = {"Content-Type": "application/json", "User-Agent": "tidemark", "Idempotency-Key": key}
         if self._settings.token:
-            headers["Authorization"] = f"Bearer {resolved(self._folder, self._settings.token, FILE)}"
+            headers["Authorization"] = f"Bearer {resolved(self._settings.token, FILE)}"
         try:
-            post(resolved(self._folder, self._settings.url, FILE), body, headers, TIMEOUT_SECONDS)
+            post(resolved(self._settings.url, FILE), body, headers, TIMEOUT_SECONDS)
         except PostError as error:
             raise TidemarkError(f"the webhook {error}.") from None
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from orchestration.conf.model import Conf
-from orchestration.conf.transports import Collected, KafkaTopics, LandingFolder, ObjectStore, TableOfOthers
+from orchestration.conf.transport_settings import Collected, DeltaSettings, KafkaSettings, LandingFolder, S3Settings
 from orchestration.connectors.sources.delta import Delta
 from orchestration.connectors.sources.files import Files
 from orchestration.connectors.sources.kafka import Kafka
@@ -30,11 +30,11 @@ def sources(conf: Conf) -> Sequence[Source]:
 def source_of(conf: Conf, name: str) -> Source:
     """One of them; nothing is asked or read yet."""
     transport, most = conf.sources[name].transport if name in conf.sources else None, conf.engine.max_batch_bytes
-    if isinstance(transport, KafkaTopics):
+    if isinstance(transport, KafkaSettings):
         return Kafka(name, transport, most)
-    if isinstance(transport, ObjectStore):
-        return S3(name, transport, conf.sources[name].payload_format, conf.folder, conf.lake, most)
-    if isinstance(transport, TableOfOthers):
+    if isinstance(transport, S3Settings):
+        return S3(name, transport, conf.sources[name].payload_format, conf.lake, most)
+    if isinstance(transport, DeltaSettings):
         return Delta(name, transport, most)
     return _spool(conf, name) if _is_pushed(conf, name) else _files(conf, name)
 

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.sources.file_reader import HIDDEN, left_out
 from silver.spec import PayloadFormat
 

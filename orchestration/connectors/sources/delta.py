@@ -10,7 +10,7 @@ from math import inf
 
 import pyarrow as pa
 
-from orchestration.conf.transports import TableOfOthers
+from orchestration.conf.transport_settings import DeltaSettings
 from orchestration.connectors.sources.delta_events import events_of
 from orchestration.connectors.sources.delta_steps import FILES, ID, SNAPSHOT, VERSION, Position, order, steps
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Source, SourceDownError
@@ -28,7 +28,7 @@ class Delta(Source):
     """`transport`: as conf declares it."""
 
     name: str
-    transport: TableOfOthers
+    transport: DeltaSettings
     max_batch_bytes: int
     _is_ending: bool = False
     _limit: float = inf
@@ -45,7 +45,7 @@ class Delta(Source):
 
     def latest_offset(self, start: Offset) -> Offset:
         """As many files as fit a batch, one at least, and versions between them that add nothing; at first, where reading begins."""
-        if DELTA in start and FILES not in start[DELTA] and newest_in_log(self.transport.path) == start[DELTA][VERSION]:
+        if DELTA in start and FILES not in start[DELTA] and newest_in_log(self.transport.table) == start[DELTA][VERSION]:
             return start
         table = self._opened(start)
         if self._is_ending and self._limit == inf:
@@ -73,7 +73,7 @@ class Delta(Source):
                 lost.append(position[VERSION])
             elif commit.removed and FILES not in position:
                 self._tell(f"version {position[VERSION]}", REWRITTEN if commit.is_rewrite else DELETED)
-        self._gaps = [Gap(str(self.transport.path), 0, first, last) for first, last in gone(lost)]
+        self._gaps = [Gap(str(self.transport.table), 0, first, last) for first, last in gone(lost)]
         return files
 
     def read(self, partition: Added) -> Iterator[pa.Table]:
@@ -85,7 +85,7 @@ class Delta(Source):
                 yield piece
         except (FileNotFoundError, ValueError) as error:
             if not table.is_there():
-                raise self._down(f"the table at {self.transport.path} is gone, or its disk is") from None
+                raise self._down(f"the table at {self.transport.table} is gone, or its disk is") from None
             self._gaps.append(Gap(position, 0, partition.version, partition.version))
             self._tell(position, GONE if isinstance(error, FileNotFoundError) else f"the file cannot be read ({error})")
         except OSError as error:
@@ -103,19 +103,20 @@ class Delta(Source):
         return new
 
     def _first(self, table: ForeignTable) -> Position:
-        if self.transport.starting == "earliest":
-            return {ID: table.table_id, VERSION: table.version, FILES: 0, SNAPSHOT: True}
-        return {ID: table.table_id, VERSION: table.version if self.transport.starting == "latest" else int(self.transport.starting) - 1}
+        first, table_id = self.transport.starting_version, {ID: table.table_id}
+        if first is None and self.transport.starting == "earliest":
+            return table_id | {VERSION: table.version, FILES: 0, SNAPSHOT: True}
+        return table_id | {VERSION: table.version if first is None else first - 1}
 
     def _opened(self, start: Offset) -> ForeignTable:
         try:
-            self._table = table = ForeignTable(self.transport.path)
+            self._table = table = ForeignTable(self.transport.table)
         except TidemarkError as error:
             raise self._down(str(error)) from None
         if DELTA in start and start[DELTA][ID] != table.table_id:
-            raise self._down(f"the table at {self.transport.path} is another one than the one that was read; give the source another name")
+            raise self._down(f"the table at {self.transport.table} is another one than the one that was read; give the source another name")
         if DELTA in start and start[DELTA][VERSION] > table.version:
-            raise self._down(f"the table at {self.transport.path} ends at version {table.version}, before {start[DELTA][VERSION]}")
+            raise self._down(f"the table at {self.transport.table} ends at version {table.version}, before {start[DELTA][VERSION]}")
         return table
 
     def _down(self, why: str) -> SourceDownError:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.sources.batching import fitting
 from orchestration.connectors.sources.claims import Claim, Claims, claim_settled, growing
 from orchestration.connectors.sources.file_reader import events_of

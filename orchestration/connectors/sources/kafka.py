@@ -15,7 +15,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from orchestration.conf.transports import KafkaTopics
+from orchestration.conf.transport_settings import KafkaSettings
 from orchestration.connectors.kafka_client import Asker, KafkaClient, Place, Range, Topic
 from orchestration.connectors.sources.kafka_events import events_of
 from orchestration.connectors.sources.kafka_offset import FROM, ID, NEXT, READ, TOPICS, Known, Ranges, joined, next_offset, ranges_read
@@ -36,7 +36,7 @@ class Kafka(Source):
     """`transport`: as conf declares it."""
 
     name: str
-    transport: KafkaTopics
+    transport: KafkaSettings
     max_batch_bytes: int
     _is_ending: bool = False
     _limits: dict[Place, int] | None = None

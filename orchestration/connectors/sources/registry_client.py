@@ -9,8 +9,8 @@ from urllib.parse import quote
 from urllib.request import Request, build_opener
 
 from orchestration.conf.avro_schemas import avro_schemas
+from orchestration.conf.payload_schemas import SchemaError
 from orchestration.conf.protobuf_schemas import of_texts
-from orchestration.conf.schema_members import SchemaError
 from orchestration.connectors.http_post import NoRedirect, basic, reason_of
 from orchestration.connectors.sources.source import SourceDownError
 

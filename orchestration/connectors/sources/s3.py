@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from orchestration.conf.transports import ObjectStore
+from orchestration.conf.transport_settings import S3Settings
 from orchestration.connectors.sources.batching import fitting
 from orchestration.connectors.sources.file_reader import events_of, left_out
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Source
@@ -35,12 +35,11 @@ IS_GONE = "it was deleted or overwritten after it was listed and before it was r
 
 @dataclass
 class S3(Source):
-    """`transport`, `shape`: as conf declares them. `folder`: of the conf."""
+    """`transport`, `shape`: as conf declares them."""
 
     name: str
-    transport: ObjectStore
+    transport: S3Settings
     shape: PayloadFormat
-    folder: Path
     lake: Location
     max_batch_bytes: int
     _is_ending: bool = False
@@ -110,4 +109,4 @@ class S3(Source):
     def _client(self) -> "S3Client":
         from orchestration.connectors.sources.s3_client import S3Client
 
-        return S3Client(self.name, self.transport, self.folder)
+        return S3Client(self.name, self.transport)

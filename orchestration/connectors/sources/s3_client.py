@@ -15,8 +15,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from orchestration.conf.secrets import secret
-from orchestration.conf.transports import ObjectStore
+from orchestration.conf.secrets import aws_keys
+from orchestration.conf.transport_settings import S3Settings
 from orchestration.connectors.sources.file_reader import HIDDEN
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.errors import TidemarkError
@@ -32,13 +32,13 @@ REASONS = {
 
 
 class S3Client:
-    """Of one source; connects when it is first asked. `folder`: of the conf, where relative paths of secrets start."""
+    """Of one source; connects when it is first asked."""
 
     connections = 16
     """Objects that can be brought at once: of small ones the way to the store takes longest."""
 
-    def __init__(self, source: str, store: ObjectStore, folder: Path) -> None:
-        self._source, self._store, self._folder = source, store, folder
+    def __init__(self, source: str, store: S3Settings) -> None:
+        self._source, self._store = source, store
         self._secrets: list[str] = []
 
     def pages(self) -> Iterator[list[ObjectVersion]]:
@@ -68,11 +68,8 @@ class S3Client:
 
     @cached_property
     def _client(self) -> Any:
-        store, keys = self._store, {}
-        if store.access_key and store.secret_key:
-            found = [secret(self._folder, reference) for reference in (store.access_key, store.secret_key)]
-            self._secrets = found
-            keys = dict(zip(("aws_access_key_id", "aws_secret_access_key"), found, strict=True))
+        store, keys = self._store, aws_keys(self._store)
+        self._secrets = [*keys.values()]
         settings = Config(
             connect_timeout=5,
             read_timeout=30,

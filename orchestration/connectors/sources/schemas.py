@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from orchestration.conf.model import Conf
-from orchestration.conf.schema_members import SchemaError
+from orchestration.conf.payload_schemas import SchemaError
 from orchestration.conf.secrets import resolved
 from orchestration.connectors.sources.registry_client import RegistryClient
 from orchestration.connectors.sources.source import Notice
@@ -70,5 +70,5 @@ class Schemas:
     @cached_property
     def _client(self) -> RegistryClient:
         of = self._registry
-        url, *credentials = (resolved(self._conf.folder, text or "", "sources.yml") for text in (of.url, of.username, of.password))
+        url, *credentials = (resolved(text or "") for text in (of.url, of.username, of.password))
         return RegistryClient(self._source, of.url, url, credentials if any(credentials) else None)

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from orchestration.serving.sql.plan_cache import PLAN_DATABASE, PlanCache, new_session, plan_name
+from orchestration.serving.bi.plan_cache import PLAN_DATABASE, PlanCache, new_session, plan_name
 
 SHARED_STATE = "org.apache.spark.sql.internal.SharedState"
 

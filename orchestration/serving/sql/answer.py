@@ -21,13 +21,12 @@ class Question:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one query may use. Rows above `rows` are cut off, which the answer says. `plan_nodes` counts a CTE wherever it is used."""
+    """What one query may use. Rows above `rows` are cut off, which the answer says."""
 
     seconds: float = 300.0
     rows: int = 1_000_000
     result_bytes: int = 256 * 1024 * 1024
     query_bytes: int = 65_536
-    plan_nodes: int = 5_000
 
 
 @dataclass(frozen=True)

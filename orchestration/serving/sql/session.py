@@ -9,7 +9,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,16 +16,16 @@ import click
 
 from orchestration.errors import TidemarkError
 from orchestration.rendering import visible
-from orchestration.serving.sql.answer import Answer, Engine, Question
+from orchestration.serving.sql.answer import Answer, Engine, Limits, Question
 from orchestration.serving.sql.output import FORMATS, page, require_place, write
 
 if TYPE_CHECKING:
-    from orchestration.conf.model import Conf
     from orchestration.serving.sql.shell_names import SnapshotTables
     from orchestration.storage.snapshot import Snapshot
+    from orchestration.storage.views import Plant
 
 GRACE_SECONDS = 10.0
-"""How long to wait until an engine has ended a cancelled query."""
+"""How long to wait until an engine has ended a query that was cancelled or whose time is over: some functions of DuckDB never look."""
 
 
 @dataclass
@@ -37,7 +36,7 @@ class Session:
     """
 
     engine: Engine
-    load: "Callable[[], Conf]"
+    plant: "Plant"
     snapshot_id: int | None = None
     at: datetime | None = None
     format: str = "table"
@@ -48,11 +47,6 @@ class Session:
     shown_snapshot: int | None = field(default=None, init=False)
     _tables: "SnapshotTables | None" = field(default=None, init=False)
 
-    @cached_property
-    def conf(self) -> "Conf":
-        """Loaded at its first use: a query alone does not need it."""
-        return self.load()
-
     def tables(self) -> "SnapshotTables":
         """Tables and columns of the snapshot of the next query, and the marts that a query over marts would read."""
         from orchestration.serving.sql.shell_names import SnapshotTables
@@ -60,18 +54,18 @@ class Session:
 
         snapshot = self.snapshot()
         try:
-            marts_snapshot = snapshot_for(self.conf.lake, "marts.", self.snapshot_id, self.at)
+            marts_snapshot = snapshot_for(self.plant.lake, "marts.", self.snapshot_id, self.at)
         except TidemarkError:  # there are no marts
             marts_snapshot = None
         if self._tables is None or (self._tables.snapshot, self._tables.marts_snapshot) != (snapshot, marts_snapshot):
-            self._tables = SnapshotTables(self.conf, snapshot, marts_snapshot)
+            self._tables = SnapshotTables(self.plant, snapshot, marts_snapshot)
         return self._tables
 
     def snapshot(self) -> "Snapshot | None":
         """The snapshot of the next query."""
         from orchestration.storage.marts import snapshot_for
 
-        return snapshot_for(self.conf.lake, "", self.snapshot_id, self.at)
+        return snapshot_for(self.plant.lake, "", self.snapshot_id, self.at)
 
     def answer(self, query: str) -> None:
         """Run the query and show its answer. TidemarkError if it fails, KeyboardInterrupt if it was cancelled."""
@@ -99,8 +93,12 @@ class Session:
             click.echo(visible(f"written to {output}"), err=True)
 
 
-def interruptible(ask: Callable[[], Answer], cancel: Callable[[], object]) -> Answer:
-    """The result of `ask`. Ctrl-C calls `cancel`, waits until the engine has ended the query, and raises KeyboardInterrupt."""
+def interruptible(ask: Callable[[], Answer], cancel: Callable[[], object], seconds: float = Limits().seconds + GRACE_SECONDS) -> Answer:
+    """The result of `ask`. Ctrl-C calls `cancel`, waits until the engine has ended the query, and raises KeyboardInterrupt.
+
+    TidemarkError where there is none after so many seconds; the query is left alone then.
+    """
+    end = time.monotonic() + seconds
     answer: Future[Answer] = Future()
 
     def work() -> None:
@@ -112,7 +110,8 @@ def interruptible(ask: Callable[[], Answer], cancel: Callable[[], object]) -> An
     try:
         threading.Thread(target=work, daemon=True).start()
         while not wait([answer], 0.1).done:
-            pass
+            if time.monotonic() > end:
+                raise TidemarkError("the query does not end; leave with \\q, which ends it.")
     except KeyboardInterrupt:
         cancel()
         wait([answer], GRACE_SECONDS)

@@ -16,7 +16,7 @@ from orchestration.errors import ConfError
 from orchestration.rendering import show, show_error, visible
 from orchestration.serving.sql.output import page
 from orchestration.serving.sql.session import Session
-from orchestration.serving.sql.shell_words import split, statements
+from orchestration.serving.sql.sql_words import split, statements
 
 INTERRUPTED = 130
 NEWEST = "newest"

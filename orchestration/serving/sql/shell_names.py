@@ -4,12 +4,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
-from orchestration.conf.model import Conf
 from orchestration.storage.delta import OpenTable, in_log, open_table
+from orchestration.storage.duckdb_view import duckdb_type
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.views import View, views
+from orchestration.storage.views import Plant, View, views
 
 
 @dataclass
@@ -19,7 +18,7 @@ class SnapshotTables:
     Every table is opened once.
     """
 
-    conf: Conf
+    plant: Plant
     snapshot: Snapshot | None
     marts_snapshot: Snapshot | None = None
     _opened: dict[str, OpenTable] = field(default_factory=dict, init=False)
@@ -27,17 +26,17 @@ class SnapshotTables:
     @cached_property
     def views(self) -> Mapping[str, View]:
         """By SQL name."""
-        marts = {} if self.marts_snapshot is None else views(self.conf, self.marts_snapshot)
-        return views(self.conf, self.snapshot) | {name: view for name, view in marts.items() if name.startswith("marts.")}
+        marts = {} if self.marts_snapshot is None else views(self.plant, self.marts_snapshot)
+        return views(self.plant, self.snapshot) | {name: view for name, view in marts.items() if name.startswith("marts.")}
 
     def table(self, name: str) -> str | None:
-        """The SQL name of a table, given in any case, with or without backticks; None if there is none."""
-        return {table.lower(): table for table in self.views}.get(name.replace("`", "").lower())
+        """The SQL name of a table, given in any case, with or without quotes; None if there is none."""
+        return {table.lower(): table for table in self.views}.get(name.replace('"', "").lower())
 
     def columns(self, name: str) -> list[tuple[str, str]]:
-        """Names and types, as Spark writes them, of a table by its SQL name."""
+        """Names and types, as DuckDB writes them, of a table by its SQL name."""
         fields = json.loads(self._open(name).schema().to_json())["fields"]
-        return [(column["name"], sql_type(column["type"])) for column in fields]
+        return [(column["name"], duckdb_type(column["type"])) for column in fields]
 
     def version_and_rows(self, name: str) -> tuple[int, int | None]:
         """The version that queries read, and the number of rows in its files, before any filter; None if the log does not say."""
@@ -50,17 +49,3 @@ class SnapshotTables:
             view = self.views[name]
             self._opened[name] = open_table(view.location, view.version)
         return self._opened[name]
-
-
-def sql_type(kind: Any) -> str:
-    """A type of Delta's JSON schema in SQL."""
-    if not isinstance(kind, dict):
-        return {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(kind, str(kind))
-    match kind["type"]:
-        case "array":
-            return f"array<{sql_type(kind['elementType'])}>"
-        case "map":
-            return f"map<{sql_type(kind['keyType'])},{sql_type(kind['valueType'])}>"
-        case _:
-            fields = (f"{member['name']}:{sql_type(member['type'])}" for member in kind["fields"])
-            return f"struct<{','.join(fields)}>"

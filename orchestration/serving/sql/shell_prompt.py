@@ -3,8 +3,10 @@
 import os
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
+import duckdb
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -18,18 +20,20 @@ from orchestration.rendering import visible
 from orchestration.serving.sql.session import Session
 from orchestration.serving.sql.shell import COMMANDS, SCREEN_FORMATS, is_command
 from orchestration.serving.sql.shell_names import SnapshotTables
-from orchestration.serving.sql.shell_words import split, words
+from orchestration.serving.sql.sql_words import split, words
 
 PROMPT = "tidemark> "
 CONTINUATION = "       -> "
-WORD = re.compile(r"[\\\w.`?]+$")
+WORD = re.compile(r'[\\\w."?]+$')
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-BEFORE_TABLE = re.compile(r"(?:\b(?:from|join|table)|,)\s+[\w.`]*$|^\s*\\d\s+\S*$", re.IGNORECASE)
+BEFORE_TABLE = re.compile(r'(?:\b(?:from|join|table|describe|summarize)|,)\s+[\w."]*$|^\s*\\d\s+\S*$', re.IGNORECASE)
 KEYWORDS = """
-select distinct from where group by having order by limit offset with as join left join right join full join cross join on using union all
-union intersect except lateral view explode case when then else end and or not in between like is null is not null asc desc nulls first
-nulls last over partition by count(*) sum( avg( min( max( round( date_trunc( coalesce( cast( interval timestamp date
-""".split()  # noqa: SIM905  a list of sixty lines says no more
+select distinct from where group by having order by all limit offset with recursive as join left join right join full join cross join asof
+join positional join anti join semi join lateral on using union all union by name intersect except exclude replace columns( pivot unpivot
+case when then else end and or not in between like ilike is null is not null asc desc nulls first nulls last over partition by qualify
+window filter sample describe summarize explain show all tables count(*) sum( avg( min( max( median( quantile_cont( round( date_trunc(
+time_bucket( coalesce( cast( try_cast( unnest( list_transform( lambda interval timestamptz date
+""".split()  # noqa: SIM905  a list of ninety lines says no more
 
 
 def prompts(session: Session) -> Iterator[str]:
@@ -92,7 +96,7 @@ class SqlCompleter(Completer):
         match = WORD.search(before)
         word = match[0] if match else ""
         for text in dict.fromkeys(self._candidates(document.text, before, word)):
-            if text.lower().startswith((word.lower(), word.lower().replace("`", ""))):
+            if text.lower().startswith((word.lower(), word.lower().replace('"', ""))):
                 yield Completion(text, start_position=-len(word), display=visible(text))
 
     def _candidates(self, text: str, before: str, word: str) -> Iterable[str]:
@@ -123,7 +127,7 @@ def columns(tables: SnapshotTables, text: str, word: str) -> Iterator[str]:
 
 def tables_in(tables: SnapshotTables, text: str) -> Iterator[tuple[str, str]]:
     """Alias, or an empty text, and SQL name of each table in the text."""
-    listed = [word for word in words(text) if word.kind not in {"space", "comment"}]
+    listed = [word for word in words(text) if word.kind != "comment"]
     for place, word in enumerate(listed[:-2]):
         table = tables.table(f"{word.name}.{listed[place + 2].name}") if word.name and listed[place + 1].text == "." else None
         if table is not None:
@@ -132,5 +136,12 @@ def tables_in(tables: SnapshotTables, text: str) -> Iterator[tuple[str, str]]:
 
 
 def quote_name(name: str) -> str:
-    """The name as SQL needs it, in backticks if it is no plain word."""
-    return name if PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+    """The name as SQL needs it, in quotes if it is no plain word, or a word of SQL such as `at`."""
+    return name if PLAIN.fullmatch(name) and name.lower() not in _reserved() else '"' + name.replace('"', '""') + '"'
+
+
+@cache
+def _reserved() -> frozenset[str]:
+    kinds = "('reserved', 'type_function')"
+    with duckdb.connect() as connection:
+        return frozenset(word for word, _ in connection.execute(f"from duckdb_keywords() where keyword_category in {kinds}").fetchall())

@@ -1,17 +1,14 @@
-"""The Spark engine: a query is parsed, checked by the SQL guard, and run in a JVM without write access."""
+"""The Spark engine: a query in Spark's dialect is parsed, checked by the SQL guard, and run in a JVM without write access."""
 
-import itertools
 import logging
 import re
 import tempfile
 import threading
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -29,40 +26,26 @@ from orchestration.serving.sql.refusal import RefusedError, pointed
 from orchestration.serving.sql.sql_guard import SqlGuard
 from orchestration.storage.marts import snapshot_for
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.views import views
-
-MAX_CATALOGS = 8
-"""Snapshots with a catalog; the least recently queried one is dropped."""
-WARM_UP_QUERIES = (
-    "select bronze_row, count(*) as n {rows} group by bronze_row order by n",
-    "select * {rows} order by bronze_row limit 5",
-)
+from orchestration.storage.views import View, views
 
 PLACE = re.compile(r"line (\d+),? pos(ition)? (\d+)")
 """Spark counts a `pos` from 0 and a `position` from 1."""
 CONDITION = re.compile(r"\[([A-Z0-9_.]+)\] ")
 INTERNAL_ADVICE = re.compile(r"\s*(?:If necessary,? set .*? to bypass this error\.|SQLSTATE: \w+.*)", re.DOTALL)
-"""Advice on Spark's settings, which users of the server cannot change."""
+"""Advice on Spark's settings, which no query can change."""
 
 
 class SparkEngine:
-    """Answers any number of queries at once, in one JVM. Use as a context manager."""
+    """Answers one query after the other. Use as a context manager."""
 
-    def __init__(self, conf: Conf, limits: Limits, slots: int = 2, spark: SparkSession | None = None) -> None:
-        """Starts the JVM. `slots`: tasks at once; more than cores, if an endless query must not block the others.
-
-        `spark`: use this session instead, of a JVM that the caller stops.
-        """
+    def __init__(self, conf: Conf, limits: Limits, spark: SparkSession | None = None) -> None:
+        """Starts the JVM. `spark`: use this session instead, of a JVM that the caller stops."""
         self._conf, self._limits = conf, limits
-        self._catalogs: OrderedDict[tuple[Any, ...], Catalog] = OrderedDict()
-        self._lock = threading.Lock()
-        self._deadlines: dict[str, float] = {}
-        """Monotonic time at which each running query must be over, by its name."""
-        self._pools: dict[str, int] = {}
+        self._catalogs: dict[tuple[View, ...], Catalog] = {}
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # translate() reports the same
         self._scratch = tempfile.TemporaryDirectory(prefix="tidemark-sql-", ignore_cleanup_errors=True)
-        self._is_own = spark is None
-        self.spark = spark or _start_spark(conf, Path(self._scratch.name), limits, slots)
+        self._is_own, self._jobs = spark is None, ""
+        self.spark = spark or _start_spark(conf, Path(self._scratch.name), limits)
 
     def __enter__(self) -> "SparkEngine":
         return self
@@ -72,53 +55,22 @@ class SparkEngine:
             self.spark.stop()
         self._scratch.cleanup()
 
-    def ask(self, question: Question, name: str | None = None) -> Answer:
-        """Rows of a query. `name`: the name for `cancel`."""
+    def ask(self, question: Question) -> Answer:
+        """Rows of a query."""
         snapshot = snapshot_for(self._conf.lake, question.query, question.snapshot_id, question.at)
-        catalog = self._catalog(snapshot)
-        with self._time_limit(name or uuid.uuid4().hex):
+        named_views = views(self._conf, snapshot)
+        key = tuple(named_views.values())
+        if key not in self._catalogs:
+            self._catalogs[key] = Catalog(self.spark, named_views)
+        with self._time_limit():
             try:
-                return self._run(self._plan(question.query, catalog), snapshot)
+                return self._run(self._plan(question.query, self._catalogs[key]), snapshot)
             except (PySparkException, Py4JError) as error:
                 raise translate(error, question.query) from error
 
-    def prepare_newest(self) -> None:
-        """Create the views of the newest snapshot, so that its first query does not wait for the logs of its tables."""
-        catalog = self._catalog(snapshot_for(self._conf.lake, ""))
-        catalog.create_views(catalog.names)
-
-    def warm_up(self) -> bool:
-        """Run queries of the usual forms that match no row, to warm up the JVM. False if a user's query is running: it goes first."""
-        names = [name for name, view in self._catalog(snapshot_for(self._conf.lake, "")).views.items() if view.bronze_batch is not None]
-        for name, query in itertools.product(names, WARM_UP_QUERIES):
-            if self._deadlines:
-                return False
-            self.ask(Question(query.format(rows=f"from {name} where bronze_batch < 0")))
-        return bool(names)
-
-    def is_stuck(self) -> bool:
-        """Whether work goes on that should have ended: a query beyond its time limit, or tasks that belong to no query."""
-        now = time.monotonic()
-        if any(now > end for end in list(self._deadlines.values())):
-            return True
-        executors = self.spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
-        return not self._deadlines and any(executor.numRunningTasks() for executor in executors)
-
-    def cancel(self, name: str | None = None) -> None:
-        """Cancel a running query, even before its first job; without a name all of them."""
-        for query in list(self._deadlines) if name is None else [name]:
-            self.spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(query)
-
-    def _catalog(self, snapshot: Snapshot | None) -> Catalog:
-        named_views = views(self._conf, snapshot)
-        key = tuple(named_views.values())
-        with self._lock:
-            if key not in self._catalogs:
-                self._catalogs[key] = Catalog(self.spark, named_views)
-            self._catalogs.move_to_end(key)
-            if len(self._catalogs) > MAX_CATALOGS:
-                self._catalogs.popitem(last=False)
-            return self._catalogs[key]
+    def cancel(self) -> None:
+        """Cancel the running query, even before its first job."""
+        self.spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._jobs)
 
     def _plan(self, query: str, catalog: Catalog) -> DataFrame:
         if len(query.encode()) > self._limits.query_bytes:
@@ -126,7 +78,7 @@ class SparkEngine:
         if not query.strip():
             raise RefusedError("the query is empty.")
         plan = catalog.parse(query)
-        guard = SqlGuard(query, catalog.names, self._limits)
+        guard = SqlGuard(query, catalog.names)
         guard.check(plan)
         return catalog.resolve(plan, guard.tables_read)
 
@@ -135,17 +87,12 @@ class SparkEngine:
         return Answer(answer.slice(0, self._limits.rows), snapshot, answer.num_rows > self._limits.rows)
 
     @contextmanager
-    def _time_limit(self, name: str) -> Iterator[None]:
-        """Spark jobs in this context belong to the query, and are cancelled at its time limit."""
-        context = self.spark.sparkContext
-        context.setJobGroup(name, "", interruptOnCancel=True)
+    def _time_limit(self) -> Iterator[None]:
+        """Spark jobs in this context are cancelled at the time limit."""
+        self._jobs = uuid.uuid4().hex  # of its own for each query: no later job of a group that was cancelled runs
+        self.spark.sparkContext.setJobGroup(self._jobs, "", interruptOnCancel=True)
         deadline = time.monotonic() + self._limits.seconds
-        with self._lock:
-            self._deadlines[name] = deadline
-            self._pools[name] = next(pool for pool in itertools.count() if pool not in self._pools.values())
-        # Queries share the slots evenly. Spark never drops a pool, so pool numbers are reused.
-        context.setLocalProperty("spark.scheduler.pool", str(self._pools[name]))
-        timer = threading.Timer(self._limits.seconds, self.cancel, [name])
+        timer = threading.Timer(self._limits.seconds, self.cancel)
         timer.start()
         try:
             yield
@@ -155,23 +102,15 @@ class SparkEngine:
             raise
         finally:
             timer.cancel()
-            with self._lock:
-                del self._deadlines[name], self._pools[name]
 
 
-def _start_spark(conf: Conf, scratch: Path, limits: Limits, slots: int) -> SparkSession:
+def _start_spark(conf: Conf, scratch: Path, limits: Limits) -> SparkSession:
     """A session whose JVM can write in `scratch` only."""
     changes = {
-        "spark.master": f"local[{slots}]",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData",
         "spark.driver.maxResultSize": str(limits.result_bytes),
-        "spark.scheduler.mode": "FAIR",
-        # Fewer than slots: otherwise each stage would take all slots, and an endless one keep them.
-        "spark.default.parallelism": str(conf.engine.cores),
-        # A task that runs out of memory fails its query, not the JVM with all queries.
-        "spark.executor.killOnFatalError.depth": "0",
     }
     require_java()
     jars = fetched()

@@ -1,7 +1,7 @@
 """The allow-list of the SQL guard: classes of Spark's parsed plans, and functions. Everything else is refused.
 
 Left out on purpose: functions that call Java or open files (reflect, java_method, XML with its schemas and entities, Avro and Protobuf
-descriptors, input_file_name) or show the host and the user; hints that set a number of partitions; commands of any kind.
+descriptors, input_file_name) or show the host and the user; commands of any kind.
 """
 
 NODES = frozenset(
@@ -43,8 +43,6 @@ VALUE_CLASSES = frozenset(
     }
 )
 """Classes that the guard does not descend into: they hold names, flags and constants only."""
-
-HINTS = frozenset({"broadcast", "broadcastjoin", "mapjoin", "merge", "shuffle_merge", "mergejoin", "shuffle_hash"})
 
 GENERATORS = frozenset(
     {

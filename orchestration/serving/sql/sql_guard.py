@@ -1,4 +1,4 @@
-"""The SQL guard: a query runs only if every part of its parsed plan is on an allow-list of operations that just read tables of the lake.
+"""The SQL guard of Spark: a query runs only if every part of its parsed plan is on an allow-list of operations that just read tables.
 
 Spark has no read-only mode: a query may read any file, call Java, write, load jars. So the guard walks the plan before anything is
 resolved, through every argument of every node, because subqueries, CTEs and time travel hide outside of `children`.
@@ -12,15 +12,13 @@ from typing import Any
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 
-from orchestration.serving.sql.answer import Limits
 from orchestration.serving.sql.refusal import RefusedError, pointed
-from orchestration.serving.sql.sql_allowlist import FUNCTIONS, GENERATORS, HINTS, NODES, TABLE_FUNCTIONS, VALUE_CLASSES
+from orchestration.serving.sql.sql_allowlist import FUNCTIONS, GENERATORS, NODES, TABLE_FUNCTIONS, VALUE_CLASSES
 
 CATALYST = "org.apache.spark.sql.catalyst."
-MAX_DEPTH = 300
 COLLECTIONS = ("scala.collection.", "scala.Some", "scala.None", "scala.Tuple")
-Scope = Mapping[str, int]
-"""CTEs in scope: name to number of nodes, counting each CTE wherever it is used."""
+Scope = frozenset[str]
+"""Names of the CTEs in scope, in lower case."""
 
 
 @dataclass
@@ -29,16 +27,17 @@ class SqlGuard:
 
     query: str
     tables: frozenset[str]
-    limits: Limits
-    nodes: int = field(default=0, init=False)
     tables_read: set[str] = field(default_factory=set, init=False)
     """Tables that the query reads; complete once `check` has returned."""
 
     def check(self, plan: JavaObject) -> None:
         """RefusedError unless everything in the plan is allowed."""
-        self._visit(plan, {}, 0)
+        try:
+            self._visit(plan, frozenset())
+        except RecursionError:
+            raise RefusedError("the query is too large: split it.") from None
 
-    def _visit(self, item: Any, scope: Scope, depth: int) -> None:
+    def _visit(self, item: Any, scope: Scope) -> None:
         if not isinstance(item, JavaObject):
             return  # a text, a number, a flag
         name = item.getClass().getName()
@@ -51,23 +50,16 @@ class SqlGuard:
         elif kind not in NODES:
             raise self._refusal(f"{_sql_words(kind)} cannot be used here", item)
         else:
-            self._count(1, item, depth)
-            children = SPECIAL[kind](self, item, scope, depth) if kind in SPECIAL else items(item.productIterator())
+            children = SPECIAL[kind](self, item, scope) if kind in SPECIAL else items(item.productIterator())
         for child in children:
-            self._visit(child, scope, depth + 1)
-
-    def _count(self, nodes: int, item: JavaObject, depth: int) -> None:
-        self.nodes += nodes
-        if self.nodes > self.limits.plan_nodes or depth > MAX_DEPTH:
-            raise self._refusal("the query is too large: split it", item)
+            self._visit(child, scope)
 
     # What follows checks one node, and returns the arguments of it that remain to be visited.
 
-    def _relation(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
+    def _relation(self, item: JavaObject, scope: Scope) -> Iterable[Any]:
         parts = list(items(item.multipartIdentifier().iterator()))
         name = ".".join(parts)
         if len(parts) == 1 and name.lower() in scope:
-            self._count(scope[name.lower()], item, depth)
             return ()
         if item.isStreaming() or not item.options().isEmpty():
             raise self._refusal("a table takes no options here", item)
@@ -77,38 +69,29 @@ class SqlGuard:
         self.tables_read.add(name.lower())
         return ()
 
-    def _with(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
-        inner = dict(scope)
+    def _with(self, item: JavaObject, scope: Scope) -> Iterable[Any]:
         for definition in items(item.cteRelations().iterator()):
-            name, query = definition._1().lower(), definition._2()
-            before = self.nodes
+            name = definition._1().lower()
             # In a recursive CTE the name means itself, in others it means an outer CTE of that name.
-            self._visit(query, {**inner, name: 0} if item.allowRecursion() else inner, depth + 1)
-            inner[name] = self.nodes - before
-        self._visit(item.child(), inner, depth + 1)
+            self._visit(definition._2(), scope | {name} if item.allowRecursion() else scope)
+            scope |= {name}
+        self._visit(item.child(), scope)
         return ()
 
-    def _function(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
+    def _function(self, item: JavaObject, scope: Scope) -> Iterable[Any]:
         self._check_function(".".join(items(item.nameParts().iterator())), FUNCTIONS, item)
         return items(item.productIterator())
 
-    def _generator(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
+    def _generator(self, item: JavaObject, scope: Scope) -> Iterable[Any]:
         self._check_function(item.name().unquotedString(), GENERATORS, item)
         return items(item.children().iterator())
 
-    def _table_function(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
+    def _table_function(self, item: JavaObject, scope: Scope) -> Iterable[Any]:
         name = ".".join(items(item.name().iterator()))
         self._check_function(name, TABLE_FUNCTIONS, item)
-        if name.lower() == "range" and item.functionArgs().size() > 3:
-            raise self._refusal("range takes start, end and step here", item)
         return items(item.functionArgs().iterator())
 
-    def _hint(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
-        if item.name().lower() not in HINTS:
-            raise self._refusal(f"the hint {item.name()} cannot be used here", item)
-        return items(item.productIterator())
-
-    def _attribute(self, item: JavaObject, scope: Scope, depth: int) -> Iterable[Any]:
+    def _attribute(self, item: JavaObject, scope: Scope) -> Iterable[Any]:
         if any(part.lower() == "_metadata" for part in items(item.nameParts().iterator())):
             raise self._refusal("_metadata cannot be read: it would show file names", item)
         return ()
@@ -123,13 +106,12 @@ class SqlGuard:
         return RefusedError(sentence if start is None else f"{sentence}\n{pointed(self.query, start)}")
 
 
-SPECIAL: Mapping[str, Callable[[SqlGuard, JavaObject, Scope, int], Iterable[Any]]] = {
+SPECIAL: Mapping[str, Callable[[SqlGuard, JavaObject, Scope], Iterable[Any]]] = {
     "analysis.UnresolvedRelation": SqlGuard._relation,
     "plans.logical.UnresolvedWith": SqlGuard._with,
     "analysis.UnresolvedFunction": SqlGuard._function,
     "analysis.UnresolvedGenerator": SqlGuard._generator,
     "analysis.UnresolvedTableValuedFunction": SqlGuard._table_function,
-    "plans.logical.UnresolvedHint": SqlGuard._hint,
     "analysis.UnresolvedAttribute": SqlGuard._attribute,
     "expressions.Literal": lambda *_: (),
 }

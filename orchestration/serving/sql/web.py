@@ -6,7 +6,6 @@ GET /health        whether the server is up; needs no token
 """
 
 import asyncio
-import io
 import json
 import secrets
 import uuid
@@ -15,21 +14,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow as pa
-from pyarrow import csv
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from orchestration.errors import TidemarkError
-from orchestration.rendering import plain, values
-from orchestration.serving.sql.answer import Answer, Question
+from orchestration.serving.sql.answer import Question
+from orchestration.serving.sql.encoding import JSON, Encoded
 from orchestration.serving.sql.fair_queue import FairQueue
 from orchestration.serving.sql.refusal import RefusedError
-from orchestration.serving.sql.spark_engine import SparkEngine
+from orchestration.serving.sql.workers import CANCELLED, Workers
 
-ARROW, CSV, JSON = "application/vnd.apache.arrow.stream", "text/csv", "application/json"
 MAX_BODY_BYTES = 1_000_000
 POLL_SECONDS = 0.25
 
@@ -38,11 +34,11 @@ POLL_SECONDS = 0.25
 class QueryApi:
     """The routes and their state. `users`: by token."""
 
-    engine: SparkEngine
+    workers: Workers
     users: Mapping[str, str]
     queue: FairQueue
     active: dict[str, str] = field(default_factory=dict)
-    """User of each running query, by its name."""
+    """User of each query that runs or waits, by its name; nobody, once it is cancelled."""
 
     def application(self) -> Starlette:
         """The ASGI application."""
@@ -61,10 +57,12 @@ class QueryApi:
             self.active[name] = user
             try:
                 async with self.queue.slot(user):
+                    if self.active[name] != user:
+                        raise RefusedError(CANCELLED)
                     answer = await self._answer(request, question, name)
             finally:
                 del self.active[name]
-            return await asyncio.to_thread(_response, answer, request.headers.get("accept", JSON), name)
+            return Response(answer.body, headers=dict(answer.headers), media_type=answer.media_type)
         except TidemarkError as error:
             return _error(400 if error.exit_code == RefusedError.exit_code else 500, str(error))
 
@@ -73,20 +71,21 @@ class QueryApi:
         user, name = self._user(request), request.path_params["name"]
         if user is None or self.active.get(name) != user:
             return _error(404, f"you have no running query of the name {name}.")
-        await asyncio.to_thread(self.engine.cancel, name)
+        self.active[name] = ""
+        self.workers.cancel(name)
         return JSONResponse({"cancelled": name})
 
     async def health(self, request: Request) -> Response:
         """GET /health."""
         return JSONResponse({"active": len(self.active)})
 
-    async def _answer(self, request: Request, question: Question, name: str) -> Answer:
+    async def _answer(self, request: Request, question: Question, name: str) -> Encoded:
         """The answer; the query is cancelled if its client disconnects."""
-        answer = asyncio.ensure_future(asyncio.to_thread(self.engine.ask, question, name))
+        answer = asyncio.ensure_future(self.workers.answer(question, request.headers.get("accept", JSON), name))
         while not answer.done():
             await asyncio.wait([answer], timeout=POLL_SECONDS)
             if not answer.done() and await request.is_disconnected():
-                await asyncio.to_thread(self.engine.cancel, name)
+                self.workers.cancel(name)
         return await answer
 
     def _user(self, request: Request) -> str | None:
@@ -127,38 +126,6 @@ def _question(body: dict[str, Any]) -> tuple[Question, str]:
     if instant is not None and instant.tzinfo is None:
         instant = instant.replace(tzinfo=UTC)
     return Question(body["query"], snapshot, instant), name
-
-
-def _response(answer: Answer, accept: str, name: str) -> Response:
-    headers = {"Tidemark-Question": name, "Tidemark-Is-Cut-Off": str(answer.is_cut_off).lower()}
-    if answer.snapshot:
-        headers["Tidemark-Snapshot"] = json.dumps(_snapshot(answer))
-    sink = io.BytesIO()
-    if ARROW in accept:
-        with pa.ipc.new_stream(sink, answer.rows.schema) as stream:
-            stream.write_table(answer.rows)
-        return Response(sink.getvalue(), headers=headers, media_type=ARROW)
-    if CSV in accept:
-        csv.write_csv(_flat(answer.rows), sink)
-        return Response(sink.getvalue(), headers=headers, media_type=CSV)
-    columns = [{"name": field.name, "type": str(field.type)} for field in answer.rows.schema]
-    rows = [plain(row) for row in zip(*map(values, answer.rows.columns), strict=True)]
-    body = {"snapshot": _snapshot(answer), "columns": columns, "rows": rows, "is_cut_off": answer.is_cut_off, "name": name}
-    return JSONResponse(body, headers=headers)
-
-
-def _flat(rows: pa.Table) -> pa.Table:
-    """CSV has no lists, maps, structs and bytes: they become JSON, as `tidemark sql --format csv` prints them."""
-    for index, kind in enumerate(rows.schema.types):
-        if pa.types.is_nested(kind) or pa.types.is_binary(kind):
-            texts = [None if value is None else json.dumps(plain(value), ensure_ascii=False) for value in values(rows.column(index))]
-            rows = rows.set_column(index, rows.schema.field(index).name, pa.array(texts, pa.string()))
-    return rows
-
-
-def _snapshot(answer: Answer) -> Any:
-    fields = ("snapshot_id", "at", "generation", "bronze_batch")
-    return answer.snapshot and plain({name: getattr(answer.snapshot, name) for name in fields})
 
 
 def _error(status: int, message: str) -> Response:

@@ -10,7 +10,7 @@ from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.conf.proposal import proposal_of
 from orchestration.conf.starter import write_proposal
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.errors import ConfError
 
 DEFAULT = Path(__file__).parents[3] / "conf"

@@ -7,9 +7,8 @@ import pytest
 
 from orchestration.conf.avro_schemas import avro_schemas
 from orchestration.conf.load import load
-from orchestration.conf.payload_schemas import schemas_of
+from orchestration.conf.payload_schemas import SchemaError, schemas_of
 from orchestration.conf.protobuf_schemas import of_texts
-from orchestration.conf.schema_members import SchemaError
 from silver.spec import DECLARED, Registry
 from tests.binary_formats import BATCH, PROTO2, PROTO3, READING
 from tests.orchestration.conf.conftest import mistakes_of
@@ -131,7 +130,10 @@ def test_a_conf_holds_the_schema_itself_and_no_secret(folder: Path) -> None:
     assert len(schemas) == 2
     put(folder, SOUND[2])
     payload_format = load(folder).sources["plant"].payload_format
-    assert (payload_format.schemas, payload_format.registry) == ({}, Registry("http://localhost:8081", "${env:A}", "${file:b}"))
+    assert (payload_format.schemas, payload_format.registry) == (
+        {},
+        Registry("http://localhost:8081", "${env:A}", f"${{file:{Path.cwd()}/b}}"),
+    )
 
 
 def test_what_protoc_made_of_a_file_is_the_same_as_the_file(tmp_path: Path) -> None:

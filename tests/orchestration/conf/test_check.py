@@ -36,14 +36,9 @@ PLANTED = [
         "metrics.yml:30: vibration.slide_seconds is 450, which does not divide step_seconds (600)",
     ),
     ("metrics", "step_seconds: 3600", "step_seconds: one hour", "metrics.yml:39: power.step_seconds is a text"),
-    (
-        "pipeline",
-        "max_future_seconds: 300",
-        "max_future_seconds: -1",
-        "pipeline.yml:12: policy.max_future_seconds is -1; it must be at least 0",
-    ),
     ("pipeline", "unknown_metric: quarantine", "unknown_metric: unassigned", "pipeline.yml:15: policy.unknown_metric is 'unassigned'"),
     ("pipeline", "driver_memory: 2g", "driver_memory: 2 GB", "pipeline.yml:18: engine.driver_memory is '2 GB'"),
+    ("pipeline", "every_seconds: 3600", "every_seconds: -1", "pipeline.yml:26: maintenance.every_seconds is -1; it must be at least 0"),
     ("rules", "(0, 1)", "(0, 1", "rules.yml:8: door_is_open_or_closed.holds cannot be read: "),
     ("rules", "event_time_is_after_2020", "event_time_is_valid", "rules.yml:13: 'event_time_is_valid' is the name of a built-in rule"),
     (
@@ -117,15 +112,28 @@ def test_every_mistake_of_a_feature_that_reads_two_ways_names_both(
     ]
 
 
-def test_a_wrong_entry_of_a_mapping_hides_no_mistake_of_another(mistakes_after: Callable[..., list[str]]) -> None:
+def test_an_object_that_is_wrong_hides_no_mistake_of_another_and_makes_none(mistakes_after: Callable[..., list[str]]) -> None:
     lines = mistakes_after(
-        ("sources", "    metric: {field: metric}\n", "    metrics: {temperature: 5, powr: p}\n"),
-        ("sources", "    value: {field: value}\n", ""),
+        ("pipeline", "lake: ./lake", "lake: 5"),
+        ("pipeline", "driver_memory: 2g", "driver_memory: 1m"),
+        ("pipeline", "sinks: {}", "sinks: {a: {}, b: {table: silver.reading, python: 'a:b'}}"),
+        ("sources", "sources:\n", "sources:\n  lab: {path: lake}\n"),
+        ("sources", "    metric: {field: metric}\n", "    metric: {constant: powr}\n"),
+        ("metrics", "  power:\n", "  power:\n    words: 5\n"),
+        ("devices", "oven-01: {groups", "oven-01: {groop"),
         ("devices", "devices:\n", "devices:\n  broken: 5\n  lost: {groups: [kichen]}\n"),
     )
     assert [line.split("; ")[0] for line in lines] == [
         "conf/devices.yml:6: broken is a number, but must be a mapping",
         "conf/devices.yml:7: lost.groups names 'kichen', which groups.yml does not declare",
-        "conf/sources.yml:14: plant.metrics names 'powr', which metrics.yml does not declare",
-        "conf/sources.yml:14: plant.metrics.temperature is a number, but must be a text",
+        "conf/devices.yml:8: oven-01.groop is not a setting",
+        "conf/metrics.yml:36: power.words is a number, but must be a mapping",
+        "conf/pipeline.yml:7: lake is a number, but must be a text",
+        "conf/pipeline.yml:18: engine.driver_memory is '1m', with which Spark does not start",
+        "conf/pipeline.yml:39: a.table is missing",
+        "conf/pipeline.yml:39: b.table is 'silver.reading', which cannot be sent",
+        "conf/sources.yml:5: lab.device is missing",
+        "conf/sources.yml:5: lab.format is missing",
+        "conf/sources.yml:5: lab.time is missing",
+        "conf/sources.yml:15: plant.metric names 'powr', which metrics.yml does not declare",
     ]

@@ -16,8 +16,9 @@ UNREADABLE = [
     pytest.param(b"a: 1\nb: \xff\n", "2: is not UTF-8 (byte 0xff); save the file as UTF-8", id="not UTF-8"),
     pytest.param(b"a: 1\nb: \x01\n", "2: holds the control character U+0001; remove it", id="control character"),
     pytest.param(b"[" * 100_000, "1: is nested deeper than 20 levels, which no setting is; check the brackets", id="deep"),
-    pytest.param(b"a: &a [*a]\n", "1: holds an anchor that contains itself; write the value out", id="circle"),
-    pytest.param(b"a: &a {<<: *a}\n", "1: holds an anchor that contains itself; write the value out", id="circle of merges"),
+    pytest.param(b"a: &a [*a]\n", "1: names an anchor that contains itself; write the value out", id="circle"),
+    pytest.param(b"a: *b\nb: &b 1\n", "1: names an anchor that is not there before it; write the value out", id="anchor behind its alias"),
+    pytest.param(b"a: &a {<<: *a}\n", "1: names an anchor that contains itself; write the value out", id="circle of merges"),
     pytest.param(
         b"a0: &a0 [1]\n" + b"".join(b"a%d: &a%d [%s]\n" % (n, n, b", ".join([b"*a%d" % (n - 1)] * 9)) for n in range(1, 12)),
         "8: becomes too large when its aliases are written out; use fewer of them",

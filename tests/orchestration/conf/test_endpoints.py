@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from orchestration.conf.load import load
-from orchestration.conf.secrets import secret
-from orchestration.conf.transports import ClientTls, HttpEndpoint, KinesisStream, MqttTopics, TcpEndpoint, Tls
+from orchestration.conf.secrets import aws_keys, secret
+from orchestration.conf.transport_settings import ClientTlsSettings, HttpSettings, KinesisSettings, MqttSettings, TcpSettings, TlsSettings
 from orchestration.errors import TidemarkError
 from tests.collectors import write_conf
 from tests.orchestration.conf.conftest import mistakes_of
@@ -22,7 +22,7 @@ def mqtt(settings: str) -> str:
 CASES = [
     (
         "files: '*'",
-        "plant does not say how its events come; set path (a landing folder), kafka, s3, delta, http, tcp, mqtt or kinesis",
+        "plant sets none of path, kafka, s3, delta, http, tcp, mqtt, kinesis; set one",
     ),
     ("path: ./landing, http: {port: 1}", "plant sets path and http; keep one of them"),
     ("http: {port: 1}, tcp: {port: 2}", "plant sets http and tcp; keep one of them"),
@@ -99,8 +99,8 @@ def test_endpoints_are_as_conf_says_and_hold_references_only(tmp_path: Path, mon
     monkeypatch.setenv("OF_A_TEST", "hunter2")
     tls = "tls: {certificate: tls/a.crt, key: '${HOME}/a.key'}"
     made = load(write_conf(tmp_path, web=f"http: {{port: 1, token: '${{env:OF_A_TEST}}', {tls}}}", line="tcp: {port: 2, framing: length}"))
-    assert made.sources["line"].transport == TcpEndpoint(2, framing="length")
-    expected = HttpEndpoint(1, token="${env:OF_A_TEST}", tls=Tls(tmp_path / "tls/a.crt", Path.home() / "a.key"))
+    assert made.sources["line"].transport == TcpSettings(port=2, framing="length")
+    expected = HttpSettings(port=1, token="${env:OF_A_TEST}", tls=TlsSettings(tmp_path / "tls/a.crt", Path.home() / "a.key"))
     assert made.sources["web"].transport == expected
     assert "hunter2" not in str(made)
 
@@ -108,15 +108,23 @@ def test_endpoints_are_as_conf_says_and_hold_references_only(tmp_path: Path, mon
 def test_a_broker_is_as_conf_says_and_has_a_client_id_of_its_own_for_each_source(tmp_path: Path) -> None:
     more = mqtt("topics: ['plant/+', '#'], tls: {ca: tls/ca.crt}, username: a, password: '${env:NOT_THERE}', client_id: c, version: v3.1.1")
     made = load(write_conf(tmp_path, hall="mqtt: {broker: '[::1]:1883', topics: [a]}", yard=more)).sources
-    assert made["hall"].transport == MqttTopics("::1", 1883, ("a",), "tidemark-test-hall")
-    tls = ClientTls(tmp_path / "tls/ca.crt")
-    expected = MqttTopics("b", 1, ("plant/+", "#"), "c", "v3.1.1", "a", "${env:NOT_THERE}", tls)
+    assert made["hall"].transport == MqttSettings(broker="[::1]:1883", topics=("a",), client_id="tidemark-test-hall")
+    tls = ClientTlsSettings(tmp_path / "tls/ca.crt")
+    expected = MqttSettings(
+        broker="b:1",
+        topics=("plant/+", "#"),
+        client_id="c",
+        version="v3.1.1",
+        username="a",
+        password="${env:NOT_THERE}",
+        tls=tls,
+    )
     assert made["yard"].transport == expected
 
 
 def test_a_stream_is_as_conf_says(tmp_path: Path) -> None:
     made = load(write_conf(tmp_path, hall="kinesis: {stream: a, starting: '2026-01-05T00:00:00Z'}")).sources
-    assert made["hall"].transport == KinesisStream("a", starting=datetime(2026, 1, 5, tzinfo=UTC))
+    assert made["hall"].transport == KinesisSettings(stream="a", starting=datetime(2026, 1, 5, tzinfo=UTC))
 
 
 def test_two_sources_cannot_be_one_client_of_a_broker(tmp_path: Path) -> None:
@@ -127,14 +135,19 @@ def test_two_sources_cannot_be_one_client_of_a_broker(tmp_path: Path) -> None:
 def test_references_lead_to_a_variable_or_a_file_beside_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OF_A_TEST", "hunter2")
     (tmp_path / "token.txt").write_text("hunter3\n")
-    assert secret(tmp_path / "conf", "${env:OF_A_TEST}") == "hunter2"
-    assert secret(tmp_path / "conf", "${file:token.txt}") == "hunter3"
+    keys = "access_key: '${env:OF_A_TEST}', secret_key: '${file:token.txt}'"
+    transport = load(write_conf(tmp_path, hall=f"kinesis: {{stream: a, {keys}}}")).sources["hall"].transport
+    assert isinstance(transport, KinesisSettings)
+    assert aws_keys(transport) == {"aws_access_key_id": "hunter2", "aws_secret_access_key": "hunter3"}
 
 
-@pytest.mark.parametrize("reference", ["${env:NOT_THERE_AT_ALL}", "${file:not/there.txt}", "${file:binary}", "${file:empty}"])
-def test_a_reference_that_leads_nowhere_says_so_without_what_it_found(reference: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("reference", ["env:NOT_THERE_AT_ALL", "file:not/there.txt", "file:binary", "file:empty"])
+def test_a_reference_that_leads_nowhere_says_so_without_what_it_found(
+    reference: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "binary").write_bytes(b"hunter2\xff")
     (tmp_path / "empty").write_text("\n")
     with pytest.raises(TidemarkError, match="is missing or empty; set it for this process") as found:
-        secret(tmp_path / "conf", reference)
+        secret(f"${{{reference}}}")
     assert "hunter2" not in str(found.value)

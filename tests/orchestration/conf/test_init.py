@@ -8,7 +8,7 @@ import pytest
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
 from orchestration.conf.starter import starter_sources, write_starter
-from orchestration.conf.transports import Collected
+from orchestration.conf.transport_settings import Collected
 
 DEFAULT = Path(__file__).parents[3] / "conf"
 

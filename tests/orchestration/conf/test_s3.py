@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.conf.load import load
-from orchestration.conf.transports import ObjectStore, TableOfOthers
+from orchestration.conf.transport_settings import DeltaSettings, S3Settings
 from tests.orchestration.conf.conftest import changed, mistakes_of
 
 OF_FILES = 'path: ./landing\n    files: "*"'
@@ -31,10 +31,9 @@ def test_parquet_is_for_files_and_has_no_csv_settings(mistakes_after: Callable[.
 
 def test_a_delta_table_is_read_as_json_and_lies_outside_of_the_lake(folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
     changed(folder, "sources", OF_FILES, "delta: {table: ./warehouse/readings, starting_version: 3}")
-    assert load(folder).sources["plant"].transport == TableOfOthers(Path.cwd() / "warehouse/readings", 3)
-    said = "\n".join(mistakes_after(("sources", "./warehouse", "./lake"), ("sources", "starting_version: 3", "starting: never")))
-    assert "plant.delta.table lies inside the folder of the lake; give each a folder of its own" in said
-    assert "plant.delta.starting" in said
+    assert load(folder).sources["plant"].transport == DeltaSettings(table=Path.cwd() / "warehouse/readings", starting_version=3)
+    (line,) = mistakes_after(("sources", "./warehouse", "./lake"))
+    assert "plant.delta.table lies inside the folder of the lake; give each a folder of its own" in line
 
 
 @pytest.mark.parametrize(("written", "text"), CASES)
@@ -48,6 +47,12 @@ def test_objects_are_read_as_declared_and_named_as_files_are(folder: Path) -> No
     changed(folder, "sources", OF_FILES, f"s3: {{bucket: events, prefix: in/, files: '*.gz', endpoint: 'http://localhost:9000', {keys}}}")
     changed(folder, "sources", "device: {field: device}", "device: {file_name: '/([^/]+)@'}")
     assert mistakes_of(folder) == []
-    assert load(folder).sources["plant"].transport == ObjectStore(
-        "events", "in/", "*.gz", endpoint="http://localhost:9000", access_key="${env:A}", secret_key="${file:b.txt}"
+    secret = f"${{file:{Path.cwd()}/b.txt}}"
+    assert load(folder).sources["plant"].transport == S3Settings(
+        bucket="events",
+        prefix="in/",
+        files="*.gz",
+        endpoint="http://localhost:9000",
+        access_key="${env:A}",
+        secret_key=secret,
     )

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from orchestration.conf.transports import KafkaTopics
+from orchestration.conf.transport_settings import KafkaSettings
 from orchestration.connectors.sinks.all import sinks
 from orchestration.connectors.sources.kafka import Kafka
 from orchestration.jobs.sinks import send
@@ -24,14 +24,14 @@ Way = Callable[[Path, str, str, Mapping[str, str]], int]
 """To read or write a topic of servers; how many messages that were."""
 
 
-def by_source(folder: Path, servers: str, topic: str, options: Mapping[str, str]) -> int:
-    of = Kafka("plant", KafkaTopics(servers, (topic,), options=options), 1 << 30)
+def by_source(folder: Path, servers: str, topic: str, options: dict[str, str]) -> int:
+    of = Kafka("plant", KafkaSettings(servers, (topic,), options=options), 1 << 30)
     end = of.latest_offset({})
     return sum(len(table) for partition in of.partitions({}, end) for table in of.read(partition))
 
 
-def by_sink(folder: Path, servers: str, topic: str, options: Mapping[str, str]) -> int:
-    kafka = {"servers": servers, "topic": topic, "options": dict(options)}
+def by_sink(folder: Path, servers: str, topic: str, options: dict[str, str]) -> int:
+    kafka = {"servers": servers, "topic": topic, "options": options}
     lake = SmallLake(folder / uuid4().hex, {"out": {"table": AGGREGATES, "kafka": kafka}})
     lake.write(AGGREGATES, [*windows(0, range(3))]).pin(0)
     sent = send(lake.conf, "out", sinks(lake.conf)["out"], NOW)

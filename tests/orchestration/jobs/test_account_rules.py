@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from expectations.rule import Rule
 from orchestration.audit.verify.silver_evaluator import SilverEvaluator
 from orchestration.conf.model import Source
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.jobs import ledger
 from orchestration.storage.positions import accounted_for

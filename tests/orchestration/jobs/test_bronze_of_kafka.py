@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestration.conf.model import Source
-from orchestration.conf.transports import KafkaTopics
+from orchestration.conf.transport_settings import KafkaSettings
 from orchestration.connectors import kafka_client
 from orchestration.connectors.sources import kafka
 from orchestration.connectors.sources.all import sources
@@ -25,7 +25,7 @@ from tests.lakes import SHAPE, conf, table
 def lake_of(folder: Path, running: Broker, topic: str, *, is_secure: bool = False, **more: Any) -> LakeStore:
     """A lake that is fed by the topic."""
     servers = running.secure_servers if is_secure else running.servers
-    lake = LakeStore(conf(folder, sources={"plant": Source("plant", SHAPE, KafkaTopics(servers, (topic,), **more))}))
+    lake = LakeStore(conf(folder, sources={"plant": Source("plant", SHAPE, KafkaSettings(servers, (topic,), **more))}))
     ensure(lake.tables["bronze.events"])
     return lake
 
@@ -105,8 +105,8 @@ REFUSED: dict[str, dict[str, str]] = {
     "security.protocol": {"security.protocol": FROM_VARIABLE},
     "ssl.certificate.pem": {"security.protocol": "SSL", "ssl.key.pem": FROM_VARIABLE, "ssl.certificate.pem": FROM_VARIABLE},
     "the brokers": {"client.id": FROM_VARIABLE},  # they ask for a password
-    "needs the variable NOT_THERE for kafka.options.client.id, and it is not there; set it": {"client.id": "${env:NOT_THERE}"},
-    "needs the file /not-there": PLAIN | {"client.id": FROM_VARIABLE, "sasl.password": "${file:/not-there}"},
+    "for kafka.options.client.id, ${env:NOT_THERE}, which sources.yml names, is missing": {"client.id": "${env:NOT_THERE}"},
+    "sasl.password, ${file:/not-there}, which": PLAIN | {"client.id": FROM_VARIABLE, "sasl.password": "${file:/not-there}"},
 }
 
 
@@ -116,7 +116,7 @@ def test_a_secret_opens_the_broker_and_is_in_no_error_and_no_commit(
     monkeypatch.setenv("OF_KAFKA", PASSWORD)
     said = []
     for text, options in REFUSED.items():
-        of = Kafka("plant", KafkaTopics(running.secure_servers, (topic,), options=options), 1)
+        of = Kafka("plant", KafkaSettings(running.secure_servers, (topic,), options=options), 1)
         error = refusal(partial(of.latest_offset, {}), text)
         assert text in str(error.value)
         said.append(str(error.getrepr(chain=True)))

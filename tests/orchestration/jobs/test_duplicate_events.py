@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Source
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.jobs import ledger, measurements, ranges
 from silver import account

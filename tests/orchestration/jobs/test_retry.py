@@ -20,7 +20,7 @@ from orchestration.audit.reconciliation.discrepancies import discrepancies
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Source
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.flows import flows, quarantine_retry

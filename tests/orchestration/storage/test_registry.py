@@ -121,12 +121,12 @@ def test_json_lines_load_as_csv_does(tmp_path: Path, lake: Location) -> None:
 
 
 def test_every_bad_row_is_named_and_then_nothing_is_appended(tmp_path: Path, lake: Location) -> None:
-    text = 'device_id,groups,label\nok,kitchen,x\n,kitchen,x\na,kitchn,"two\nlines"\nok,kitchen,y\nb,kitchen\n'
+    text = 'device_id,groups,label\nok,kitchen,x\n,kitchen,x\na,kitchen,"two\nlines"\nok,kitchen,y\nb,kitchn,x\nc,kitchen\n'
     with pytest.raises(ConfError) as error:
         registry.load(lake, csv(tmp_path, text), NOON, {"kitchen"})
     lines = [line.removeprefix(str(tmp_path)) for line in str(error.value).splitlines()]
-    assert [line[: line.index(": ")] for line in lines] == ["/plant.csv:3", "/plant.csv:4", "/plant.csv:6", "/plant.csv:7"]
-    assert "did you mean 'kitchen'?" in lines[1]
+    assert [line[: line.index(": ")] for line in lines] == [f"/plant.csv:{line}" for line in (3, 4, 6, 7, 8)]
+    assert "did you mean 'kitchen'?" in lines[3]
     assert registry.versions(lake) == []
 
 
@@ -137,12 +137,12 @@ def test_every_bad_row_is_named_and_then_nothing_is_appended(tmp_path: Path, lak
         (b"", ":1: the first line is ''"),
         (b"device_id\n\xff\n", ":2: is not UTF-8"),
         (b'{"device_id": 5}', ":1: device_id is 5"),
-        (b'{"device_id": "a", "zone": 5, "group": "x"}', "'group' is not a field"),
-        (b'{"device_id": "a", "groups": "kitchen"}', "write a list of names"),
+        (b'{"device_id": "a", "zone": 5, "group": "x"}', "a.group is not a setting; did you mean 'groups'?"),
+        (b'{"device_id": "a", "groups": "kitchen"}', "a.groups is a text, but must be a list"),
         (b'{"device_id": "a"}\n[1]\n{', ":2: is JSON, but not an object"),
         (b'device_id\n"a"b\n', ":2: is not CSV"),
         (b"device_id\na\x1b[31m\n", "without control characters"),
-        (b'{"device_id": " a"}\n', "without blanks around it"),
+        (b'{"device_id": " a"}\n', "has a blank at an end"),
     ],
 )
 def test_a_file_that_is_no_device_list_is_refused_with_its_line(tmp_path: Path, lake: Location, content: bytes, told: str) -> None:

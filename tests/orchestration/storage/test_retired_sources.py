@@ -11,7 +11,7 @@ from orchestration.audit.reconciliation.account import ALARMS, account, by_day, 
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Source
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.jobs import bronze

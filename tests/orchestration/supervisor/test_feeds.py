@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from rich.console import Console
 
-from orchestration.conf.transports import TableOfOthers
+from orchestration.conf.transport_settings import DeltaSettings
 from orchestration.connectors.sources.delta import DELETED, GONE, REWRITTEN, Delta
 from orchestration.connectors.sources.source import Notice, Offset, Source, SourceDownError
 from orchestration.engine.lake import Lake
@@ -147,7 +147,7 @@ def test_what_becomes_of_a_table_of_others_is_told_and_other_sources_go_on(
     ]
     for n, step in enumerate(steps):
         step()
-        of_run, _ = feeds_of(lake, Delta("warehouse", TableOfOthers(path), 1_000_000), Numbers("other", n + 1))
+        of_run, _ = feeds_of(lake, Delta("warehouse", DeltaSettings(table=path), 1_000_000), Numbers("other", n + 1))
         of_run.run_to_end()
         of_run.raise_if_down()
         told.append([f"{line['warning']}: {line['reason'].partition(' (')[0]}" for line in warnings(capsys)])

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation.discrepancies import damaged, discrepancies
 from orchestration.conf.model import Conf, Source
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from silver.spec import Origin, PayloadFormat, Time

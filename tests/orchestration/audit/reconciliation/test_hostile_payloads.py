@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from orchestration.audit.reconciliation import account
 from orchestration.audit.reconciliation.discrepancies import discrepancies
 from orchestration.conf.model import Conf, Source
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
 from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import KITCHEN, conf, event, land, minutes, run, table, with_batches_of

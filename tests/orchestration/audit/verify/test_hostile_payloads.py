@@ -12,7 +12,7 @@ from bronze.schema import EVENTS
 from expectations.rule import Rule
 from orchestration.audit.verify.silver_evaluator import SilverEvaluator
 from orchestration.conf.model import Source
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from silver import account
 from silver.config import SilverConfig
 from silver.enrich import catalogue

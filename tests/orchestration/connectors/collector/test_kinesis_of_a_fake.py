@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from orchestration.conf.load import load
-from orchestration.conf.transports import KinesisStream
+from orchestration.conf.transport_settings import KinesisSettings
 from orchestration.connectors.collector import kinesis
 from orchestration.connectors.collector.kind import Pushed
 from orchestration.connectors.collector.kinesis import KinesisCollector
@@ -79,9 +79,9 @@ def collected(folder: Path, fake: Fake, is_done: Callable[[list[bytes]], bool]) 
     async def work() -> None:
         lake = Location(folder / "lake")
         spool = SpoolWriter(folder / "lake/spool/hall", 1 << 30)
-        pushed = Pushed(source, cast(KinesisStream, source.transport), spool, lake, folder)
+        pushed = Pushed(source, cast(KinesisSettings, source.transport), spool, lake)
         collector = KinesisCollector(
-            cast(KinesisStream, source.transport), cast(KinesisClient, fake), pushed, Outage(lake, "hall", said.append)
+            cast(KinesisSettings, source.transport), cast(KinesisClient, fake), pushed, Outage(lake, "hall", said.append)
         )
         task = asyncio.create_task(collector.run())
         while not is_done([payload for _, payload in spooled(folder, "hall")]):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.conf.load import load
-from orchestration.conf.transports import MqttTopics
+from orchestration.conf.transport_settings import MqttSettings
 from orchestration.connectors.collector import mqtt
 from orchestration.connectors.collector.kind import Pushed
 from orchestration.connectors.collector.spool import SpoolWriter
@@ -224,8 +224,8 @@ def test_what_is_no_mqtt_is_told_and_tried_again(rubbish: bytes, tmp_path: Path)
             conf = load(write_conf(tmp_path, hall=f"mqtt: {{broker: '127.0.0.1:{port}', topics: [a]}}"))
             spool = SpoolWriter(tmp_path / "lake" / "spool" / "hall", 1 << 30)
             endpoint = conf.sources["hall"].transport
-            assert isinstance(endpoint, MqttTopics)
-            served = await mqtt.serve(Pushed(conf.sources["hall"], endpoint, spool, conf.lake, conf.folder), said.append)
+            assert isinstance(endpoint, MqttSettings)
+            served = await mqtt.serve(Pushed(conf.sources["hall"], endpoint, spool, conf.lake), said.append)
             while len(said) < 1:
                 await asyncio.sleep(0.01)
             assert not served.task.done()

@@ -225,7 +225,7 @@ def test_secrets_of_conf_are_references(tmp_path: Path) -> None:
     conf = write_conf(tmp_path, plant='http: {port: 0, token: "${file:token.txt}"}')
     command = ["-c", "from orchestration.cli.app import main; main()", "--conf", str(conf), "collect"]
     failed = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
-    assert (failed.returncode, "${file:token.txt}, which" in failed.stderr) == (4, True)
+    assert (failed.returncode, f"${{file:{tmp_path}/token.txt}}, which sources.yml names" in failed.stderr) == (4, True)
     (tmp_path / "token.txt").write_text(TOKEN + "\n")
     with collecting(conf) as collector:
         assert ask(collector, b"{}", JSON | {"Authorization": f"Bearer {TOKEN}"}, "plant")[0] == 202

@@ -5,15 +5,14 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import fastavro
 import pyarrow as pa
 import pytest
 
-from orchestration.conf.registry_settings import RegistrySettings
 from orchestration.conf.sink_settings import TopicSettings
+from orchestration.conf.transport_settings import RegistrySettings
 from orchestration.connectors.sinks.kafka_messages import writer_of
 from orchestration.connectors.sinks.sink import Batch
 from orchestration.errors import TidemarkError
@@ -44,7 +43,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
 
 def values(registry: RegistrySettings) -> list[bytes]:
     settings = TopicSettings("localhost:1", "daily", "avro", key=("device_id",), registry=registry)
-    return [*writer_of(Path("conf"), settings, BATCH)(ROWS)]
+    return [*writer_of(settings, BATCH)(ROWS)]
 
 
 def test_a_stand_in_of_a_registry_is_asked_for_the_number_of_the_schema_which_stands_before_each_value(asked: dict[str, Any]) -> None:
@@ -70,7 +69,7 @@ def test_a_column_that_avro_cannot_hold_is_told() -> None:
     odd = pa.table({"a": pa.array([], pa.struct([("b", pa.int64())]))})
     batch = Batch("out", "marts.daily", "1", None, BATCH.position, True, odd.schema, ())
     with pytest.raises(TidemarkError, match=r"column a of marts.daily is struct<b: int64>, for which Avro has no type here"):
-        writer_of(Path("conf"), TopicSettings("localhost:1", "daily", "avro", key=("a",)), batch)
+        writer_of(TopicSettings("localhost:1", "daily", "avro", key=("a",)), batch)
     named = replace(batch, schema=pa.schema([("a b", pa.int64())]))
     with pytest.raises(TidemarkError, match=r"marts.daily has a column 'a b', a name that Avro does not allow"):
-        writer_of(Path("conf"), TopicSettings("localhost:1", "daily", "avro", key=("a b",)), named)
+        writer_of(TopicSettings("localhost:1", "daily", "avro", key=("a b",)), named)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.sources import claims as claims_of_files
 from orchestration.connectors.sources import file_reader
 from orchestration.connectors.sources.claims import Claims, growing

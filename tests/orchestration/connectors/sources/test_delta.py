@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Source
-from orchestration.conf.transports import TableOfOthers
+from orchestration.conf.transport_settings import DeltaSettings
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.delta import Delta
 from orchestration.connectors.sources.source import Gap, SourceDownError
@@ -38,8 +38,8 @@ def lake(tmp_path: Path, path: Path) -> LakeStore:
     return lake_of(tmp_path / "l", path)
 
 
-def lake_of(folder: Path, path: Path, starting: int | str = "earliest") -> LakeStore:
-    lake = LakeStore(conf(folder, sources={"plant": Source("plant", SHAPE, TableOfOthers(path, starting))}))
+def lake_of(folder: Path, path: Path, **more: Any) -> LakeStore:
+    lake = LakeStore(conf(folder, sources={"plant": Source("plant", SHAPE, DeltaSettings(table=path, **more))}))
     ensure(lake.tables["bronze.events"])
     return lake
 
@@ -106,11 +106,19 @@ def test_a_batch_has_as_many_files_as_fit_and_the_snapshot_stays_that_of_the_fir
     assert table(lake.conf, "bronze.events").bronze_batch.nunique() == 5
 
 
-@pytest.mark.parametrize(("starting", "expected"), [("earliest", [1, 2, 3]), ("latest", [3]), (1, [2, 3]), (0, [1, 2, 3])])
-def test_the_first_read_begins_where_conf_says(tmp_path: Path, path: Path, starting: int | str, expected: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"starting": "earliest"}, [1, 2, 3]),
+        ({"starting": "latest"}, [3]),
+        ({"starting_version": 1}, [2, 3]),
+        ({"starting_version": 0}, [1, 2, 3]),
+    ],
+)
+def test_the_first_read_begins_where_conf_says(tmp_path: Path, path: Path, more: dict[str, Any], expected: list[int]) -> None:
     append(path, 1)
     append(path, 2)
-    lake = lake_of(tmp_path / "l", path, starting)
+    lake = lake_of(tmp_path / "l", path, **more)
     take(lake)
     append(path, 3)
     take(lake)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bronze.events import ARRIVED
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.sources.files import Files
 from orchestration.connectors.sources.source import Offset
 from tests.lakes import SHAPE, land

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Source
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from silver.spec import Origin, PayloadFormat, Policy, Time
 from tests.lakes import conf, event, land, land_bytes, minutes, run, table, with_batches_of
 from tests.rows import at

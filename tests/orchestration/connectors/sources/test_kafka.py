@@ -11,7 +11,7 @@ import confluent_kafka
 import pytest
 
 from bronze.events import ARRIVED
-from orchestration.conf.transports import KafkaTopics
+from orchestration.conf.transport_settings import KafkaSettings
 from orchestration.connectors import kafka_client
 from orchestration.connectors.sources import kafka
 from orchestration.connectors.sources.kafka import Kafka
@@ -22,7 +22,7 @@ from tests.waiting import PATIENCE_SECONDS
 
 def source(of: Broker, *topics: str, most: int = 1 << 30, **more: Any) -> Kafka:
     """A source that has just been started."""
-    return Kafka("plant", KafkaTopics(of.servers, topics, **more), most)
+    return Kafka("plant", KafkaSettings(of.servers, **({"subscribe": topics} if topics else {}) | more), most)
 
 
 def rows(of: Kafka, start: Offset, end: Offset) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bronze.events import ARRIVED
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.sources.files import Files
 from orchestration.connectors.sources.parquet_rows import as_json, rows_of
 from silver.spec import Origin, PayloadFormat, Time

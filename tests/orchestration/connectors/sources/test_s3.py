@@ -15,7 +15,7 @@ import pytest
 
 from bronze.events import ARRIVED
 from orchestration.conf.model import Source
-from orchestration.conf.transports import ObjectStore
+from orchestration.conf.transport_settings import S3Settings
 from orchestration.connectors.sources import s3
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.s3 import S3
@@ -38,13 +38,13 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_OF_S3", SECRET_KEY)
 
 
-def transport(of: Store, bucket: str, **more: Any) -> ObjectStore:
+def transport(of: Store, bucket: str, **more: Any) -> S3Settings:
     settings: dict[str, Any] = {"endpoint": of.endpoint, "list_seconds": 0.0}
     keys = {"access_key": "${env:KEY_OF_S3}", "secret_key": "${env:SECRET_OF_S3}"}
-    return ObjectStore(**settings | keys | {"bucket": bucket} | more)
+    return S3Settings(**settings | keys | {"bucket": bucket} | more)
 
 
-def lake_of(folder: Path, wanted: ObjectStore, shape: PayloadFormat = SHAPE) -> LakeStore:
+def lake_of(folder: Path, wanted: S3Settings, shape: PayloadFormat = SHAPE) -> LakeStore:
     """A lake that is fed by the store."""
     lake = LakeStore(conf(folder, sources={"plant": Source("plant", shape, wanted)}))
     ensure(lake.tables["bronze.events"])

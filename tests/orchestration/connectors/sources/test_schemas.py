@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from orchestration.conf.model import Conf, Source
-from orchestration.conf.transports import HttpEndpoint
+from orchestration.conf.transport_settings import HttpSettings
 from orchestration.connectors.sources.registry_client import RegistryClient
 from orchestration.connectors.sources.schemas import MAX_ASKED, Schemas
 from orchestration.connectors.sources.source import SourceDownError
@@ -36,7 +36,7 @@ def registry() -> Iterator[StandIn]:
 
 def lake(folder: Path, registry: Registry, name: str = "avro of a registry") -> Conf:
     shape = replace(shapes()[name], registry=registry, schemas={})
-    made = conf(folder, sources={"plant": Source("plant", shape, HttpEndpoint(0))})
+    made = conf(folder, sources={"plant": Source("plant", shape, HttpSettings(port=0))})
     remember(made)
     return made
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestration.audit.verify import measurements as verify
-from orchestration.conf.transports import LandingFolder
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.connectors.sources import file_reader
 from orchestration.connectors.sources.file_reader import events_of, foreign, pieces
 from orchestration.connectors.sources.files import Files

@@ -1,7 +1,7 @@
 """Reads over two tables while both are written, compacted and cleaned: none sees half of one snapshot and half of the next.
 
 `make bi` runs it: 100 reads for each of two clients by JDBC and by Spark Connect, of the rest of `--reads` a fifth by the sql-server,
-the others by the fast engine.
+the others by DuckDB.
 """
 
 import subprocess
@@ -20,7 +20,7 @@ from orchestration.conf.load import load
 from orchestration.location import Location
 from orchestration.serving.sql.answer import Engine, Limits, Question
 from orchestration.serving.sql.client import ServerEngine, address_of
-from orchestration.serving.sql.fast.engine import FastEngine
+from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import TABLE as SNAPSHOTS
 from orchestration.storage.snapshots import pin
@@ -140,9 +140,9 @@ def of_http(reads: int) -> int:
     return max(OF_BI, (reads - 2 * OF_BI) // 5)
 
 
-def by_fast_engine(plant: Plant, reads: int) -> Iterator[Rows]:
+def by_duckdb(plant: Plant, reads: int) -> Iterator[Rows]:
     conf, limits = load(plant.folder / "conf"), Limits()
-    yield from in_two_threads(lambda: answers_of(FastEngine(conf, limits), (reads - 2 * OF_BI - of_http(reads)) // 2))
+    yield from in_two_threads(lambda: answers_of(DuckDbEngine(conf, limits), (reads - 2 * OF_BI - of_http(reads)) // 2))
 
 
 def answers_of(engine: Engine, reads: int) -> Iterator[Rows]:
@@ -158,7 +158,7 @@ def in_two_threads(reads: Callable[[], Iterator[Rows]]) -> Iterator[Rows]:
             yield from answers
 
 
-@pytest.mark.parametrize("read", [by_jdbc, by_notebook, by_http, by_fast_engine])
+@pytest.mark.parametrize("read", [by_jdbc, by_notebook, by_http, by_duckdb])
 def test_no_read_of_two_tables_is_torn(
     read: Callable[[Plant, int], Iterator[Rows]], writer: tuple[Writer, Plant], pytestconfig: pytest.Config
 ) -> None:

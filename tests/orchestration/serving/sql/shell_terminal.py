@@ -1,4 +1,4 @@
-"""A shell on a pseudo-terminal, typed into and read as a person would, with the fast engine over the lake in a folder."""
+"""A shell on a pseudo-terminal, typed into and read as a person would, with the DuckDB engine over the lake in a folder."""
 
 import os
 import pty
@@ -23,12 +23,12 @@ from pathlib import Path
 if sys.stdin.isatty():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C on it is a signal
 from orchestration.serving.sql.answer import Limits
-from orchestration.serving.sql.fast.engine import FastEngine
+from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.serving.sql.session import Session
 from orchestration.serving.sql.shell import shell
 from tests.lakes import conf
 made = conf(Path(sys.argv[1]))
-sys.exit(shell(Session(FastEngine(made, Limits(seconds=120)), lambda: made)))
+sys.exit(shell(Session(DuckDbEngine(made, Limits(seconds=120)), made)))
 """
 STEERING = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-Z\\-_=>])")
 """What a terminal would do and not show."""

@@ -1,4 +1,4 @@
-"""tidemark sql-server: a real process, asked over HTTP, attacked, overloaded and killed."""
+"""tidemark sql-server: a real process, asked over HTTP, attacked, overloaded, and its workers killed."""
 
 import concurrent.futures
 import io
@@ -7,7 +7,9 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,21 +19,32 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import requests
-from pyspark.sql import SparkSession
 
-from orchestration.cli.app import exit_code
-from orchestration.conf.load import load
+from orchestration.location import Location
+from orchestration.serving.sql import landlock
 from orchestration.serving.sql.answer import Question
 from orchestration.serving.sql.client import ServerEngine, address_of
+from orchestration.serving.sql.refusal import RefusedError
 from tests.bench.factory import TIDEMARK
-from tests.lakes import run
 from tests.orchestration.serving.sql.attacks import ATTACKS
-from tests.orchestration.serving.sql.test_sql_guard import SECRET, aimed, files
+from tests.orchestration.serving.sql.bombs import ENDLESS, MEMORY_BOMBS
+from tests.orchestration.serving.sql.test_attacks import aimed, attacked, files, tells
 from tests.waiting import PATIENCE_SECONDS, until
 
 REPOSITORY = Path(__file__).parents[4]
-ENDLESS = "select count(*) from range(1000000000000)"
 OTHER_TOKEN = "a-token-of-another-user"
+HASTY = """
+import sys
+from pathlib import Path
+from orchestration.conf.place import Place
+from orchestration.location import Location
+from orchestration.serving.sql import server
+from orchestration.serving.sql.answer import Limits
+if __name__ == "__main__":
+    server.LIMITS = Limits(seconds=3, rows=1000, result_bytes=1_000_000)
+    server.serve(Place(Location(Path(sys.argv[1])), frozenset({"kitchen", "presses"})), 0, {"a-token-of-someone": "someone"}, print)
+"""
+"""A server that gives a query three seconds."""
 
 
 @dataclass(frozen=True)
@@ -43,74 +56,86 @@ class Server:
 
     def post(self, body: Any, accept: str = "application/json", token: str | None = None) -> requests.Response:
         headers = {"Authorization": f"Bearer {token or self.token}", "Accept": accept}
-        return requests.post(f"{self.url}/sql", json=body, headers=headers, timeout=PATIENCE_SECONDS)
+        return requests.post(f"{self.url}/sql", data=json.dumps(body), headers=headers, timeout=PATIENCE_SECONDS)
 
     def rows(self, query: str) -> Any:
         response = self.post({"query": query})
         assert response.status_code == 200, response.text
         return response.json()["rows"]
 
+    def cancel(self, name: str, token: str | None = None) -> int:
+        """The status of the answer."""
+        headers = {"Authorization": f"Bearer {token or self.token}"}
+        return requests.delete(f"{self.url}/sql/{name}", headers=headers, timeout=PATIENCE_SECONDS).status_code
+
     def active(self) -> int:
         """How many questions have come and are not answered."""
         return int(requests.get(f"{self.url}/health", timeout=PATIENCE_SECONDS).json()["active"])
 
-    def worker(self) -> int:
-        """The id of the process that answers."""
-        return int(Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()[0])
+    def workers(self) -> list[int]:
+        """Ids of the processes that answer: their parent is the one that makes them, whose parent is the server."""
+        makers = [child for child in children(self.process.pid) if children(child)]
+        return [worker for maker in makers for worker in children(maker)]
+
+
+def children(process: int) -> list[int]:
+    return [int(child) for file in Path(f"/proc/{process}/task").glob("*/children") for child in file.read_text().split()]
+
+
+@contextmanager
+def served(folder: Path, command: Sequence[str]) -> Iterator[Server]:
+    """A server over the lake in a folder."""
+    state = {"XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(REPOSITORY)}
+    with (folder / "server.log").open("wb") as log, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", state["XDG_STATE_HOME"])
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | state, cwd=folder)
+        try:
+            until(lambda: address_of(Location(folder / "lake")) is not None or process.poll() is not None)
+            address = address_of(Location(folder / "lake"))
+            assert address is not None, (folder / "server.log").read_text()
+            yield Server(process, folder, f"http://127.0.0.1:{address.port}", address.token)
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_SECONDS)
 
 
 @pytest.fixture(scope="module")
-def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("served")
     shutil.copytree(REPOSITORY / "conf", folder / "conf", ignore=shutil.ignore_patterns("__*"))
-    assert exit_code(["--conf", str(folder / "conf"), "simulate", "--to", str(folder / "landing"), "--events", "5000"]) == 0
-    run(load(folder / "conf"), spark)
-    (folder / "secret.txt").write_text(SECRET + "\n")
+    attacked(folder)
     (folder / "users").write_text(f"other:{OTHER_TOKEN}\n")
     (folder / "users").chmod(0o600)
-    environment = os.environ | {"XDG_STATE_HOME": str(folder / "state")}
-    command = [*TIDEMARK, "--conf", str(folder / "conf"), "sql-server", "--port", "0"]
-    with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen([*command, "--users", str(folder / "users")], stdout=log, stderr=log, env=environment)
-    lake = load(folder / "conf").lake
-    os.environ["XDG_STATE_HOME"] = str(folder / "state")
-    try:
-        until(lambda: address_of(lake) is not None or process.poll() is not None)
-        address = address_of(lake)
-        assert address is not None, (folder / "server.log").read_text()
-        yield Server(process, folder, f"http://127.0.0.1:{address.port}", address.token)
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)
-        del os.environ["XDG_STATE_HOME"]
+    conf, users = str(folder / "conf"), str(folder / "users")
+    with served(folder, [*TIDEMARK, "--conf", conf, "sql-server", "--port", "0", "--users", users]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One that gives a query three seconds."""
+    folder = tmp_path_factory.mktemp("hasty")
+    attacked(folder)
+    (folder / "hasty.py").write_text(HASTY)
+    with served(folder, [sys.executable, "hasty.py", str(folder / "lake")]) as running:
+        yield running
 
 
 def test_json_csv_and_arrow_hold_the_same_rows(server: Server) -> None:
-    query = "select device_id, metric, event_time, value, groups from silver.readings order by bronze_row, part limit 200"
+    query = "select device_id, metric, event_time, value, groups, age(event_time, '2026-01-05') as since from silver.readings order by all"
     answer = server.post({"query": query}).json()
     rows = pd.DataFrame(answer["rows"], columns=[column["name"] for column in answer["columns"]])
     arrow = pa.ipc.open_stream(server.post({"query": query}, "application/vnd.apache.arrow.stream").content).read_all()
     text = pd.read_csv(io.BytesIO(server.post({"query": query}, "text/csv").content))
-    assert len(rows) == 200
+    assert len(rows) == 8
     assert arrow["value"].to_pylist() == rows["value"].tolist() == text["value"].tolist()
+    assert arrow["since"].to_pylist() == rows["since"].tolist() == text["since"].tolist()
     assert arrow["groups"].to_pylist() == rows["groups"].tolist() == [json.loads(cell) for cell in text["groups"]]
     for other in (rows["event_time"], text["event_time"]):
         assert (arrow["event_time"].to_pandas() == pd.to_datetime(other)).all()
-    totals = duckdb.from_arrow(arrow).aggregate("count(*), sum(value)").fetchall()
-    assert totals == [(200, pytest.approx(sum(rows["value"])))]
-    assert answer["snapshot"]["snapshot_id"] == 0
-
-
-def test_attacks_over_http_change_nothing_and_tell_nothing(server: Server) -> None:
-    before, answered = files(server.folder), {}
-    for query in ATTACKS:
-        response = server.post({"query": aimed(query, server.folder)})
-        assert SECRET not in response.text
-        if response.status_code != 400:
-            answered[query] = response.text
-    assert answered == {}
-    assert files(server.folder) == before
-    assert not (server.folder / "out").exists()
+    assert duckdb.from_arrow(arrow).aggregate("count(*), sum(value)").fetchall() == [(8, 84.5)]
+    assert answer["snapshot"]["snapshot_id"] == 1
+    assert server.post({"query": query, "snapshot": 0}).json()["snapshot"]["bronze_batch"] == 0
 
 
 @pytest.mark.parametrize(
@@ -123,6 +148,7 @@ def test_attacks_over_http_change_nothing_and_tell_nothing(server: Server) -> No
         ([], 400, 'must be an object with a text "query"'),
         ({"query": "select 1", "path": "/etc"}, 400, "unknown fields: path"),
         ({"query": "select 1", "name": "x" * 101}, 400, "name must be a text of at most 100"),
+        ({"query": "select vlaue from silver.readings"}, 400, "LINE 1: select vlaue from silver.readings"),
     ],
 )
 def test_the_error_of_a_wrong_request_says_what_is_wrong(server: Server, body: Any, status: int, message: str) -> None:
@@ -138,23 +164,58 @@ def test_without_its_token_nothing_is_answered(server: Server) -> None:
     assert all(file.stat().st_mode & 0o077 == 0 for file in (server.folder / "state").rglob("*.json"))
 
 
+def test_attacks_over_http_change_nothing_and_tell_nothing(hasty: Server) -> None:
+    before, through = files(hasty.folder / "lake"), {}
+    for attack in ATTACKS:
+        query = aimed(attack, hasty.folder)
+        response = hasty.post({"query": query})
+        if response.status_code != 400 or tells(json.loads(response.text)["error"], query, hasty.folder):
+            through[query] = response.text
+    assert through == {}
+    assert files(hasty.folder / "lake") == before
+    assert not (hasty.folder / "out").exists()
+
+
+def test_queries_without_end_and_without_measure_end_and_others_are_answered_beside_them(hasty: Server) -> None:
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        bombs = [pool.submit(hasty.post, {"query": query}) for query in (*ENDLESS, *MEMORY_BOMBS)]
+        while not all(bomb.done() for bomb in bombs):
+            assert hasty.rows("select count(*) from silver.readings") == [[8]]
+    answers = [bomb.result() for bomb in bombs]
+    assert [answer.text for answer in answers if answer.status_code != 400] == []
+    assert all("took longer than 3 s and was cancelled" in answer.text for answer in answers[: len(ENDLESS)])
+
+
+def test_rows_beyond_the_limit_are_left_out_and_that_is_said(hasty: Server) -> None:
+    response = hasty.post({"query": "select range from range(1001)"})
+    assert response.json()["is_cut_off"] is True
+    assert (response.headers["Tidemark-Is-Cut-Off"], len(response.json()["rows"])) == ("true", 1000)
+
+
 def test_a_question_is_ended_by_its_name_by_who_asked_it_alone(server: Server) -> None:
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(server.post, {"query": ENDLESS, "name": "mine"})
+        asked = pool.submit(server.post, {"query": ENDLESS[0], "name": "mine"})
         until(lambda: server.active() == 1)
-        by_name = f"{server.url}/sql/mine"
-        assert requests.delete(by_name, headers={"Authorization": f"Bearer {OTHER_TOKEN}"}, timeout=PATIENCE_SECONDS).status_code == 404
+        assert server.cancel("mine", OTHER_TOKEN) == 404
         assert not asked.done()
-        mine = {"Authorization": f"Bearer {server.token}"}
-        assert requests.delete(by_name, headers=mine, timeout=PATIENCE_SECONDS).status_code == 200
-        until(lambda: asked.done() or requests.delete(by_name, headers=mine, timeout=PATIENCE_SECONDS) is None)  # it may have come too soon
-        assert asked.result().status_code >= 400
+        assert server.cancel("mine") == 200
+        assert (asked.result().status_code, asked.result().json()) == (400, {"error": "the query was cancelled."})
+    assert server.rows("select 1 as one") == [[1]]
 
 
-@pytest.mark.slow
+def test_a_question_that_waits_can_be_ended_too(server: Server) -> None:
+    with concurrent.futures.ThreadPoolExecutor(5) as pool:
+        running = [pool.submit(server.post, {"query": ENDLESS[0], "name": f"running {n}"}) for n in range(4)]  # as many as one user may
+        until(lambda: server.active() == 4)
+        waiting = pool.submit(server.post, {"query": "select 1", "name": "waiting"})
+        until(lambda: server.active() == 5)
+        assert [server.cancel(name) for name in ("waiting", *(f"running {n}" for n in range(4)))] == [200] * 5
+        assert all("the query was cancelled" in query.result().text for query in (waiting, *running))
+
+
 def test_fifty_at_once_are_answered_beside_two_that_are_endless(server: Server) -> None:
     with concurrent.futures.ThreadPoolExecutor(52) as pool:
-        endless = [pool.submit(server.post, {"query": ENDLESS, "name": f"endless {n}"}) for n in range(2)]
+        endless = [pool.submit(server.post, {"query": ENDLESS[0], "name": f"endless {n}"}) for n in range(2)]
         until(lambda: server.active() == 2)
         asked = [pool.submit(server.rows, f"select count(*) + {n} as n from silver.readings") for n in range(48)]
         # Users take turns, so another one need not wait for the fifty; on a slow machine these take as long as an endless one may.
@@ -162,28 +223,43 @@ def test_fifty_at_once_are_answered_beside_two_that_are_endless(server: Server) 
         assert not any(query.done() for query in endless)
         assert [query.result() for query in asked] == [[[first + n]] for n in range(48)]
         for n in range(2):
-            requests.delete(f"{server.url}/sql/endless {n}", headers={"Authorization": f"Bearer {server.token}"}, timeout=PATIENCE_SECONDS)
+            server.cancel(f"endless {n}")
         assert all(query.result().status_code >= 400 for query in endless)
 
 
-def test_the_jvm_cannot_write_and_cannot_regain_the_right(server: Server) -> None:
-    jvm = next(
-        int(folder.name)
-        for folder in Path("/proc").glob("[0-9]*")
-        if (folder / "stat").exists()
-        and f" {server.worker()} " in (folder / "stat").read_text()
-        and b"java" in (folder / "cmdline").read_bytes()
-    )
-    assert "NoNewPrivs:\t1" in Path(f"/proc/{jvm}/status").read_text()
+@pytest.mark.skipif(not landlock.is_supported(), reason="this kernel has no Landlock")
+def test_no_worker_can_write_or_regain_the_right(server: Server) -> None:
+    assert server.rows("select 1 as one") == [[1]]
+    for worker in server.workers():
+        threads = [file.read_text() for file in Path(f"/proc/{worker}/task").glob("*/status")]
+        assert any("NoNewPrivs:\t1" in status for status in threads)
 
 
-def test_a_worker_that_was_killed_is_followed_by_another_at_the_same_address(server: Server) -> None:
-    before = server.worker()
-    os.kill(before, signal.SIGKILL)
-    assert server.rows("select 1 as one") == [[1]]  # waits in the socket until there is one
-    assert server.worker() != before
-    address = address_of(load(server.folder / "conf").lake)
+def test_a_crash_of_a_worker_ends_its_query_and_no_other(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        crashed = pool.submit(server.post, {"query": ENDLESS[0], "name": "crashed"})
+        until(lambda: server.active() == 1)
+        assert server.rows("select 1 as one") == [[1]]
+        for worker in server.workers():
+            os.kill(worker, signal.SIGKILL)
+        assert (crashed.result().status_code, crashed.result().json()) == (
+            400,
+            {"error": "the query ended its process: ask for less at once."},
+        )
+    monkeypatch.setenv("XDG_STATE_HOME", str(server.folder / "state"))
+    address = address_of(Location(server.folder / "lake"))
     assert address is not None
     answer = ServerEngine(address).ask(Question("select count(*) as n from bronze.events"))
-    assert answer.rows.to_pylist() == [{"n": 5000}]
-    assert answer.snapshot is not None and answer.snapshot.snapshot_id == 0
+    assert answer.rows.to_pylist() == [{"n": 12}]
+    assert answer.snapshot is not None
+    assert answer.snapshot.snapshot_id == 1
+    with pytest.raises(RefusedError, match=r"there is no table silver\.reading; did you mean silver\.readings\?"):
+        ServerEngine(address).ask(Question("from silver.reading"))
+
+
+def test_a_server_that_ends_takes_its_workers_along(hasty: Server) -> None:
+    assert hasty.rows("select 1 as one") == [[1]]
+    workers = hasty.workers()
+    assert workers
+    hasty.process.kill()
+    until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))

@@ -15,7 +15,7 @@ from orchestration.errors import TidemarkError
 from orchestration.serving.sql.answer import Answer
 from orchestration.serving.sql.session import interruptible
 from tests.lakes import conf
-from tests.orchestration.serving.sql.fast.lake import edges
+from tests.orchestration.serving.sql.edges import edges
 from tests.orchestration.serving.sql.shell_terminal import PROMPT, ROOT, Terminal, command, environment
 
 ENTER, TAB, UP, CTRL_C, CTRL_D = "\r", "\t", "\x1b[A", "\x03", "\x04"
@@ -37,13 +37,13 @@ def piped(folder: Path, text: str) -> "subprocess.CompletedProcess[str]":
 def test_tables_columns_and_answers(folder: Path) -> None:
     with Terminal(folder) as terminal:
         assert "ops.edges         0              10" in terminal.answers("\\d")
-        assert "map<string,bigint>" in terminal.answers("\\d ops.edges")
+        assert "map(varchar, bigint)" in terminal.answers("\\d ops.edges")
         terminal.types("select id, s from ops.edges" + ENTER)
         terminal.reads("->")  # no semicolon yet
         assert re.search(r"Oven.*1 row in \d", terminal.answers("where id = 1;"), re.DOTALL)
-        assert "there is no column nope" in terminal.answers("select nope from ops.edges;")
+        assert 'column "nope" not found' in terminal.answers("select nope from ops.edges;")
         terminal.answers("\\format json")
-        assert "\\u001b[31mred" in terminal.answers("select '\\u001b[31mred' as x;")
+        assert "\\u001b[31mred" in terminal.answers("select e'\\x1b[31mred' as x;")
         terminal.answers("\\o " + str(folder / "answer.parquet"))
         assert "written to" in terminal.answers("select id from ops.edges;")
         terminal.answers("\\timing")
@@ -97,6 +97,19 @@ def test_a_query_that_was_cancelled_has_let_go_before_the_next() -> None:
     assert has_let_go.is_set()
 
 
+def test_a_query_that_does_not_end_when_its_time_is_over_is_left_alone() -> None:
+    forever = threading.Event()
+
+    def ask() -> Answer:
+        forever.wait()
+        raise AssertionError
+
+    with pytest.raises(TidemarkError, match="the query does not end"):
+        interruptible(ask, forever.set, seconds=0.3)
+    assert not forever.is_set()
+    forever.set()
+
+
 def test_what_was_entered_is_there_at_the_next_start_and_for_its_owner_only(folder: Path, tmp_path: Path) -> None:
     state = {"XDG_STATE_HOME": str(tmp_path / "state")}
     with Terminal(folder, **state) as terminal:
@@ -126,7 +139,7 @@ def test_without_a_terminal_statements_are_answered_without_prompts(folder: Path
     ended = piped(folder, "\\format json\nselect 1 as a; -- one; two\nselect ';' as b;\n\\d ops.edges\nselect 2 as c")
     answers = [json.loads(line) for line in ended.stdout.replace(",\n", ",").splitlines()]
     assert [answers[0], answers[1], answers[3]] == [[{"a": 1}], [{"b": ";"}], [{"c": 2}]]
-    assert {"column": "id", "type": "int"} in answers[2]
+    assert {"column": "id", "type": "integer"} in answers[2]
     assert (ended.returncode, ended.stderr) == (0, "")
 
 

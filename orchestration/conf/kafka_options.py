@@ -1,12 +1,11 @@
-"""What `kafka` of a source means: which topics, from where, and that options are harmless and hold no secret."""
+"""Options of Kafka, of a source or a sink: they are harmless, and hold no secret."""
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 
-from orchestration.conf.diagnostic import hint, quoted
+from orchestration.conf.diagnostic import hint
 from orchestration.conf.document import Step
-from orchestration.conf.kafka_settings import KafkaSettings
+from orchestration.conf.secrets import REFERENCE
 from orchestration.conf.structure import Finding
 
 SECRETS = frozenset(
@@ -39,47 +38,16 @@ OF_SINK = CONNECTION | {
 }
 """Of librdkafka. Not among them: what runs a command or loads code (sasl.kerberos.kinit.cmd, plugin.library.paths), and what decides which
 messages are read, such as isolation.level."""
-REFERENCE = re.compile(r"\$\{(env|file):([^${}]+)\}")
 OF_EVENT_HUBS = ("sasl.username", "$ConnectionString")
 """A name, and no reference."""
 AS_REFERENCE = "write ${env:NAME} or ${file:PATH}"
-TOPICS = ("subscribe", "subscribe_pattern", "assign")
 
 
-def check_kafka(path: tuple[Step, ...], kafka: KafkaSettings, written: frozenset[str]) -> Iterator[Finding]:
-    """`path` leads to it; `written`: its settings, right or wrong."""
-    chosen = [key for key in TOPICS if key in written]
-    if not chosen:
-        yield Finding.of(path, f"names no topic; set one of {', '.join(TOPICS)}")
-    elif len(chosen) > 1:
-        yield Finding.of(path, f"sets {' and '.join(chosen)}; keep one of them", chosen[-1])
-    if kafka.subscribe_pattern and (problem := _problem_of_expression(kafka.subscribe_pattern)):
-        yield Finding.of((*path, "subscribe_pattern"), f"is {quoted(kafka.subscribe_pattern)}, {problem}")
-    yield from check_starting(path, kafka.starting)
-    yield from check_options((*path, "options"), kafka.options or {}, OF_SOURCE)
-
-
-def check_options(path: tuple[Step, ...], options: Mapping[str, str | None], allowed: frozenset[str]) -> Iterator[Finding]:
+def check_options(path: tuple[Step, ...], options: Mapping[str, str], allowed: frozenset[str]) -> Iterator[Finding]:
     """`path` leads to them."""
     for name, value in options.items():
-        if problem := _problem_of_option(name, value or "", allowed):
+        if problem := _problem_of_option(name, value, allowed):
             yield Finding.of((*path, name), problem)
-
-
-def check_starting(path: tuple[Step, ...], starting: str) -> Iterator[Finding]:
-    """`path` leads to the mapping that it is a setting of."""
-    if starting and instant_of(starting) is None and starting not in ("earliest", "latest"):
-        remedy = hint(starting, ("earliest", "latest"), "write earliest, latest or an instant such as 2026-01-05T00:00:00Z")
-        yield Finding.of((*path, "starting"), f"is {quoted(starting)}; {remedy}")
-
-
-def instant_of(starting: str) -> datetime | None:
-    """The instant that a text stands for, in UTC where it names no zone; None where it is none."""
-    try:
-        instant = datetime.fromisoformat(starting)
-    except ValueError:
-        return None
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
 def _problem_of_option(name: str, value: str, allowed: frozenset[str]) -> str | None:
@@ -87,16 +55,8 @@ def _problem_of_option(name: str, value: str, allowed: frozenset[str]) -> str | 
     if name not in allowed:
         known = "what may be set is how to connect, such as security.protocol, sasl.username or ssl.ca.location"
         return f"is no option that may be set; {hint(name, allowed, known)}"
-    if REFERENCE.fullmatch(value) or (name, value) == OF_EVENT_HUBS:
+    if re.fullmatch(REFERENCE, value) or (name, value) == OF_EVENT_HUBS:
         return None
     if name in SECRETS:
         return f"is a secret, which must not stand in a file of the conf; {AS_REFERENCE}"
     return f"holds a $ that names nothing; {AS_REFERENCE} and nothing beside it" if "$" in value else None
-
-
-def _problem_of_expression(pattern: str) -> str | None:
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        return f"which is no regular expression ({error}); correct it, for example 'plant-[0-9]+'"
-    return None

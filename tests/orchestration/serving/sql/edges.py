@@ -1,16 +1,13 @@
-"""A lake with every shape of table that queries meet: two snapshots, quarantine, late rows, duplicates, revisions, and `ops.edges`."""
+"""`ops.edges`: a table with every type of column, and values at the edges of each."""
 
-import math
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from deltalake import write_deltalake
-from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Conf
-from tests.lakes import conf, event, land, minutes, run
+from tests.lakes import conf
 from tests.rows import at
 
 NAN, INFINITY = float("nan"), float("inf")
@@ -57,35 +54,10 @@ EDGES: list[tuple[Any, ...]] = [
 # fmt: on
 
 
-START = at("2026-01-05T00:00:00")
-
-
 def edges(folder: Path) -> Conf:
     """Only `ops.edges`, without a snapshot."""
     made = conf(folder)
     names = [name for name, _ in COLUMNS]
     rows = [dict(zip(names, row, strict=True)) for row in EDGES]
     write_deltalake(made.lake.local / "ops" / "edges", pa.Table.from_pylist(rows, pa.schema(COLUMNS)))
-    return made
-
-
-def every_shape(folder: Path, spark: SparkSession) -> Conf:
-    """By the real flows, with `ops.edges` beside them."""
-    made = conf(folder)
-    temperatures = [("oven", "temperature", 20 + 5 * math.sin(n), time) for n, time in enumerate(minutes(START, 90))]
-    powers = [(device, "power", n % 7 * 0.5, time) for device in ("oven", "fridge") for n, time in enumerate(minutes(START, 150, step=0.8))]
-    vibrations = [("press", "vibration", n % 11 - 5.0, time) for n, time in enumerate(minutes(START, 80))]
-    lines: list[str | bytes] = [event(*reading) for reading in (*temperatures, *powers, *vibrations)]
-    broken: list[str | bytes] = [
-        "{broken",
-        b"\xff\xfe",
-        '{"device": "oven", "metric": "temperature", "value": "hot", "ts": "2026-01-05T00:10:00Z"}',
-        "",
-    ]
-    land(folder, "1.json", [*lines, *broken, *lines[:5]])
-    run(made, spark)
-    late = [event("oven", "temperature", 100.0, START + timedelta(minutes=5, seconds=n)) for n in (1, 2)]
-    land(folder, "2.json", [*late, event("oven", "temperature", 21.0, START + timedelta(hours=3)), "[]"])
-    run(made, spark)
-    edges(folder)
     return made

@@ -1,0 +1,198 @@
+"""The DuckDB engine: a query in DuckDB's own dialect over one snapshot, in this process, in half a second from cold.
+
+Each query has a database of its own in memory, with a view of each table that it names and nothing else: DuckDB opens no file but those of
+the tables at their versions, loads no extension, writes nothing, and takes no other setting. What a query may name beside: duckdb_guard.
+"""
+
+import re
+import resource
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from orchestration.errors import TidemarkError
+from orchestration.serving.sql.answer import Answer, Limits, Question
+from orchestration.serving.sql.duckdb_guard import checked
+from orchestration.serving.sql.refusal import RefusedError
+from orchestration.storage.delta import PLAIN, files_of, literal, open_table
+from orchestration.storage.duckdb_view import quoted, select_from_table
+from orchestration.storage.marts import snapshot_for
+from orchestration.storage.views import Plant, View, views
+
+MEMORY = 1024**3
+"""Bytes for all that DuckDB keeps while a query runs; nothing is written to disk."""
+MORE_MEMORY = 2 * 1024**3
+"""Bytes that the process may take more while a query runs: DuckDB does not count all that functions of texts and lists take."""
+ROWS_AT_ONCE = 10_000
+SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "memory_limit": f"{MEMORY}B",
+    "temp_directory": "",
+    "python_enable_replacements": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_persistent_secrets": False,
+}
+SHOWS = re.compile(r"\bshow\b|^\s*describe\s*;?\s*$", re.IGNORECASE)
+"""Queries that may list tables that they do not name."""
+NO_TABLE = re.compile(r'Table with name "?(.+?)"? does not exist( because schema .* does not exist\.|!)(\nDid you mean .*)?')
+PATH = re.compile(r"(?<![\w.])/[^\s\"'(),;]+/[^\s\"'(),;]+")
+ADVICE = re.compile(r'(, or|\. Use) "?SET [^.]*')
+"""On settings, which no query can change."""
+FAILURES = (duckdb.IOException, duckdb.InternalException, duckdb.FatalException)
+"""DuckDB's errors that are not for the query to mend."""
+
+
+class DuckDbEngine:
+    """Answers one query after the other."""
+
+    def __init__(self, plant: Plant, limits: Limits) -> None:
+        """Starts nothing."""
+        self._plant, self._limits = plant, limits
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._ended_by = ""
+
+    def ask(self, question: Question) -> Answer:
+        """RefusedError for a query that is wrong or needs too much; TidemarkError where the tables cannot be read."""
+        self._ended_by = ""
+        if len(question.query.encode("utf-8", "replace")) > self._limits.query_bytes:
+            raise RefusedError(f"the query is longer than {self._limits.query_bytes:,} bytes: split it.")
+        snapshot = snapshot_for(self._plant.lake, question.query, question.snapshot_id, question.at)
+        known = views(self._plant, snapshot)
+        timer = threading.Timer(self._limits.seconds, self._end, [f"took longer than {self._limits.seconds:g} s and was cancelled"])
+        timer.start()
+        try:
+            with duckdb.connect(config=SETTINGS) as self._connection, _bounded_memory():
+                rows, is_cut_off = self._answered(self._connection, question.query, known)
+        except (duckdb.Error, OSError, MemoryError) as error:  # OSError: an error of DuckDB's that came by way of Arrow
+            raise self._worded(error, question.query, known) from error
+        finally:
+            timer.cancel()
+            self._connection = None
+        return Answer(rows, snapshot, is_cut_off)
+
+    def cancel(self) -> None:
+        """End the query that is being answered; from another thread."""
+        self._end("was cancelled")
+
+    def _end(self, how: str) -> None:
+        self._ended_by = how
+        if self._connection is not None:
+            self._connection.interrupt()
+
+    def _answered(self, connection: duckdb.DuckDBPyConnection, query: str, known: Mapping[str, View]) -> tuple[pa.Table, bool]:
+        statement = checked(connection, query)
+        files = _create_views(connection, [view for view in known.values() if SHOWS.search(query) or view.is_meant(query)])
+        # DuckDB may read these files, and so by a name in quotes too, with the rows that came after the snapshot.
+        if "parquet" in query.lower() and any(file.rpartition("/")[2].partition(".")[0] in query for file in files):
+            raise RefusedError("a query reads the tables of the lake, not their files.")
+        if self._ended_by:
+            raise duckdb.InterruptException
+        batches, size = list[pa.RecordBatch](), 0
+        try:
+            reader = connection.sql(statement).to_arrow_reader(ROWS_AT_ONCE)
+        except (duckdb.BinderException, duckdb.CatalogException):
+            with suppress(duckdb.TransactionException):  # where the first part of a PIVOT has failed
+                connection.execute(query)  # raises the same error, with its place
+            raise
+        for batch in reader:
+            batches.append(batch)
+            size += batch.nbytes
+            if size > self._limits.result_bytes or sum(map(len, batches)) > self._limits.rows:
+                break
+        found = pa.Table.from_batches(batches, reader.schema)
+        if found.column_names == ["explain_key", "explain_value"]:
+            found = _without_files(found, files)
+        kept = found.slice(0, self._limits.rows)
+        if kept.nbytes > self._limits.result_bytes:
+            kept = kept.slice(0, int(kept.num_rows * self._limits.result_bytes / kept.nbytes))
+        return _readable(kept), kept.num_rows < found.num_rows
+
+    def _worded(self, error: Exception, query: str, known: Mapping[str, View]) -> TidemarkError:
+        text = re.sub(r"^[\w ]+ Error: ", "", str(error).strip()).replace("\n\n", "\n")
+        text = ADVICE.sub("", text)
+        if self._ended_by:
+            return RefusedError(f"the query {self._ended_by}.")
+        if isinstance(error, MemoryError) or "Out of Memory" in str(error):
+            return RefusedError("the query needs more memory than a query may use: read less at once.")
+        if "read-only mode" in text:
+            return RefusedError("a query only reads.")
+        if match := NO_TABLE.search(text):
+            text = text.replace(match[0], f"there is no table {match[1]}{_hint(match[1], known)}", 1)
+        shown = PATH.sub(lambda path: path[0] if path[0] in query else "(a file)", text.replace(str(self._plant.lake), "(the lake)"))
+        if isinstance(error, FAILURES):
+            return TidemarkError(f"DuckDB cannot answer this query: {shown.splitlines()[0]}")
+        return RefusedError(shown)
+
+
+def _create_views(connection: duckdb.DuckDBPyConnection, meant: Sequence[View]) -> list[str]:
+    """Make these views, and let nothing else be read or changed. Returns the files below them."""
+    connection.execute("set TimeZone = 'UTC'; set enable_progress_bar = false")
+    opened = list[str]()
+    for view in meant:
+        table = open_table(view.location, view.version)
+        database, name = view.name.split(".", 1)
+        if table.protocol().min_reader_version == PLAIN:
+            kind, how, files = "view", "not materialized", [str(view.location / file) for file in files_of(table)]
+            rows = select_from_table(table, files)
+            opened += files
+        else:  # their files hold rows that are deleted, or columns by other names
+            kind, how, rows = "table", "materialized", "from arriving"
+            connection.register("arriving", pa.RecordBatchReader.from_stream(table.scan()))
+        # Nothing has a name but the view: below it are rows that came after the snapshot.
+        made = f"with rows_of as {how} ({rows}) {view.select('rows_of')}"
+        connection.execute(f"create schema if not exists {quoted(database)}; create {kind} {quoted(database)}.{quoted(name)} as {made}")
+    connection.unregister("arriving")
+    path = ",".join(dict.fromkeys(["main", *(view.name.split(".", 1)[0] for view in meant)]))
+    connection.execute(f"set search_path = {literal(path)}; set allowed_paths = [{', '.join(map(literal, opened))}]")
+    connection.execute("set enable_external_access = false; set lock_configuration = true; begin transaction read only")
+    return opened
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    """The name of the table that is nearest, by itself or behind its database."""
+    wholes = {key: table for table in known for key in (table.lower(), table.split(".", 1)[1].lower())}
+    nearest = get_close_matches(name.lower(), wholes, n=1, cutoff=0.6)
+    return f"; did you mean {wholes[nearest[0]]}?" if nearest else "; SHOW ALL TABLES lists them"
+
+
+def _without_files(explained: pa.Table, files: Iterable[str]) -> pa.Table:
+    """Plans with a name of the same width in place of each file."""
+    names = {*files}
+    # The boxes of a plan are cut into lines at spaces, and so is a path that holds one.
+    names |= {part for file in names for at, letter in enumerate(file) if letter == " " for part in (file[:at], file[at + 1 :])}
+    texts = explained.column(1).to_pylist()
+    for name in sorted(names, key=len, reverse=True):
+        texts = [text.replace(name, "(a file)".ljust(len(name))[: len(name)]) for text in texts]
+    return explained.set_column(1, explained.column_names[1], pa.array(texts))
+
+
+def _readable(rows: pa.Table) -> pa.Table:
+    """Sums of whole numbers, which DuckDB gives as decimals of 38 digits, as whole numbers where they fit; and intervals as texts."""
+    for place, field in enumerate(rows.schema):
+        if field.type == pa.decimal128(38, 0):
+            with suppress(pa.ArrowInvalid):
+                rows = rows.set_column(place, field.name, rows.column(place).cast(pa.int64()))
+        elif field.type == pa.month_day_nano_interval():
+            with duckdb.connect() as connection:
+                texts = connection.from_arrow(rows.select([place])).project("#1::varchar").to_arrow_table()
+            rows = rows.set_column(place, field.name, texts.column(0))
+    return rows
+
+
+@contextmanager
+def _bounded_memory() -> Iterator[None]:
+    """An allocation beyond MORE_MEMORY fails in this context, and ends the query. Where /proc tells what is taken now."""
+    sizes = Path("/proc/self/statm")
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    if sizes.exists():
+        now = int(sizes.read_text().split()[5]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_DATA, (now + MORE_MEMORY, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)

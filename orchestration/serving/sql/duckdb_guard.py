@@ -1,0 +1,74 @@
+"""What a query for DuckDB may be: one statement that reads tables, and names nothing that would show or do more.
+
+DuckDB itself opens no file but those of the tables, and writes nothing in a transaction that is read-only. What is refused here beside is
+what shows settings, paths and texts of views, what runs a query from a text, and what takes the address of memory for an argument.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+import duckdb
+from duckdb import DuckDBPyConnection, Statement, StatementType
+
+from orchestration.serving.sql.refusal import RefusedError, pointed
+from orchestration.serving.sql.sql_words import Word, words
+
+TABLE_FUNCTIONS = {
+    *("generate_series", "histogram", "histogram_values", "icu_calendar_names", "json_each", "json_tree", "pg_timezone_names"),
+    *("range", "repeat", "repeat_row", "summary", "test_all_types", "test_vector_types", "unnest"),
+}
+"""Of DuckDB's functions that are called as tables, the harmless ones; a test compares this and CALLED with what DuckDB has."""
+CALLED = re.compile(
+    r"(arrow|duckdb|pandas|parquet|pg|pragma|python|read|sniff|sqlite)_.+|.+_external_resource(_type)?|(dis|en)able_(logging|profiling)"
+    r"|(force_)?checkpoint|glob|json_execute_serialized_sql|json_serialize_plan|query|query_table|seq_scan|truncate_duckdb_logs|which_secret"
+    r"|current_setting|getenv|getvariable|write_log|index_key|to_aggregate_state|finalize|combine|variant_bytes_to_variant"
+)
+"""Functions that no query may call: of tables all others, and of values those that show settings or take bytes for what lies in memory."""
+NAMED = re.compile(r"(duckdb|pg|pragma|sqlite)_.+|information_schema")
+"""Tables of DuckDB's own, which show the texts of views. The tables of the lake are listed by SHOW ALL TABLES."""
+OF_EXPLAIN = {"analyze", "verbose"}
+
+
+def checked(connection: DuckDBPyConnection, query: str) -> Statement:
+    """The one statement of a query. RefusedError for what does more than read, with its place; duckdb.Error where it cannot be parsed."""
+    if not query.isascii() and query.encode("utf-8", "replace").decode() != query:
+        raise RefusedError("the query is no text in UTF-8: it holds half of a character.")
+    listed = [word for word in words(query) if word.kind != "comment"]
+    for word, following in pairwise([*listed, None]):
+        if word is not None and _is_hidden(word.name.lower(), following is not None and following.text == "("):
+            raise RefusedError(f"{word.name} cannot be used here: a query reads the tables of the lake.\n{pointed(query, word.at)}")
+    found = connection.extract_statements(query)
+    if len(found) != 1:
+        raise RefusedError("give one statement at a time." if found else "the query is empty.")
+    while listed[-1].text == ";":
+        listed.pop()
+    if not _only_reads(connection, query[: listed[-1].at + len(listed[-1].text)], listed):
+        raise RefusedError(f"{listed[0].text.upper()} cannot be used here: a query only reads, by SELECT, DESCRIBE, SUMMARIZE or EXPLAIN.")
+    return found[0]
+
+
+def _is_hidden(name: str, is_called: bool) -> bool:
+    return name not in TABLE_FUNCTIONS and bool(NAMED.fullmatch(name) or (is_called and CALLED.fullmatch(name)))
+
+
+def _only_reads(connection: DuckDBPyConnection, text: str, listed: Sequence[Word]) -> bool:
+    """Of a text that is one statement, whose words are listed."""
+    try:
+        kind = connection.extract_statements(text)[0].type
+        if listed[0].name.lower() == "explain":
+            start = _explained(listed)
+            return _only_reads(connection, text[start - listed[0].at :], [word for word in listed if word.at >= start])
+        if kind == StatementType.MULTI:  # PIVOT makes a type of its columns first; CREATE TABLE AS PIVOT makes a table as well
+            return bool(connection.extract_statements(f"from (\n{text}\n)"))
+    except (duckdb.Error, ValueError):  # ValueError: a kind of statement that Python's DuckDB does not know
+        return False
+    return bool(kind == StatementType.SELECT)
+
+
+def _explained(listed: Sequence[Word]) -> int:
+    """Where the statement begins that EXPLAIN and its options stand before."""
+    place = 2 if listed[1].name.lower() in OF_EXPLAIN else 1
+    if listed[place].text == "(" and listed[place + 1].name.lower() in {*OF_EXPLAIN, "format"}:
+        place = next(n for n, word in enumerate(listed) if word.text == ")") + 1
+    return listed[place].at

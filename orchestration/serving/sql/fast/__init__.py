@@ -1,1 +1,0 @@
-"""The fast engine: Spark's SQL answered by DuckDB, without a JVM."""

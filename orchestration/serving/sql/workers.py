@@ -1,0 +1,132 @@
+"""Processes that answer queries for the server, each one at a time: a crash or an endless query ends its process, and that query only."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from multiprocessing.connection import Connection
+
+from orchestration.errors import TidemarkError
+from orchestration.serving.sql import landlock
+from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.duckdb_engine import DuckDbEngine
+from orchestration.serving.sql.encoding import Encoded, encoded
+from orchestration.serving.sql.refusal import RefusedError
+from orchestration.storage.views import Plant
+
+GRACE_SECONDS = 2.0
+"""How long DuckDB may take to end a query whose time is over; then its process is killed."""
+CANCELLED = "the query was cancelled."
+
+
+class Workers:
+    """As many as there are queries at once. Belongs to one event loop; close it."""
+
+    def __init__(self, plant: Plant, limits: Limits, count: int) -> None:
+        """Starts one that waits; the others start when they are needed."""
+        self._plant, self._limits = plant, limits
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(["__main__", __name__])  # so that another one is there in a few milliseconds
+        self._threads = ThreadPoolExecutor(count)
+        self._idle = [_Worker(self._context, plant, limits)]
+        self._busy: dict[str, _Worker] = {}
+
+    async def answer(self, question: Question, accept: str, name: str) -> Encoded:
+        """The answer; TidemarkError if there is none. At most as many at once as there may be workers."""
+        living = [worker for worker in self._idle if worker.is_alive()]
+        worker = living.pop() if living else _Worker(self._context, self._plant, self._limits)
+        self._idle, self._busy[name] = living, worker
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, worker.answer, question, accept, name)
+        finally:
+            del self._busy[name]
+            if not worker.ended_by:
+                self._idle.append(worker)
+
+    def cancel(self, name: str) -> None:
+        """End the query of that name, with its process; nothing if it does not run."""
+        if name in self._busy:
+            self._busy[name].end(CANCELLED)
+
+    def close(self) -> None:
+        """End all of them."""
+        for worker in (*self._idle, *self._busy.values()):
+            worker.end(CANCELLED)
+        self._threads.shutdown()
+
+
+class _Worker:
+    """A process, and the pipe to it."""
+
+    def __init__(self, context: multiprocessing.context.ForkServerContext, plant: Plant, limits: Limits) -> None:
+        self._pipe, inner = context.Pipe()
+        self._patience = limits.seconds + GRACE_SECONDS
+        self._process = context.Process(target=_work, args=(plant, limits, inner), daemon=True)
+        self._process.start()
+        inner.close()
+        self.ended_by = ""
+
+    def is_alive(self) -> bool:
+        """Of one that waits: it says nothing unasked, so what can be read is the end of it."""
+        return not self._pipe.poll()
+
+    def answer(self, question: Question, accept: str, name: str) -> Encoded:
+        """Waits for it, in a thread."""
+        try:
+            self._pipe.send((question, accept, name))
+            if not self._pipe.poll(self._patience):
+                self.end(f"the query took longer than {self._patience - GRACE_SECONDS:g} s and was cancelled.")
+            reply = self._pipe.recv()
+        except (EOFError, OSError):
+            self.ended_by = self.ended_by or "the query ended its process: ask for less at once."
+            self._pipe.close()
+            raise RefusedError(self.ended_by) from None
+        if isinstance(reply, TidemarkError):
+            raise reply
+        assert isinstance(reply, Encoded)
+        return reply
+
+    def end(self, why: str) -> None:
+        """Kill the process."""
+        self.ended_by = why
+        self._process.kill()
+
+
+def _work(plant: Plant, limits: Limits, pipe: Connection) -> None:
+    """Of the process: answer what comes by the pipe, without the right to write any file, until the server ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the server too, which then ends this process
+    threading.Thread(target=_exit_with_server, daemon=True).start()
+    with suppress(EOFError):
+        if landlock.is_supported():
+            landlock.without_write_access(lambda: _answer_all(plant, limits, pipe), [])
+        else:
+            _answer_all(plant, limits, pipe)
+
+
+def _answer_all(plant: Plant, limits: Limits, pipe: Connection) -> None:
+    engine = DuckDbEngine(plant, limits)
+    with suppress(TidemarkError):
+        engine.ask(Question("select 1"))  # what is slow at its first use is used now
+    while True:
+        pipe.send(_reply(engine, *pipe.recv()))
+
+
+def _reply(engine: DuckDbEngine, question: Question, accept: str, name: str) -> Encoded | TidemarkError:
+    try:
+        return encoded(engine.ask(question), accept, name)
+    except TidemarkError as error:
+        return type(error)(str(error))  # without its cause, which the pipe may not carry
+    except Exception:
+        traceback.print_exc()
+        return TidemarkError("the query cannot be answered; the messages of the server say why.")
+
+
+def _exit_with_server() -> None:
+    server = multiprocessing.parent_process()
+    if server is not None:
+        server.join()
+    os._exit(0)

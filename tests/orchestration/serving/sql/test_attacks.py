@@ -1,0 +1,126 @@
+"""Attacks on DuckDB: what tries more than to ask ends in a sentence, by the command as over HTTP; nothing is told and nothing changes."""
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from orchestration.cli.app import exit_code
+from orchestration.conf.model import Conf
+from orchestration.errors import TidemarkError
+from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.duckdb_engine import DuckDbEngine
+from orchestration.serving.sql.duckdb_guard import CALLED, TABLE_FUNCTIONS
+from tests.orchestration.serving.sql.attacks import ATTACKS
+from tests.orchestration.serving.sql.plant import plant
+from tests.orchestration.serving.sql.questions import QUESTIONS
+
+REPOSITORY = Path(__file__).parents[4]
+SECRET = "the-secret-of-the-host"
+
+
+def attacked(folder: Path) -> Conf:
+    """A lake, with a secret beside it, and one in a file of a table that no snapshot shows."""
+    made = plant(folder)
+    (folder / "secret.txt").write_text(SECRET + "\n")
+    pq.write_table(pa.table({"secret": [SECRET]}), folder / "lake" / "silver" / "readings" / "hidden.parquet")
+    return made
+
+
+def aimed(query: str, folder: Path) -> str:
+    """An attack, at files of this test."""
+    readings = folder / "lake" / "silver" / "readings"
+    table = next(readings.glob("part-*.parquet"))
+    places = {"file": folder / "secret.txt", "hidden": readings / "hidden.parquet", "table": table, "stem": table.with_suffix("")}
+    for name, path in (places | {"lake": folder / "lake", "out": folder / "out"}).items():
+        query = query.replace(f"{{{name}}}", str(path))
+    return query
+
+
+def files(folder: Path) -> Mapping[str, str]:
+    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def tells(answer: str, query: str, folder: Path) -> bool:
+    """Whether it tells the secret, or a path that the query has not."""
+    paths = (str(Path.home()), str(folder), "part-0000")
+    return SECRET in answer or any(path in answer for path in paths if path not in query)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("attacked")
+
+
+@pytest.fixture(scope="module")
+def engine(folder: Path) -> Iterator[DuckDbEngine]:
+    """Afterwards no file may have changed."""
+    made = attacked(folder)
+    shutil.copytree(REPOSITORY / "conf", folder / "conf", ignore=shutil.ignore_patterns("__*"))
+    before = files(folder)
+    yield DuckDbEngine(made, Limits(seconds=20, rows=1000))
+    assert files(folder) == before
+
+
+def test_there_are_many_attacks() -> None:
+    assert len(set(ATTACKS)) >= 200
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda query: repr(query[:100]))
+def test_what_tries_more_is_refused_and_tells_nothing(
+    engine: DuckDbEngine, folder: Path, attack: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = aimed(attack, folder)
+    code = exit_code(["--conf", str(folder / "conf"), "sql", "--", query])
+    shown = capsys.readouterr()
+    assert (code, shown.out) == (2, ""), shown
+    assert not tells(shown.err, query, folder)
+
+
+FRAMES = (
+    "{0}",
+    "select * from ({0}) t",
+    "with x as ({0}) select * from x",
+    "with x as ({1}), y as ({0}) select * from x, y",
+    "({0}) union all ({1})",
+    "select * from silver.readings where exists ({0})",
+    "select ({0}) as x",
+    "explain analyze {0}",
+    "select /* {1} */ * from ({0})",
+    "{0} ; {1}",
+    "describe {0}",
+    "summarize {0}",
+    "from silver.readings r, lateral ({0}) t",
+    "pivot ({0}) on x",
+    "select [({0})], {{'a': ({1})}}",
+)
+PIECES = st.sampled_from([*ATTACKS, *(query for query, _ in QUESTIONS)]).filter(lambda query: len(query) < 1_000)
+BETWEEN = st.sampled_from(("", '"', "'", "/**/", "\t", "\u00a0", "--\n", "(", ")", ",", ".", ";", "\\", "\u0000", "$", "$$", "`", "e'"))
+
+
+@given(st.tuples(st.sampled_from(FRAMES), PIECES, PIECES, st.integers(0, 200), BETWEEN, st.booleans()))
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_change_of_an_attack_comes_through(engine: DuckDbEngine, folder: Path, changed: tuple[str, str, str, int, str, bool]) -> None:
+    frame, first, second, cut, between, is_upper = changed
+    query = frame.format(first, second)
+    query = aimed(query[:cut] + between + query[cut:], folder)
+    try:
+        answer = str(engine.ask(Question(query.upper() if is_upper else query)).rows.to_pydict())
+    except TidemarkError as error:
+        answer = str(error)
+    assert not tells(answer, query, folder)
+
+
+def test_every_function_of_duckdb_that_is_called_as_a_table_is_known() -> None:
+    with duckdb.connect() as connection:
+        kinds = dict(connection.execute("select lower(function_name), min(function_type) from duckdb_functions() group by all").fetchall())
+    called = {name for name, kind in kinds.items() if kind in {"table", "table_macro"}}
+    assert {name for name in called if name not in TABLE_FUNCTIONS and not CALLED.fullmatch(name)} == set()
+    assert len(called) > 100
