@@ -11,10 +11,11 @@ from silver.spec import PayloadFormat, Policy
 class SilverConfig:
     """`shapes` is by name of source; `rules` are those of conf/rules.yml.
 
-    `told`: the shapes of sources with what their registries have told when events are read, as ids come up while a stream runs.
+    `load_registry_formats`: the shapes of sources with the schemas of their registries; asked for each batch, as ids come up while a stream
+    runs.
     """
 
     shapes: Mapping[str, PayloadFormat]
     policy: Policy
     rules: tuple[Rule, ...] = ()
-    told: Callable[[], Mapping[str, PayloadFormat]] | None = None
+    load_registry_formats: Callable[[], Mapping[str, PayloadFormat]] | None = None

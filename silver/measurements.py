@@ -75,11 +75,11 @@ class _Cells(NamedTuple):
 
 def measured(events: pa.Table, config: SilverConfig) -> Iterator[pa.Table]:
     """MEASURED of events, in pieces and any order. An event of a source without a shape has none."""
-    told = config.told() if config.told else {}
+    of_registry = config.load_registry_formats() if config.load_registry_formats else {}
     for source, shape in config.shapes.items():
         of_source = events.filter(pc.equal(events["source"], source))
         if len(of_source):
-            known = replace(shape, schemas=told[source].schemas) if shape.registry and source in told else shape
+            known = replace(shape, schemas=of_registry[source].schemas) if shape.registry and source in of_registry else shape
             for piece in measurements(of_source, known, config.policy.max_payload_bytes):
                 named = of_source.select(OF_EVENT).take(piece["event_at"])
                 columns = [(named if name in OF_EVENT else piece)[name] for name in MEASURED.names]

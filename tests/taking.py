@@ -10,7 +10,7 @@ from pathlib import Path
 
 from orchestration.conf.model import Conf
 from orchestration.connectors.sources.all import sources
-from orchestration.jobs.bronze import hand_over, look
+from orchestration.jobs.bronze import commit_batch, poll
 from orchestration.storage.tables import LakeStore
 
 
@@ -34,8 +34,8 @@ def take_until_killed(conf: Conf) -> None:
     lake, of_lake = LakeStore(conf), sources(conf)
     while True:
         for source in of_lake:
-            if ready := look(lake, source):
-                hand_over(lake, [ready], nullcontext())
+            if ready := poll(lake, source):
+                commit_batch(lake, [ready], nullcontext())
         time.sleep(0.001)
 
 

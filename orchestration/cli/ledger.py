@@ -85,18 +85,18 @@ def account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     from orchestration.audit.reconciliation.account import account, open_tables
     from orchestration.audit.reconciliation.discrepancies import damaged, discrepancies, seal_violations
     from orchestration.engine.lake import Lake
-    from orchestration.storage.retired_sources import payload_formats
+    from orchestration.storage.payload_formats import payload_formats
     from orchestration.storage.seals import damaged_files, damaged_log
 
     lake = Lake.open(conf)
     with Console(stderr=True).status("accounting"):
         if files := seal_violations(lake, damaged_log):
             return [], files
-        books = open_tables(lake)
-        if files := damaged(books) or seal_violations(lake, partial(damaged_files, since=since)):
+        tables = open_tables(lake)
+        if files := damaged(tables) or seal_violations(lake, partial(damaged_files, since=since)):
             return [], files
-        result = account(books, since)
-        return result.batches, discrepancies(books, result, payload_formats(lake.conf))
+        result = account(tables, since)
+        return result.batches, discrepancies(tables, result, payload_formats(lake.conf))
 
 
 def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
@@ -109,8 +109,8 @@ def gold_account_of(conf: Path, since: date | None) -> "tuple[Rows, Rows]":
     for sentence in left_out(lake):
         click.echo(sentence, err=True)
     snapshot = find_snapshot(lake.conf.lake)
-    books = open_gold_tables(lake, snapshot, since) if snapshot else None
-    return ([], []) if books is None else (gold_account(lake, books), gold_discrepancies(books))
+    tables = open_gold_tables(lake, snapshot, since) if snapshot else None
+    return ([], []) if tables is None else (gold_account(lake, tables), gold_discrepancies(tables))
 
 
 def show_wrong(wrong: "Rows", format: str) -> None:

@@ -21,7 +21,7 @@ from orchestration.conf.transport_settings import DeltaSettings, KafkaSettings, 
 from orchestration.connectors.sources import source as of_source
 from orchestration.connectors.sources.file_reader import events_of, instant, left_out
 from orchestration.errors import ConfError
-from orchestration.storage.retired_sources import spool_folder
+from orchestration.storage.lake_layout import spool_folder
 
 MOST = 1_000
 Pieces = Generator[pa.Table]

@@ -20,7 +20,7 @@ from orchestration.location import Location
 from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.checkpoints import newest_batch, offsets, read_up_to
 from orchestration.storage.delta import added, max_in_log, table_id, written_by
-from orchestration.storage.retired_sources import payload_formats
+from orchestration.storage.payload_formats import payload_formats
 from orchestration.storage.tables import Table, append
 from silver.readings import without_keys_of
 

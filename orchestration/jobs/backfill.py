@@ -12,7 +12,7 @@ from orchestration.connectors.sources.kafka import Kafka
 from orchestration.connectors.sources.kafka_backfill import Bound, KafkaBackfill, Part, planned
 from orchestration.connectors.sources.kafka_offset import Ranges
 from orchestration.errors import ConfError, TidemarkError
-from orchestration.jobs.bronze import EVENTS, HandOver, hand_over, look
+from orchestration.jobs.bronze import EVENTS, CommittedBatch, commit_batch, poll
 from orchestration.storage.sealing import refuse_damage
 from orchestration.storage.source_offsets import refuse_earlier_version, source_offsets
 from orchestration.storage.tables import LakeStore
@@ -32,11 +32,11 @@ def plan(lake: LakeStore, source: Kafka, begin: Bound, end: Bound) -> list[Part]
     return planned(source, known.offset, begin, end)
 
 
-def carry_out(lake: LakeStore, source: Kafka, parts: Sequence[Part]) -> Iterator[HandOver]:
+def carry_out(lake: LakeStore, source: Kafka, parts: Sequence[Part]) -> Iterator[CommittedBatch]:
     """A batch of bronze each, for the one process that writes the lake. A repeat after a kill brings what is missing."""
     backfill = KafkaBackfill(source, {part.place: part.to_read for part in parts})
-    while ready := look(lake, backfill):
-        yield hand_over(lake, [ready], nullcontext())
+    while ready := poll(lake, backfill):
+        yield commit_batch(lake, [ready], nullcontext())
 
 
 def kafka_source(lake: LakeStore, name: str) -> Kafka:

@@ -35,24 +35,24 @@ EVENTS = "bronze.events"
 
 
 @dataclass(frozen=True)
-class Ready:
+class PendingBatch:
     """A source, and what it has behind the offset that bronze knows."""
 
     source: Source
     start: Offset
     end: Offset
-    brought: pa.Buffer | None = None
+    fetched: pa.Buffer | None = None
     """Of a remote source, and of one with a registry: its rows, in a file of this machine."""
     notices: Sequence[Notice] = ()
 
     def events(self) -> Iterator[pa.Table]:
-        if self.brought is not None:
-            return (pa.Table.from_batches([batch]) for batch in pa.ipc.open_stream(self.brought))
+        if self.fetched is not None:
+            return (pa.Table.from_batches([batch]) for batch in pa.ipc.open_stream(self.fetched))
         return (piece for partition in self.source.partitions(self.start, self.end) for piece in self.source.read(partition))
 
 
 @dataclass(frozen=True)
-class HandOver:
+class CommittedBatch:
     """What sources have handed over. `version`: of bronze.events, that of its commit. `rows`: by source. `gaps`: rows of ops.gaps."""
 
     bronze_batch: int
@@ -63,7 +63,7 @@ class HandOver:
     gaps: Sequence[Mapping[str, Any]] = ()
 
 
-def look(lake: LakeStore, source: Source, tell: Callable[[], None] = lambda: None) -> Ready | None:
+def poll(lake: LakeStore, source: Source, tell: Callable[[], None] = lambda: None) -> PendingBatch | None:
     """What the source has, one batch at most; None where it has nothing. `tell` is called as soon as it is known to have something.
 
     A remote one is read here, where nobody waits for it, and not while bronze is held. So is one with a registry, which is asked for the
@@ -75,14 +75,14 @@ def look(lake: LakeStore, source: Source, tell: Callable[[], None] = lambda: Non
     if end == start:
         return None
     tell()
-    ready = Ready(source, start, end)
+    ready = PendingBatch(source, start, end)
     schemas = Schemas.of(lake.conf, source.name)
     if schemas is None and not source.is_remote:
         return ready
-    return replace(ready, brought=_brought(lake, ready, schemas), notices=schemas.notices if schemas else ())
+    return replace(ready, fetched=_fetched(lake, ready, schemas), notices=schemas.notices if schemas else ())
 
 
-def hand_over(lake: LakeStore, ready: Sequence[Ready], is_sole: AbstractContextManager[object]) -> HandOver:
+def commit_batch(lake: LakeStore, ready: Sequence[PendingBatch], is_sole: AbstractContextManager[object]) -> CommittedBatch:
     """Bring to bronze what sources have. `is_sole`: held while bronze is written."""
     table, begin, rows, received = lake.tables[EVENTS], time.monotonic(), Counter[str](), dict[str, int]()
     with is_sole:
@@ -96,10 +96,10 @@ def hand_over(lake: LakeStore, ready: Sequence[Ready], is_sole: AbstractContextM
         append_pieces(table, pieces, lake.app_id(EVENTS, EVENTS), bronze_batch, unlike="payload", info=info)
         version = version_of(table.location)
     crash.point(crash.Point.EVENTS_WRITTEN)
-    return HandOver(bronze_batch, version, rows, ingested_at, time.monotonic() - begin, gaps)
+    return CommittedBatch(bronze_batch, version, rows, ingested_at, time.monotonic() - begin, gaps)
 
 
-def _arrived(ready: Sequence[Ready], rows: Counter[str], received: dict[str, int]) -> Iterator[pa.Table]:
+def _arrived(ready: Sequence[PendingBatch], rows: Counter[str], received: dict[str, int]) -> Iterator[pa.Table]:
     """ARRIVED. Counts rows by source, and notes the newest time at which one was received, in µs since 1970."""
     for of_source in ready:
         name = of_source.source.name
@@ -111,7 +111,7 @@ def _arrived(ready: Sequence[Ready], rows: Counter[str], received: dict[str, int
             yield events
 
 
-def _gaps(ready: Ready, bronze_batch: int, found_at: datetime) -> Iterator[dict[str, Any]]:
+def _gaps(ready: PendingBatch, bronze_batch: int, found_at: datetime) -> Iterator[dict[str, Any]]:
     for gap in ready.source.gaps(ready.start, ready.end):
         offsets = {"first_offset": gap.first, "last_offset": gap.last}
         batch = {"bronze_batch": bronze_batch, "found_at": found_at}
@@ -126,7 +126,7 @@ def _record(path: Location, gaps: Sequence[dict[str, Any]]) -> None:
         append(path, pa.Table.from_pylist(new, GAPS_SCHEMA))
 
 
-def _brought(lake: LakeStore, ready: Ready, schemas: Schemas | None) -> pa.Buffer:
+def _fetched(lake: LakeStore, ready: PendingBatch, schemas: Schemas | None) -> pa.Buffer:
     """Its rows in a file without a name, which is gone with the buffer, or with this process, however that ends."""
     with TemporaryFile(dir=lake.conf.lake.local) as scratch:
         with pa.ipc.new_stream(scratch, ARRIVED) as stream:

@@ -32,8 +32,8 @@ from orchestration.jobs.measurements import (
 from orchestration.jobs.ranges import Range, merged, pieces, range_after
 from orchestration.storage.delta import written_by
 from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
+from orchestration.storage.payload_formats import payload_formats
 from orchestration.storage.positions import accounted_for, passed_by_silver
-from orchestration.storage.retired_sources import payload_formats
 from orchestration.storage.tables import append_rows
 from silver import account
 from silver.schema import KEYS
@@ -104,14 +104,16 @@ class _Account:
 
     def write(self) -> Counts:
         """To each measurement what becomes of it; nothing to a table that gets nothing. Quarantine first: see account.split_as_decided."""
-        good, beside = self.scratch / "good", self.scratch / "beside"
+        good, with_kept = self.scratch / "good", self.scratch / "with_kept"
         with scratch_file(good) as add:
             counts = self._append("silver.quarantine", self._quarantine(add))
         # Of late rows not what an account that did not end wrote.
         stored = {"silver.readings": f"bronze_batch <= {self.batches.up_to}", "silver.late": f"bronze_batch <= {self.batches.after}"}
-        find_kept(self.lake, good, beside, stored)
-        counts += self._append("silver.late", map(account.late, rows_of(beside)))
-        return counts + self._append("silver.duplicates", chain(map(account.duplicates, rows_of(beside)), self._duplicates_of_readings()))
+        find_kept(self.lake, good, with_kept, stored)
+        counts += self._append("silver.late", map(account.late, rows_of(with_kept)))
+        return counts + self._append(
+            "silver.duplicates", chain(map(account.duplicates, rows_of(with_kept)), self._duplicates_of_readings())
+        )
 
     def _append(self, name: str, rows: Iterable[pa.Table]) -> Counts:
         counts = append_once(self.lake, name, rows, self.lake.app_id(LEDGER_FLOW, name), self.batches.up_to)

@@ -23,7 +23,7 @@ from orchestration.engine.session import from_arrow
 from orchestration.jobs.ranges import in_pieces, pieces
 from orchestration.storage.delta import instant, table_of
 from orchestration.storage.ops_tables import CONFLICTS
-from orchestration.storage.retired_sources import FILE, payload_formats, remembered
+from orchestration.storage.payload_formats import FILE, payload_formats, remembered
 from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import MAX_ARROW_ROWS
 from silver import account
@@ -112,13 +112,13 @@ def rows_of(file: Path, where: pc.Expression | None = None, columns: list[str] |
         yield from filter(len, in_pieces(scanner.to_batches(), scanner.projected_schema))
 
 
-def find_kept(lake: Lake, good: Path, beside: Path, stored: Mapping[str, str]) -> None:
-    """The rows of the file `good`, which are no readings, with the identity of the measurement that is kept of their key: file `beside`.
+def find_kept(lake: Lake, good: Path, with_kept: Path, stored: Mapping[str, str]) -> None:
+    """The rows of the file `good`, which are no readings, with the identity of the measurement that is kept of their key: file `with_kept`.
 
     `stored`: of which rows (SQL) of which tables of silver one may be it. Each span of event times is read once.
     """
     times = [chunk for rows in rows_of(good, columns=["event_time"]) for chunk in rows["event_time"].chunks]
-    with scratch_file(beside) as add:
+    with scratch_file(with_kept) as add:
         for first, last in account.spans(pa.chunked_array(times, INSTANT), KEYS_AT_ONCE):
             least, greatest = (pc.scalar(pa.scalar(micros, pa.int64()).cast(INSTANT)) for micros in (first, last))
             of_span = (pc.field("event_time") >= least) & (pc.field("event_time") <= greatest)

@@ -18,8 +18,8 @@ from orchestration.jobs.ranges import pieces
 from orchestration.rendering import plain
 from orchestration.storage.delta import literal
 from orchestration.storage.ops_tables import LEDGER
+from orchestration.storage.payload_formats import payload_formats
 from orchestration.storage.positions import accounted_for
-from orchestration.storage.retired_sources import payload_formats
 from orchestration.storage.watched_fields import WatchedMetric, WatchedSource, keep_watched_fields, watched_fields
 from silver.measurements import measurements
 from silver.spec import PayloadFormat
@@ -30,7 +30,7 @@ COUNTS = "select source, sum(events) as events, max(bronze_batch) as newest from
 NEWEST = f"select * from rows where bronze_batch = {{batch}} and source = {{source}} order by bronze_row desc limit {SAMPLE}"
 
 
-def look(lake: Lake) -> Iterator[str]:
+def new_findings(lake: Lake) -> Iterator[str]:
     """A sentence for each source of which there is something new to say, since the last look up to where the ledger has come."""
     watched, up_to = watched_fields(lake.conf.lake), accounted_for(lake)
     if up_to <= watched.bronze_batch:

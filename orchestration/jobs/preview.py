@@ -18,8 +18,8 @@ from orchestration.conf.model import Conf, Source
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.errors import ConfError
 from orchestration.storage.delta import python_rows
+from orchestration.storage.payload_formats import payload_formats
 from orchestration.storage.registry import ALWAYS, CONF, as_version, versions
-from orchestration.storage.retired_sources import payload_formats
 from orchestration.utc import EPOCH
 from silver import account
 from silver.config import SilverConfig

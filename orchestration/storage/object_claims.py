@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orchestration.location import Location
-from orchestration.storage.retired_sources import claims_folder
+from orchestration.storage.lake_layout import claims_folder
 
 SCHEMA = """
 create table if not exists objects (

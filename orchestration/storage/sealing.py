@@ -38,7 +38,7 @@ class Sealing:
         self._checkpoints = [Seal(lake.checkpoint(flow)) for flow in flows]
         self._tables = [Seal(path) for path in sealed_tables(lake).values()]
 
-    def go_on(self) -> None:
+    def seal_finished_batches(self) -> None:
         """Seal what has been finished since; may run beside the flows."""
         for seal in self._checkpoints:
             _seal_checkpoint(seal)

@@ -13,7 +13,7 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import WriteBarrier
 from orchestration.flow import Intake
-from orchestration.jobs.bronze import EVENTS, HandOver, Ready, hand_over, look
+from orchestration.jobs.bronze import EVENTS, CommittedBatch, PendingBatch, commit_batch, poll
 from orchestration.storage.positions import is_begun_by_silver
 from orchestration.supervisor.outages import Outages
 
@@ -27,8 +27,8 @@ class Feeds:
     def __init__(self, lake: Lake, intake: Intake, barrier: WriteBarrier, progress: Progress) -> None:
         self._lake, self._intake, self._barrier, self._progress = lake, intake, barrier, progress
         self._sources = {source.name: source for source in intake.sources()}
-        self._looks: dict[str, Future[Ready | None]] = {}
-        self._kept: dict[str, Ready] = {}
+        self._polls: dict[str, Future[PendingBatch | None]] = {}
+        self._kept: dict[str, PendingBatch] = {}
         """What was brought and silver was too slow to take: it need not be read again."""
         self._down: dict[str, SourceDownError] = {}
         self._outages = Outages(lake.conf.lake, "source", progress.notice)
@@ -48,8 +48,8 @@ class Feeds:
             self.has_come.set()
             stop.wait(seconds)
         with ThreadPoolExecutor(max(1, len(sources)), "source") as threads:
-            while not stop.is_set() and (ready := [of_source for of_source in threads.map(self._look, sources) if of_source]):
-                self._hand_over(ready)
+            while not stop.is_set() and (ready := [of_source for of_source in threads.map(self._poll, sources) if of_source]):
+                self._commit(ready)
                 sources = [source for source in sources if source.name not in self._down]
         for source in self._sources.values():
             if unsettled := source.unsettled():
@@ -77,33 +77,33 @@ class Feeds:
 
     def _follow(self, is_followed: bool) -> None:
         """A batch of bronze is one of silver: where silver is slow, they grow."""
-        last: HandOver | None = None
+        last: CommittedBatch | None = None
         with ThreadPoolExecutor(max(1, len(self._sources)), "source") as threads:
             while not self._barrier.stop.is_set():
                 begin = time.monotonic()
                 ready = self._ready(threads)
                 if ready and (last is None or not is_followed or is_begun_by_silver(self._lake, last.version)):
-                    handed = self._hand_over(ready)
-                    last = handed if any(handed.rows.values()) else last  # silver never begins with a batch without rows
+                    committed = self._commit(ready)
+                    last = committed if any(committed.rows.values()) else last  # silver never begins with a batch without rows
                 else:
-                    self._kept = {of_source.source.name: of_source for of_source in ready if of_source.brought is not None}
+                    self._kept = {of_source.source.name: of_source for of_source in ready if of_source.fetched is not None}
                 self._barrier.stop.wait(max(0.0, begin + self._lake.conf.engine.trigger_seconds - time.monotonic()))
 
-    def _ready(self, threads: ThreadPoolExecutor) -> list[Ready]:
+    def _ready(self, threads: ThreadPoolExecutor) -> list[PendingBatch]:
         """What sources have that answer at once, or have come to an answer since."""
-        idle = self._sources.keys() - self._looks.keys() - self._kept.keys()
-        asked = {name: threads.submit(self._look, source) for name, source in self._sources.items() if name in idle}
+        idle = self._sources.keys() - self._polls.keys() - self._kept.keys()
+        asked = {name: threads.submit(self._poll, source) for name, source in self._sources.items() if name in idle}
         wait(asked.values(), PATIENCE_SECONDS)
-        self._looks |= asked
-        answered = {name: answer for name, answer in self._looks.items() if answer.done()}
+        self._polls |= asked
+        answered = {name: answer for name, answer in self._polls.items() if answer.done()}
         for name in answered:
-            del self._looks[name]
+            del self._polls[name]
         kept, self._kept = self._kept, {}
         return [*kept.values(), *(ready for answer in answered.values() if (ready := answer.result()))]
 
-    def _look(self, source: Source) -> Ready | None:
+    def _poll(self, source: Source) -> PendingBatch | None:
         try:
-            ready = look(self._lake, source, self.has_come.set)
+            ready = poll(self._lake, source, self.has_come.set)
         except SourceDownError as error:
             self._down[source.name] = error
             self._outages.failed(source.name, str(error))
@@ -114,14 +114,14 @@ class Feeds:
             self._progress.notice(notice)
         return ready
 
-    def _hand_over(self, ready: list[Ready]) -> HandOver:
-        handed = hand_over(self._lake, ready, self._barrier.hold(EVENTS))
-        for gap in handed.gaps:
+    def _commit(self, ready: list[PendingBatch]) -> CommittedBatch:
+        committed = commit_batch(self._lake, ready, self._barrier.hold(EVENTS))
+        for gap in committed.gaps:
             told = {name: "unknown" if value is None else str(value) for name, value in gap.items() if name != "found_at"}
             self._progress.notice(Notice("gap", told | {"reason": "messages are gone that were never read"}))
-        facts = {"batch": handed.bronze_batch, "at": handed.at.isoformat(timespec="milliseconds"), "sources": dict(handed.rows)}
-        self._progress.handed_over(self._intake.name, sum(handed.rows.values()), handed.seconds, **facts)
-        return handed
+        facts = {"batch": committed.bronze_batch, "at": committed.at.isoformat(timespec="milliseconds"), "sources": dict(committed.rows)}
+        self._progress.handed_over(self._intake.name, sum(committed.rows.values()), committed.seconds, **facts)
+        return committed
 
     def _leave_out(self, names: Sequence[str]) -> None:
         for name in names:

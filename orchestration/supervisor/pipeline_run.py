@@ -20,9 +20,9 @@ from orchestration.storage.checkpoints import last_batch, newest_batch
 from orchestration.storage.delta import version_of
 from orchestration.storage.gate_state import count_releases
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
+from orchestration.storage.payload_formats import remember
 from orchestration.storage.positions import accounted_for, passed_by_silver
 from orchestration.storage.registry import sync
-from orchestration.storage.retired_sources import remember
 from orchestration.storage.sealing import WITHOUT_SPARK, Sealing, refuse_damage, refuse_older_tables
 from orchestration.storage.source_offsets import refuse_earlier_version
 from orchestration.storage.tables import ensure, ensure_rows
@@ -45,7 +45,7 @@ class PipelineRun:
         self.flows = {layer: [flow for flow in self._flows if flow.layer == layer] for layer in ("silver", "gold")}
         self.feeds = next((Feeds(lake, intake, self.barrier, progress) for intake in chosen if isinstance(intake, Intake)), None)
         self._jobs = {job.name: job for job in chosen if isinstance(job, Job)}
-        self.handover = QualityGate(lake, stop, progress.warned)
+        self.quality_gate = QualityGate(lake, stop, progress.warned)
         self.deliveries = Deliveries(lake.conf, progress, stop)
         self._seen_by_gold: tuple[int, ...] = ()
         self._settled: tuple[int, ...] = ()
@@ -114,12 +114,12 @@ class PipelineRun:
             self.feeds.raise_if_down()
 
     def seal(self) -> None:
-        self._sealing.go_on()
+        self._sealing.seal_finished_batches()
 
     def account(self) -> None:
         """The ledger, as far as silver has come."""
         self._do(LEDGER_FLOW)
-        for sentence in missing_fields.look(self._lake) if LEDGER_FLOW in self._jobs else ():
+        for sentence in missing_fields.new_findings(self._lake) if LEDGER_FLOW in self._jobs else ():
             self._progress.notice(Notice("fields have changed", {"reason": sentence}))
 
     def gold_cycle(self) -> None:
@@ -164,16 +164,16 @@ class PipelineRun:
 
     def settle(self) -> None:
         if amendments.NAME in self._jobs:
-            self.handover.let_late_through()
+            self.quality_gate.let_late_through()
         self._do(amendments.NAME)
         self._pin()
-        self.handover.warn()
+        self.quality_gate.warn()
 
     def _versions(self, *names: str) -> list[int]:
         return [version_of(self._lake.table_path(name)) for name in names]
 
     def _is_handed_over(self) -> bool:
-        return not self.flows["gold"] or self.handover.is_open()
+        return not self.flows["gold"] or self.quality_gate.is_open()
 
     def is_maintenance_due(self) -> bool:
         return self._maintenance_at is not None and datetime.now(UTC) >= self._maintenance_at

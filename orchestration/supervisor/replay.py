@@ -154,9 +154,9 @@ def finish(following: Lake, plan: Plan, progress: Progress) -> None:
 
 
 def _has_passed(following: Lake, stop: threading.Event) -> bool:
-    handover = QualityGate(following, stop, lambda _: None)
-    handover.let_late_through()
-    return handover.is_open()
+    quality_gate = QualityGate(following, stop, lambda _: None)
+    quality_gate.let_late_through()
+    return quality_gate.is_open()
 
 
 def refuse_unless_passed(following: Lake, stop: threading.Event) -> None:

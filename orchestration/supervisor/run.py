@@ -60,7 +60,7 @@ def run_once(
         try:
             run.deliveries.run_to_end()
         finally:
-            run.handover.refuse_closed()
+            run.quality_gate.refuse_closed()
 
 
 def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress: Progress, stop: threading.Event) -> None:

@@ -7,8 +7,8 @@ from orchestration.conf.model import Conf, Source
 from orchestration.connectors.sources.all import source_of
 from orchestration.connectors.sources.spool import BYTE, SEGMENT
 from orchestration.connectors.sources.spool_records import MARK_BYTES, waiting
+from orchestration.storage.lake_layout import spool_folder
 from orchestration.storage.outages import Outage, current_outage
-from orchestration.storage.retired_sources import spool_folder
 from orchestration.storage.source_offsets import SourceOffset, rows_since, source_offsets
 from orchestration.storage.tables import LakeStore
 

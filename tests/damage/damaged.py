@@ -115,7 +115,7 @@ def _built(made: Conf, spark: SparkSession) -> Damaged:
     land(folder, "2.json", [*readings(45, 80, 1), event("fridge", "power", 5, START + timedelta(minutes=3))])
     _run(made, spark)
     DeltaTable(made.lake.local / "silver" / "readings").create_checkpoint()
-    Sealing(Lake(made), ["silver.readings", "gold.kitchen"]).go_on()
+    Sealing(Lake(made), ["silver.readings", "gold.kitchen"]).seal_finished_batches()
     shutil.copytree(made.lake.local, folder / "whole")
     spark.conf.set(PROVIDER, HEAP_STORE)
     return Damaged(made, spark)

@@ -19,7 +19,7 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.jobs.amendments import NAME
 from orchestration.jobs.retry import Chosen
-from orchestration.storage.retired_sources import spool_folder
+from orchestration.storage.lake_layout import spool_folder
 from orchestration.supervisor.run import retry_quarantine
 from silver import sparkplug_values
 from silver.spec import DECLARED, Origin, PayloadFormat, Registry, Time

@@ -24,7 +24,7 @@ from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
 from orchestration.engine.progress import Progress
 from orchestration.jobs.backfill import kafka_source
-from orchestration.jobs.bronze import hand_over, look
+from orchestration.jobs.bronze import commit_batch, poll
 from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.sinks import Deliveries
 from tests import broker, canary
@@ -171,8 +171,8 @@ def deliver(conf: Path) -> None:
 def take(conf: Path) -> None:
     """What the topic has, as a run does."""
     lake = LakeStore(load(conf))
-    if ready := look(lake, kafka_source(lake, "fleet")):
-        hand_over(lake, [ready], nullcontext())
+    if ready := poll(lake, kafka_source(lake, "fleet")):
+        commit_batch(lake, [ready], nullcontext())
 
 
 def test_a_secret_is_nowhere_after_good_moments_and_bad_ones(

@@ -53,7 +53,7 @@ class Day:
         """What verify and the ledger name."""
         report = verify(lake_snapshot.latest_snapshot(self.made), self.made)
         found = [f"{outcome.table}: {difference.what}" for outcome in report.outcomes for difference in outcome.first]
-        books = account.open_tables(Lake(self.made))
+        tables = account.open_tables(Lake(self.made))
         shapes = {name: source.payload_format for name, source in self.made.sources.items()}
-        rows = discrepancies.discrepancies(books, account.account(books), shapes)
+        rows = discrepancies.discrepancies(tables, account.account(tables), shapes)
         return found + [f"ledger: {row['wrong']}" for row in rows]

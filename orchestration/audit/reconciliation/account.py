@@ -156,20 +156,20 @@ def open_tables(lake: Lake) -> OpenTables:
     return OpenTables(accounted, tables, paths)
 
 
-def account(books: OpenTables, since: date | None = None) -> Account:
+def account(tables: OpenTables, since: date | None = None) -> Account:
     """Of all batches, or of those ingested on that day (UTC) and later."""
     batches: dict[tuple[Any, ...], dict[str, Any]] = {}
-    suspects, parts = [], slices(books.tables, since)
+    suspects, parts = [], slices(tables.tables, since)
     for part in parts:
-        rows = books.ask(BATCHES, of=part)
+        rows = tables.ask(BATCHES, of=part)
         for row in rows:
             _add(batches.setdefault(_key(row), _nothing(row)), row)
         if any(row[wrong] for row in rows for wrong in WRONG):
             suspects.append(part)
-    for row in books.ask(WRITTEN, of=Slice(after=parts[0].after)) if parts else []:
+    for row in tables.ask(WRITTEN, of=Slice(after=parts[0].after)) if parts else []:
         batches.setdefault(_key(row), _nothing(row))["written"] = {count: row[count] for count in COUNTED}
     for row in batches.values():
-        is_passed = row["bronze_batch"] is not None and row["bronze_batch"] <= books.accounted
+        is_passed = row["bronze_batch"] is not None and row["bronze_batch"] <= tables.accounted
         row["count_mismatch"] = int(is_passed and any(row[count] != row["written"].get(count, 0) for count in COUNTED))
     return Account([batches[key] for key in sorted(batches)], suspects)
 

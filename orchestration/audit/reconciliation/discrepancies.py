@@ -32,23 +32,23 @@ Parts = Mapping[int | None, Rows]
 """Of one event: the measurements that silver holds, by part."""
 
 
-def discrepancies(books: OpenTables, account: Account, shapes: Mapping[str, PayloadFormat]) -> Rows:
+def discrepancies(tables: OpenTables, account: Account, shapes: Mapping[str, PayloadFormat]) -> Rows:
     """The first identities that are not accounted for once, and the first counts that are not those that were written; ten of each."""
     first: Rows = []
     for suspects in account.suspects:
-        for event in books.ask(SUSPECTS, of=suspects):
+        for event in tables.ask(SUSPECTS, of=suspects):
             if len(first) < MOST:
-                first += _of_event(books, event, shapes.get(event["source"]))
+                first += _of_event(tables, event, shapes.get(event["source"]))
     return first[:MOST] + list(_count_mismatches(account.batches))[:MOST]
 
 
-def damaged(books: OpenTables) -> Rows:
+def damaged(tables: OpenTables) -> Rows:
     """Files that are gone, or are not as long as their table's log says; while there are any, nobody can take an account."""
     return [
         _row(file.get("min.bronze_batch"), None, None, _of_file(path, file))
-        for word, table in books.tables.items()
+        for word, table in tables.tables.items()
         for file in in_log(table, *OF_FILE).to_pylist()
-        if _length(path := books.paths[word] / file["path"]) != file["size_bytes"]
+        if _length(path := tables.paths[word] / file["path"]) != file["size_bytes"]
     ][:MOST]
 
 
@@ -77,12 +77,12 @@ def _length(file: Location) -> int | None:
         return None
 
 
-def _of_event(books: OpenTables, event: Mapping[str, Any], shape: PayloadFormat | None) -> Rows:
+def _of_event(tables: OpenTables, event: Mapping[str, Any], shape: PayloadFormat | None) -> Rows:
     identity = " and ".join(f"({name} is not distinct from {literal(event[name])})" for name in ("bronze_batch", "bronze_row"))
     parts: dict[int | None, Rows] = defaultdict(list)
-    for row in books.ask(MEASUREMENTS_OF_ONE, of=identity):
+    for row in tables.ask(MEASUREMENTS_OF_ONE, of=identity):
         parts[row["part"]].append(row)
-    payload = next((row["payload"] for row in books.ask(PAYLOAD, of=identity)), None)
+    payload = next((row["payload"] for row in tables.ask(PAYLOAD, of=identity)), None)
     wrongs = _without_event(parts) if not event["copies"] else _with_event(event, parts, shape)
     return [_row(event["bronze_batch"], event["bronze_row"], part, wrong, payload) for part, wrong in wrongs]
 

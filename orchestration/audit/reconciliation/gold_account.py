@@ -133,19 +133,19 @@ def left_out(lake: Lake) -> list[str]:
     return [f"gold.{stream} is left out: {'; '.join(of)}; `tidemark replay` builds it anew" for stream, of in changes.items() if of]
 
 
-def gold_account(lake: Lake, books: OpenGoldTables) -> Rows:
+def gold_account(lake: Lake, tables: OpenGoldTables) -> Rows:
     """A row a group and metric, in the order of the conf; none for a metric that nobody has measured."""
-    counts = {(row.pop("group_name"), row.pop("metric")): row for row in books.ask(ACCOUNT)}
+    counts = {(row.pop("group_name"), row.pop("metric")): row for row in tables.ask(ACCOUNT)}
     keys = [(group.name, metric) for group in lake.conf.groups.values() for metric in group.metrics]
     return [{"group": key[0], "metric": key[1]} | counts[key] for key in keys if key in counts]
 
 
-def gold_discrepancies(books: OpenGoldTables) -> Rows:
+def gold_discrepancies(tables: OpenGoldTables) -> Rows:
     """The first ten windows that do not hold what silver has for them."""
     return [
         {"group": row["group_name"], "device_id": row["device_id"], "metric": row["metric"]}
         | {"window_end": from_micros(row["ends"]), "wrong": _wrong(row)}
-        for row in books.ask(WRONG_WINDOWS)
+        for row in tables.ask(WRONG_WINDOWS)
     ]
 
 

@@ -11,7 +11,7 @@ from orchestration.audit.verify.measurements import MEASUREMENTS, measurements
 from orchestration.audit.verify.rules import broken_rules
 from orchestration.audit.verify.store import INSTANT, QUARANTINE, READINGS, column_names, plain
 from orchestration.conf.model import Conf
-from orchestration.storage.retired_sources import payload_formats
+from orchestration.storage.payload_formats import payload_formats
 from silver.spec import UNASSIGNED_GROUP, PayloadFormat, Unknown
 
 READING_COLUMNS, QUARANTINE_COLUMNS = column_names(READINGS), column_names(QUARANTINE)

@@ -15,7 +15,7 @@ from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.spool import SpoolWriter
 from orchestration.connectors.sources.spool import SEGMENT
 from orchestration.errors import ConfError
-from orchestration.storage.retired_sources import spool_folder
+from orchestration.storage.lake_layout import spool_folder
 from orchestration.storage.source_offsets import source_offsets
 from orchestration.storage.tables import LakeStore
 

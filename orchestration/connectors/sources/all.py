@@ -11,7 +11,8 @@ from orchestration.connectors.sources.s3 import S3
 from orchestration.connectors.sources.source import Source
 from orchestration.connectors.sources.spool import Spool
 from orchestration.errors import TidemarkError
-from orchestration.storage.retired_sources import claims_folder, former, payload_formats, spool_folder
+from orchestration.storage.lake_layout import claims_folder, spool_folder
+from orchestration.storage.payload_formats import former, payload_formats
 from orchestration.storage.source_offsets import SourceOffset, source_offsets
 from orchestration.storage.tables import LakeStore
 

@@ -15,7 +15,7 @@ from orchestration.conf.payload_schemas import SchemaError
 from orchestration.conf.secrets import resolved
 from orchestration.connectors.sources.registry_client import RegistryClient
 from orchestration.connectors.sources.source import Notice
-from orchestration.storage.retired_sources import payload_formats, remember_schemas
+from orchestration.storage.payload_formats import payload_formats, remember_schemas
 from silver.registry_frames import LENGTH, schema_of
 from silver.spec import PayloadFormat, Registry
 

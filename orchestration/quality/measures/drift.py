@@ -39,7 +39,7 @@ CLOSE = 0.1
 
 
 @dataclass(frozen=True)
-class Moved:
+class Shift:
     """Median and standard deviation of a series before, and its median now: a change that began within the last day shows in it whole."""
 
     before: float
@@ -65,7 +65,7 @@ def steady_distribution(
     if not rows:
         needed = f"{recent_hours + reference_hours} are needed, with {min_rows} rows a series in each part"
         return not_checked(f"there are {context.hours:,} hours of readings; {needed}")
-    moved = {(row["device_id"], row["metric"]): Moved(row["median_before"], row["deviation"], row["median"]) for row in series}
+    moved = {(row["device_id"], row["metric"]): Shift(row["median_before"], row["deviation"], row["median"]) for row in series}
     drifted = [row for row in rows if row["psi"] > max_psi and row["shift"] >= min_shift]
     means = _means(context) if drifted else {}
     offenders = [{**row, "how": _how(context, row, moved, means)} for row in drifted]
@@ -113,7 +113,7 @@ def _means(context: Context) -> dict[tuple[str, str], dict[int, float]]:
     return means
 
 
-def _how(context: Context, row: Row, moved: dict[tuple[str, str], Moved], means: dict[tuple[str, str], dict[int, float]]) -> str:
+def _how(context: Context, row: Row, moved: dict[tuple[str, str], Shift], means: dict[tuple[str, str], dict[int, float]]) -> str:
     """What the change looks like: another unit, a swap, a step, or slow drift."""
     if named := describe_change(row["device_id"], row["metric"], moved, context.lake.conf.metrics):
         return named
@@ -159,7 +159,7 @@ def _fine(rows: Sequence[Row]) -> str:
     return f"{len(rows):,} series are as in the reference; the most different, {most}"
 
 
-def describe_change(device_id: str, metric: str, moved: Mapping[tuple[str, str], Moved], metrics: Mapping[str, Metric]) -> str:
+def describe_change(device_id: str, metric: str, moved: Mapping[tuple[str, str], Shift], metrics: Mapping[str, Metric]) -> str:
     """Another unit, a power of ten, or another metric of the same device, in words; empty if the change matches none of these."""
     this = moved[device_id, metric]
     for (other_device, other), that in moved.items():
@@ -168,13 +168,13 @@ def describe_change(device_id: str, metric: str, moved: Mapping[tuple[str, str],
     return next((text for text, expected in _units(metric, this, metrics) if _is_close(this, expected)), "")
 
 
-def _is_swapped(this: Moved, that: Moved) -> bool:
+def _is_swapped(this: Shift, that: Shift) -> bool:
     """Each is now what the other was, and neither what it was."""
     there, back = abs(this.now - that.before), abs(that.now - this.before)
     return this.has_moved and that.has_moved and there <= 2 * that.deviation and back <= 2 * this.deviation
 
 
-def _units(metric: str, this: Moved, metrics: Mapping[str, Metric]) -> Iterator[tuple[str, float]]:
+def _units(metric: str, this: Shift, metrics: Mapping[str, Metric]) -> Iterator[tuple[str, float]]:
     declared = metrics.get(metric)
     for unit, conversion in (declared.conversions if declared else {}).items():
         yield f"its unit looks changed, to {unit} without being converted", (this.before - conversion.add) / conversion.multiply
@@ -184,6 +184,6 @@ def _units(metric: str, this: Moved, metrics: Mapping[str, Metric]) -> Iterator[
         yield f"its unit looks changed, values are {power:g} times as small", this.before / power
 
 
-def _is_close(this: Moved, expected: float) -> bool:
+def _is_close(this: Shift, expected: float) -> bool:
     """Nearer to what the unit explains than a tenth of the way."""
     return abs(this.now - expected) <= CLOSE * abs(expected - this.before)

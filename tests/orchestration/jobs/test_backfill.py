@@ -16,7 +16,7 @@ from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
 from orchestration.connectors.sources import kafka
 from orchestration.jobs.backfill import carry_out, kafka_source, plan, summary
-from orchestration.jobs.bronze import hand_over, look
+from orchestration.jobs.bronze import commit_batch, poll
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.tables import LakeStore, ensure
 from tests.broker import Broker
@@ -37,8 +37,8 @@ def lake_of(conf: Path) -> LakeStore:
 def take(lake: LakeStore) -> None:
     """What a run does."""
     source = kafka_source(lake, "fleet")
-    while ready := look(lake, source):
-        hand_over(lake, [ready], nullcontext())
+    while ready := poll(lake, source):
+        commit_batch(lake, [ready], nullcontext())
 
 
 def backfill(conf: Path, begin: str = "earliest", end: str = "latest") -> int:
@@ -119,8 +119,8 @@ def test_partitions_and_batches_and_transactions_are_whole(
     take(lake)
     monkeypatch.setattr(kafka, "MAX_MESSAGES", 10)
     source = kafka_source(lake, "fleet")
-    handed = [*carry_out(lake, source, plan(lake, source, "earliest", "latest"))]
-    assert (len(handed) > 3, sum(of.rows["fleet"] for of in handed)) == (True, 70)
+    committed = [*carry_out(lake, source, plan(lake, source, "earliest", "latest"))]
+    assert (len(committed) > 3, sum(of.rows["fleet"] for of in committed)) == (True, 70)
     events = table(lake.conf, "bronze.events")
     assert events["position"].is_unique
     assert positions(lake) == [*range(30)]
@@ -162,10 +162,10 @@ def test_an_offset_that_does_not_tell_what_was_read_counts_as_all_that_lies_befo
     conf = conf_of(tmp_path, running, f"subscribe: [{topic}]", "starting: earliest")
     lake = lake_of(conf)
     source = kafka_source(lake, "fleet")
-    ready = look(lake, source)
+    ready = poll(lake, source)
     assert ready is not None
     del (older := json.loads(json.dumps(ready.end)))["topics"][topic]["read"]
-    hand_over(lake, [type(ready)(source, {}, older)], nullcontext())
+    commit_batch(lake, [type(ready)(source, {}, older)], nullcontext())
     assert backfill(conf) == 0
     running.send(topic, numbers(4, 6))
     take(lake)

@@ -15,7 +15,7 @@ from orchestration.connectors.sources import batching
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.source import Source
 from orchestration.errors import TidemarkError
-from orchestration.jobs.bronze import HandOver, hand_over, in_row_groups, look
+from orchestration.jobs.bronze import CommittedBatch, commit_batch, in_row_groups, poll
 from orchestration.storage.delta import log_of, open_table, version_of
 from orchestration.storage.source_offsets import refuse_earlier_version, source_offsets
 from orchestration.storage.tables import LakeStore, ensure
@@ -35,18 +35,18 @@ def brought(lake: LakeStore) -> list[tuple[str, int, int, bytes]]:
     return list(zip(rows["source"], rows["bronze_batch"], rows["bronze_row"], rows["payload"], strict=True))
 
 
-def take(lake: LakeStore, *sources: Source) -> HandOver | None:
+def take(lake: LakeStore, *sources: Source) -> CommittedBatch | None:
     """What they have, in one batch."""
-    ready = [of_source for source in sources if (of_source := look(lake, source))]
-    return hand_over(lake, ready, nullcontext()) if ready else None
+    ready = [of_source for source in sources if (of_source := poll(lake, source))]
+    return commit_batch(lake, ready, nullcontext()) if ready else None
 
 
 def test_each_source_goes_on_at_its_own_offset_and_batches_are_numbered_in_the_order_of_commits(lake: LakeStore) -> None:
     assert take(lake, Numbers("one", 2)) is not None
     assert take(lake, Numbers("one", 2), Numbers("other", 1)) is not None
-    handed = take(lake, Numbers("one", 3), Numbers("other", 3))
-    assert handed is not None
-    assert (handed.bronze_batch, handed.rows) == (2, {"one": 1, "other": 2})
+    committed = take(lake, Numbers("one", 3), Numbers("other", 3))
+    assert committed is not None
+    assert (committed.bronze_batch, committed.rows) == (2, {"one": 1, "other": 2})
     assert take(lake, Numbers("one", 3), Numbers("other", 3)) is None
     assert brought(lake) == [
         *(("one", 0, 0, b"0"), ("one", 0, 1, b"1"), ("other", 1, 0, b"0")),
@@ -69,13 +69,13 @@ def test_a_source_that_breaks_while_it_is_read_leaves_nothing_and_is_read_again_
 def test_a_batch_without_rows_has_a_number_and_an_offset_too(lake: LakeStore) -> None:
     (plant,) = sources(lake.conf)
     land_bytes(lake.conf.folder, "empty.json", b"\xef\xbb\xbf")
-    handed = take(lake, plant)
-    assert handed is not None
-    assert (handed.bronze_batch, sum(handed.rows.values())) == (0, 0)
+    committed = take(lake, plant)
+    assert committed is not None
+    assert (committed.bronze_batch, sum(committed.rows.values())) == (0, 0)
     land(lake.conf.folder, "1.json", [b"1"])
-    handed = take(lake, plant)
-    assert handed is not None
-    assert (handed.bronze_batch, brought(lake)) == (1, [("plant", 1, 0, b"1")])
+    committed = take(lake, plant)
+    assert committed is not None
+    assert (committed.bronze_batch, brought(lake)) == (1, [("plant", 1, 0, b"1")])
 
 
 def test_offsets_are_found_behind_commits_of_others_and_without_those_before(lake: LakeStore) -> None:
@@ -106,11 +106,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from orchestration.connectors.sources import batching
 from orchestration.connectors.sources.all import sources
-from orchestration.jobs.bronze import hand_over, look
+from orchestration.jobs.bronze import commit_batch, poll
 from orchestration.storage.tables import LakeStore
 from tests.lakes import conf
 lake = LakeStore(conf(Path(sys.argv[1])))
-hand_over(lake, [look(lake, sources(lake.conf)[0])], nullcontext())
+commit_batch(lake, [poll(lake, sources(lake.conf)[0])], nullcontext())
 """
 
 

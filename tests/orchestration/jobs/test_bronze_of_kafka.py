@@ -15,7 +15,7 @@ from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.kafka import Kafka
 from orchestration.connectors.sources.source import SourceDownError
 from orchestration.jobs import bronze
-from orchestration.jobs.bronze import Ready, hand_over, look
+from orchestration.jobs.bronze import PendingBatch, commit_batch, poll
 from orchestration.storage.delta import log_of, version_of
 from orchestration.storage.tables import LakeStore, ensure
 from tests.broker import PASSWORD, Broker, impatient, refusal
@@ -33,13 +33,13 @@ def lake_of(folder: Path, running: Broker, topic: str, *, is_secure: bool = Fals
 def take(lake: LakeStore, of: Any = None) -> None:
     """Until nothing is left, by default with a client that has just been started."""
     of = of or sources(lake.conf)[0]
-    while ready := look(lake, of):
-        hand_over(lake, [ready], nullcontext())
+    while ready := poll(lake, of):
+        commit_batch(lake, [ready], nullcontext())
 
 
-def ready_of(lake: LakeStore, of: Any) -> Ready:
+def ready_of(lake: LakeStore, of: Any) -> PendingBatch:
     """What it has, which is something."""
-    ready = look(lake, of)
+    ready = poll(lake, of)
     assert ready is not None
     return ready
 
@@ -54,7 +54,7 @@ def test_a_broker_that_is_killed_while_it_is_read_costs_and_doubles_nothing(
     running.send(topic, payloads[:9_000])
     (of,) = sources(lake.conf)
     ready = ready_of(lake, of)
-    hand_over(lake, [ready], nullcontext())
+    commit_batch(lake, [ready], nullcontext())
     assert isinstance(of, Kafka)
     start = ready.end
     (part,) = of.partitions(start, of.latest_offset(start))
@@ -66,7 +66,7 @@ def test_a_broker_that_is_killed_while_it_is_read_costs_and_doubles_nothing(
             for _ in pieces:
                 pass
         with pytest.raises(SourceDownError, match=f"source plant cannot be read from the brokers {running.servers}: "):
-            look(lake, of)
+            poll(lake, of)
     running.start()
     running.send(topic, payloads[9_000:])
     take(lake, of)
@@ -86,7 +86,7 @@ def test_a_gap_is_a_row_that_is_written_once(running: Broker, topic: str, tmp_pa
     ready = ready_of(lake, of)
     monkeypatch.setattr(bronze, "append_pieces", refuse)
     with pytest.raises(OSError, match="full"):
-        hand_over(lake, [ready], nullcontext())
+        commit_batch(lake, [ready], nullcontext())
     monkeypatch.undo()
     take(lake)
     columns = ["source", "topic", "partition", "first_offset", "last_offset", "bronze_batch"]

@@ -101,9 +101,9 @@ def killed_before(step: int) -> Iterator[None]:
 
 def accounted(made: Conf) -> tuple[list[Any], list[Any]]:
     """What `tidemark ledger` counts, and what it finds wrong."""
-    books = account.open_tables(Lake(made))
-    found = account.account(books)
-    return account.by_day(found.batches), discrepancies(books, found, {})
+    tables = account.open_tables(Lake(made))
+    found = account.account(tables)
+    return account.by_day(found.batches), discrepancies(tables, found, {})
 
 
 def wrong(made: Conf) -> list[Any]:

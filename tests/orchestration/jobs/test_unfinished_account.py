@@ -45,8 +45,8 @@ def test_what_is_in_quarantine_already_stays_there_and_what_is_not_is_late(
         run(bounded(made, 0.0, 100.0), spark, SILVER)
     run(bounded(made, 60.0, 1000.0), spark, SILVER)  # now it is the other one that would be refused
     assert [sorted(table(made, f"silver.{name}").value) for name in ("quarantine", "late", "duplicates")] == [[500], [50], []]
-    books = account.open_tables(Lake(made))
-    assert discrepancies(books, account.account(books), {}) == []
+    tables = account.open_tables(Lake(made))
+    assert discrepancies(tables, account.account(tables), {}) == []
 
 
 def bounded(made: Conf, least: float, most: float) -> Conf:

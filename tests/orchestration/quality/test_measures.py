@@ -16,7 +16,7 @@ from orchestration.conf.model import Conf, Device, Quality, Reference
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.quality.measures.context import Context
-from orchestration.quality.measures.drift import Moved, describe_change, psi
+from orchestration.quality.measures.drift import Shift, describe_change, psi
 from orchestration.quality.measures.kinds import KINDS, evaluate_measure, is_measure
 from orchestration.quality.outcome import Outcome
 from orchestration.quality.store import copy_rows, open_store
@@ -245,14 +245,14 @@ def test_psi_is_0_for_the_same_histogram_and_large_for_another() -> None:
 @pytest.mark.parametrize(
     ("moved", "told"),
     [
-        (Moved(20.0, 1.0, 68.5), "its unit looks changed, to degF without being converted"),
-        (Moved(68.0, 1.0, 20.2), "its unit looks changed, converted from degF once too often"),
-        (Moved(20.0, 1.0, 20_100.0), "its unit looks changed, values are 1000 times as large"),
-        (Moved(20.0, 1.0, 30.0), ""),
-        (Moved(0.0, 0.0, 0.5), ""),
+        (Shift(20.0, 1.0, 68.5), "its unit looks changed, to degF without being converted"),
+        (Shift(68.0, 1.0, 20.2), "its unit looks changed, converted from degF once too often"),
+        (Shift(20.0, 1.0, 20_100.0), "its unit looks changed, values are 1000 times as large"),
+        (Shift(20.0, 1.0, 30.0), ""),
+        (Shift(0.0, 0.0, 0.5), ""),
     ],
 )
-def test_a_change_is_named_after_the_unit_that_explains_it(moved: Moved, told: str) -> None:
+def test_a_change_is_named_after_the_unit_that_explains_it(moved: Shift, told: str) -> None:
     assert describe_change("oven", "temperature", {("oven", "temperature"): moved}, METRICS) == told
 
 

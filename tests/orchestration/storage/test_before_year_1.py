@@ -78,9 +78,9 @@ def test_runs_go_on_and_fold_the_row_in(made: Conf) -> None:
 
 
 def test_the_account_is_taken(made: Conf) -> None:
-    books = account.open_tables(Lake(made))
-    assert damaged(books) == []
-    assert sum(row["waiting"] for row in account.by_day(account.account(books).batches)) == 0
+    tables = account.open_tables(Lake(made))
+    assert damaged(tables) == []
+    assert sum(row["waiting"] for row in account.by_day(account.account(tables).batches)) == 0
 
 
 def test_quarantine_is_shown(made: Conf) -> None:

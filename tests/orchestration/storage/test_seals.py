@@ -34,7 +34,7 @@ def finished(made: Conf, batches: range) -> Path:
         written(checkpoint.local, f"offsets/{batch}", 10 * batch)
         written(checkpoint.local, f"state/0/0/{batch + 1}.delta", 10 * batch + 1)
         written(checkpoint.local, f"commits/{batch}", 10 * batch + 2)
-        Sealing(Lake(made), [FLOW]).go_on()
+        Sealing(Lake(made), [FLOW]).seal_finished_batches()
     return checkpoint.local
 
 
@@ -56,7 +56,7 @@ def test_a_batch_that_is_not_finished_may_be_written_anew(tmp_path: Path) -> Non
     checkpoint = finished(made, range(2))
     state = written(checkpoint, "state/0/0/3.delta", 30)
     written(checkpoint, "state/0/0/2.snapshot", 30)
-    Sealing(Lake(made), [FLOW]).go_on()
+    Sealing(Lake(made), [FLOW]).seal_finished_batches()
     state.write_text("by another attempt")
     assert damaged_checkpoint(Location(checkpoint)) == []
     assert "state/0/0/2.snapshot" in Seal(Location(checkpoint)).marks
@@ -108,10 +108,10 @@ def test_of_a_table_log_entries_may_go_before_a_checkpoint_and_files_that_no_ver
     path = Lake(made).table_path("ops.ticks")
     for n in range(3):
         write_deltalake(path.local, pa.table({"n": [n]}), mode="append")
-    Sealing(Lake(made), []).go_on()
+    Sealing(Lake(made), []).seal_finished_batches()
     DeltaTable(path.local).optimize.compact()
     DeltaTable(path.local).create_checkpoint()
-    Sealing(Lake(made), []).go_on()
+    Sealing(Lake(made), []).seal_finished_batches()
     for version in range(3):
         (path.local / "_delta_log" / f"{version:020d}.json").unlink()
     DeltaTable(path.local).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
@@ -132,7 +132,7 @@ def test_what_delta_rs_is_about_to_rename_is_not_sealed_and_not_missed_where_it_
     write_deltalake(path.local, pa.table({"n": [1]}), mode="append")
     draft = path / "_delta_log" / f"{1:020d}.json#1"
     draft.local.write_text("{")
-    Sealing(Lake(made), []).go_on()
+    Sealing(Lake(made), []).seal_finished_batches()
     assert f"_delta_log/{draft.name}" not in Seal(path).marks
     Seal(path).extend([f"_delta_log/{draft.name}"])  # as versions before did
     draft.local.unlink()
@@ -144,6 +144,6 @@ def test_a_name_with_a_line_end_of_unicode_in_the_statistics_is_no_line_end_of_t
     made = conf(tmp_path)
     path = Lake(made).table_path("ops.ticks")
     write_deltalake(path.local, pa.table({"device_id": [name]}), mode="append")
-    Sealing(Lake(made), []).go_on()
+    Sealing(Lake(made), []).seal_finished_batches()
     assert [file for file in Seal(path).marks if file.endswith(".parquet")]
     assert (damaged_log(path), damaged_files(path)) == ([], [])

@@ -123,8 +123,8 @@ def seen(spark: SparkSession, made: Conf) -> Seen:
         answered = answer(made, snapshot)
         found.torn += whatever_is_torn(answered, snapshot)
         if found.reads % 10 == 0:
-            books = open_gold_tables(Lake(made), snapshot)
-            found.torn += [str(wrong) for wrong in gold_discrepancies(books)] if books else ["no gold"]
+            tables = open_gold_tables(Lake(made), snapshot)
+            found.torn += [str(wrong) for wrong in gold_discrepancies(tables)] if tables else ["no gold"]
         if snapshot.snapshot_id in found.answers:
             found.again += 1
             if answered != found.answers[snapshot.snapshot_id]:
@@ -179,10 +179,10 @@ def test_after_it_everything_is_accounted_for_and_equal_to_what_bronze_gives(see
     assert [row[wrong] for row in account(open_tables(lake)).batches for wrong in WRONG] == [0] * FILES * len(WRONG)
     newest = find_snapshot(made.lake)
     assert newest is not None
-    books = open_gold_tables(lake, newest)
-    assert books is not None
-    assert gold_discrepancies(books) == []
-    assert [row["late"] for row in gold_account(lake, books)] == [FILES - 1]
+    tables = open_gold_tables(lake, newest)
+    assert tables is not None
+    assert gold_discrepancies(tables) == []
+    assert [row["late"] for row in gold_account(lake, tables)] == [FILES - 1]
     assert verify(latest_snapshot(made), made).is_clean
     lines_of_status = status(made, datetime.now(UTC))
     assert {line["behind"] for line in lines_of_status} == {0, None}

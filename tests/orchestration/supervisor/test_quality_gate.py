@@ -54,17 +54,17 @@ def add(lake: Lake, name: str, *device_ids: str | None) -> None:
     write(lake, name, *(columns | {"device_id": device_id} for device_id in device_ids))
 
 
-def handover(lake: Lake, told: list[str] | None = None) -> QualityGate:
+def gate_of(lake: Lake, told: list[str] | None = None) -> QualityGate:
     """Of a run that begins now: it knows only what is on the disk."""
     return QualityGate(lake, threading.Event(), (told if told is not None else []).append)
 
 
 def calling(lake: Lake, url: str) -> QualityGate:
-    return handover(Lake(replace(lake.conf, quality=Quality(gates=lake.conf.quality.gates, webhook=url))))
+    return gate_of(Lake(replace(lake.conf, quality=Quality(gates=lake.conf.quality.gates, webhook=url))))
 
 
 def is_open(lake: Lake) -> bool:
-    return handover(lake).is_open()
+    return gate_of(lake).is_open()
 
 
 def passed(lake: Lake) -> int:
@@ -97,7 +97,7 @@ def test_a_failure_closes_the_gate_for_every_run_and_whatever_comes_after_it(lak
     assert is_open(lake)
     add(lake, READINGS, "oven", BAD, BAD)
     told: list[str] = []
-    closed = handover(lake, told)
+    closed = gate_of(lake, told)
     assert not closed.is_open()
     add(lake, READINGS, "oven")
     assert not closed.is_open()
@@ -173,7 +173,7 @@ def test_late_rows_are_known_to_gold_once_they_have_passed(lake: Lake) -> None:
     add(lake, READINGS, "oven")
     account(lake, 1)
     add(lake, LATE, "oven")
-    gate = handover(lake)
+    gate = gate_of(lake)
     gate.let_late_through()
     assert gate.is_open()
     assert late_rows_known(lake) == (1, -1)
@@ -195,7 +195,7 @@ def account(lake: Lake, batch: int) -> None:
 def test_a_gate_that_only_warns_tells_of_each_failure_and_holds_nothing(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     lake.conf.quality.gates[READINGS] = GateMode.WARN  # type: ignore[index]
     told: list[str] = []
-    gate = handover(lake, told)
+    gate = gate_of(lake, told)
     for devices in ((BAD,), ("oven",), (BAD, "oven")):
         add(lake, READINGS, *devices)
         assert gate.is_open()

@@ -14,7 +14,7 @@ from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.spool_records import encoded, segment_file
-from orchestration.jobs.bronze import EVENTS, hand_over, look
+from orchestration.jobs.bronze import EVENTS, commit_batch, poll
 from orchestration.storage.delta import log_of, version_of
 from orchestration.storage.outages import begin_outage
 from orchestration.storage.source_offsets import source_offsets
@@ -38,7 +38,7 @@ def made(folder: Path, **declared: str) -> Conf:
 def take(conf: Conf) -> None:
     """What sources have, once."""
     lake = LakeStore(conf)
-    hand_over(lake, [ready for source in sources(conf) if not source.is_remote and (ready := look(lake, source))], nullcontext())
+    commit_batch(lake, [ready for source in sources(conf) if not source.is_remote and (ready := poll(lake, source))], nullcontext())
 
 
 def spool(conf: Conf, source: str, number: int, *payloads: bytes, seconds_ago: float = 60) -> int:

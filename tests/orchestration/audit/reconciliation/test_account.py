@@ -54,9 +54,9 @@ def made(whole: Conf, tmp_path: Path) -> Conf:
 
 def of(made: Conf, since: date | None = None) -> tuple[list[dict[str, Any]], list[tuple[Any, ...]]]:
     """The account's rows, and what is wrong: batch, row, part, and the words for it."""
-    books = account.open_tables(Lake(made))
-    found = account.account(books, since)
-    wrong = discrepancies(books, found, {name: source.payload_format for name, source in made.sources.items()})
+    tables = account.open_tables(Lake(made))
+    found = account.account(tables, since)
+    wrong = discrepancies(tables, found, {name: source.payload_format for name, source in made.sources.items()})
     return account.by_day(found.batches), [(row["bronze_batch"], row["bronze_row"], row["part"], row["wrong"]) for row in wrong]
 
 
@@ -112,9 +112,9 @@ def test_a_deleted_reading_is_unaccounted(made: Conf) -> None:
 
 def test_a_deleted_row_of_quarantine_is_unaccounted_and_shown_with_its_payload(made: Conf) -> None:
     table(made, "silver.quarantine").delete("event_time is null")
-    books = account.open_tables(Lake(made))
-    found = account.account(books)
-    (first, _) = discrepancies(books, found, {})
+    tables = account.open_tables(Lake(made))
+    found = account.account(tables)
+    (first, _) = discrepancies(tables, found, {})
     assert (first["bronze_row"], first["payload"]) == (row_of(made, "{broken"), "{broken")
 
 

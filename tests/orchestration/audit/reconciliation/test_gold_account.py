@@ -53,10 +53,10 @@ def pinned(made: Conf, bronze_batch: int = 0) -> Snapshot:
 
 def account(made: Conf, bronze_batch: int = 0, since: date | None = None) -> tuple[dict[str, dict[str, int]], list[str]]:
     """By metric, what is not 0; and what is wrong, by device and the minute at which the window ends."""
-    books = open_gold_tables(Lake(made), pinned(made, bronze_batch), since)
-    assert books is not None
-    rows = {row.pop("metric"): {name: n for name, n in row.items() if n and name != "group"} for row in gold_account(Lake(made), books)}
-    wrong = gold_discrepancies(books)
+    tables = open_gold_tables(Lake(made), pinned(made, bronze_batch), since)
+    assert tables is not None
+    rows = {row.pop("metric"): {name: n for name, n in row.items() if n and name != "group"} for row in gold_account(Lake(made), tables)}
+    wrong = gold_discrepancies(tables)
     ends = [(row["window_end"] - START) // timedelta(minutes=1) for row in wrong]
     return rows, [f"{row['device_id']} {end}: {row['wrong']}" for row, end in zip(wrong, ends, strict=True)]
 
@@ -88,10 +88,10 @@ def test_readings_beyond_the_snapshot_and_rows_that_came_after_it_are_not_in_its
     measured(made, "readings", OVEN, [4, 24], bronze_batch=1)
     snapshot = pinned(made)
     counted(made, OVEN, {10: 5}, revision=1)
-    books = open_gold_tables(Lake(made), snapshot)
-    assert books is not None
-    assert [row["counted"] for row in gold_account(Lake(made), books)] == [6, 7]
-    assert gold_discrepancies(books) == []
+    tables = open_gold_tables(Lake(made), snapshot)
+    assert tables is not None
+    assert [row["counted"] for row in gold_account(Lake(made), tables)] == [6, 7]
+    assert gold_discrepancies(tables) == []
 
 
 def test_a_lost_window_a_lost_reading_of_one_and_a_lost_reading_of_silver_are_told(made: Conf) -> None:
@@ -152,10 +152,10 @@ def test_windows_before_1970_and_groups_without_a_snapshot_are_no_trouble(made: 
     measured(made, "readings", OVEN, [before])
     counted(made, OVEN, {before + 1 - (before + 1) % 10 + (10 if (before + 1) % 10 else 0): 1})
     new = replace(made, groups={**made.groups, "hall": replace(KITCHEN, name="hall", stream="hall")})
-    books = open_gold_tables(Lake(new), pinned(made))
-    assert books is not None
-    assert [row["counted"] for row in gold_account(Lake(new), books)] == [7, 7]
-    assert gold_discrepancies(books) == []
+    tables = open_gold_tables(Lake(new), pinned(made))
+    assert tables is not None
+    assert [row["counted"] for row in gold_account(Lake(new), tables)] == [7, 7]
+    assert gold_discrepancies(tables) == []
 
 
 def test_the_command_tells_gold_after_the_events_or_alone_and_what_is_wrong_with_exit_code_1(

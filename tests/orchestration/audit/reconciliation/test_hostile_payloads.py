@@ -204,10 +204,10 @@ def test_every_payload_is_in_bronze_byte_for_byte(made: Conf, written: dict[str,
 
 
 def test_every_payload_is_accounted_for(made: Conf, written: dict[str, list[bytes]]) -> None:
-    books = account.open_tables(Lake(made))
-    found = account.account(books)
+    tables = account.open_tables(Lake(made))
+    found = account.account(tables)
     rows = account.by_day(found.batches)
-    assert discrepancies(books, found, {}) == []
+    assert discrepancies(tables, found, {}) == []
     assert {row["source"]: row["events"] for row in rows} == {source: len(lines) + FILES for source, lines in written.items()}
     assert all(row[kind] > 0 for row in rows for kind in ("readings", "quarantined", "duplicates"))
     assert sum(row["waiting"] for row in rows) == 0

@@ -16,7 +16,7 @@ from orchestration.conf.load import load
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.spool_records import segments
 from orchestration.errors import TidemarkError
-from orchestration.storage.retired_sources import remember
+from orchestration.storage.payload_formats import remember
 from orchestration.storage.tables import LakeStore, ensure
 from tests.collectors import Collector, collecting, spooled, write_conf
 from tests.lakes import land, table

@@ -18,7 +18,7 @@ from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.delta import Delta
 from orchestration.connectors.sources.source import Gap, SourceDownError
 from orchestration.jobs import bronze
-from orchestration.jobs.bronze import hand_over, look
+from orchestration.jobs.bronze import commit_batch, poll
 from orchestration.storage.tables import LakeStore, ensure
 from tests.lakes import SHAPE, conf, table, with_batches_of
 from tests.taking import taking
@@ -58,8 +58,8 @@ def source(lake: LakeStore) -> Delta:
 def take(lake: LakeStore) -> list[str]:
     """Until nothing is left; returns what it tells."""
     of = source(lake)
-    while ready := look(lake, of):
-        hand_over(lake, [ready], nullcontext())
+    while ready := poll(lake, of):
+        commit_batch(lake, [ready], nullcontext())
     return [f"{notice.facts['what']}: {notice.facts['reason']}" for notice in of.notices()]
 
 
@@ -95,13 +95,13 @@ def test_a_batch_has_as_many_files_as_fit_and_the_snapshot_stays_that_of_the_fir
         append(path, n)
     of = source(lake)
     of.max_batch_bytes = 1
-    ready = look(lake, of)
+    ready = poll(lake, of)
     while ready:
-        hand_over(lake, [ready], nullcontext())
+        commit_batch(lake, [ready], nullcontext())
         if len(values(lake)) == 1:
             append(path, 9)
             DeltaTable(str(path)).optimize.compact()
-        ready = look(lake, of)
+        ready = poll(lake, of)
     assert sorted(values(lake)) == [0, 1, 2, 3, 9]
     assert table(lake.conf, "bronze.events").bronze_batch.nunique() == 5
 
@@ -243,10 +243,10 @@ def test_what_was_read_and_not_committed_is_read_again_and_its_gap_is_written_on
     of = source(lake)
     with monkeypatch.context() as broken:
         broken.setattr(bronze, "append_pieces", refuse)
-        ready = look(lake, of)
+        ready = poll(lake, of)
         assert ready is not None
         with pytest.raises(OSError, match="full"):
-            hand_over(lake, [ready], nullcontext())
+            commit_batch(lake, [ready], nullcontext())
     take(lake)
     assert (values(lake), gaps(lake)) == ([1, 3], [[str(path), 1, 1]])
     assert of.gaps(ready.start, ready.end) == [Gap(str(path), 0, 1, 1)]

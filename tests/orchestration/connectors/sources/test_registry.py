@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestration.connectors.sources.source import SourceDownError
-from orchestration.storage.retired_sources import payload_formats
+from orchestration.storage.payload_formats import payload_formats
 from silver.spec import Registry
 from tests.binary_formats import PROTO3, READING, avro, framed, message_class
 from tests.orchestration.audit.verify.test_measurements import events_of

@@ -20,7 +20,7 @@ from orchestration.connectors.sources import s3
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.s3 import S3
 from orchestration.connectors.sources.source import Offset, SourceDownError
-from orchestration.jobs.bronze import hand_over, look
+from orchestration.jobs.bronze import commit_batch, poll
 from orchestration.storage.tables import LakeStore, ensure
 from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import SHAPE, conf, table, with_batches_of
@@ -61,8 +61,8 @@ def source(lake: LakeStore) -> S3:
 def take(lake: LakeStore, of: S3 | None = None) -> None:
     """Until nothing is left, by default by a source that has just been started."""
     of = of or source(lake)
-    while ready := look(lake, of):
-        hand_over(lake, [ready], nullcontext())
+    while ready := poll(lake, of):
+        commit_batch(lake, [ready], nullcontext())
 
 
 def events(lake: LakeStore) -> list[tuple[str, bytes]]:
@@ -253,7 +253,7 @@ def test_a_store_that_is_killed_while_it_is_read_costs_and_doubles_nothing(store
         with pytest.raises(SourceDownError, match="source plant cannot read object"):
             deque(of.read(part), maxlen=0)
         with pytest.raises(SourceDownError, match=f"source plant cannot read .*bucket {bucket} at {store.endpoint}: "):
-            look(lake, of)
+            poll(lake, of)
     finally:
         store.start()
     take(lake, of)

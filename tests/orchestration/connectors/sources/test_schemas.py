@@ -16,7 +16,7 @@ from orchestration.conf.transport_settings import HttpSettings
 from orchestration.connectors.sources.registry_client import RegistryClient
 from orchestration.connectors.sources.schemas import MAX_ASKED, Schemas
 from orchestration.connectors.sources.source import SourceDownError
-from orchestration.storage.retired_sources import payload_formats, remember
+from orchestration.storage.payload_formats import payload_formats, remember
 from silver.spec import PayloadFormat, Registry
 from tests.binary_formats import LONG, PROTO3, READING, avro, framed, message_class, shapes
 from tests.lakes import conf

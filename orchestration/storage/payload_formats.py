@@ -1,4 +1,4 @@
-"""Sources that conf no longer names. What bronze holds of them stays, so the lake remembers how their payloads are read.
+"""How the payloads of each source are read, also of a source that conf no longer names: what bronze holds of it stays.
 
 `sources.json` in the lake holds the shape of every source that a run has known, as it was declared last. Bronze goes on reading the files
 that were claimed of a former one; only its landing folder is looked at no longer.
@@ -12,25 +12,12 @@ from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.lake_layout import CLAIMS, SPOOL
 from silver.spec import PayloadFormat
 
 FILE = "sources.json"
-INTAKE = "intake"
-"""The folder of claimed files in a lake."""
 _WRITING = Lock()
 """Sources are looked at in threads of their own."""
-SPOOL = "spool"
-"""The folder of pushed events that bronze may not have yet."""
-
-
-def claims_folder(lake: Location, source: str) -> Location:
-    """Where the links of a source are (connectors/sources/claims.py)."""
-    return lake / INTAKE / source
-
-
-def spool_folder(lake: Location, source: str) -> Location:
-    """Where `tidemark collect` keeps what it acknowledged of a source until bronze has it."""
-    return lake / SPOOL / source
 
 
 def payload_formats(conf: Conf) -> dict[str, PayloadFormat]:
@@ -47,7 +34,7 @@ def former(conf: Conf) -> list[str]:
 def remember(conf: Conf) -> None:
     """Keep what conf declares for the time when it no longer does; TidemarkError where there are files of a source that nobody knows."""
     known = payload_formats(conf)
-    kept = [folder for below in (INTAKE, SPOOL) for folder in sorted((conf.lake / below).glob("*/")) if folder.name not in known]
+    kept = [folder for below in (CLAIMS, SPOOL) for folder in sorted((conf.lake / below).glob("*/")) if folder.name not in known]
     if kept:
         raise TidemarkError(
             f"{kept[0].parent} holds files of the source {kept[0].name}, of which neither sources.yml nor {conf.lake / FILE} says how"

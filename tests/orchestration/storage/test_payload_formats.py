@@ -15,7 +15,7 @@ from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.jobs import bronze
-from orchestration.storage.retired_sources import FILE, former, payload_formats, remember
+from orchestration.storage.payload_formats import FILE, former, payload_formats, remember
 from silver.spec import Origin, PayloadFormat, Time
 from tests.lakes import SHAPE, conf, event, land, minutes, multiset, run, table
 from tests.rows import at
