@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -13,6 +13,7 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, w
 from deltalake.exceptions import DeltaError
 
 from orchestration.location import Location
+from orchestration.utc import EPOCH, from_micros, to_micros
 
 LOG = "_delta_log"
 """The folder of the log, in the folder of its table."""
@@ -22,7 +23,6 @@ PLAIN = 1
 NAMED_FEATURES = 7
 """The writer version from which a protocol lists features: of these tables nothing is summed up."""
 MAX_SMALL_FILES = 100
-EPOCH = datetime.fromtimestamp(0, UTC)
 FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 """Of Python's. Silver took earlier ones for event times once, so lakes may hold some."""
 UnreadableTableError: TypeAlias = DeltaError
@@ -123,7 +123,7 @@ def _without_instants(kind: pa.DataType) -> pa.DataType:
 
 def _with_instants(value: Any, kind: pa.DataType) -> Any:
     if value is not None and pa.types.is_timestamp(kind):
-        return EPOCH + timedelta(microseconds=value)
+        return from_micros(value)
     if value is not None and pa.types.is_map(kind):
         return {key: _with_instants(each, kind.item_type) for key, each in value.items()}
     return value
@@ -261,7 +261,7 @@ def max_in_log(path: Location, column: str, version: int | None = None) -> Any:
     greatest = max((number for chunk in chunks for number in chunk.to_pylist() if number is not None), default=None)
     if greatest is None or not is_instant:
         return greatest
-    return EPOCH + timedelta(microseconds=max(greatest, (FIRST_INSTANT - EPOCH) // timedelta(microseconds=1)))
+    return from_micros(max(greatest, to_micros(FIRST_INSTANT)))
 
 
 def in_log(table: OpenTable, *columns: str) -> pa.Table:

@@ -9,12 +9,12 @@ import resource
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
+from orchestration.conf.diagnostic import nearest
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql.answer import Answer, Limits, Question
 from orchestration.serving.sql.duckdb_guard import checked
@@ -156,8 +156,8 @@ def _create_views(connection: duckdb.DuckDBPyConnection, meant: Sequence[View]) 
 def _hint(name: str, known: Iterable[str]) -> str:
     """The name of the table that is nearest, by itself or behind its database."""
     wholes = {key: table for table in known for key in (table.lower(), table.split(".", 1)[1].lower())}
-    nearest = get_close_matches(name.lower(), wholes, n=1, cutoff=0.6)
-    return f"; did you mean {wholes[nearest[0]]}?" if nearest else "; SHOW ALL TABLES lists them"
+    meant = nearest(name.lower(), wholes)
+    return f"; did you mean {wholes[meant]}?" if meant else "; SHOW ALL TABLES lists them"
 
 
 def _without_files(explained: pa.Table, files: Iterable[str]) -> pa.Table:

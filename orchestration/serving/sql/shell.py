@@ -6,17 +6,18 @@ On a terminal it has editing, completion and a history. From a pipe or a file it
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import click
 
+from orchestration.conf.diagnostic import hint
 from orchestration.errors import ConfError
 from orchestration.rendering import show, show_error, visible
 from orchestration.serving.sql.output import page
 from orchestration.serving.sql.session import Session
 from orchestration.serving.sql.sql_words import split, statements
+from orchestration.utc import from_iso
 
 INTERRUPTED = 130
 NEWEST = "newest"
@@ -86,13 +87,8 @@ def run_command(session: Session, line: str) -> None:
     name, _, argument = line.strip().rstrip(";").strip().partition(" ")
     name = ALIASES.get(name, name)
     if name not in COMMANDS:
-        raise ConfError(f"there is no command {name}; " + _hint(name, COMMANDS, "\\? lists them"))
+        raise ConfError(f"there is no command {name}; " + hint(name, COMMANDS, "\\? lists them"))
     COMMANDS[name][0](session, argument.strip())
-
-
-def _hint(name: str, names: Iterable[str], otherwise: str) -> str:
-    nearest = get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"did you mean {nearest[0]}?" if nearest else otherwise
 
 
 def _list_tables(session: Session, argument: str) -> None:
@@ -103,7 +99,7 @@ def _list_tables(session: Session, argument: str) -> None:
         return
     name = tables.table(argument)
     if name is None:
-        raise ConfError(f"there is no table {argument}; " + _hint(argument, tables.views, "\\d lists them"))
+        raise ConfError(f"there is no table {argument}; " + hint(argument, tables.views, "\\d lists them"))
     _show(session, ("column", "type"), tables.columns(name))
 
 
@@ -123,10 +119,10 @@ def _snapshot(session: Session, argument: str) -> None:
 
 def _at(session: Session, argument: str) -> None:
     try:
-        instant = datetime.fromisoformat(argument)
+        instant = from_iso(argument)
     except ValueError:
         raise ConfError("\\at takes an instant in UTC, such as \\at 2026-01-05T12:00:00Z; \\snapshot newest undoes it") from None
-    _select(session, None, (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC))
+    _select(session, None, instant.astimezone(UTC))
 
 
 def _select(session: Session, snapshot_id: int | None, at: datetime | None) -> None:

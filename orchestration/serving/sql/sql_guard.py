@@ -4,7 +4,6 @@ Spark has no read-only mode: a query may read any file, call Java, write, load j
 resolved, through every argument of every node, because subqueries, CTEs and time travel hide outside of `children`.
 """
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 
+from orchestration.conf.diagnostic import nearest
 from orchestration.serving.sql.refusal import RefusedError, pointed
 from orchestration.serving.sql.sql_allowlist import FUNCTIONS, GENERATORS, NODES, TABLE_FUNCTIONS, VALUE_CLASSES
 
@@ -118,8 +118,8 @@ SPECIAL: Mapping[str, Callable[[SqlGuard, JavaObject, Scope], Iterable[Any]]] = 
 
 
 def _hint(name: str, names: Collection[str]) -> str:
-    nearest = difflib.get_close_matches(name.lower(), names, 1)
-    return f"; did you mean {nearest[0]}?" if nearest else ""
+    meant = nearest(name.lower(), names)
+    return f"; did you mean {meant}?" if meant else ""
 
 
 def items(iterator: JavaObject) -> Iterator[Any]:

@@ -11,7 +11,6 @@ import secrets
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from starlette.applications import Starlette
@@ -25,6 +24,7 @@ from orchestration.serving.sql.encoding import JSON, Encoded
 from orchestration.serving.sql.fair_queue import FairQueue
 from orchestration.serving.sql.refusal import RefusedError
 from orchestration.serving.sql.workers import CANCELLED, Workers
+from orchestration.utc import from_iso
 
 MAX_BODY_BYTES = 1_000_000
 POLL_SECONDS = 0.25
@@ -120,11 +120,9 @@ def _question(body: dict[str, Any]) -> tuple[Question, str]:
     if not isinstance(name, str) or not 0 < len(name) <= 100:
         raise RefusedError("name must be a text of at most 100 characters.")
     try:
-        instant = None if at is None else datetime.fromisoformat(at)
+        instant = None if at is None else from_iso(at)
     except (TypeError, ValueError) as error:
         raise RefusedError(f"at must be an instant such as 2026-01-05T00:00:00Z: {error}.") from error
-    if instant is not None and instant.tzinfo is None:
-        instant = instant.replace(tzinfo=UTC)
     return Question(body["query"], snapshot, instant), name
 
 

@@ -49,7 +49,7 @@ def test_tables_columns_and_answers(folder: Path) -> None:
         terminal.answers("\\timing")
         assert "row" not in terminal.answers("select 1;")
         assert "there is no snapshot yet" in terminal.answers("\\snapshot")
-        assert "there is no command \\formt; did you mean \\format?" in terminal.answers("\\formt csv")
+        assert "there is no command \\formt; did you mean '\\format'?" in terminal.answers("\\formt csv")
         terminal.types(CTRL_D)
         assert terminal.left() == 0
     assert pq.read_table(folder / "answer.parquet").num_rows == 10
