@@ -25,6 +25,11 @@ class Declared:
         known = self.entries[noun]
         return known is not None and name not in known
 
+    @property
+    def of_gold(self) -> list[str]:
+        """Tables of all groups."""
+        return [f"gold.{group}_{kind}" for group in sorted(self.entries["groups"] or ()) for kind in ("aggregates", "vectors", "late")]
+
     def written(self, source: str) -> Collection[str]:
         """The settings of a source that are there, also those with the value of their default."""
         return tuple((self.entries["sources"] or {})[source])

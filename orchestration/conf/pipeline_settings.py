@@ -1,18 +1,23 @@
 """Settings of pipeline.yml."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Literal
 
+from cronsim import CronSim, CronSimError
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from orchestration.conf.diagnostic import quoted
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.values import (
     AbsolutePath,
     Identifier,
     Instant,
     Number,
+    OfText,
     OrAbsent,
     PlainText,
     Seconds,
@@ -28,6 +33,18 @@ _UNKNOWN = (
 Memory = Annotated[str, of_pattern("^[1-9][0-9]{0,5}[mgMG]$", "write digits and m or g", None)]
 Address = Annotated[str, of_pattern(r"^https?://[^\s\x00-\x1f\x7f]+$", "write an address that begins with https:// or http://", 2000)]
 PipelineName = Annotated[str, of_pattern("^[a-z][a-z0-9_-]*$", "use lower-case letters, digits, _ and -, a letter first", 64)]
+
+
+def _schedule(_: Path, text: str) -> str:
+    try:
+        CronSim(text, datetime(2000, 1, 1, tzinfo=UTC))
+    except CronSimError as error:
+        remedy = "write minute, hour, day of month, month and day of week, such as '15 3 * * *'"
+        raise ValueError(f"is {quoted(text)}, which is no schedule: {str(error).lower()}; {remedy}") from None
+    return text
+
+
+Schedule = Annotated[str, OfText(_schedule)]
 
 
 class GateMode(StrEnum):
@@ -105,10 +122,10 @@ class Reference(Setting):
 class Quality(Setting):
     """When suites of expectations are checked, and what a failure does. Nothing here changes a result."""
 
-    schedule: PlainText | None = Field(default=None, examples=["15 3 * * *"])
+    schedule: Schedule | None = Field(default=None, examples=["15 3 * * *"])
     """When every suite is checked that `schedules` does not name: minute, hour, day of month, month, day of week, in UTC. Absent or null:
     only by `tidemark quality`."""
-    schedules: Mapping[PlainText, PlainText | None] = Field(default_factory=dict, examples=[{"silver_readings": "0 * * * *"}])
+    schedules: Mapping[PlainText, Schedule | None] = Field(default_factory=dict, examples=[{"silver_readings": "0 * * * *"}])
     """When single suites are checked, by the name of the suite; null: only by `tidemark quality`."""
     gates: Mapping[PlainText, GateMode] = Field(default_factory=dict, examples=[{"silver.readings": "hold"}])
     """What happens, by table, when a critical expectation fails for new rows. `off`: nothing. `warn`: the run and `tidemark status` say so.

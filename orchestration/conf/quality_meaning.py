@@ -1,14 +1,10 @@
 """What section `quality` of pipeline.yml means: cron expressions, names of suites and tables, where a gate can hold."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 
-from cronsim import CronSim, CronSimError
-
 from orchestration.conf.diagnostic import hint, quoted
-from orchestration.conf.document import Step
 from orchestration.conf.names import Declared
 from orchestration.conf.pipeline_settings import GateMode, Quality
 from orchestration.conf.structure import Finding
@@ -16,19 +12,16 @@ from orchestration.conf.structure import Finding
 HOLDABLE = "silver.readings"
 """The one table of which something is handed over."""
 FIXED = ("bronze.events", HOLDABLE, "silver.quarantine", "silver.late", "silver.duplicates")
-OF_GROUP = ("aggregates", "vectors", "late")
 OWN_SUITES = "expectations"
 """Folder of the conf."""
 
 
 def check_quality(folder: Path, quality: Quality, declared: Declared) -> Iterator[Finding]:
     known = _suites(folder)
-    yield from _check_cron(("quality", "schedule"), quality.schedule)
-    for suite, cron in quality.schedules.items():
+    for suite in quality.schedules:
         if suite not in known:
             problem = f"names {quoted(suite)}, which is no suite; {hint(suite, known, 'they are ' + ', '.join(known))}"
             yield Finding.of(("quality", "schedules"), problem, suite)
-        yield from _check_cron(("quality", "schedules", suite), cron)
     for table, mode in quality.gates.items():
         yield from _check_gate(table, mode, declared)
     reference = quality.reference
@@ -37,20 +30,9 @@ def check_quality(folder: Path, quality: Quality, declared: Declared) -> Iterato
         yield Finding.of(("quality", "reference", "from"), f"is {quoted(first)}, not before until ({end}); swap them or correct one")
 
 
-def _check_cron(path: tuple[Step, ...], cron: str | None) -> Iterator[Finding]:
-    if cron is None:
-        return
-    try:
-        CronSim(cron, datetime(2000, 1, 1, tzinfo=UTC))
-    except CronSimError as error:
-        remedy = "write minute, hour, day of month, month and day of week, such as '15 3 * * *'"
-        yield Finding.of(path, f"is {quoted(cron)}, which is no schedule: {str(error).lower()}; {remedy}")
-
-
 def _check_gate(table: str, mode: GateMode, declared: Declared) -> Iterator[Finding]:
-    groups = declared.entries["groups"]
-    known = [*FIXED, *(f"gold.{group}_{kind}" for group in sorted(groups or ()) for kind in OF_GROUP)]
-    if table not in known and (groups is not None or not table.startswith("gold.")):
+    known = [*FIXED, *declared.of_gold]
+    if table not in known and (declared.entries["groups"] is not None or not table.startswith("gold.")):
         problem = f"names {quoted(table)}, which is no table; {hint(table, known, 'they are ' + ', '.join(known))}"
         yield Finding.of(("quality", "gates"), problem, table)
     elif mode == GateMode.HOLD and table != HOLDABLE:

@@ -11,7 +11,6 @@ from orchestration.conf.sink_settings import SinkSettings, TopicSettings
 from orchestration.conf.structure import Finding
 
 SILVER = ("silver.readings", "silver.quarantine", "silver.late", "silver.duplicates")
-OF_GROUP = ("aggregates", "vectors", "late")
 MART = re.compile("marts[.][a-z_][a-z0-9_]*")
 
 
@@ -24,10 +23,8 @@ def check_sinks(sinks: Mapping[str, SinkSettings], declared: Declared) -> Iterat
 
 
 def _check_table(path: tuple[Step, ...], table: str, declared: Declared) -> Iterator[Finding]:
-    groups = declared.entries["groups"]
-    known = [*SILVER, *(f"gold.{group}_{kind}" for group in sorted(groups or ()) for kind in OF_GROUP)]
-    is_known = table in known or MART.fullmatch(table) or (groups is None and table.startswith("gold."))
-    if not is_known:
+    known = [*SILVER, *declared.of_gold]
+    if table not in known and not MART.fullmatch(table) and (declared.entries["groups"] is not None or not table.startswith("gold.")):
         remedy = hint(table, known, "name a table of silver, gold or marts, such as silver.readings")
         yield Finding.of(path, f"is {quoted(table)}, which cannot be sent; {remedy}")
 
