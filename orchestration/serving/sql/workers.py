@@ -37,15 +37,20 @@ class Workers:
 
     async def answer(self, question: Question, accept: str, name: str) -> Encoded:
         """The answer; TidemarkError if there is none. At most as many at once as there may be workers."""
-        living = [worker for worker in self._idle if worker.is_alive()]
-        worker = living.pop() if living else _Worker(self._context, self._plant, self._limits)
-        self._idle, self._busy[name] = living, worker
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, worker.answer, question, accept, name)
-        finally:
-            del self._busy[name]
-            if not worker.ended_by:
-                self._idle.append(worker)
+        while True:
+            living = [worker for worker in self._idle if worker.is_alive()]
+            is_new = not living
+            worker = _Worker(self._context, self._plant, self._limits) if is_new else living.pop()
+            self._idle, self._busy[name] = living, worker
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._threads, worker.answer, question, accept, name)
+            except _GoneError:
+                if is_new:
+                    raise TidemarkError("no process for the query starts; the messages of the server say why.") from None
+            finally:
+                del self._busy[name]
+                if not worker.ended_by:
+                    self._idle.append(worker)
 
     def cancel(self, name: str) -> None:
         """End the query of that name, with its process; nothing if it does not run."""
@@ -57,6 +62,10 @@ class Workers:
         for worker in (*self._idle, *self._busy.values()):
             worker.end(CANCELLED)
         self._threads.shutdown()
+
+
+class _GoneError(Exception):
+    """A process ended before it had the query, so that another one can answer it."""
 
 
 class _Worker:
@@ -76,19 +85,25 @@ class _Worker:
 
     def answer(self, question: Question, accept: str, name: str) -> Encoded:
         """Waits for it, in a thread."""
+        has_query = False
         try:
             self._pipe.send((question, accept, name))
-            if not self._pipe.poll(self._patience):
-                self.end(f"the query took longer than {self._patience - GRACE_SECONDS:g} s and was cancelled.")
-            reply = self._pipe.recv()
+            has_query = bool(self._received())
+            reply = self._received()
         except (EOFError, OSError):
-            self.ended_by = self.ended_by or "the query ended its process: ask for less at once."
             self._pipe.close()
-            raise RefusedError(self.ended_by) from None
+            is_gone = not has_query and not self.ended_by
+            self.ended_by = self.ended_by or "the query ended its process: ask for less at once."
+            raise _GoneError if is_gone else RefusedError(self.ended_by) from None
         if isinstance(reply, TidemarkError):
             raise reply
         assert isinstance(reply, Encoded)
         return reply
+
+    def _received(self) -> object:
+        if not self._pipe.poll(self._patience):
+            self.end(f"the query took longer than {self._patience - GRACE_SECONDS:g} s and was cancelled.")
+        return self._pipe.recv()
 
     def end(self, why: str) -> None:
         """Kill the process."""
@@ -112,7 +127,9 @@ def _answer_all(plant: Plant, limits: Limits, pipe: Connection) -> None:
     with suppress(TidemarkError):
         engine.ask(Question("select 1"))  # what is slow at its first use is used now
     while True:
-        pipe.send(_reply(engine, *pipe.recv()))
+        asked = pipe.recv()
+        pipe.send(True)  # the query is here: from now on it is the query that ends the process
+        pipe.send(_reply(engine, *asked))
 
 
 def _reply(engine: DuckDbEngine, question: Question, accept: str, name: str) -> Encoded | TidemarkError:
