@@ -27,14 +27,15 @@ class Day:
     def first(self) -> None:
         """Readings, a gap that no vector may be filled across, and rows that silver keeps out of the readings.
 
-        These are a duplicate, a contradiction, an unreadable row, one of 1970, one of 2099, two without a device, and one that measures
+        These are a duplicate, a contradiction, an unreadable row, one of 1971, one of 2099, two without a device, and one that measures
         nothing.
         """
         oven = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 60))]
         # At 02:40 the power of 01:00 is too old for the vector.
         oven.append(event("oven", "temperature", 5, START + timedelta(hours=2, minutes=35)))
         power = [event("oven", "power", n, time) for n, time in enumerate([START, START + timedelta(hours=3)])]
-        clocks = [event("oven", "temperature", 9, at(f"{year}-01-01T00:00:00")) for year in (1970, 2099)]
+        # Not of 1970, where the watermark of a stream begins.
+        clocks = [event("oven", "temperature", 9, at(f"{year}-01-01T00:00:00")) for year in (1971, 2099)]
         contradiction = event("oven", "temperature", 77, START + timedelta(minutes=5))
         pressed = json.dumps({"device": "oven", "button": "on", "ts": START.isoformat()})
         odd = ["{broken", *clocks, oven[3], contradiction, pressed]
