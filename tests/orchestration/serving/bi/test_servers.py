@@ -25,9 +25,7 @@ from tests.orchestration.serving.bi.served import ROWS, SECRET, Plant, Server, a
 
 pytestmark = pytest.mark.bubblewrap
 SNAPSHOTS = 6
-ATTACKS = pytest.mark.parametrize(
-    "attacks", [pytest.param(FEW, id="few"), pytest.param(MANY, id="many", marks=[pytest.mark.bi, pytest.mark.slow])]
-)
+IN_FULL = (pytest.mark.bi, pytest.mark.slow)
 PAUSE = 2.0
 """Seconds between looks, in which the pipeline has the two cores of a small machine to itself."""
 HEADERS = ("snapshot_id", "device_id,", "metric,")
@@ -131,7 +129,7 @@ WHO = "select transform(1) using 'id -u' as (line string)"
 """That commands do run shows that the sandbox isolates them, and not Spark."""
 
 
-@ATTACKS
+@pytest.mark.parametrize("attacks", [pytest.param(FEW, id="few"), pytest.param(MANY, id="many", marks=IN_FULL)])
 def test_attacks_by_jdbc_come_to_nothing(attacks: tuple[str, ...], thrift: Server, host: Host) -> None:
     with Pyhive(thrift) as client:
         said = tried(client.rows, tuple(host.named(attack) for attack in attacks))
@@ -139,9 +137,7 @@ def test_attacks_by_jdbc_come_to_nothing(attacks: tuple[str, ...], thrift: Serve
     assert_no_secret(said, thrift)
 
 
-@pytest.mark.parametrize(
-    "attacks", [pytest.param(FEW[::3], id="few"), pytest.param(FEW + MANY, id="many", marks=[pytest.mark.bi, pytest.mark.slow])]
-)
+@pytest.mark.parametrize("attacks", [pytest.param(FEW[::3], id="few"), pytest.param(FEW + MANY, id="many", marks=IN_FULL)])
 def test_attacks_by_a_notebook_come_to_nothing(attacks: tuple[str, ...], connect: Server, host: Host, plant: Plant) -> None:
     with Notebook(connect) as client:
         said = tried(client.rows, tuple(host.named(attack) for attack in attacks))

@@ -4,9 +4,18 @@
 `{stem}` the same without its suffix, `{lake}` the folder of the lake, `{out}` a path that must not come to be.
 """
 
+import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from orchestration.conf.model import Conf
+from tests.orchestration.serving.sql.plant import plant
+
+SECRET = "the-secret-of-the-host"
 GIANT = (
     "",
     "   ",
@@ -24,3 +33,31 @@ GIANT = (
 )
 LINES = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8").strip().split("\n")
 ATTACKS = (*re.split(r"\n(?! )", "\n".join(line for line in LINES if not line.startswith("## "))), *GIANT)
+
+
+def attacked(folder: Path) -> Conf:
+    """A lake, with a secret beside it, and one in a file of a table that no snapshot shows."""
+    made = plant(folder)
+    (folder / "secret.txt").write_text(SECRET + "\n")
+    pq.write_table(pa.table({"secret": [SECRET]}), folder / "lake" / "silver" / "readings" / "hidden.parquet")
+    return made
+
+
+def aimed(query: str, folder: Path) -> str:
+    """An attack, at files of this test."""
+    readings = folder / "lake" / "silver" / "readings"
+    table = next(readings.glob("part-*.parquet"))
+    places = {"file": folder / "secret.txt", "hidden": readings / "hidden.parquet", "table": table, "stem": table.with_suffix("")}
+    for name, path in (places | {"lake": folder / "lake", "out": folder / "out"}).items():
+        query = query.replace(f"{{{name}}}", str(path))
+    return query
+
+
+def files(folder: Path) -> Mapping[str, str]:
+    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def tells(answer: str, query: str, folder: Path) -> bool:
+    """Whether it tells the secret, or a path that the query has not."""
+    paths = (str(Path.home()), str(folder), "part-0000")
+    return SECRET in answer or any(path in answer for path in paths if path not in query)

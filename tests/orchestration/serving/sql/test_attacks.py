@@ -1,57 +1,23 @@
 """Attacks on DuckDB: what tries more than to ask ends in a sentence, by the command as over HTTP; nothing is told and nothing changes."""
 
-import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestration.cli.app import exit_code
-from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.serving.sql.duckdb_guard import CALLED, TABLE_FUNCTIONS
-from tests.orchestration.serving.sql.attacks import ATTACKS
-from tests.orchestration.serving.sql.plant import plant
+from tests.orchestration.serving.sql.attacks import ATTACKS, aimed, attacked, files, tells
 from tests.orchestration.serving.sql.questions import QUESTIONS
 
 REPOSITORY = Path(__file__).parents[4]
-SECRET = "the-secret-of-the-host"
-
-
-def attacked(folder: Path) -> Conf:
-    """A lake, with a secret beside it, and one in a file of a table that no snapshot shows."""
-    made = plant(folder)
-    (folder / "secret.txt").write_text(SECRET + "\n")
-    pq.write_table(pa.table({"secret": [SECRET]}), folder / "lake" / "silver" / "readings" / "hidden.parquet")
-    return made
-
-
-def aimed(query: str, folder: Path) -> str:
-    """An attack, at files of this test."""
-    readings = folder / "lake" / "silver" / "readings"
-    table = next(readings.glob("part-*.parquet"))
-    places = {"file": folder / "secret.txt", "hidden": readings / "hidden.parquet", "table": table, "stem": table.with_suffix("")}
-    for name, path in (places | {"lake": folder / "lake", "out": folder / "out"}).items():
-        query = query.replace(f"{{{name}}}", str(path))
-    return query
-
-
-def files(folder: Path) -> Mapping[str, str]:
-    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.rglob("*")) if file.is_file()}
-
-
-def tells(answer: str, query: str, folder: Path) -> bool:
-    """Whether it tells the secret, or a path that the query has not."""
-    paths = (str(Path.home()), str(folder), "part-0000")
-    return SECRET in answer or any(path in answer for path in paths if path not in query)
 
 
 @pytest.fixture(scope="module")

@@ -26,9 +26,8 @@ from orchestration.serving.sql.answer import Question
 from orchestration.serving.sql.client import ServerEngine, address_of
 from orchestration.serving.sql.refusal import RefusedError
 from tests.bench.factory import TIDEMARK
-from tests.orchestration.serving.sql.attacks import ATTACKS
+from tests.orchestration.serving.sql.attacks import ATTACKS, aimed, attacked, files, tells
 from tests.orchestration.serving.sql.bombs import ENDLESS, MEMORY_BOMBS
-from tests.orchestration.serving.sql.test_attacks import aimed, attacked, files, tells
 from tests.waiting import PATIENCE_SECONDS, until
 
 REPOSITORY = Path(__file__).parents[4]

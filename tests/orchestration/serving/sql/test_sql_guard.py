@@ -1,8 +1,7 @@
 """The SQL guard of Spark: queries are answered, what does more than read is refused, whatever it looks like."""
 
-import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,11 @@ from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.refusal import RefusedError
 from orchestration.serving.sql.spark_engine import SparkEngine
 from tests.lakes import conf, event, land, minutes, run
+from tests.orchestration.serving.sql.attacks import SECRET, files
 from tests.orchestration.serving.sql.legitimate import LEGITIMATE
 from tests.orchestration.serving.sql.spark_attacks import ATTACKS
 from tests.rows import at
 
-SECRET = "the-secret-of-the-host"
 START = at("2026-01-05T00:00:00")
 
 
@@ -42,10 +41,6 @@ def engine(spark: SparkSession, folder: Path) -> Iterator[SparkEngine]:
         yield made
 
 
-def files(folder: Path) -> Mapping[str, str]:
-    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted((folder / "lake").rglob("*")) if file.is_file()}
-
-
 def aimed(query: str, folder: Path) -> str:
     """An attack, at files of this test."""
     for name, path in (("{file}", folder / "secret.txt"), ("{lake}", folder / "lake"), ("{out}", folder / "out")):
@@ -65,7 +60,7 @@ def test_what_people_ask_is_answered(engine: SparkEngine) -> None:
 
 
 def test_what_tries_more_is_refused_and_nothing_changes(engine: SparkEngine, folder: Path) -> None:
-    before, through = files(folder), {}
+    before, through = files(folder / "lake"), {}
     for query in ATTACKS:
         try:
             through[query] = str(engine.ask(Question(aimed(query, folder))).rows)
@@ -73,7 +68,7 @@ def test_what_tries_more_is_refused_and_nothing_changes(engine: SparkEngine, fol
             assert SECRET not in str(error)
     assert through == {}
     assert len(ATTACKS) >= 150
-    assert files(folder) == before
+    assert files(folder / "lake") == before
     assert not (folder / "out").exists()
 
 
