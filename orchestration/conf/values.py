@@ -7,7 +7,7 @@ editors and conf/README.md all follow from that declaration.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass as plain_dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -25,6 +25,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.place import absolute
+from orchestration.utc import from_iso
 
 MAX_SECONDS = 2_147_483_647
 CONFIG = ConfigDict(extra="forbid", validate_by_name=True, validate_by_alias=True, use_attribute_docstrings=True)
@@ -121,10 +122,9 @@ def _each_once(items: tuple[T, ...]) -> tuple[T, ...]:
 def instant(text: str) -> datetime:
     """In ISO 8601, UTC where it names no zone; ValueError says what is wrong."""
     try:
-        found = datetime.fromisoformat(text)
+        return from_iso(text)
     except ValueError:
         raise ValueError(f"is {quoted(text)}, which is no instant; write one in ISO 8601, such as 2026-01-05T00:00:00Z") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def expression(_: Path, text: str) -> str:

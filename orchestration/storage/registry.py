@@ -18,7 +18,7 @@ from orchestration.conf.model import Device
 from orchestration.location import Location
 from orchestration.storage.delta import path_of, rows_of
 from orchestration.storage.lease import holding
-from orchestration.utc import EPOCH
+from orchestration.utc import EPOCH, MICROSECOND
 from silver.schema import DEVICES
 
 TABLE = "silver.devices"
@@ -27,7 +27,6 @@ ALWAYS = EPOCH
 # A micro-batch that is running has read the registry already, and its events came before it began: a version for a later instant
 # than any of them gives the same answer to whoever asks, and whenever.
 NOTICE = timedelta(seconds=10)
-TICK = timedelta(microseconds=1)
 
 Version = dict[str, Any]
 """One row of the table."""
@@ -101,7 +100,7 @@ def append_changes(
 
 def effective(before: Version | None, at: datetime, since: datetime | None = None) -> datetime:
     """`at`, or just after the newest version of the device where that is for a later instant: what is said last must hold."""
-    return max(at, before["registered_at"] + TICK) if before else since or at
+    return max(at, before["registered_at"] + MICROSECOND) if before else since or at
 
 
 def as_version(device: Device, origin: str) -> Version:

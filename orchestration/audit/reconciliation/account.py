@@ -125,12 +125,12 @@ class OpenTables:
     """The tables of one moment. `accounted`: the newest bronze batch that the ledger has passed, -1 before the first."""
 
     accounted: int
-    tables: Mapping[str, OpenTable]
+    by_name: Mapping[str, OpenTable]
     paths: Mapping[str, Location]
 
     def ask(self, sql: str, **words: object) -> Rows:
         """Rows of a query over events, written and the tables of KINDS."""
-        rows: Rows = ask(sql.format(accounted=self.accounted, **words), self.tables, SETTINGS).read_all().to_pylist()
+        rows: Rows = ask(sql.format(accounted=self.accounted, **words), self.by_name, SETTINGS).read_all().to_pylist()
         return rows
 
 
@@ -159,7 +159,7 @@ def open_tables(lake: Lake) -> OpenTables:
 def account(tables: OpenTables, since: date | None = None) -> Account:
     """Of all batches, or of those ingested on that day (UTC) and later."""
     batches: dict[tuple[Any, ...], dict[str, Any]] = {}
-    suspects, parts = [], slices(tables.tables, since)
+    suspects, parts = [], slices(tables.by_name, since)
     for part in parts:
         rows = tables.ask(BATCHES, of=part)
         for row in rows:

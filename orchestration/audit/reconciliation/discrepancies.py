@@ -46,7 +46,7 @@ def damaged(tables: OpenTables) -> Rows:
     """Files that are gone, or are not as long as their table's log says; while there are any, nobody can take an account."""
     return [
         _row(file.get("min.bronze_batch"), None, None, _of_file(path, file))
-        for word, table in tables.tables.items()
+        for word, table in tables.by_name.items()
         for file in in_log(table, *OF_FILE).to_pylist()
         if _length(path := tables.paths[word] / file["path"]) != file["size_bytes"]
     ][:MOST]

@@ -95,7 +95,7 @@ def test_a_clean_lake_is_accounted_for_by_source_and_day(whole: Conf) -> None:
 def test_a_lake_is_the_same_in_slices_of_any_size(whole: Conf, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = of(whole)
     monkeypatch.setattr(account, "ROWS_AT_ONCE", 10)
-    parts = account.slices(account.open_tables(Lake(whole)).tables, None)
+    parts = account.slices(account.open_tables(Lake(whole)).by_name, None)
     assert len(parts) > 8
     assert of(whole) == at_once
 
