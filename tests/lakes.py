@@ -69,8 +69,13 @@ def bare_conf(folder: Path, **changes: Any) -> Conf:
 
 def copied(made: Conf, folder: Path) -> Conf:
     """A lake of `conf` with its landing folder in another folder, so that tests go on from what one of them has brought in."""
-    shutil.copytree(made.folder, folder, dirs_exist_ok=True)
+    copy_tree(made.folder, folder)
     return conf(folder, devices=made.devices, groups=made.groups)
+
+
+def copy_tree(folder: Path, to: Path) -> None:
+    """Without files that are still being written: the state store goes on with its snapshots for a while when a stream has ended."""
+    shutil.copytree(folder, to, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.tmp*"))
 
 
 def event(device: str, metric: str, value: float, event_time: datetime) -> str:

@@ -21,7 +21,7 @@ from orchestration.engine import queries, writing
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import HEAP_STORE
 from orchestration.storage.sealing import Sealing
-from tests.lakes import KITCHEN, conf, event, land, minutes, multiset, run, table
+from tests.lakes import KITCHEN, conf, copy_tree, event, land, minutes, multiset, run, table
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -47,7 +47,7 @@ class Damaged:
     def restore(self) -> None:
         """As it was before any damage."""
         shutil.rmtree(self.made.lake.local)
-        shutil.copytree(self.folder / "whole", self.made.lake.local)
+        copy_tree(self.folder / "whole", self.made.lake.local)
         (self.folder / "landing" / "3.json").unlink(missing_ok=True)
         self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
 
@@ -111,11 +111,11 @@ def _built(made: Conf, spark: SparkSession) -> Damaged:
     land(folder, "1.json", [*readings(0, 45, 1), "{broken", *readings(3, 5, 1)])
     _run(made, spark)
     DeltaTable(made.lake.local / "silver" / "readings").create_checkpoint()
-    shutil.copytree(made.lake.local, folder / "earlier")
+    copy_tree(made.lake.local, folder / "earlier")
     land(folder, "2.json", [*readings(45, 80, 1), event("fridge", "power", 5, START + timedelta(minutes=3))])
     _run(made, spark)
     DeltaTable(made.lake.local / "silver" / "readings").create_checkpoint()
     Sealing(Lake(made), ["silver.readings", "gold.kitchen"]).seal_finished_batches()
-    shutil.copytree(made.lake.local, folder / "whole")
+    copy_tree(made.lake.local, folder / "whole")
     spark.conf.set(PROVIDER, HEAP_STORE)
     return Damaged(made, spark)

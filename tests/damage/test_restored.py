@@ -14,7 +14,7 @@ from orchestration.storage.bindings import bind
 from orchestration.storage.generations import Generation
 from orchestration.storage.tables import ensure
 from tests.damage.damaged import Damaged
-from tests.lakes import conf
+from tests.lakes import conf, copy_tree
 
 pytestmark = pytest.mark.damage
 REPLAY = r".*\.\n  Restore the checkpoint, or run `tidemark replay` to build silver and gold anew from bronze"
@@ -25,7 +25,7 @@ def restored(folder: str, *, sealed: bool = True) -> Callable[[Damaged], None]:
 
     def restore(lake: Damaged) -> None:
         shutil.rmtree(lake.made.lake.local / folder)
-        shutil.copytree(lake.folder / "earlier" / folder, lake.made.lake.local / folder)
+        copy_tree(lake.folder / "earlier" / folder, lake.made.lake.local / folder)
         if sealed:
             for seal in (lake.folder / "earlier" / folder).parent.glob(f"{Path(folder).name}*.seal"):
                 shutil.copy(seal, (lake.made.lake.local / folder).with_name(seal.name))
@@ -41,7 +41,7 @@ def swapped(lake: Damaged) -> None:
     """The checkpoint of silver in the place of gold's."""
     shutil.rmtree(lake.made.lake.local / "checkpoints" / "gold.kitchen")
     (lake.made.lake.local / "checkpoints" / "gold.kitchen.seal").unlink()
-    shutil.copytree(lake.made.lake.local / "checkpoints" / "silver.readings", lake.made.lake.local / "checkpoints" / "gold.kitchen")
+    copy_tree(lake.made.lake.local / "checkpoints" / "silver.readings", lake.made.lake.local / "checkpoints" / "gold.kitchen")
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ def test_a_checkpoint_of_another_pipeline_generation_or_lake_is_refused(damaged:
     with pytest.raises(TidemarkError, match="is of pipeline test, and not of plant"):
         bind(Lake(replace(damaged.made, pipeline="plant"), damaged.spark), "silver.readings", (readings,))
     of_a_group = Generation(generation=2, places={"checkpoints/silver.readings": 2})
-    shutil.copytree(lake.checkpoint("silver.readings").local, of_a_group.checkpoint(damaged.made.lake, "silver.readings").local)
+    copy_tree(lake.checkpoint("silver.readings").local, of_a_group.checkpoint(damaged.made.lake, "silver.readings").local)
     with pytest.raises(TidemarkError, match="is of generation 1, and not of 2"):
         bind(Lake(damaged.made, damaged.spark, of_a_group), "silver.readings", (readings,))
     ensure(other.tables["silver.readings"])
-    shutil.copytree(lake.checkpoint("silver.readings").local, other.checkpoint("silver.readings").local)
+    copy_tree(lake.checkpoint("silver.readings").local, other.checkpoint("silver.readings").local)
     with pytest.raises(TidemarkError, match=r"belongs to another silver\.readings than the one at"):
         bind(other, "silver.readings", (other.tables["silver.readings"],))

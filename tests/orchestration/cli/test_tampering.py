@@ -1,7 +1,6 @@
 """Tables changed by hand, each in a copy of one small lake: `tidemark ledger` or `tidemark verify` names the rows and answers no."""
 
 import json
-import shutil
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.cli.app import exit_code
 from orchestration.engine.lake import Lake
-from tests.lakes import event, land, minutes, run, with_batches_of
+from tests.lakes import copy_tree, event, land, minutes, run, with_batches_of
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -61,7 +60,7 @@ def untouched(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 def lake(untouched: Path, tmp_path: Path) -> Lake:
     """A copy to change."""
     for part in ("conf", "lake"):
-        shutil.copytree(untouched / part, tmp_path / part)
+        copy_tree(untouched / part, tmp_path / part)
     return Lake.open(tmp_path / "conf")
 
 

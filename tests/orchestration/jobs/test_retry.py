@@ -2,7 +2,6 @@
 
 import io
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -32,7 +31,7 @@ from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.replay import STEPS, build, finish, plan
 from orchestration.supervisor.run import retry_quarantine
 from silver.spec import Origin, PayloadFormat, Time
-from tests.lakes import KITCHEN, METRICS, conf, event, land, latest, minutes, multiset, run, table
+from tests.lakes import KITCHEN, METRICS, conf, copy_tree, event, land, latest, minutes, multiset, run, table
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -71,7 +70,7 @@ def mended(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Con
 
 def copied(made: Conf, folder: Path) -> Conf:
     """The same lake elsewhere; bronze cannot go on there, since it knows files by their paths."""
-    shutil.copytree(made.lake.local, folder / "lake")
+    copy_tree(made.lake.local, folder / "lake")
     return replace(made, lake=Location(folder / "lake"))
 
 

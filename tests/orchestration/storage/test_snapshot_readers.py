@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -27,7 +26,7 @@ from orchestration.location import Location
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, find_snapshot
 from orchestration.supervisor.status import status
-from tests.lakes import DEVICES, KITCHEN, conf, event, land, run, run_until, table
+from tests.lakes import DEVICES, KITCHEN, conf, copy_tree, event, land, run, run_until, table
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -213,7 +212,7 @@ def test_the_newest_snapshot_of_a_lake_at_rest_is_answered_after_more_than_a_wee
 ) -> None:
     """Spark would refuse: to Delta a version older than a week is one whose files may be gone."""
     old = replace(made, lake=Location(tmp_path / "lake"))
-    shutil.copytree(made.lake.local, old.lake.local)
+    copy_tree(made.lake.local, old.lake.local)
     for entry in old.lake.local.rglob("_delta_log/*.json"):
         os.utime(entry, (time.time() - 9 * 86_400,) * 2)
     # The newest version is answered at any age.

@@ -1,7 +1,6 @@
 """`tidemark ledger`: a clean lake is clean, and whatever is done to a table by hand is named with the identity of the event."""
 
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -21,7 +20,7 @@ from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from silver.spec import Origin, PayloadFormat, Time
-from tests.lakes import conf, event, land, minutes, run
+from tests.lakes import conf, copy_tree, event, land, minutes, run
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -48,7 +47,7 @@ def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf
 @pytest.fixture
 def made(whole: Conf, tmp_path: Path) -> Conf:
     """A copy of that lake, to be tampered with."""
-    shutil.copytree(whole.lake.local, tmp_path / "lake")
+    copy_tree(whole.lake.local, tmp_path / "lake")
     return replace(whole, lake=Location(tmp_path / "lake"))
 
 

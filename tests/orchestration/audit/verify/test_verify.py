@@ -17,7 +17,7 @@ from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Device
 from orchestration.location import Location
 from silver.spec import Unknown
-from tests.lakes import DEVICES, conf, event, land, minutes, run, with_batches_of
+from tests.lakes import DEVICES, conf, copy_tree, event, land, minutes, run, with_batches_of
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -45,7 +45,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
 @pytest.fixture
 def lake(made: Conf, tmp_path: Path) -> Conf:
     """A copy to plant differences in."""
-    shutil.copytree(made.lake.local, tmp_path / "lake")
+    copy_tree(made.lake.local, tmp_path / "lake")
     return replace(made, lake=Location(tmp_path / "lake"))
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from orchestration.location import Location
 from orchestration.storage.marts import builds
 from tests.chaos.plants import Plant
-from tests.lakes import run
+from tests.lakes import copy_tree, run
 from tests.orchestration.serving.dbt.plant import change_devices, content, dbt, killed, land_the_first_day, land_what_comes_late, made
 
 pytestmark = [pytest.mark.dbt, pytest.mark.slow]
@@ -29,7 +29,7 @@ OF_THE_SECOND = (
 
 
 def copy(plant: Plant, folder: Path) -> Plant:
-    shutil.copytree(plant.folder, folder / plant.folder.name, symlinks=True)
+    copy_tree(plant.folder, folder / plant.folder.name)
     twin = Plant.__new__(Plant)
     twin.__dict__.update(vars(plant) | {"folder": folder / plant.folder.name, "lake": folder / plant.folder.name / "lake"})
     return twin
