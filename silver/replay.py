@@ -3,15 +3,10 @@
 What is late depends on how batches were cut when the events came, so it is taken as it was recorded and not decided anew.
 """
 
-import duckdb
 import pyarrow as pa
-import sqlglot
 from pyspark.sql import DataFrame
 
-from bronze.schema import INSTANT
-from silver.evaluated import PLAIN_INSTANT, retyped
 from silver.readings import NARROW
-from silver.schema import READING_COLUMNS
 
 LATE, DUPLICATE = "late", "duplicate"
 RECORDED = pa.schema([("bronze_batch", pa.int64()), ("bronze_row", pa.int64()), ("part", pa.int32()), ("kind", pa.string())])
@@ -28,7 +23,7 @@ REPLAYED = f"""
   left join {{before}} b on b.device_id = o.device_id and b.metric = o.metric and b.event_time = o.event_time
   where o.place = 1 and coalesce(o.kind <> '{LATE}', true) and b.device_id is null
 """
-"""Readings among `good`, the accepted measurements of a range of bronze batches. In SQL, which both engines run.
+"""Readings among `good`, the accepted measurements of a range of bronze batches.
 
 `recorded`: see RECORDED. `before`: KEYS that stand already, of batches before the range. The first batch that has a key keeps it; within a
 batch, which knows no order, the measurement that was kept then.
@@ -36,14 +31,5 @@ batch, which knows no order, the measurement that was kept then.
 
 
 def replayed(good: DataFrame, recorded: DataFrame, before: DataFrame) -> DataFrame:
-    """By Spark: NARROW of the readings among rows of `silver.readings.accepted`."""
+    """NARROW of the readings among rows of `silver.readings.accepted`."""
     return good.sparkSession.sql(REPLAYED, good=good, recorded=recorded, before=before).select(*NARROW)
-
-
-def replayed_in_process(good: pa.Table, recorded: pa.Table, before: pa.Table) -> pa.Table:
-    """By DuckDB, for a few: the readings among rows of READING_COLUMNS."""
-    (query,) = sqlglot.transpile(REPLAYED.format(good="good", recorded="recorded", before="before"), read="spark", write="duckdb")
-    with duckdb.connect(config={"threads": 1}) as connection:
-        for name, table in (("good", good), ("recorded", recorded), ("before", before)):
-            connection.register(name, retyped(table, INSTANT, PLAIN_INSTANT))
-        return retyped(connection.sql(query).to_arrow_table(), PLAIN_INSTANT, INSTANT).select(READING_COLUMNS)

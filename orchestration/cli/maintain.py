@@ -36,7 +36,9 @@ def command(obj: dict[str, Any], dry_run: bool, format: str) -> int | None:
     from orchestration.flows import streams
     from orchestration.jobs.maintenance import COLUMNS, maintain, maintenance_tasks
     from orchestration.jobs.snapshots import take_snapshot
+    from orchestration.storage.commit import fence
     from orchestration.storage.lease import sole_writer
+    from orchestration.storage.sealing import sealed_tables
     from orchestration.storage.snapshots import all_snapshots
 
     lake, now = Lake.open(obj["conf"]), datetime.now(UTC)
@@ -46,6 +48,7 @@ def command(obj: dict[str, Any], dry_run: bool, format: str) -> int | None:
         show([task.as_row() for task in maintenance_tasks(lake, taken, now)], format, COLUMNS)
         return None
     with sole_writer(lake.conf.lake):
+        fence(sealed_tables(lake).values())
         show(list(maintain(lake, now, WriteBarrier(threading.Event()).hold)), format, COLUMNS)
         take_snapshot(lake, [*streams(lake)], now)  # queries then read the large files
     return None

@@ -21,7 +21,7 @@ from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.engine.pieces import Limits, Piece, Windows, handed_over, in_pieces, in_turn, measured, read
 from orchestration.engine.writing import gold_tables
-from orchestration.storage.streaming_append import append_pieces
+from orchestration.storage.commit import append_pieces
 from orchestration.storage.tables import Table
 
 
@@ -61,11 +61,11 @@ def _append(this: MicroBatch, closed: Windows) -> None:
     """Windows of a group, then its vectors, which may be filled from earlier windows."""
     aggregates, of_vectors, _ = gold_tables(this.lake, closed.group)
     pieces = (this.stamped(rows) for _, rows in in_pieces(closed.whole(), closed.read))
-    append_pieces(aggregates, pieces, this.app_id(aggregates), this.number)
+    append_pieces(aggregates.location, pieces, this.app_id(aggregates), this.number)
     crash.point(crash.Point.AGGREGATES_WRITTEN)
     if (vector := closed.group.vector) is not None:
         made = map(this.stamped, _vectors(this, closed, vector))
-        append_pieces(of_vectors, made, this.app_id(of_vectors), this.number)
+        append_pieces(of_vectors.location, made, this.app_id(of_vectors), this.number)
 
 
 def _vectors(this: MicroBatch, closed: Windows, vector: Vector) -> Iterator[pa.Table]:

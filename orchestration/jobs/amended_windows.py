@@ -19,7 +19,7 @@ from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.engine.pieces import ClosedWindows, Limits, Piece, Windows, handed_over, in_pieces, in_turn, read
 from orchestration.engine.writing import gold_tables
-from orchestration.storage.streaming_append import append_pieces
+from orchestration.storage.commit import append_pieces
 from orchestration.storage.tables import Table
 
 CONTENT = ("vector", "missing", "filled")
@@ -42,7 +42,7 @@ class Amendment:
         if first is not None:
             rows = chain([first], filled)
             stamped = (piece.append_column("gold_batch", pa.repeat(pa.scalar(self.gold_batch, pa.int64()), len(piece))) for piece in rows)
-            append_pieces(table, stamped, self.lake.app_id(self.flow, table.name), self.number)
+            append_pieces(table.location, stamped, self.lake.app_id(self.flow, table.name), self.number)
 
 
 def append_all(this: Amendment, rows: DataFrame, amended: Sequence[ClosedWindows]) -> None:

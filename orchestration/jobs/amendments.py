@@ -19,7 +19,7 @@ from gold.spec import Group, Late
 from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.engine.pieces import ClosedWindows, measured
-from orchestration.engine.writing import gold_tables, is_half_done
+from orchestration.engine.writing import append, gold_tables, is_half_done
 from orchestration.errors import TidemarkError
 from orchestration.jobs.amended_windows import Amendment, append_all
 from orchestration.storage.atomic_json import read_atomic, write_atomic
@@ -27,7 +27,7 @@ from orchestration.storage.bindings import REPAIR
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import in_log, max_in_log, open_table, written_by
 from orchestration.storage.positions import GoldPosition, closed_until_ms, gold_position, read_by
-from orchestration.storage.tables import Table, append
+from orchestration.storage.tables import Table
 
 NAME = "gold.amendments"
 FILE = "amendments.json"
@@ -135,7 +135,7 @@ def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold
             rows = (
                 late.where(F.col("group") == of_group.group.name).drop("group").withColumn("gold_batch", F.lit(gold_batch).cast("bigint"))
             )
-            append(rows.coalesce(1), table, lake.app_id(NAME, table.name), gold_batch, is_few=of_group.are_few)
+            append(rows, table, lake.app_id(NAME, table.name), gold_batch)
             crash.point(crash.Point.LATE_FOR_GROUP_WRITTEN)
     finally:
         late.unpersist()

@@ -13,6 +13,8 @@ from orchestration.connectors.sources.kafka_backfill import Bound, KafkaBackfill
 from orchestration.connectors.sources.kafka_offset import Ranges
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.jobs.bronze import EVENTS, CommittedBatch, commit_batch, poll
+from orchestration.storage.commit import fence
+from orchestration.storage.ops_tables import GAPS
 from orchestration.storage.sealing import refuse_damage
 from orchestration.storage.source_offsets import refuse_earlier_version, source_offsets
 from orchestration.storage.tables import LakeStore
@@ -34,6 +36,7 @@ def plan(lake: LakeStore, source: Kafka, begin: Bound, end: Bound) -> list[Part]
 
 def carry_out(lake: LakeStore, source: Kafka, parts: Sequence[Part]) -> Iterator[CommittedBatch]:
     """A batch of bronze each, for the one process that writes the lake. A repeat after a kill brings what is missing."""
+    fence([lake.table_path(name) for name in (EVENTS, GAPS)])
     backfill = KafkaBackfill(source, {part.place: part.to_read for part in parts})
     while ready := poll(lake, backfill):
         yield commit_batch(lake, [ready], nullcontext())

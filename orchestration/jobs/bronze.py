@@ -21,14 +21,15 @@ import pyarrow.compute as pc
 
 from bronze.events import ARRIVED, identified
 from orchestration import crash
-from orchestration.connectors.sources.batching import gather
+from orchestration.connectors.sources.batching import PIECE_BYTES
 from orchestration.connectors.sources.schemas import Schemas
 from orchestration.connectors.sources.source import Notice, Offset, Source
 from orchestration.location import Location
-from orchestration.storage.delta import append, rows_of, version_of
+from orchestration.storage.commit import append_pieces, append_rows
+from orchestration.storage.delta import rows_of, version_of
 from orchestration.storage.ops_tables import GAPS, GAPS_SCHEMA
+from orchestration.storage.row_pieces import merged
 from orchestration.storage.source_offsets import next_bronze_batch, source_offsets, with_offsets
-from orchestration.storage.streaming_append import append_pieces
 from orchestration.storage.tables import LakeStore
 
 EVENTS = "bronze.events"
@@ -93,7 +94,7 @@ def commit_batch(lake: LakeStore, ready: Sequence[PendingBatch], is_sole: Abstra
         gaps = [row for of_source in ready for row in _gaps(of_source, bronze_batch, ingested_at)]
         _record(lake.table_path(GAPS), gaps)
         pieces = in_row_groups(_arrived(ready, rows, received), ingested_at, bronze_batch)
-        append_pieces(table, pieces, lake.app_id(EVENTS, EVENTS), bronze_batch, unlike="payload", info=info)
+        append_pieces(table.location, pieces, lake.app_id(EVENTS, EVENTS), bronze_batch, info)
         version = version_of(table.location)
     crash.point(crash.Point.EVENTS_WRITTEN)
     return CommittedBatch(bronze_batch, version, rows, ingested_at, time.monotonic() - begin, gaps)
@@ -123,7 +124,7 @@ def _record(path: Location, gaps: Sequence[dict[str, Any]]) -> None:
     key = itemgetter("source", "topic", "partition", "first_offset", "bronze_batch")
     known = {key(row) for row in rows_of(path)} if gaps else set()
     if new := [gap for gap in gaps if key(gap) not in known]:
-        append(path, pa.Table.from_pylist(new, GAPS_SCHEMA))
+        append_rows(path, pa.Table.from_pylist(new, GAPS_SCHEMA))
 
 
 def _fetched(lake: LakeStore, ready: PendingBatch, schemas: Schemas | None) -> pa.Buffer:
@@ -149,4 +150,4 @@ def in_row_groups(arrived: Iterable[pa.Table], ingested_at: datetime, bronze_bat
             yield identified(events, ingested_at, bronze_batch, count)
             count += len(events)
 
-    return map(pa.concat_tables, gather(pieces(), lambda piece: (len(piece), piece.nbytes)))
+    return merged(pieces(), most_bytes=PIECE_BYTES)

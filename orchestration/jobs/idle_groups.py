@@ -11,7 +11,8 @@ from math import inf, isinf
 import pyarrow as pa
 
 from gold.spec import Group
-from orchestration.storage.delta import append, ask, instant, literal, open_table, rows_of
+from orchestration.storage.commit import append_rows
+from orchestration.storage.delta import ask, instant, literal, open_table, rows_of
 from orchestration.storage.ops_tables import TICKS, TICKS_SCHEMA
 from orchestration.storage.tables import LakeStore
 from orchestration.utc import from_micros, to_micros
@@ -47,5 +48,5 @@ def tick_if_idle(lake: LakeStore, stream: str, groups: Sequence[Group], now: dat
     event_time = from_micros(answer["newest"]) + reach
     if ticked is not None and event_time <= ticked:
         return False
-    append(path, pa.Table.from_pylist([{"stream": stream, "event_time": event_time, "ticked_at": now}], TICKS_SCHEMA))
+    append_rows(path, pa.Table.from_pylist([{"stream": stream, "event_time": event_time, "ticked_at": now}], TICKS_SCHEMA))
     return True

@@ -29,12 +29,13 @@ from orchestration.jobs.measurements import (
     rows_of,
     scratch_file,
 )
-from orchestration.jobs.ranges import Range, merged, pieces, range_after
+from orchestration.jobs.ranges import Range, pieces, range_after
+from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import written_by
 from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from orchestration.storage.payload_formats import payload_formats
 from orchestration.storage.positions import accounted_for, passed_by_silver
-from orchestration.storage.tables import append_rows
+from orchestration.storage.row_pieces import merged
 from silver import account
 from silver.schema import KEYS
 

@@ -19,7 +19,8 @@ from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.storage import generations, snapshots
-from orchestration.storage.delta import append, ask, compact, delete, in_log, is_table, open_table, rows_of
+from orchestration.storage.commit import FULL_BYTES, append_rows, compact
+from orchestration.storage.delta import ask, in_log, is_table, open_table, rows_of
 from orchestration.storage.marts import needed_snapshots
 from orchestration.storage.ops_tables import GAPS, LEDGER, TICKS
 from orchestration.storage.retention import (
@@ -47,8 +48,6 @@ SCHEMA = pa.schema(
 """Grain: one table in one maintenance. `files`: of its newest version before; `compacted`: of these, small ones whose rows went into large
 ones; `removed`: files that were removed from the disk, and `freed_bytes` theirs; `log_entries`: entries of its log that were removed."""
 COLUMNS = ("table", "files", "compacted", "removed", "freed_bytes", "log_entries")
-FULL_BYTES = 100 * 1024 * 1024
-"""A file of this size is left as it is."""
 OF_NO_FLOW = (TICKS, LEDGER, GAPS, snapshots.TABLE, generations.TABLE, TABLE)
 
 NOT_LATE = """
@@ -93,7 +92,7 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
         row = task.as_row()
         for partition in task.small:
             with hold(task.name):
-                compact(task.location, FULL_BYTES, (EVENTS_PARTITION, partition) if partition else None)
+                compact(task.location, FULL_BYTES, partition)
             crash.point(crash.Point.COMPACTED)
         for file in (*task.removable, *task.log):
             remove(file)
@@ -101,9 +100,8 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
         done.append({"at": now} | row)
         yield row
     if gone := expired_snapshots(lake, known, now):
-        ids = ", ".join(str(snapshot.snapshot_id) for snapshot in gone)
-        delete(lake.table_path(snapshots.TABLE), f"snapshot_id in ({ids})")
-    append(lake.table_path(TABLE), pa.Table.from_pylist(done, SCHEMA))
+        snapshots.forget(lake.conf.lake, [snapshot.snapshot_id for snapshot in gone])
+    append_rows(lake.table_path(TABLE), pa.Table.from_pylist(done, SCHEMA))
 
 
 def expired_snapshots(lake: Lake, taken: Sequence[Snapshot], now: datetime) -> list[Snapshot]:

@@ -20,11 +20,12 @@ from bronze.schema import INSTANT
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
-from orchestration.jobs.ranges import in_pieces, pieces
+from orchestration.jobs.ranges import pieces
+from orchestration.storage.commit import append_pieces
 from orchestration.storage.delta import instant, table_of
 from orchestration.storage.ops_tables import CONFLICTS
 from orchestration.storage.payload_formats import FILE, payload_formats, remembered
-from orchestration.storage.streaming_append import append_pieces
+from orchestration.storage.row_pieces import in_pieces
 from orchestration.storage.tables import MAX_ARROW_ROWS
 from silver import account
 from silver import evaluated as of_silver
@@ -79,7 +80,7 @@ def of_events(lake: Lake, name: str, columns: Iterable[str], where: str, events:
         yield account.among(piece, account.OF_EVENT, events)
 
 
-def in_session(lake: Lake, rows: int) -> Lake:
+def in_session(lake: Lake, rows: float) -> Lake:
     """For a job of so many rows: it is not worth compiling the plan for a few."""
     return lake.interpreted() if rows <= MAX_ARROW_ROWS else lake
 
@@ -150,7 +151,7 @@ def append_once(lake: Lake, name: str, rows: Iterable[pa.Table], app_id: str, ve
 
     stream = counted()
     if (first := next(stream, None)) is not None:
-        append_pieces(lake.tables[name], chain([first], stream), app_id, version, unlike="payload")
+        append_pieces(lake.table_path(name), chain([first], stream), app_id, version)
     for _ in stream:
         pass
     return counts

@@ -20,13 +20,14 @@ from gold.vectors import in_blocks
 from gold.windows import of_groups
 from orchestration.engine.lake import Lake
 from orchestration.engine.pieces import LIMITS, Piece, measured
-from orchestration.engine.writing import gold_tables
+from orchestration.engine.writing import append, gold_tables
 from orchestration.jobs.ranges import pieces
+from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import table_of, version_of
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.positions import accounted_for
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.tables import Table, append, append_rows
+from orchestration.storage.tables import Table
 from silver.spec import Metric
 
 NAME = "replay"
@@ -106,7 +107,7 @@ def _of_group(lake: Lake, recorded: PinnedGeneration, group: Group, closed_until
     try:
         counted = measured(windows, {group.name: group})
         rows = windows.drop("group").withColumn("revision", F.lit(0))
-        _append(lake, rows, aggregates, is_few=all(closed.are_few for closed in counted))
+        _append(lake, rows, aggregates)
         if group.vector is not None:
             completed = vectors(windows.drop("group"), group, group.vector, metrics)
             _append(lake, completed.withColumn("revision", F.lit(0)), of_vectors)
@@ -115,9 +116,9 @@ def _of_group(lake: Lake, recorded: PinnedGeneration, group: Group, closed_until
         windows.unpersist()
 
 
-def _append(lake: Lake, rows: DataFrame, table: Table, *, is_few: bool = False) -> None:
+def _append(lake: Lake, rows: DataFrame, table: Table) -> None:
     stamped = rows.withColumn("gold_batch", F.lit(NO_GOLD_BATCH).cast("bigint"))
-    append(stamped, table, lake.app_id(NAME, table.name), 0, is_few=is_few)
+    append(stamped, table, lake.app_id(NAME, table.name), 0)
 
 
 def vectors(windows: DataFrame, group: Group, vector: Vector, metrics: Mapping[str, Metric]) -> DataFrame:

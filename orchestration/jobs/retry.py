@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from orchestration import crash
 from orchestration.engine.lake import Lake
@@ -29,37 +28,30 @@ from orchestration.jobs.measurements import (
     count_rows,
     evaluated,
     find_kept,
-    in_session,
     of_events,
     rows_of,
     scratch_file,
 )
-from orchestration.jobs.ranges import Range, cut, merged, pieces
+from orchestration.jobs.ranges import Range, cut, pieces
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
-from orchestration.storage.delta import literal, open_table, version_of, written_by
+from orchestration.storage.commit import append_rows, replace_rows
+from orchestration.storage.delta import literal, version_of, written_by
 from orchestration.storage.ops_tables import COUNTED, LEDGER, LEDGER_SCHEMA
 from orchestration.storage.positions import accounted_for, retried
-from orchestration.storage.tables import append_rows
+from orchestration.storage.row_pieces import merged
 from silver import account, retry
 
 NAME = "silver.retry"
 ELSEWHERE = ("silver.readings", "silver.late", "silver.duplicates")
 CHANGED = (LEDGER, "silver.quarantine", "silver.late", "silver.duplicates")
 COLUMNS = ("source", "events", "readmitted", "duplicates", "quarantined", "moved")
-GOOD, WITH_KEPT, QUARANTINE = "good.parquet", "with_kept.parquet", "quarantine"
-"""Good measurements, first as they are, then with the kept one of their key; rows that quarantine gets or, without broken rules, loses."""
+GOOD, WITH_KEPT, BROKEN, GONE = "good.parquet", "with_kept.parquet", "broken.parquet", "gone.parquet"
+"""Good measurements, first as they are, then with the kept one of their key; rows that quarantine gets, and identities that it loses."""
 ROWS_AT_ONCE, EVENT_BYTES = 500_000, 32 * 1024 * 1024
 """Of quarantine, by whole bronze batches; of events, whose measurements are all looked at together."""
 REPLACED_KIND = "replaced "
 """Before the kind of the ledger that a row in quarantine was of."""
-REPLACED = """
-  merge into delta.`{path}` as recorded using {{changes}} as changes
-  on {same}
-  when matched and changes.broken_rules is null then delete
-  when matched then update set *
-  when not matched then insert *
-"""
 
 
 @dataclass(frozen=True)
@@ -72,7 +64,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a retry does. `outcome`: a folder with the files GOOD, WITH_KEPT and QUARANTINE.
+    """What a retry does. `outcome`: a folder with the files GOOD, WITH_KEPT, BROKEN and GONE.
 
     `counts`: by kind, bronze batch and source; `quarantined` is what quarantine gets or, below 0, loses.
     `summary`: one row a source, COLUMNS; there, `quarantined` is what breaks a rule still.
@@ -148,37 +140,23 @@ def _carry_out(lake: Lake, this: PendingRetry) -> None:
         rows = (readmitted(rows, this.number) for rows in rows_of(_outcome(lake) / WITH_KEPT))
         append_once(lake, name, rows, lake.app_id(NAME, name), this.number)
     crash.point(crash.Point.RETRY_READMITTED)
-    _replace(lake, this, _outcome(lake) / QUARANTINE)
+    _replace(lake, this, _outcome(lake))
     crash.point(crash.Point.RETRY_REPLACED)
     # Last, as it says that the retry is done.
     append_rows(lake.table_path(LEDGER), pa.Table.from_pylist(this.corrections, LEDGER_SCHEMA), lake.app_id(NAME, LEDGER), this.number)
     shutil.rmtree(_folder(lake).local)
 
 
-def _replace(lake: Lake, this: PendingRetry, changes: Path) -> None:
+def _replace(lake: Lake, this: PendingRetry, outcome: Path) -> None:
     """In one commit, what quarantine holds of the events of the outcome by what breaks a rule now."""
-    table = lake.tables["silver.quarantine"]
-    app = lake.app_id(NAME, table.name)
-    if written_by(table.location, app) == this.number:
-        return
-    here = in_session(lake, open_table(table.location).count())
-    same = " and ".join(f"recorded.{name} = changes.{name}" for name in account.IDENTITY)
-    with _transaction(here, app, this.number):
-        replace = REPLACED.format(path=str(table.location).replace("`", "``"), same=same)
-        here.spark.sql(replace, changes=here.spark.read.schema(from_arrow_schema(table.schema)).parquet(str(changes)))
+    name = "silver.quarantine"
+    broken, gone = outcome / BROKEN, outcome / GONE
+    identities = pa.concat_tables([rows for file in (broken, gone) for rows in rows_of(file, columns=account.IDENTITY)])
 
+    def kept(rows: pa.Table) -> pa.Table:
+        return account.among(rows, account.IDENTITY, identities, "left anti")
 
-@contextmanager
-def _transaction(lake: Lake, app: str, number: int) -> Iterator[None]:
-    """Delta refuses a second MERGE under the same one."""
-    settings = {"spark.databricks.delta.write.txnAppId": app, "spark.databricks.delta.write.txnVersion": str(number)}
-    for key, value in settings.items():
-        lake.spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key in settings:
-            lake.spark.conf.unset(key)
+    replace_rows(lake.table_path(name), kept, account.IDENTITY, rows_of(broken), lake.app_id(NAME, name), this.number)
 
 
 def _look_again(lake: Lake, reference_data: LoadReferenceData, chosen: Chosen, outcome: Path) -> Counts:
@@ -186,8 +164,8 @@ def _look_again(lake: Lake, reference_data: LoadReferenceData, chosen: Chosen, o
     counts: Counts = Counter()
     with (
         scratch_file(outcome / GOOD) as add_good,
-        scratch_file(outcome / QUARANTINE / "broken.parquet") as add_broken,
-        scratch_file(outcome / QUARANTINE / "gone.parquet") as add_gone,
+        scratch_file(outcome / BROKEN) as add_broken,
+        scratch_file(outcome / GONE) as add_gone,
     ):
         for batches, quarantined in _quarantined(lake, chosen):
             events = quarantined.group_by([*account.OF_EVENT, "source"]).aggregate([])

@@ -1,15 +1,14 @@
-"""Delta tables without Spark: opened, asked, appended to, and what their logs say. Other rooms ask here and do not import deltalake."""
+"""Delta tables without Spark: opened, asked, and what their logs say. Other rooms ask here and do not import deltalake."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from orchestration.location import Location
@@ -22,7 +21,6 @@ PLAIN = 1
 """The reader version of tables without deletion vectors and renamed columns: their rows are what their files hold."""
 NAMED_FEATURES = 7
 """The writer version from which a protocol lists features: of these tables nothing is summed up."""
-MAX_SMALL_FILES = 100
 FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 """Of Python's. Silver took earlier ones for event times once, so lakes may hold some."""
 UnreadableTableError: TypeAlias = DeltaError
@@ -137,57 +135,13 @@ def ask(sql: str, tables: Mapping[str, OpenTable], settings: Mapping[str, str] |
     return pa.RecordBatchReader.from_stream(query.execute(sql))
 
 
-def append(path: Location, rows: pa.Table) -> None:
-    """Append rows; a table that is not there is made."""
-    if not is_table(path):
-        write_deltalake(str(path), rows, mode="append", configuration=OF_LOG)
-        return
-    with committing(path) as table:
-        write_deltalake(table, rows, mode="append")
+def forget_checksum(path: Location) -> None:
+    """Before a commit to a table that Spark reads too. Only for speed: without it, as after a kill, Spark reads the log.
 
-
-def delete(path: Location, predicate: str) -> None:
-    """Delete the rows of which a predicate of DataFusion is true."""
-    with committing(path) as table:
-        table.delete(predicate)
-
-
-def compact(path: Location, target_bytes: int, partition: tuple[str, str] | None = None) -> None:
-    """Put small files together, of one partition or of a table without; rows and answers stay. One task at a time bounds the memory."""
-    filters = [(partition[0], "=", partition[1])] if partition else None
-    with committing(path) as table:
-        metrics = table.optimize.compact(partition_filters=filters, target_size=target_bytes, max_concurrent_tasks=1)
-        if metrics["numFilesRemoved"]:
-            table.create_checkpoint()  # a reader then needs none of the entries that added the small files
-
-
-def compact_many(path: Location) -> None:
-    """The same for a table that Spark never reads, once it has many files: every run adds one, and every reader reads them all."""
-    table = open_table(path)
-    if len(table.file_uris()) > MAX_SMALL_FILES:
-        table.optimize.compact()
-        table.vacuum(dry_run=False)  # files that were replaced a week ago
-
-
-def once(table: OpenTable, app_id: str, version: int) -> CommitProperties | None:
-    """What makes a commit one that Delta knows again; None where an application has committed this version, or a higher one."""
-    if (written := table.transaction_version(app_id)) is not None and written >= version:
-        return None
-    return CommitProperties(app_transactions=[Transaction(app_id, version)])
-
-
-@contextmanager
-def committing(path: Location) -> Iterator[OpenTable]:
-    """The table, for one commit of delta-rs, or a few that belong together, to a table that Spark reads too.
-
-    What Spark looks at beside the log is brought up to date. It is only there for speed: without it, as after a kill, Spark reads the log.
+    Hadoop keeps a checksum of the file that names the newest checkpoint, where Spark wrote it. delta-rs writes that file anew, and then
+    Spark finds it damaged, three times with a second between, and reads the whole log: 3 s for each table and start (measured).
     """
-    table = DeltaTable(str(path))
-    # Hadoop keeps a checksum of the file that names the newest checkpoint, where Spark wrote it. delta-rs writes that file anew, and then
-    # Spark finds it damaged, three times with a second between, and reads the whole log: 3 s for each table and start (measured).
     (path.local / LOG / "._last_checkpoint.crc").unlink(missing_ok=True)
-    yield table
-    sum_up(path, table)
 
 
 def sum_up(path: Location, table: OpenTable) -> None:

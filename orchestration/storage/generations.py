@@ -12,7 +12,8 @@ import pyarrow as pa
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
-from orchestration.storage.delta import INSTANT, append, path_of, rows_of
+from orchestration.storage.commit import append_rows
+from orchestration.storage.delta import INSTANT, path_of, rows_of
 from orchestration.storage.seals import damaged_log, listed
 
 TABLE = "ops.generations"
@@ -92,7 +93,7 @@ def switch(lake: Location, now: datetime) -> Generation | None:
     generation = requested_switch(lake)
     if generation is None:
         return None
-    append(path_of(lake, TABLE), pa.Table.from_pylist([vars(generation) | {"at": now}], SCHEMA))
+    append_rows(path_of(lake, TABLE), pa.Table.from_pylist([vars(generation) | {"at": now}], SCHEMA))
     return generation
 
 

@@ -2,6 +2,9 @@
 
 The kernel lets go of a lease however its process ends. But a JVM outlives its killed Python for a moment and may go on writing, so it
 holds a lock of its own, and the next writer waits until that is gone.
+
+Locks can be lost while their holder sleeps: a stopped process, a network disk. So each holder has a token, higher than those before it,
+which its commits carry (commit.py): what it writes when another one has begun is refused.
 """
 
 import fcntl
@@ -20,15 +23,18 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from orchestration.errors import HeldError
 from orchestration.location import Location
+from orchestration.storage.atomic_json import read_atomic, write_atomic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LEASE, OF_JVM = "writer.lock", "writer.jvm.lock"
+LEASE, OF_JVM, TOKEN = "writer.lock", "writer.jvm.lock", "writer.token"
 A_LOOK_SECONDS = 0.5
 """`is_held` holds the lease as well, for a moment."""
 JVM_LEAVES_SECONDS = 120
 POLL_SECONDS = 0.05
+_HELD: dict[Location, "Lease"] = {}
+"""By this process."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +52,24 @@ class Holder:
 
 
 class Lease:
-    """Held by this process."""
+    """Held by this process. `token`: its number. `is_taken_over`: the holder before it did not let go, and may only sleep."""
 
     def __init__(self, lake: Location, file: TextIO) -> None:
+        way_out = "Remove it, once no process writes the lake."
+        before = read_atomic(lake / TOKEN, way_out, dict) or {"token": 0, "is_released": True}
+        # Also higher than what a lost file held.
+        self.token, self.is_taken_over = max(before["token"] + 1, int(time.time() * 1000)), not before["is_released"]
+        write_atomic(lake / TOKEN, {"token": self.token, "is_released": False})
         command = shlex.join(["tidemark", *sys.argv[1:]])
         self._lake, self._file = lake, file
         self._of_jvm: Any = None
         self._holder = Holder(os.getpid(), socket.gethostname(), command, f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}")
         self._tell(self._holder)
+
+    @property
+    def transaction(self) -> tuple[str, int]:
+        """By which a table knows the holder."""
+        return f"tidemark/writer/{self._lake.name}", self.token
 
     def share(self, spark: "SparkSession") -> None:
         """Let the JVM hold it as well, for as long as it lives: nothing that it writes comes after its lease."""
@@ -69,6 +85,8 @@ class Lease:
         """After work that came to its end: there the JVM has nothing left to write."""
         if self._of_jvm is not None:
             self._of_jvm.channel().close()
+        if (read_atomic(self._lake / TOKEN, "", dict) or {}).get("token") == self.token:
+            write_atomic(self._lake / TOKEN, {"token": self.token, "is_released": True})
 
     def _tell(self, holder: Holder) -> None:
         self._file.truncate(0)
@@ -93,12 +111,19 @@ def sole_writer(
         if gone is not None:
             tell(f"tidemark: {gone} ended without a word; its lease of {lake} is taken over.")
         _await_jvm(lake, gone, tell)
-        lease = Lease(lake, file)
+        lease = _HELD[lake] = Lease(lake, file)
         try:
             yield lease
             lease.let_go()
         finally:
+            del _HELD[lake]
             file.truncate(0)
+
+
+def lease_above(path: Location) -> Lease | None:
+    """The lease of this process that a table at this place is under; None where it holds none."""
+    held = [lake for lake in _HELD if lake.local in path.local.parents]
+    return _HELD[max(held, key=lambda lake: len(lake.local.parts))] if held else None
 
 
 @contextmanager

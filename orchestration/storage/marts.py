@@ -7,14 +7,13 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
 
 import pyarrow as pa
-from deltalake import write_deltalake
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.delta import INSTANT, compact_many, delete, path_of, rows_of
+from orchestration.storage.commit import append_rows, compact_many, delete_rows, replace_rows
+from orchestration.storage.delta import INSTANT, path_of, rows_of
 from orchestration.storage.generations import active_generation
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
@@ -52,7 +51,7 @@ class Build:
 
 def record(lake: Location, build: Build) -> None:
     """Append it: from then on it is what readers see."""
-    _write(lake, [build], "append")
+    append_rows(path_of(lake, TABLE), _as_rows([build]))
     compact_many(path_of(lake, TABLE))
 
 
@@ -87,7 +86,7 @@ def forget(lake: Location, names: Collection[str]) -> None:
     known = builds(lake)
     kept = [replace(build, versions={name: version for name, version in build.versions.items() if name not in names}) for build in known]
     if kept != known:
-        _write(lake, kept, "overwrite")
+        replace_rows(path_of(lake, TABLE), lambda rows: rows[:0], ["build"], [_as_rows(kept)])
 
 
 def snapshot_for(lake: Location, query: str, snapshot_id: int | None = None, at: datetime | None = None) -> Snapshot | None:
@@ -111,11 +110,11 @@ def snapshot_for(lake: Location, query: str, snapshot_id: int | None = None, at:
 def forget_builds(lake: Location, snapshot_ids: Collection[int]) -> None:
     """Those that nobody can ask any more."""
     if snapshot_ids:
-        delete(path_of(lake, TABLE), f"snapshot_id in ({', '.join(map(str, snapshot_ids))})")
+        delete_rows(path_of(lake, TABLE), "snapshot_id", snapshot_ids)
 
 
-def _write(lake: Location, written: list[Build], mode: Literal["append", "overwrite"]) -> None:
-    write_deltalake(str(path_of(lake, TABLE)), pa.Table.from_pylist([*map(vars, written)], SCHEMA), mode=mode)
+def _as_rows(written: list[Build]) -> pa.Table:
+    return pa.Table.from_pylist([*map(vars, written)], SCHEMA)
 
 
 def _absent(recorded: list[Build], snapshot: Snapshot | None) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import Schema
 
 from orchestration.location import Location
-from orchestration.storage.delta import OF_LOG, Filters, compact_many, is_table, open_table, path_of, table_of
+from orchestration.storage.commit import append_rows, compact_many, create
+from orchestration.storage.delta import Filters, is_table, open_table, path_of, table_of
 from orchestration.storage.lease import Lease, sole_writer
 
 
@@ -31,9 +32,9 @@ def read(lake: Location, table: str, schema: pa.Schema, columns: list[str] | Non
 def append(lake: Location, table: str, rows: pa.Table, settings: Mapping[str, str] | None = None) -> None:
     """Append, or create the table with `settings`. New columns are added; a column keeps its first comment."""
     path = path_of(lake, table)
-    known = {field.name for field in open_table(path).schema().fields} if is_table(path) else set()
-    # deltalake refuses another comment than the table has.
-    fields = [field.remove_metadata() if field.name in known else field for field in rows.schema]
-    arriving = pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
-    write_deltalake(str(path), arriving, mode="append", schema_mode="merge", configuration=OF_LOG | dict(settings or {}))
+    create(path, rows.schema, settings)
+    known = {field.name for field in open_table(path).schema().fields}
+    if new := [field for field in Schema.from_arrow(rows.schema).fields if field.name not in known]:
+        open_table(path).alter.add_columns(new)
+    append_rows(path, rows)
     compact_many(path)

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
 
 from orchestration.conf.device_file import devices_in
 from orchestration.conf.model import Device
 from orchestration.location import Location
+from orchestration.storage.commit import append_rows, create
 from orchestration.storage.delta import path_of, rows_of
 from orchestration.storage.lease import holding
 from orchestration.utc import EPOCH, MICROSECOND
@@ -87,14 +87,14 @@ def append_changes(
     """
     # Two that append at once would each miss what the other appends, and register a device twice for the same instant.
     with holding(path_of(lake, TABLE).local.with_name(".devices.lock")):
-        DeltaTable.create(str(path_of(lake, TABLE)), schema=DEVICES, mode="ignore")
+        create(path_of(lake, TABLE), DEVICES)
         history = versions(lake)
         before = newest(history)
         rows = [
             row | {"registered_at": effective(before.get(row["device_id"]), at, since) if history else ALWAYS} for row in changes(history)
         ]
         if rows:
-            write_deltalake(str(path_of(lake, TABLE)), pa.Table.from_pylist(rows, schema=DEVICES), mode="append")
+            append_rows(path_of(lake, TABLE), pa.Table.from_pylist(rows, schema=DEVICES))
         return len(rows)
 
 

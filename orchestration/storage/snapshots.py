@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 import pyarrow as pa
-from deltalake import write_deltalake
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
+from orchestration.storage.commit import append_rows, delete_rows
 from orchestration.storage.delta import INSTANT, max_in_log, path_of, rows_of
 from orchestration.storage.snapshot import Snapshot
 
@@ -28,8 +28,13 @@ SCHEMA = pa.schema(
 
 
 def pin(lake: Location, snapshot: Snapshot) -> Snapshot:
-    write_deltalake(str(path_of(lake, TABLE)), pa.Table.from_pylist([vars(snapshot)], SCHEMA), mode="append")
+    append_rows(path_of(lake, TABLE), pa.Table.from_pylist([vars(snapshot)], SCHEMA))
     return snapshot
+
+
+def forget(lake: Location, snapshot_ids: Collection[int]) -> None:
+    """Those that have expired."""
+    delete_rows(path_of(lake, TABLE), "snapshot_id", snapshot_ids)
 
 
 def pin_again(lake: Location, generation: int, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Tables of a lake: where they are, how they are made, and the one way to append to them."""
+"""Tables of a lake: where they are and how they are made. How rows come to them: commit.py."""
 
 import json
 from dataclasses import dataclass
@@ -6,8 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, Schema, write_deltalake
-from pyspark.sql import DataFrame
+from deltalake import Schema
 
 from bronze.schema import EVENTS, EVENTS_PARTITION
 from gold.schema import AGGREGATES, VECTORS
@@ -15,12 +14,13 @@ from gold.schema import LATE as LATE_FOR_GROUP
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.delta import OF_LOG, committing, is_table, once, open_table, sum_up, written_by
+from orchestration.storage.commit import STATISTICS, create
+from orchestration.storage.delta import open_table
 from orchestration.storage.generations import Generation, active_generation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
 MAX_ARROW_ROWS = 100_000
-"""Up to so many rows it is not worth to plan, or to compile, a job of Spark."""
+"""Up to so many rows it is not worth to compile a job of Spark."""
 
 
 @dataclass(frozen=True)
@@ -82,19 +82,8 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
 
 def ensure(table: Table) -> None:
     """Create the table unless it is there; refuse one that has other columns than declared."""
-    declared = Schema.from_arrow(table.schema)
-    if is_table(table.location):
-        known = open_table(table.location)
-    else:
-        table.location.local.mkdir(parents=True, exist_ok=True)
-        known = DeltaTable.create(
-            str(table.location),
-            schema=declared,
-            partition_by=[table.partition] if table.partition else None,
-            configuration={"delta.dataSkippingStatsColumns": ",".join(table.statistics)} | OF_LOG,
-            mode="ignore",
-        )
-        sum_up(table.location, known)
+    create(table.location, table.schema, {STATISTICS: ",".join(table.statistics)}, table.partition)
+    declared, known = Schema.from_arrow(table.schema), open_table(table.location)
     actual, wanted = _types(known.schema().to_json()), _types(declared.to_json())
     if actual != wanted:
         differing = (name for name in actual | wanted if actual.get(name) != wanted.get(name))
@@ -103,34 +92,6 @@ def ensure(table: Table) -> None:
             f"{table.name} at {table.location} has other columns than this version of Tidemark writes: {difference}.\n"
             "  It was written by another version, or by hand: restore it, or move the lake away to start anew."
         )
-
-
-def ensure_rows(path: Location, schema: pa.Schema) -> None:
-    """The same for a table that Spark never writes."""
-    if not is_table(path):
-        write_deltalake(str(path), schema.empty_table(), mode="append", configuration=OF_LOG)
-
-
-def append(rows: DataFrame, table: Table, app_id: str, version: int, *, is_few: bool = False) -> None:
-    """Append `rows` once: of a repeat with the same app id and a version that is not higher nothing is written.
-
-    The rows are computed all the same. Delta would not even look at them, and a query that keeps state (silver.readings)
-    then ends at every start: Spark refuses a micro-batch whose state was not brought up to date.
-    `is_few`: they are written without Spark, in a tenth of the time.
-    """
-    if is_few:
-        append_rows(table.location, rows.toArrow(), app_id, version)
-    elif written_by(table.location, app_id) >= version:
-        rows.write.format("noop").mode("overwrite").save()
-    else:
-        rows.write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", version).save(str(table.location))
-
-
-def append_rows(path: Location, rows: pa.Table, app_id: str, version: int) -> None:
-    """Append a few rows once, without Spark."""
-    with committing(path) as table:
-        if (properties := once(table, app_id, version)) is not None:
-            write_deltalake(table, rows, mode="append", commit_properties=properties)
 
 
 def _types(schema_json: str) -> dict[str, Any]:

@@ -17,15 +17,16 @@ from orchestration.jobs.snapshots import take_snapshot
 from orchestration.quality import suites
 from orchestration.storage.bindings import bind, changed_since_begun
 from orchestration.storage.checkpoints import last_batch, newest_batch
+from orchestration.storage.commit import create, fence
 from orchestration.storage.delta import version_of
 from orchestration.storage.gate_state import count_releases
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.payload_formats import remember
 from orchestration.storage.positions import accounted_for, passed_by_silver
 from orchestration.storage.registry import sync
-from orchestration.storage.sealing import WITHOUT_SPARK, Sealing, refuse_damage, refuse_older_tables
+from orchestration.storage.sealing import WITHOUT_SPARK, Sealing, refuse_damage, refuse_older_tables, sealed_tables
 from orchestration.storage.source_offsets import refuse_earlier_version
-from orchestration.storage.tables import ensure, ensure_rows
+from orchestration.storage.tables import ensure
 from orchestration.supervisor import schedules
 from orchestration.supervisor.feeds import Feeds
 from orchestration.supervisor.quality_gate import QualityGate
@@ -63,9 +64,10 @@ class PipelineRun:
         remember(lake.conf)
         sync(lake.conf.lake, lake.conf.devices, datetime.now(UTC))
         for name, schema in WITHOUT_SPARK.items():
-            ensure_rows(lake.table_path(name), schema)
+            create(lake.table_path(name), schema)
         for table in lake.tables.values():
             ensure(table)
+        fence(sealed_tables(lake).values())
         for flow in self._flows:
             bind(lake, flow.name, flow.tables)
         for change in changed_since_begun(lake):

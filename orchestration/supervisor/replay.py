@@ -32,6 +32,7 @@ from orchestration.jobs.silver_replay import silver
 from orchestration.jobs.snapshots import take_snapshot
 from orchestration.storage import generations
 from orchestration.storage.bindings import Start, begin
+from orchestration.storage.commit import create, fence
 from orchestration.storage.delta import in_log, open_table
 from orchestration.storage.gate_state import closed_gates, is_holding
 from orchestration.storage.generations import Generation
@@ -39,7 +40,7 @@ from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from orchestration.storage.positions import GoldPosition, retried
 from orchestration.storage.retention import first_version
 from orchestration.storage.snapshots import find_snapshot
-from orchestration.storage.tables import ensure, ensure_rows
+from orchestration.storage.tables import ensure
 from orchestration.supervisor.quality_gate import QualityGate
 from orchestration.supervisor.rollback import await_switch
 
@@ -181,8 +182,10 @@ def _make_room(following: Lake, plan: Plan) -> None:
     for table in following.tables.values():
         if table.location.parent.parent == folder:
             ensure(table)
+            fence([table.location])
     if plan.is_silver:
-        ensure_rows(following.table_path(LEDGER), LEDGER_SCHEMA)
+        create(following.table_path(LEDGER), LEDGER_SCHEMA)
+        fence([following.table_path(LEDGER)])
 
 
 def _silver(following: Lake, recorded: PinnedGeneration, plan: Plan, progress: Progress) -> int:

@@ -126,7 +126,7 @@ class Plant:
 def obey() -> None:
     """What a process of a plant does first, before others import the constant."""
     if SPARK_WRITES in os.environ:
-        writing.MAX_SMALL_BYTES = -1
+        writing.FEW_BYTES = -1
 
 
 def threads_of(process: "subprocess.Popen[bytes]") -> str:

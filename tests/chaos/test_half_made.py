@@ -5,8 +5,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from orchestration.engine.lake import Lake
+from orchestration.storage.commit import create
 from orchestration.storage.ops_tables import LEDGER_SCHEMA, TICKS_SCHEMA
-from orchestration.storage.tables import ensure, ensure_rows
+from orchestration.storage.tables import ensure
 from tests.lakes import conf, table
 
 
@@ -20,5 +21,5 @@ def test_a_kill_while_a_table_is_made_leaves_nothing_that_the_next_run_trips_ove
     for each in declared:
         ensure(each)
     for path, schema in rows.items():
-        ensure_rows(path, schema)
+        create(path, schema)
     assert {len(table(made, name)) for name in (*Lake(made).tables, "ops.ticks", "ops.ledger")} == {0}

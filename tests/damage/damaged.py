@@ -95,14 +95,14 @@ def built(spark: SparkSession, provider: str, folder: Path) -> Damaged:
     spark.conf.set(PROVIDER, provider)
     with (
         patch.dict(queries.SNAPSHOTS, maintenanceInterval="100ms", minDeltasForSnapshot="1"),  # two short runs would leave none
-        patch.object(writing, "MAX_SMALL_BYTES", -1),  # Spark's commits have checksums, which can be damaged too
+        patch.object(writing, "FEW_BYTES", -1),  # Spark's commits have checksums, which can be damaged too
     ):
         return _built(made, spark)
 
 
 def _run(made: Conf, spark: SparkSession) -> None:
     """All by Spark, whose commits have checksums, which can be damaged too."""
-    with patch.object(writing, "MAX_SMALL_BYTES", -1):
+    with patch.object(writing, "FEW_BYTES", -1):
         run(made, spark)
 
 

@@ -24,10 +24,10 @@ from orchestration.engine import windows
 from orchestration.engine.lake import Lake
 from orchestration.errors import HeldError, TidemarkError
 from orchestration.jobs import amendments, maintenance, measurements
+from orchestration.location import Location
 from orchestration.storage import bindings, lease
 from orchestration.storage.delta import table_of
 from orchestration.storage.retention import RetentionNeeds
-from orchestration.storage.tables import Table
 from silver import account as account_of_silver
 from silver import readings, rules
 from silver.spec import Time
@@ -86,8 +86,8 @@ def without_fill_bound(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_transaction_ids(patch: pytest.MonkeyPatch) -> None:
-    def append(table: Table, pieces: Iterator[pa.Table], *_: Any) -> None:
-        write_deltalake(table.location.local, pa.concat_tables(pieces), mode="append")
+    def append(path: Location, pieces: Iterator[pa.Table], *_: Any) -> None:
+        write_deltalake(path.local, pa.concat_tables(pieces), mode="append")
 
     patch.setattr(windows, "append_pieces", append)
 

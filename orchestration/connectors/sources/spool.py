@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 
 from bronze.events import ARRIVED
 from bronze.schema import HEADERS, INSTANT
-from orchestration.connectors.sources.batching import gather
+from orchestration.connectors.sources.batching import PIECE_BYTES
 from orchestration.connectors.sources.source import Notice, Offset, Source
 from orchestration.connectors.sources.spool_records import KEY, MARK_BYTES, Record, records, segments
+from orchestration.storage.row_pieces import gather
 
 SEGMENT, BYTE = "segment", "byte"
 
@@ -82,7 +83,7 @@ class Spool(Source):
     def read(self, partition: Part) -> Iterator[pa.Table]:
         """Its events, in the order in which they were written."""
         whole = records(_content(partition.file, partition.begin, partition.end), partition.begin)
-        for together in gather(whole, lambda record: (record.events, len(record.payloads))):
+        for together in gather(whole, lambda record: (record.events, len(record.payloads)), PIECE_BYTES):
             yield _events(self.name, together)
 
     def notices(self) -> Sequence[Notice]:

@@ -1,18 +1,16 @@
-"""Small micro-batches are written without Spark, and hold what Spark would have written."""
+"""Few rows of a micro-batch are handed to the process, which writes one file; many are written by the tasks that have them."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from orchestration.conf.model import Conf
 from orchestration.engine import writing
-from orchestration.engine.lake import Lake
-from silver.spec import PayloadFormat
-from tests.lakes import SHAPE, conf, event, land, minutes, multiset, run, table
+from orchestration.location import Location
+from orchestration.storage.delta import added, version_of
+from tests.lakes import conf, event, land, minutes, multiset, run, table
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 OF_THE_RUN = ["ingested_at", "ingested_on"]
@@ -20,18 +18,18 @@ OF_THE_RUN = ["ingested_at", "ingested_on"]
 
 @pytest.fixture(scope="module")
 def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Conf]:
-    """The same files, with a late, a double, an unreadable and a future row, in two batches: as ever, and readings by Spark."""
+    """The same files, with a late, a double, an unreadable and a future row, in two batches: as ever, and readings by tasks."""
     made = {}
-    for name, most in (("small", writing.MAX_SMALL_BYTES), ("none", 0)):
+    for name, most in (("small", writing.FEW_BYTES), ("none", -1)):
         made[name] = brought_in(tmp_path_factory.mktemp(name), spark, most)
     return made
 
 
 def brought_in(folder: Path, spark: SparkSession, most: int) -> Conf:
-    """What has more bytes than these is not small."""
+    """A task that has more bytes than these writes them."""
     made = conf(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "MAX_SMALL_BYTES", most)
+        patch.setattr(writing, "FEW_BYTES", most)
         first = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 60))]
         land(folder, "1.json", [*first, first[3], "{broken", event("oven", "temperature", 9, datetime(2099, 1, 1, tzinfo=UTC))])
         run(made, spark)
@@ -47,9 +45,9 @@ def brought_in(folder: Path, spark: SparkSession, most: int) -> Conf:
     return made
 
 
-def test_small_batches_are_written_without_spark_and_others_by_it(lakes: dict[str, Conf]) -> None:
-    assert not any("Spark" in writer for writer in _writers(lakes["small"], "silver.readings"))
-    assert all("Spark" in writer for writer in _writers(lakes["none"], "silver.readings"))
+def test_few_rows_of_all_tasks_become_one_file_and_many_one_of_each_task(lakes: dict[str, Conf]) -> None:
+    assert _files(lakes["small"], "silver.readings") == [1, 1]
+    assert sum(_files(lakes["none"], "silver.readings")) > 2
 
 
 def test_rows_do_not_depend_on_who_wrote_them(lakes: dict[str, Conf]) -> None:
@@ -68,28 +66,7 @@ def test_rows_do_not_depend_on_who_wrote_them(lakes: dict[str, Conf]) -> None:
         assert multiset(small, shared) == multiset(none, shared), name
 
 
-@pytest.mark.parametrize(
-    ("most", "shape", "is_small"),
-    [
-        (66, SHAPE, True),
-        (62, SHAPE, False),
-        (132, replace(SHAPE, metrics={"temperature": "t", "power": "p"}), True),
-        (125, replace(SHAPE, metrics={"temperature": "t", "power": "p"}), False),
-        (1_000_000, replace(SHAPE, each="list"), True),
-        (800, replace(SHAPE, each="list"), False),  # 63 events of 75 bytes could hold more
-    ],
-)
-def test_a_batch_that_may_hold_many_readings_is_not_small(
-    most: int, shape: PayloadFormat, is_small: bool, lakes: dict[str, Conf], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = replace(lakes["small"], sources={"plant": replace(lakes["small"].sources["plant"], payload_format=shape)})
-    monkeypatch.setattr(writing, "MAX_READINGS", most)
-    assert writing.is_small(Lake(made), "silver.readings", "bronze.events", 0) == is_small
-
-
-def _writers(made: Conf, name: str) -> list[str]:
-    """Of commits that brought rows."""
-    history = DeltaTable(made.lake.local.joinpath(*name.split("."))).history()
-    found = [commit.get("engineInfo", "") for commit in history if commit["operation"] == "WRITE"]
-    assert len(found) == 2
-    return found
+def _files(made: Conf, name: str) -> list[int]:
+    """Of each commit that brought rows, how many files it added."""
+    path = Location(made.lake.local.joinpath(*name.split(".")))
+    return [count for version in range(version_of(path) + 1) if (count := len(added(path, version)))]

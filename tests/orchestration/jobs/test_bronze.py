@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 
 from bronze.events import ARRIVED
-from orchestration.connectors.sources import batching
 from orchestration.connectors.sources.all import sources
 from orchestration.connectors.sources.source import Source
 from orchestration.errors import TidemarkError
+from orchestration.jobs import bronze
 from orchestration.jobs.bronze import CommittedBatch, commit_batch, in_row_groups, poll
+from orchestration.storage import row_pieces
 from orchestration.storage.delta import log_of, open_table, version_of
 from orchestration.storage.source_offsets import refuse_earlier_version, source_offsets
 from orchestration.storage.tables import LakeStore, ensure
@@ -128,8 +129,8 @@ def test_a_process_that_is_killed_behind_the_commit_has_written_each_line_once(l
 
 def test_events_of_small_files_come_together_and_long_or_many_ones_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row group each."""
-    monkeypatch.setattr(batching, "PIECE_BYTES", 50_000)
-    monkeypatch.setattr(batching, "PIECE_ROWS", 100)
+    monkeypatch.setattr(bronze, "PIECE_BYTES", 50_000)
+    monkeypatch.setattr(row_pieces, "PIECE_ROWS", 100)
     payloads = [[b"1"]] * 150 + [[b"x" * 60_000], [b"2"]] + [[b""] * 100, [b""] * 100, [b""] * 50]
     rows = [
         [{"payload": payload, "source": "plant", "position": "a", "received_at": RECEIVED_AT} for payload in piece] for piece in payloads

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from orchestration.conf.model import Source
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
-from orchestration.jobs import ledger, measurements, ranges
+from orchestration.jobs import ledger, measurements
+from orchestration.storage import row_pieces
 from silver import account
 from silver.schema import DUPLICATES
 from silver.spec import Origin, PayloadFormat, Time
@@ -62,7 +63,7 @@ def test_an_event_is_the_same_whether_it_is_known_by_its_bytes_or_by_its_measure
 
 def test_the_account_does_not_depend_on_how_it_is_cut(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = accounted(spark, tmp_path / "whole")
-    for module, name in ((ranges, "PIECE_ROWS"), (measurements, "KEYS_AT_ONCE"), (measurements, "BATCH_ROWS")):
+    for module, name in ((row_pieces, "PIECE_ROWS"), (measurements, "KEYS_AT_ONCE"), (measurements, "BATCH_ROWS")):
         monkeypatch.setattr(module, name, 2)
     for name in ("MAX_QUARANTINE_BYTES", "MAX_COPIED_ROWS"):
         monkeypatch.setattr(account, name, 1)

@@ -8,6 +8,7 @@ from deltalake import write_deltalake
 
 from orchestration.engine.lake import Lake
 from orchestration.jobs import ranges
+from orchestration.storage import row_pieces
 from tests.lakes import conf
 
 SCHEMA = pa.schema([("bronze_row", pa.int64()), ("payload", pa.binary()), ("source", pa.string())])
@@ -37,5 +38,5 @@ def test_a_piece_is_bounded_by_bytes(lake: Lake) -> None:
 
 
 def test_a_piece_is_bounded_by_rows(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges, "PIECE_ROWS", 500)
+    monkeypatch.setattr(row_pieces, "PIECE_ROWS", 500)
     assert [len(piece) for piece in found(lake)] == [1002]

@@ -17,9 +17,10 @@ from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.jobs import maintenance
 from orchestration.location import Location
+from orchestration.storage.commit import append_rows, create
 from orchestration.storage.delta import FIRST_INSTANT, max_in_log
 from orchestration.storage.retention import first_version
-from orchestration.storage.tables import Table, append_rows, ensure_rows
+from orchestration.storage.tables import Table
 from tests.lakes import KITCHEN, conf, event, land, minutes, run
 from tests.rows import at
 
@@ -95,7 +96,7 @@ def test_it_is_maintained(made: Conf) -> None:
 def test_the_greatest_instant_of_a_log_is_one_of_python(tmp_path: Path) -> None:
     rows = pa.table({"bronze_batch": pa.array([1, 2]), "event_time": pa.array([None, None], pa.timestamp("us", "UTC"))})
     late = Table("silver.late", Location(tmp_path / "late"), "", ())
-    ensure_rows(late.location, rows.schema)
+    create(late.location, rows.schema)
     append_rows(late.location, rows, "test", 0)
     assert (max_in_log(late.location, "event_time"), max_in_log(late.location, "value")) == (None, None)
     append_rows(late.location, with_time(rows, YEAR_0), "test", 1)
@@ -107,7 +108,7 @@ def test_the_greatest_instant_of_a_log_is_one_of_python(tmp_path: Path) -> None:
 
 def test_the_first_version_that_holds_a_batch_is_found_by_a_log_that_was_cut(tmp_path: Path) -> None:
     rows = pa.table({"bronze_batch": pa.array([1]), "event_time": pa.array([None], pa.timestamp("us", "UTC"))})
-    ensure_rows(Location(tmp_path), rows.schema)
+    create(Location(tmp_path), rows.schema)
     for version in range(2):
         append_rows(Location(tmp_path), with_time(rows, YEAR_0), "test", version)
     DeltaTable(tmp_path).create_checkpoint()

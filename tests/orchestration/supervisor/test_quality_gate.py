@@ -15,11 +15,11 @@ from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError
 from orchestration.quality import suites
 from orchestration.storage import quality_tables
+from orchestration.storage.commit import append_rows, create
 from orchestration.storage.delta import path_of, rows_of
 from orchestration.storage.gate_state import RELEASES, read_gate_state
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, LEDGER_SCHEMA
 from orchestration.storage.positions import late_rows_known
-from orchestration.storage.tables import append_rows, ensure_rows
 from orchestration.supervisor.quality_gate import GateClosedError, QualityGate
 from orchestration.supervisor.replay import refuse_unless_passed
 from tests.lakes import bare_conf, write
@@ -42,7 +42,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     of_gate = [suite(table.split(".")[1], {"table": table, "expectations": [DEVICE]}) for table in (READINGS, LATE)]
     monkeypatch.setattr(suites, "packaged", lambda: of_gate)
     monkeypatch.chdir(tmp_path)
-    ensure_rows(made.table_path(LEDGER), LEDGER_SCHEMA)
+    create(made.table_path(LEDGER), LEDGER_SCHEMA)
     add(made, READINGS)
     add(made, LATE)
     return made

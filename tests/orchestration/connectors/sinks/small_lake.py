@@ -12,7 +12,8 @@ from deltalake import DeltaTable
 from orchestration.conf.model import Conf
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.storage import generations
-from orchestration.storage.delta import append, files_of, open_table, path_of
+from orchestration.storage.commit import append_rows
+from orchestration.storage.delta import files_of, open_table, path_of
 from orchestration.storage.generations import Generation
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, pin
@@ -79,7 +80,7 @@ class SmallLake:
         """As after a replay: tables of its own, active from now on."""
         places = {f"{layer}/{name}": 2 for layer, _, name in (table.partition(".") for table in self.store.tables) if layer != "bronze"}
         generation = Generation(1, 2, START, "a test", 0, places)
-        append(path_of(self.conf.lake, generations.TABLE), pa.Table.from_pylist([vars(generation)], generations.SCHEMA))
+        append_rows(path_of(self.conf.lake, generations.TABLE), pa.Table.from_pylist([vars(generation)], generations.SCHEMA))
         other = object.__new__(SmallLake)
         other.conf, other.store = self.conf, LakeStore(self.conf, generation)
         for table in other.store.tables.values():

@@ -18,7 +18,6 @@ from deltalake import write_deltalake
 from orchestration.connectors.sinks.all import sinks
 from orchestration.jobs.sinks import send
 from orchestration.storage import snapshots
-from orchestration.storage.delta import delete, path_of
 from orchestration.storage.marts import Build, record
 from orchestration.storage.sink_states import read_state, request_reset
 from tests.orchestration.connectors.sinks.sender import sender
@@ -91,7 +90,7 @@ def test_a_half_written_batch_whose_snapshot_is_gone_is_replaced_as_a_whole_also
             with pytest.raises(KeyboardInterrupt):
                 step(lake)
         if number == 1:
-            delete(path_of(lake.conf.lake, snapshots.TABLE), f"snapshot_id = {snapshot.snapshot_id}")
+            snapshots.forget(lake.conf.lake, [snapshot.snapshot_id])
     while step(lake):
         pass
     assert sorted((row["bronze_batch"], row["bronze_row"]) for row in exported(tmp_path)) == [

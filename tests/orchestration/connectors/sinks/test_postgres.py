@@ -13,7 +13,7 @@ import pytest
 from orchestration.connectors.sinks.all import sinks
 from orchestration.jobs.sinks import Sent, send
 from orchestration.storage import snapshots
-from orchestration.storage.delta import delete, path_of
+from orchestration.storage.commit import delete_rows
 from orchestration.storage.sink_states import snapshots_of_sinks
 from orchestration.storage.snapshot import Snapshot
 from tests.orchestration.connectors.sinks.postgres_server import PostgresServer
@@ -88,7 +88,7 @@ def test_without_the_earlier_snapshot_rows_of_the_newest_batch_come_again_and_ch
     first = lake.write(AGGREGATES, [*windows(0, range(5)), *windows(1, range(5, 7))]).pin(0)
     step(lake)
     second = lake.write(AGGREGATES, [window(1, 1, 9.0, revision=1)]).pin(1)
-    delete(path_of(lake.conf.lake, snapshots.TABLE), f"snapshot_id = {first.snapshot_id}")
+    snapshots.forget(lake.conf.lake, [first.snapshot_id])
     sent = step(lake)
     assert sent is not None and (sent.rows, sent.is_complete) == (3, False)
     assert_equal(postgres, lake, AGGREGATES, second)
@@ -190,7 +190,7 @@ def test_what_a_retry_takes_from_quarantine_goes_and_what_it_brings_to_late_come
     for name in both:
         send(lake.conf, name, sinks(lake.conf)[name], NOW)
     lake.write("silver.late", [reading(0, 1, cause="retried", retry=0)])
-    delete(lake.store.tables["silver.quarantine"].location, "bronze_row = 1")
+    delete_rows(lake.store.tables["silver.quarantine"].location, "bronze_row", [1])
     lake.pin(3)
     for name, rows in (("quarantine", 2), ("late", 1)):
         sent = send(lake.conf, name, sinks(lake.conf)[name], NOW)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from bronze.events import File, events, identified, lines
 from bronze.schema import EVENTS, EVENTS_PARTITION, INSTANT
 from orchestration.location import Location
-from orchestration.storage.streaming_append import append_pieces
+from orchestration.storage.commit import append_pieces
 from orchestration.storage.tables import Table, ensure
 
 AT = datetime(2026, 11, 24, 11, 18, 48, 972_426, UTC)
@@ -35,7 +35,7 @@ def piece(content: bytes, first_row: int = 0, bronze_batch: int = 7) -> pa.Table
 
 def test_rows_and_what_the_log_says_of_them_are_the_same_to_spark_and_to_delta_rs(spark: SparkSession, table: Table) -> None:
     pieces = [piece(b""), piece(b"a\n\xff\x00"), piece(b""), piece(b"c", first_row=2)]
-    assert append_pieces(table, iter(pieces), "app", 7, unlike="payload") == 3
+    assert append_pieces(table.location, iter(pieces), "app", 7) == 3
     rows = spark.read.format("delta").load(str(table.location)).orderBy("bronze_row").toArrow()
     assert rows["payload"].to_pylist() == [b"a", b"\xff\x00", b"c"]
     assert rows["ingested_at"].cast(INSTANT).unique().to_pylist() == [AT]
@@ -50,9 +50,7 @@ def test_rows_and_what_the_log_says_of_them_are_the_same_to_spark_and_to_delta_r
 
 
 def test_a_repeat_appends_nothing_and_a_batch_without_rows_counts_as_written(table: Table) -> None:
-    appended = [
-        append_pieces(table, iter([piece(content)]), "app", batch, unlike="payload") for batch, content in ((0, b"a"), (0, b"a"), (1, b""))
-    ]
+    appended = [append_pieces(table.location, iter([piece(content)]), "app", batch) for batch, content in ((0, b"a"), (0, b"a"), (1, b""))]
     assert appended == [1, 0, 0]
     known = DeltaTable(table.location.local)
     assert (known.transaction_version("app"), len(known.to_pyarrow_table())) == (1, 1)
@@ -64,7 +62,7 @@ def test_what_cannot_be_finished_leaves_neither_rows_nor_a_file(table: Table) ->
         raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space left"):
-        append_pieces(table, breaking(), "app", 0, unlike="payload")
+        append_pieces(table.location, breaking(), "app", 0)
     assert list(table.location.local.rglob("*.parquet")) == []
     assert DeltaTable(table.location.local).transaction_version("app") is None
 
@@ -87,7 +85,7 @@ def test_ends_are_told_where_there_are_any_and_nulls_are_counted(spark: SparkSes
     }
     nulls = pa.nulls(2, pa.int64())
     pieces = [pa.table(rows | {"retry": nulls}), pa.table(rows | {"device_id": pa.nulls(2, pa.string()), "retry": nulls})]
-    assert append_pieces(late, iter(pieces), "app", 0, unlike="") == 4
+    assert append_pieces(late.location, iter(pieces), "app", 0) == 4
     commit = [json.loads(line) for line in (late.location.local / "_delta_log" / f"{1:020d}.json").read_text().splitlines()]
     assert json.loads(next(action["add"]["stats"] for action in commit if "add" in action)) == {
         "numRecords": 4,
@@ -105,7 +103,7 @@ def test_of_long_names_the_log_tells_nothing(spark: SparkSession, tmp_path: Path
     ends = pa.array([0, 1], pa.int64()).cast(pa.timestamp("us", "UTC"))
     names = pa.array(["d" * 300, "e" * 100_000])
     rows = pa.table({"device_id": names, "window_end": ends, "vector": pa.array([[1.0, None], None], pa.list_(pa.float64()))})
-    assert append_pieces(made, iter([rows]), "app", 0) == 2
+    assert append_pieces(made.location, iter([rows]), "app", 0) == 2
     (file,) = pa.table(DeltaTable(made.location.local).get_add_actions(flatten=True)).to_pylist()
     assert (file["num_records"], file.get("min.device_id")) == (2, None)
     found = spark.read.format("delta").load(str(made.location)).where("device_id > 'd'").toArrow()

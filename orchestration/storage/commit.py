@@ -1,0 +1,204 @@
+"""The one way to write a table: files that are there (data_files.py) become its rows by one commit of delta-rs, and nobody else commits.
+
+A commit carries the transaction of its flow, by which a repeated one is known, and that of the writer (lease.py): a process whose lease
+another one has taken over is refused, also when it slept between looking and writing.
+"""
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction, RemoveAction
+
+from orchestration.errors import HeldError
+from orchestration.location import Location
+from orchestration.storage.data_files import DataFile, FileShape, write_file
+from orchestration.storage.delta import OF_LOG, OpenTable, files_of, forget_checksum, in_log, is_table, open_table, sum_up
+from orchestration.storage.lease import lease_above
+from orchestration.storage.row_pieces import gather, merged
+
+STATISTICS = "delta.dataSkippingStatsColumns"
+MAX_SMALL_FILES = 100
+FULL_BYTES = 100 * 1024 * 1024
+"""A file of this size is left as it is."""
+SIMPLE = (pa.string(), pa.bool_(), pa.int32(), pa.int64(), pa.timestamp("us", "UTC"))
+"""Types of which a commit tells the ends, where a table does not say of which columns it does."""
+TAKEN_OVER = (
+    "another process has taken over the lease of {}, since this one seemed to be gone; what this one was about to write is not written.\n"
+    "  Start it again, once the other one has ended."
+)
+_LOCKS: defaultdict[Location, threading.Lock] = defaultdict(threading.Lock)
+Kept = Callable[[pa.Table], pa.Table]
+
+
+def create(path: Location, schema: pa.Schema, configuration: Mapping[str, str] | None = None, partition: str | None = None) -> None:
+    """Create a table unless it is there."""
+    if not is_table(path):
+        path.local.mkdir(parents=True, exist_ok=True)
+        known = DeltaTable.create(
+            str(path),
+            schema=Schema.from_arrow(schema),
+            partition_by=[partition] if partition else None,
+            configuration=OF_LOG | dict(configuration or {}),
+            mode="ignore",
+        )
+        sum_up(path, known)
+
+
+def file_shape(path: Location) -> FileShape:
+    """Of a table that is there."""
+    known = open_table(path)
+    columns, metadata = pa.schema(known.schema().to_arrow()), known.metadata()
+    declared = metadata.configuration.get(STATISTICS)
+    statistics = declared.split(",") if declared else [field.name for field in columns if field.type in SIMPLE]
+    return FileShape(path.local, columns, tuple(statistics), next(iter(metadata.partition_columns), None))
+
+
+def commit(  # noqa: PLR0917
+    path: Location,
+    files: Iterable[DataFile],
+    app_id: str | None = None,
+    version: int = 0,
+    removed: Iterable[DataFile] = (),
+    info: Mapping[str, str] | None = None,
+    *,
+    is_rearranged: bool = False,
+) -> bool:
+    """Add and remove files at once; False, and nothing is done, where the application has committed this version or a higher one.
+
+    `info`: what the commit says in its `commitInfo`. `is_rearranged`: the rows are those of before, so that no stream reads them again.
+    HeldError where another process has taken over the lease.
+    """
+    lease = lease_above(path)
+    writer = lease.transaction if lease else None
+    with _LOCKS[path]:
+        table = open_table(path)
+        if app_id and _written(table, app_id) >= version:
+            return False
+        if writer and _written(table, writer[0]) > writer[1]:
+            raise HeldError(TAKEN_OVER.format(path))
+        transactions = [Transaction(*one) for one in ((app_id, version) if app_id else None, writer) if one]
+        properties = CommitProperties(custom_metadata=dict(info) if info else None, app_transactions=transactions)
+        actions, partition = _actions(files, removed, is_change=not is_rearranged), table.metadata().partition_columns
+        forget_checksum(path)
+        try:
+            table.create_write_transaction(actions, "append", table.schema(), partition, commit_properties=properties)
+        except CommitFailedError as error:
+            raise HeldError(TAKEN_OVER.format(path)) if writer and "Concurrent transaction" in str(error) else error from error
+        sum_up(path, open_table(path))  # the table here does not know of the commit
+    return True
+
+
+def fence(paths: Iterable[Location]) -> None:
+    """After a holder of the lease that ended without a word: an empty commit to each table, behind which that one can commit no more.
+
+    Not after others: an empty commit of bronze is a batch for silver.
+    """
+    for path in paths:
+        if (lease := lease_above(path)) and lease.is_taken_over and is_table(path):
+            commit(path, [])
+
+
+def append_pieces(
+    path: Location, pieces: Iterator[pa.Table], app_id: str, version: int, info: Callable[[], Mapping[str, str]] | None = None
+) -> int:
+    """Append rows of one partition as one file, once. Returns how many; none of a repeat, see commit.
+
+    A piece becomes a row group. `info`: what the commit says in its `commitInfo`, asked for when all rows are written.
+    """
+    if _written(open_table(path), app_id) >= version:
+        return 0
+    file = write_file(file_shape(path), pieces)
+    commit(path, [file] if file else [], app_id, version, info=info() if info else None)
+    return file.count if file else 0
+
+
+def append_rows(path: Location, rows: pa.Table, app_id: str | None = None, version: int = 0) -> None:
+    """Append rows that are in memory; once, where an application says which version they are. A table that is not there is made."""
+    create(path, rows.schema)
+    if len(rows) or app_id:
+        file = write_file(file_shape(path), iter([rows]))
+        commit(path, [file] if file else [], app_id, version)
+
+
+def replace_rows(  # noqa: PLR0917
+    path: Location, kept: Kept, keys: Sequence[str], new: Iterable[pa.Table] = (), app_id: str | None = None, version: int = 0
+) -> None:
+    """In one commit: write anew the files of which `kept` leaves rows out, told by the columns `keys`, and append others."""
+    shape = file_shape(path)
+    changed = [file for file in _files(path) if sum(len(kept(rows)) for rows in _rows(shape, file, keys)) < file.count]
+    rows = chain.from_iterable(map(kept, _rows(shape, file)) for file in changed)
+    file = write_file(shape, merged(table.select(shape.columns.names).cast(shape.columns) for table in chain(rows, new)))
+    commit(path, [file] if file else [], app_id, version, changed)
+
+
+def delete_rows(path: Location, column: str, values: Collection[int]) -> None:
+    """Those that have one of these values."""
+    gone = pa.array(values, pa.int64())
+    replace_rows(path, lambda rows: rows.filter(pc.invert(pc.is_in(rows[column], gone))), [column])
+
+
+def compact(path: Location, target_bytes: int, partition: str | None = None) -> None:
+    """Put small files together, of one partition or of a table without; rows and answers stay. Nothing is held but a row group."""
+    shape = file_shape(path)
+    of_partition = {shape.partition: partition} if shape.partition else {}
+    small = [file for file in _files(path) if file.size < target_bytes and file.partition == of_partition]
+    together = [files for files in gather(small, lambda file: (0, file.size), target_bytes) if len(files) > 1]
+    large = [write_file(shape, _together(shape, files)) for files in together]
+    if together:
+        commit(path, filter(None, large), removed=[*chain(*together)], is_rearranged=True)
+        open_table(path).create_checkpoint()  # a reader then needs none of the entries that added the small files
+
+
+def compact_many(path: Location) -> None:
+    """The same for a table that Spark never reads, once it has many files: every run adds one, and every reader reads them all."""
+    if len(files_of(open_table(path))) > MAX_SMALL_FILES:
+        compact(path, FULL_BYTES)
+        open_table(path).vacuum(dry_run=False)  # files that were replaced a week ago
+
+
+def _actions(files: Iterable[DataFile], removed: Iterable[DataFile], *, is_change: bool) -> list[AddAction | RemoveAction]:
+    now = int(time.time() * 1000)
+    return [
+        *(AddAction(of.path, of.size, dict(of.partition), of.modified_ms, is_change, of.statistics) for of in files),
+        *(RemoveAction(of.path, is_change, now, of.size, dict(of.partition)) for of in removed),
+    ]
+
+
+def _written(table: OpenTable, app_id: str) -> int:
+    version = table.transaction_version(app_id)
+    return -1 if version is None else version
+
+
+def _files(path: Location) -> list[DataFile]:
+    """Of the newest version."""
+    table = open_table(path)
+    partition = next(iter(table.metadata().partition_columns), None)
+    log = in_log(table)
+    days = log[f"partition.{partition}"].to_pylist() if partition else [None] * len(log)
+    columns = (log[name].to_pylist() for name in ("size_bytes", "num_records"))
+    return [
+        DataFile(name, size, 0, "", count, {partition: str(day)} if partition else {})
+        for name, day, size, count in zip(files_of(table), days, *columns, strict=True)
+    ]
+
+
+def _rows(shape: FileShape, file: DataFile, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """Rows of a file in pieces, with the column that is a folder."""
+    with pq.ParquetFile(shape.folder / file.path) as opened:
+        for batch in opened.iter_batches(columns=columns):
+            rows = pa.Table.from_batches([batch])
+            for name, value in file.partition.items():
+                rows = rows.append_column(name, pa.repeat(value, len(rows)))
+            yield rows
+
+
+def _together(shape: FileShape, files: Iterable[DataFile]) -> Iterator[pa.Table]:
+    return merged(chain.from_iterable(_rows(shape, file) for file in files))
