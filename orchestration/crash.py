@@ -1,7 +1,8 @@
 """Crash points: named places at which tests kill a run, to show that no kill loses or doubles a row.
 
-`TIDEMARK_CRASH_AT=name` kills at the first passing of that point, `name:n` at the n-th. Whole process groups die, the JVM with its Python
-parent, as when the machine goes down: so a test starts each run in a group of its own. Without the variable a point is one comparison.
+`TIDEMARK_CRASH_AT=name` kills at the first passing of that point, `name:n` at the n-th; `stop:name:n` only stops, as SIGSTOP does. Whole
+process groups die, the JVM with its Python parent, as when the machine goes down: so a test starts each run in a group of its own. Without
+the variable a point is one comparison.
 """
 
 import os
@@ -17,6 +18,8 @@ class Point(StrEnum):
 
     EVENTS_SPOOLED = "events-spooled"
     """Pushed events are on the disk of the collector, their senders have no acknowledgement."""
+    COMMIT_DUE = "commit-due"
+    """The files of a commit are written, and whoever commits has looked whether it may; the log does not name them."""
     EVENTS_WRITTEN = "events-written"
     """Bronze has a batch, and silver nothing of it."""
     READINGS_WRITTEN = "readings-written"
@@ -59,13 +62,14 @@ class Point(StrEnum):
     """The new one is active, no snapshot of it."""
 
 
-_NAME, _, _PASSING = os.environ.get(VARIABLE, "").partition(":")
+_ASKED = os.environ.get(VARIABLE, "")
+_NAME, _, _PASSING = _ASKED.removeprefix("stop:").partition(":")
 _AT = Point(_NAME) if _NAME else None
 _PASSINGS = count(1)
 """Of that point; also two threads never get the same number."""
 
 
 def point(passed: Point) -> None:
-    """Does nothing, unless a test asked to die here."""
+    """Does nothing, unless a test asked to end or to stop here."""
     if passed is _AT and next(_PASSINGS) == int(_PASSING or 1):
-        os.killpg(0, signal.SIGKILL)
+        os.killpg(0, signal.SIGSTOP if _ASKED.startswith("stop:") else signal.SIGKILL)

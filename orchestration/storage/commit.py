@@ -17,6 +17,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
+from orchestration import crash
 from orchestration.errors import HeldError
 from orchestration.location import Location
 from orchestration.storage.data_files import DataFile, FileShape, write_file
@@ -87,6 +88,7 @@ def commit(  # noqa: PLR0917
         transactions = [Transaction(*one) for one in ((app_id, version) if app_id else None, writer) if one]
         properties = CommitProperties(custom_metadata=dict(info) if info else None, app_transactions=transactions)
         actions, partition = _actions(files, removed, is_change=not is_rearranged), table.metadata().partition_columns
+        crash.point(crash.Point.COMMIT_DUE)
         forget_checksum(path)
         try:
             table.create_write_transaction(actions, "append", table.schema(), partition, commit_properties=properties)

@@ -25,7 +25,7 @@ class Kill:
 def kill(plant: Plant, phase: Phase, passing: int = 1, flags: tuple[str, ...] = (), seconds: float = 0.0) -> Kill:
     """Run until the phase is passed for the `passing`-th time (or `seconds` are over, where the clock decides)."""
     command = (*phase.command, *flags)
-    plant.let_spark_write(all_of_it=isinstance(phase.at, Appears))  # its drafts are what is waited for
+    plant.let_tasks_write(all_of_it=isinstance(phase.at, Appears))  # their files are what is waited for
     if phase.command == MAINTAIN:
         plant.leave_orphans()
     match phase.at:

@@ -75,15 +75,12 @@ def is_without_checksum(file: Path) -> bool:
 
 
 FILES = 11
-"""Delta writes a checkpoint at every tenth commit."""
+"""delta-rs writes a checkpoint at every tenth commit."""
 OFFSETS_DRAFT = Appears(rf"/offsets/\.\d+\.{UUID}\.tmp$", Event.MADE, is_draft_only)
 OFFSETS = Appears(r"/offsets/\d+$", Event.RENAMED, is_batch_open)
 DATA_BEGUN = Appears(r"/part-[^/]+\.parquet$", Event.MADE, is_half)
 DATA_WRITTEN = Appears(r"/part-[^/]+\.parquet$", Event.CLOSED, is_not_in_log)
-LOG_DRAFT = Appears(rf"/_delta_log/\.\d+\.json\.{UUID}\.tmp$", Event.MADE, is_draft_only)
 STATE_DRAFT = Appears(rf"/state/.+/\.\d+\.delta\.{UUID}\.TID\d+\.tmp$", Event.MADE, is_draft_only)
-DELTA_CHECKPOINT_DRAFT = Appears(rf"/_delta_log/\.\d+\.checkpoint\.parquet\.{UUID}\.tmp$", Event.MADE, is_draft_only)
-LOG = Appears(r"/_delta_log/\d+\.json$", Event.RENAMED, is_without_checksum)
 STATE = Appears(r"/state/.+/\d+\.delta$", Event.RENAMED, is_without_checksum)
 COMMIT = Appears(r"/commits/\d+$", Event.RENAMED, is_without_checksum)
 
@@ -94,12 +91,10 @@ MAINTAIN = ("maintain",)
 
 PHASES = (
     Phase("bronze written", Point.EVENTS_WRITTEN, FILES, sample=BRONZE),
-    Phase("during a Delta checkpoint", DELTA_CHECKPOINT_DRAFT, 2),
     Phase("before offsets are logged", OFFSETS_DRAFT, 20),
     Phase("during a data file", DATA_BEGUN, FILES),
     Phase("data written, log not", DATA_WRITTEN, FILES, sample=()),
-    Phase("during a commit to the log", LOG_DRAFT, FILES),
-    Phase("log written, its checksum not", LOG, FILES),
+    Phase("any table: files written, no commit names them", Point.COMMIT_DUE, 2 * FILES),
     Phase("offsets logged, nothing else", OFFSETS, 20),
     Phase("during a state upload", STATE_DRAFT, 20),
     Phase("state stored, its checksum not", STATE, 20),

@@ -16,7 +16,7 @@ from orchestration.connectors.simulator.plan import DEFAULT_START, Odds, plan
 from orchestration.engine import writing
 from orchestration.engine.lake import Lake
 
-SPARK_WRITES = "TIDEMARK_TESTS_SPARK_WRITES"
+TASKS_WRITE = "TIDEMARK_TESTS_TASKS_WRITE"
 """Variable of the environment: the processes of a plant write by Spark what they otherwise write without it."""
 SHOWS_ITS_THREADS = "import faulthandler, os, signal; faulthandler.register(signal.SIGUSR1, os.dup(2))"
 OBEYS = "from tests.chaos.plants import obey; obey()"
@@ -67,9 +67,9 @@ class Plant:
         for name in ("landing", "lake"):
             (folder / name).mkdir()
 
-    def let_spark_write(self, *, all_of_it: bool) -> None:
-        """Whether batches are written by Spark that otherwise are written without it."""
-        self._environment = {SPARK_WRITES: "1"} if all_of_it else {}
+    def let_tasks_write(self, *, all_of_it: bool) -> None:
+        """Whether tasks of Spark write rows too that are so few that the process would."""
+        self._environment = {TASKS_WRITE: "1"} if all_of_it else {}
 
     def land(self, files: Sequence[Path]) -> None:
         """Put files of another folder in the landing folder."""
@@ -125,7 +125,7 @@ class Plant:
 
 def obey() -> None:
     """What a process of a plant does first, before others import the constant."""
-    if SPARK_WRITES in os.environ:
+    if TASKS_WRITE in os.environ:
         writing.FEW_BYTES = -1
 
 
