@@ -82,7 +82,9 @@ class Broker(ServerProcess):
         self.admin.list_topics(timeout=PATIENCE_SECONDS)
 
     def create(self, topic: str, partitions: int = 1) -> None:
-        """An empty topic, whose partitions answer."""
+        """An empty topic, whose partitions answer. A broker that a test before left dead is started again."""
+        if self.is_killed:
+            self.start()
 
         def is_made() -> bool:
             with suppress(KafkaException):  # a broker that was slow to say that it lives takes no topics for a moment

@@ -1,6 +1,7 @@
 """Readings of a new generation, range by range of bronze batches."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import DataFrame
@@ -26,7 +27,8 @@ def silver(lake: Lake, recorded: PinnedGeneration, reference_data: LoadReference
     while after < up_to:
         batches = range_after(lake, after, up_to)
         here = in_session(lake, row_count(lake, batches))
-        yield _of_range(here, recorded, reference_data(here), batches)
+        known = replace(recorded, lake=Lake(recorded.lake.conf, here.spark, recorded.lake.generation))
+        yield _of_range(here, known, reference_data(here), batches)
         after = batches.up_to
 
 

@@ -53,9 +53,9 @@ def create(path: Location, schema: pa.Schema, configuration: Mapping[str, str] |
         sum_up(path, known)
 
 
-def file_shape(path: Location) -> FileShape:
+def file_shape(path: Location, known: OpenTable | None = None) -> FileShape:
     """Of a table that is there."""
-    known = open_table(path)
+    known = known or open_table(path)
     columns, metadata = pa.schema(known.schema().to_arrow()), known.metadata()
     declared = metadata.configuration.get(STATISTICS)
     statistics = declared.split(",") if declared else [field.name for field in columns if field.type in SIMPLE]
@@ -94,7 +94,8 @@ def commit(  # noqa: PLR0917
             table.create_write_transaction(actions, "append", table.schema(), partition, commit_properties=properties)
         except CommitFailedError as error:
             raise HeldError(TAKEN_OVER.format(path)) if writer and "Concurrent transaction" in str(error) else error from error
-        sum_up(path, open_table(path))  # the table here does not know of the commit
+        table.update_incremental()
+        sum_up(path, table)
     return True
 
 
@@ -115,9 +116,10 @@ def append_pieces(
 
     A piece becomes a row group. `info`: what the commit says in its `commitInfo`, asked for when all rows are written.
     """
-    if _written(open_table(path), app_id) >= version:
+    known = open_table(path)
+    if _written(known, app_id) >= version:
         return 0
-    file = write_file(file_shape(path), pieces)
+    file = write_file(file_shape(path, known), pieces)
     commit(path, [file] if file else [], app_id, version, info=info() if info else None)
     return file.count if file else 0
 

@@ -44,7 +44,8 @@ class PipelineRun:
         self.barrier = WriteBarrier(stop)
         self._flows = [flow for flow in chosen if isinstance(flow, Flow)]
         self.flows = {layer: [flow for flow in self._flows if flow.layer == layer] for layer in ("silver", "gold")}
-        self.feeds = next((Feeds(lake, intake, self.barrier, progress) for intake in chosen if isinstance(intake, Intake)), None)
+        self._intake = next((intake for intake in chosen if isinstance(intake, Intake)), None)
+        self.feeds: Feeds | None = None
         self._jobs = {job.name: job for job in chosen if isinstance(job, Job)}
         self.quality_gate = QualityGate(lake, stop, progress.warned)
         self.deliveries = Deliveries(lake.conf, progress, stop)
@@ -59,6 +60,7 @@ class PipelineRun:
         lake, names = self._lake, [flow.name for flow in self._flows]
         refuse_earlier_version(lake)
         refuse_damage(lake, names)
+        self.feeds = Feeds(lake, self._intake, self.barrier, self._progress) if self._intake else None
         self._maintenance_at = maintenance.next_at(lake, datetime.now(UTC))
         self._check_at = schedules.next_at(lake, suites.suites(lake.conf))
         remember(lake.conf)
