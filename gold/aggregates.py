@@ -31,7 +31,7 @@ ON_DEMAND: dict[str, Callable[[], Column]] = {
 
 
 def aggregates(readings: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Metric]) -> DataFrame:
-    """Windows of all the groups, which share one watermark; `group` tells them apart."""
+    """Windows of all the groups, which share one watermark; `device_group` tells them apart."""
     return by_window(windowed(readings, groups, metrics), groups, metrics)
 
 
@@ -40,9 +40,9 @@ def by_window(rows: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Me
     used = {name: metrics[name] for group in groups for name in group.metrics}
     wanted = {m.aggregation.value for m in used.values()}
     measures = ALWAYS | {name: make for name, make in ON_DEMAND.items() if name in wanted}
-    windows = rows.groupBy("group", "device_id", "metric", "window_end")
+    windows = rows.groupBy("device_group", "device_id", "metric", "window_end")
     return windows.agg(*(make().alias(name) for name, make in measures.items())).select(
-        "group",
+        "device_group",
         "device_id",
         "metric",
         window_start(used).alias("window_start"),

@@ -13,15 +13,16 @@ from gold.spec import Group
 from gold.windows import of_groups, windowed
 from silver.spec import Metric
 
-OF_WINDOW = ["group", "device_id", "metric", "window_end"]
+OF_WINDOW = ["device_group", "device_id", "metric", "window_end"]
 OF_ROW = ["bronze_batch", "bronze_row", "part"]
-LATE_COLUMNS = ["device_id", "metric", "event_time", "value", "window_end", "bronze_batch", "bronze_row", "part"]
+LATE_KEY = ["device_group", *OF_ROW, "window_end"]
+LATE_COLUMNS = ["device_group", "device_id", "metric", "event_time", "value", "window_end", "bronze_batch", "bronze_row", "part"]
 
 
 def behind(readings: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Metric], closed_until: Column) -> DataFrame:
-    """Readings late for their groups: one row for each of their windows that ends at `closed_until` or before, with its `group`."""
+    """Readings late for their groups: one row for each of their windows that ends at `closed_until` or before, with its `device_group`."""
     rows = windowed(of_groups(readings, groups), groups, metrics).where(F.col("window_end") <= closed_until)
-    return rows.select("group", *LATE_COLUMNS)
+    return rows.select(*LATE_COLUMNS)
 
 
 def recomputed(rows: DataFrame, affected: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Metric]) -> DataFrame:
@@ -35,14 +36,18 @@ def closed_windows(rows: DataFrame, groups: Sequence[Group], metrics: Mapping[st
     return aggregates(of_groups(rows, groups), groups, metrics).where(F.col("window_end") <= closed_until)
 
 
-def closed_in_time(readings: DataFrame, late: DataFrame, group: Group, metrics: Mapping[str, Metric], closed_until: Column) -> DataFrame:
-    """The same for a group that keeps late rows aside. `late`: as of gold.<group>_late."""
-    rows = windowed(of_groups(readings, [group]), [group], metrics).where(F.col("window_end") <= closed_until)
-    return by_window(rows.join(late, on=[*OF_ROW, "window_end"], how="left_anti"), [group], metrics)
+def closed_in_time(
+    readings: DataFrame, late: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Metric], closed_until: Column
+) -> DataFrame:
+    """The same for groups that keep late rows aside. `late`: as of gold.late."""
+    rows = windowed(of_groups(readings, groups), groups, metrics).where(F.col("window_end") <= closed_until)
+    return by_window(rows.join(late, on=LATE_KEY, how="left_anti"), groups, metrics)
 
 
-def late_again(readings: DataFrame, late: DataFrame, group: Group, metrics: Mapping[str, Metric], closed_until: Column) -> DataFrame:
-    """Rows of gold.<group>_late that are still true: of readings, and of windows as the conf has them now."""
-    recorded = F.broadcast(late.select(*OF_ROW, "window_end"))
-    still_late = behind(readings.join(recorded.drop("window_end").distinct(), on=OF_ROW, how="left_semi"), [group], metrics, closed_until)
-    return still_late.join(recorded, on=[*OF_ROW, "window_end"], how="left_semi").select(*LATE_COLUMNS)
+def late_again(
+    readings: DataFrame, late: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Metric], closed_until: Column
+) -> DataFrame:
+    """Rows of gold.late that are still true: of readings, and of windows as the conf has them now."""
+    recorded = F.broadcast(late.select(*LATE_KEY))
+    still_late = behind(readings.join(recorded.select(*OF_ROW).distinct(), on=OF_ROW, how="left_semi"), groups, metrics, closed_until)
+    return still_late.join(recorded, on=LATE_KEY, how="left_semi").select(*LATE_COLUMNS)

@@ -1,10 +1,13 @@
-"""Gold tables; each device group has one of each: gold.<group>_aggregates, gold.<group>_vectors and gold.<group>_late."""
+"""Gold tables hold all device groups. Readers also have them one by one: gold.<group>_aggregates, ..._vectors and ..._late are views."""
 
 import pyarrow as pa
 
 from bronze.schema import INSTANT, declared
 
+DEVICE_GROUP = ("device_group", pa.string(), "name in conf/groups.yml")
+
 AGGREGATES = declared(
+    DEVICE_GROUP,
     ("device_id", pa.string(), "as the source names it"),
     ("metric", pa.string(), "name in conf/metrics.yml"),
     ("window_start", INSTANT, "first instant of the window, UTC"),
@@ -18,9 +21,11 @@ AGGREGATES = declared(
     ("revision", pa.int32(), "0 as first emitted; higher where late rows were folded in"),
     ("gold_batch", pa.int64(), "micro-batch that emitted the row, or the newest one when it was amended"),
 )
-"""Grain: one closed window of one metric of one device, per revision. Key: device_id, metric, window_start, revision. Append only."""
+"""Grain: one closed window of one metric of one device in a group, per revision. Key: device_group, device_id, metric, window_start and
+revision. Append only."""
 
 VECTORS = declared(
+    DEVICE_GROUP,
     ("entity", pa.string(), "a device, or the group itself"),
     ("window_start", INSTANT, "first instant of the window, UTC"),
     ("window_end", INSTANT, "first instant after the window, UTC"),
@@ -30,9 +35,10 @@ VECTORS = declared(
     ("revision", pa.int32(), "0 as first emitted; higher where late rows were folded in"),
     ("gold_batch", pa.int64(), "micro-batch that emitted the row, or the newest one when it was amended"),
 )
-"""Grain: one entity at one closed window, per revision. Key: entity, window_start, revision. Append only."""
+"""Grain: one entity of a group at one closed window, per revision. Key: device_group, entity, window_start, revision. Append only."""
 
 LATE = declared(
+    DEVICE_GROUP,
     ("device_id", pa.string(), "as the source names it"),
     ("metric", pa.string(), "name in conf/metrics.yml"),
     ("event_time", INSTANT, "when it was measured, UTC"),
@@ -45,7 +51,9 @@ LATE = declared(
 )
 """Grain: one reading of silver.readings and one window of it that was closed for the group when it came. Append only."""
 
-WINDOW_KEY = ("device_id", "metric", "window_end")
-"""Of a row of gold.<group>_aggregates, beside its revision."""
-VECTOR_KEY = ("entity", "window_end")
-"""Of a row of gold.<group>_vectors, beside its revision."""
+WINDOW_KEY = ("device_group", "device_id", "metric", "window_end")
+"""Of a row of gold.aggregates, beside its revision."""
+VECTOR_KEY = ("device_group", "entity", "window_end")
+"""Of a row of gold.vectors, beside its revision."""
+KINDS = {"aggregates": (AGGREGATES, WINDOW_KEY), "vectors": (VECTORS, VECTOR_KEY), "late": (LATE, ())}
+"""The tables of gold by name: their columns, and the key of which readers see the newest revision."""

@@ -23,7 +23,7 @@ class Late(StrEnum):
     AMEND = "amend"
     """They are folded in: the window comes again with a higher revision."""
     KEEP_ASIDE = "keep_aside"
-    """They stay in silver.late and gold.<group>_late, and windows stay as they were emitted."""
+    """They stay in silver.late and gold.late, and windows stay as they were emitted."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def windowed(readings: DataFrame, groups: Sequence[Group], metrics: Mapping[str,
     return (
         readings.withWatermark("event_time", f"{lateness} seconds")
         .select("*", _end_seconds(used).alias("end_seconds"))
-        .select(*readings.columns, group.alias("group"), window_end)
+        .select(*readings.columns, group.alias("device_group"), window_end)
     )
 
 

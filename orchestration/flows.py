@@ -1,6 +1,6 @@
 """All flows on one screen: read this first.
 
-    sources -> bronze.events -> silver.readings -> gold.<group>_aggregates and gold.<group>_vectors
+    sources -> bronze.events -> silver.readings -> gold.aggregates and gold.vectors
                              -> silver.ledger: silver.quarantine, silver.late, silver.duplicates
 
 The intake brings what sources have to bronze, each read from an offset of its own. A flow is one streaming query that feeds one layer:
@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gold.aggregates import aggregates
-from gold.spec import Group
 from gold.windows import COUNTED, of_groups
 from orchestration.connectors.sources.all import sources
 from orchestration.engine import reading, windows, writing
@@ -37,7 +36,7 @@ def flows(lake: Lake) -> list[Intake | Flow | Job]:
         bronze_events(lake),
         silver_readings(lake),
         silver_ledger(lake),
-        *(gold(lake, stream) for stream in streams(lake)),
+        *(gold(lake, stream) for stream in lake.conf.streams),
         gold_amendments(lake),
     ]
 
@@ -64,7 +63,7 @@ def silver_ledger(lake: Lake) -> Job:
 
 
 def gold(lake: Lake, stream: str) -> Flow:
-    groups, metrics = streams(lake)[stream], lake.conf.metrics
+    groups, metrics = lake.conf.streams[stream], lake.conf.metrics
 
     def closed_windows() -> DataFrame:
         start = start_of(lake, f"gold.{stream}")
@@ -75,29 +74,21 @@ def gold(lake: Lake, stream: str) -> Flow:
 
     return Flow(
         f"gold.{stream}",
-        tuple(table for group in groups for table in writing.gold_tables(lake, group)[:2]),
+        lake.gold(stream)[:2],
         ("silver.readings", *([TICKS] if any(group.idle_close_seconds is not None for group in groups) else [])),
         rows=closed_windows,
-        write=partial(windows.windows, lake, f"gold.{stream}", groups),
+        write=partial(windows.windows, lake, stream, groups),
     )
 
 
 def gold_amendments(lake: Lake) -> Job:
-    written = tuple(writing.gold_tables(lake, group)[2] for group in lake.conf.groups.values())
-    return Job(amendments.NAME, written, run=lambda: amendments.amend_all(lake, streams(lake)))
+    written = {table.name: table for stream in lake.conf.streams for table in lake.gold(stream)[2:]}
+    return Job(amendments.NAME, tuple(written.values()), run=lambda: amendments.amend_all(lake, lake.conf.streams))
 
 
 def quarantine_retry(lake: Lake, chosen: retry.Chosen) -> AbstractContextManager[retry.Verdict]:
     """No part of a run: a person asks for it."""
     return retry.foreseen(lake, reference_data, chosen)
-
-
-def streams(lake: Lake) -> dict[str, list[Group]]:
-    """Groups by the stream that they share."""
-    by_stream: dict[str, list[Group]] = {}
-    for group in lake.conf.groups.values():
-        by_stream.setdefault(group.stream, []).append(group)
-    return by_stream
 
 
 def reference_data(lake: Lake) -> ReferenceData:

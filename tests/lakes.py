@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyspark.sql import SparkSession
 from rich.console import Console
 
@@ -139,15 +140,42 @@ def run_until(made: Conf, spark: SparkSession, is_done: Callable[[], bool]) -> N
 
 
 def write(lake: LakeStore, name: str, *rows: Mapping[str, Any]) -> None:
-    """A version of a table that has these rows more; a column that a row does not name is null."""
-    of = lake.tables[name]
+    """A version of a table that has these rows more; a column that a row does not name is null. Of gold.<group>_<kind> of the group.
+
+    Rows of a group come with the transaction of its stream.
+    """
+    whole, group = lake.stored(name), lake.conf.group_of(name)
+    of, of_group = lake.tables[whole], {"device_group": group.name} if group else {}
     partition = [of.partition] if of.partition else None
-    write_deltalake(of.location.local, pa.Table.from_pylist([*rows], of.schema), mode="append", partition_by=partition)
+    made = pa.Table.from_pylist([{**row, **of_group} for row in rows], of.schema)
+    batches = [row["gold_batch"] for row in rows if row.get("gold_batch") is not None and group]
+    by_stream = [Transaction(lake.app_id(f"gold.{group.stream}", whole), max(batches))] if batches and group else []
+    properties = CommitProperties(app_transactions=by_stream)
+    write_deltalake(of.location.local, made, mode="append", partition_by=partition, commit_properties=properties)
+
+
+def rewrite(lake: LakeStore, name: str, rows: pa.Table) -> None:
+    """As somebody does who writes to a table by hand: these rows instead of those that it has, of gold.<group>_<kind> of the group."""
+    whole, group = lake.stored(name), lake.conf.group_of(name)
+    table = DeltaTable(lake.table_path(whole).local)
+    if group is not None:
+        others = table.to_pyarrow_table().filter(pc.field("device_group") != group.name)
+        rows = pa.concat_tables(
+            [others, rows.append_column("device_group", pa.array([group.name] * len(rows))).select(others.column_names)]
+        )
+    write_deltalake(table, rows, mode="overwrite")
+
+
+def recorded(lake: LakeStore, name: str, versions: Mapping[str, int] | None = None) -> pa.Table:
+    """Rows of a table, by default as it is now, read without Spark; of gold.<group>_<kind> all revisions, as readers see them."""
+    whole, group = lake.stored(name), lake.conf.group_of(name)
+    rows = DeltaTable(str(lake.table_path(whole)), version=versions[whole] if versions else None).to_pyarrow_table()
+    return rows if group is None else rows.filter(pc.field("device_group") == group.name).drop_columns("device_group")
 
 
 def table(made: Conf, name: str) -> pd.DataFrame:
-    """A table, read without Spark."""
-    return DeltaTable(made.lake.local / name.replace(".", "/")).to_pandas()
+    """The same of the active generation."""
+    return pd.DataFrame(recorded(LakeStore(made), name).to_pandas())
 
 
 def latest(made: Conf, name: str, key: Sequence[str]) -> pd.DataFrame:

@@ -33,7 +33,6 @@ def command(obj: dict[str, Any], dry_run: bool, format: str) -> int | None:
     """
     from orchestration.engine.lake import Lake
     from orchestration.engine.queries import WriteBarrier
-    from orchestration.flows import streams
     from orchestration.jobs.maintenance import COLUMNS, maintain, maintenance_tasks
     from orchestration.jobs.snapshots import take_snapshot
     from orchestration.storage.commit import fence
@@ -50,5 +49,5 @@ def command(obj: dict[str, Any], dry_run: bool, format: str) -> int | None:
     with sole_writer(lake.conf.lake):
         fence(sealed_tables(lake).values())
         show(list(maintain(lake, now, WriteBarrier(threading.Event()).hold)), format, COLUMNS)
-        take_snapshot(lake, [*streams(lake)], now)  # queries then read the large files
+        take_snapshot(lake, [*lake.conf.streams], now)  # queries then read the large files
     return None

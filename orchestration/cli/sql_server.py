@@ -34,7 +34,7 @@ def command(obj: dict[str, Any], port: int, users: Path | None) -> None:
 
     conf = load(obj["conf"])
     by_token = {secrets.token_urlsafe(32): getpass.getuser()} | (_users(users) if users else {})
-    serve(Place(conf.lake, frozenset(conf.groups)), port, by_token, lambda line: click.echo(line, err=True))
+    serve(Place(conf.lake, conf.stream_of), port, by_token, lambda line: click.echo(line, err=True))
 
 
 def _users(file: Path) -> dict[str, str]:

@@ -30,12 +30,11 @@ def load(folder: Path) -> Conf:
 
 def summary(conf: Conf) -> str:
     """What a conf holds, in one line."""
-    streams = len({group.stream for group in conf.groups.values()})
     parts = [
         counted(len(conf.sources), "source"),
         counted(len(conf.metrics), "metric"),
         counted(len(conf.devices), "device"),
-        f"{counted(len(conf.groups), 'group')} in {counted(streams, 'stream')}",
+        f"{counted(len(conf.groups), 'group')} in {counted(len(conf.streams), 'stream')}",
         f"{counted(len(rules_of(conf.policy, conf.rules)), 'rule')} ({len(conf.rules)} of your own)",
         *([counted(len(conf.sinks), "sink")] if conf.sinks else []),
     ]

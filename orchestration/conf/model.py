@@ -1,6 +1,7 @@
 """The whole configuration of one lake, after checking: frozen, plain, free of Spark."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from expectations.rule import Rule
@@ -63,3 +64,20 @@ class Conf:
     sinks: dict[str, SinkSettings] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     """Lines for `tidemark check`: what is probably wrong."""
+
+    def group_of(self, table: str) -> Group | None:
+        """The group that gold.<group>_<kind> names; None for another table."""
+        return self.groups.get(table.removeprefix("gold.").rpartition("_")[0]) if table.startswith("gold.") else None
+
+    @property
+    def stream_of(self) -> dict[str, str]:
+        """The stream of each group."""
+        return {name: group.stream for name, group in self.groups.items()}
+
+    @cached_property
+    def streams(self) -> dict[str, list[Group]]:
+        """Groups by the stream that they share."""
+        by_stream: dict[str, list[Group]] = {}
+        for group in self.groups.values():
+            by_stream.setdefault(group.stream, []).append(group)
+        return by_stream

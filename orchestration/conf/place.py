@@ -30,18 +30,19 @@ def absolute(folder: Path, path: str, *, follows_links: bool = True) -> Path:
 
 @dataclass(frozen=True)
 class Place:
-    """What SQL needs of a conf: where the lake is, and the names of the groups."""
+    """What SQL needs of a conf: where the lake is, and the stream of each group."""
 
     lake: Location
-    groups: frozenset[str]
+    stream_of: dict[str, str]
 
 
 def place_of(folder: Path) -> Place | None:
     """What a conf says of it, without a look at the rest, which takes half a second; None where `load` will say why."""
     try:
         pipeline, groups = (_read(folder / name) for name in ("pipeline.yml", "groups.yml"))
-        return Place(Location(absolute(folder, pipeline["lake"])), frozenset(groups["groups"]))
-    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
+        streams = {name: group.get("stream") or name for name, group in groups["groups"].items()}
+        return Place(Location(absolute(folder, pipeline["lake"])), streams)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError):
         return None
 
 

@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from gold.spec import Group
 from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.storage.bindings import THE_BEGINNING, start_of
@@ -82,20 +81,13 @@ def readings(lake: Lake, table: Table, batch: DataFrame, batch_id: int) -> None:
     crash.point(crash.Point.READINGS_WRITTEN)
 
 
-def gold_tables(lake: Lake, group: Group) -> tuple[Table, Table, Table]:
-    """Aggregates, vectors and late rows of a group."""
-    aggregates, of_vectors, late = (lake.tables[f"gold.{group.name}_{kind}"] for kind in ("aggregates", "vectors", "late"))
-    return aggregates, of_vectors, late
-
-
 def is_half_done(lake: Lake, stream: str) -> bool:
     """Whether gold holds rows of a micro-batch that a kill ended; until the stream repeats it, the rest of it may be missing."""
     flow = f"gold.{stream}"
     finished, begun = (newest_batch(lake.checkpoint(flow) / log) for log in ("commits", "offsets"))
     if begun <= finished:  # nearly always, and then no table is looked at
         return False
-    written = [table for group in lake.conf.groups.values() if group.stream == stream for table in gold_tables(lake, group)[:2]]
-    return any(written_by(table.location, lake.app_id(flow, table.name)) > finished for table in written)
+    return any(lake.newest_gold_batch(stream, kind) > finished for kind in ("aggregates", "vectors"))
 
 
 def _has_late_ahead(lake: Lake, watermark: int) -> bool:

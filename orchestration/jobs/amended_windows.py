@@ -9,16 +9,15 @@ from functools import partial
 from itertools import chain
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from gold.revisions import changed, latest, next_revision
 from gold.schema import VECTOR_KEY, WINDOW_KEY
-from gold.spec import Vector
+from gold.spec import Group
 from gold.vectors import in_blocks
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.engine.pieces import ClosedWindows, Limits, Piece, Windows, handed_over, in_pieces, in_turn, read
-from orchestration.engine.writing import gold_tables
+from orchestration.engine.pieces import Limits, Piece, Windows, in_pieces, read, with_values
+from orchestration.engine.windows import by_entity
 from orchestration.storage.commit import append_pieces
 from orchestration.storage.tables import Table
 
@@ -28,9 +27,10 @@ Pair = tuple[pa.Table, pa.Table]
 
 @dataclass(frozen=True)
 class Amendment:
-    """Who appends, by the `flow` and the number of its round, and the `gold_batch` that rows are stamped with."""
+    """Of which stream, who appends, by the `flow` and the number of its round, and the `gold_batch` that rows are stamped with."""
 
     lake: Lake
+    stream: str
     flow: str
     number: int
     gold_batch: int
@@ -45,15 +45,14 @@ class Amendment:
             append_pieces(table.location, stamped, self.lake.app_id(self.flow, table.name), self.number)
 
 
-def append_all(this: Amendment, rows: DataFrame, amended: Sequence[ClosedWindows]) -> None:
-    """`rows`: windows with their `group`; `amended`: how many each group has."""
-    with in_turn(amended):
-        for windows in chain.from_iterable(handed_over(rows, amended)):
-            aggregates, of_vectors, _ = gold_tables(this.lake, windows.group)
-            this.append(aggregates, _revised(this, windows))
-            crash.point(crash.Point.AMENDMENT_HALF_WRITTEN)
-            if (vector := windows.group.vector) is not None:
-                this.append(of_vectors, _revised_vectors(this, windows, vector))
+def append_all(this: Amendment, groups: Sequence[Group], amended: Windows) -> None:
+    """Windows, then the vectors of the groups that change with them."""
+    aggregates, of_vectors, _ = this.lake.gold(this.stream)
+    with amended.in_turn():
+        windows = amended.handed_over()
+        this.append(aggregates, _revised(this, windows))
+        crash.point(crash.Point.AMENDMENT_HALF_WRITTEN)
+        this.append(of_vectors, _revised_vectors(this, groups, windows))
 
 
 def _revised(this: Amendment, windows: Windows) -> Iterator[pa.Table]:
@@ -65,31 +64,36 @@ def _with_history(this: Amendment, windows: Windows, piece: Piece, limits: Limit
     rows = windows.read(piece, limits)
     if rows is None:
         return None
-    history = read(gold_tables(this.lake, windows.group)[0], piece.predicate(), limits, ("device_id", rows["device_id"].unique()))
+    history = read(this.lake.gold(this.stream)[0], piece.predicate(), limits, _names(rows, "device_group", "device_id"))
     return None if history is None else (rows, history)
 
 
-def _revised_vectors(this: Amendment, windows: Windows, vector: Vector) -> Iterator[pa.Table]:
+def _revised_vectors(this: Amendment, groups: Sequence[Group], windows: Windows) -> Iterator[pa.Table]:
     """Those that differ from what the table holds, at ends of the windows and as long after as these may fill."""
     whole = windows.whole()
-    may_change = replace(whole, last=whole.last + vector.max_fill_seconds)
-    for piece, (aggregates, before) in in_pieces(may_change, partial(_beside, this, windows, vector)):
-        for block in in_blocks(aggregates, windows.group, vector, this.lake.conf.metrics):
-            rows = changed(piece.ending_in(block), before, VECTOR_KEY, CONTENT)
-            yield next_revision(rows, before, VECTOR_KEY)
+    for entity, fill_seconds, alike in by_entity(groups):
+        may_change = replace(whole, last=whole.last + fill_seconds, entity=entity, fill_seconds=fill_seconds)
+        for piece, (aggregates, before) in in_pieces(may_change, partial(_beside, this, alike, windows)):
+            for block in in_blocks(aggregates, alike, this.lake.conf.metrics):
+                rows = changed(piece.ending_in(block), before, VECTOR_KEY, CONTENT)
+                yield next_revision(rows, before, VECTOR_KEY)
 
 
-def _beside(this: Amendment, windows: Windows, vector: Vector, piece: Piece, limits: Limits | None) -> Pair | None:
+def _beside(this: Amendment, groups: Sequence[Group], windows: Windows, piece: Piece, limits: Limits | None) -> Pair | None:
     """All windows, the amended ones included, and vectors in a piece, of the entities that have amended windows; the newest revisions."""
-    in_reach = piece.back(vector.max_fill_seconds)
+    in_reach = piece.back()
     amended = windows.read(in_reach, limits)
     if amended is None:
         return None
-    devices = amended["device_id"].unique()
-    of_device, of_entity = (("device_id", devices), ("entity", devices)) if piece.is_of_devices else (None, None)
-    # Where none is amended, nothing changes.
-    of_windows, of_vectors = (in_reach.predicate(), piece.predicate("entity")) if len(devices) else ("false", "false")
-    table, vectors, _ = gold_tables(this.lake, windows.group)
-    aggregates = read(table, of_windows, limits, of_device)
-    before = None if aggregates is None else read(vectors, of_vectors, limits, of_entity)
+    amended = with_values(amended, {"device_group": [group.name for group in groups]})
+    of = _names(amended, "device_group", piece.entity)
+    table, vectors, _ = this.lake.gold(this.stream)
+    aggregates = read(table, in_reach.predicate(), limits, of)
+    entity = "entity" if piece.entity == "device_id" else piece.entity
+    of_entities = {"device_group": of["device_group"], entity: of[piece.entity]}
+    before = None if aggregates is None else read(vectors, piece.predicate(entity), limits, of_entities)
     return None if aggregates is None or before is None else (latest(aggregates, WINDOW_KEY), latest(before, VECTOR_KEY))
+
+
+def _names(rows: pa.Table, *columns: str) -> dict[str, list[str]]:
+    return {column: rows[column].unique().to_pylist() for column in columns}

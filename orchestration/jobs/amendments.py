@@ -1,12 +1,12 @@
 """Amendments: a job that follows gold and the ledger, and folds in the rows that came when their window was closed.
 
 Two kinds of rows did: those of silver.late, and readings that were late for their group only; this job finds the latter and keeps them
-in gold.<group>_late. Windows of either are computed anew from silver and appended under the next revision, and so are the vectors that
+in gold.late. Windows of either are computed anew from silver and appended under the next revision, and so are the vectors that
 change. How far a round reaches is written down before it begins, so that a run after a crash repeats exactly the same round.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import pyarrow as pa
@@ -18,8 +18,8 @@ from gold.amendments import OF_WINDOW, behind, recomputed
 from gold.spec import Group, Late
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.engine.pieces import ClosedWindows, measured
-from orchestration.engine.writing import append, gold_tables, is_half_done
+from orchestration.engine.pieces import Windows, measured
+from orchestration.engine.writing import append, is_half_done
 from orchestration.errors import TidemarkError
 from orchestration.jobs.amended_windows import Amendment, append_all
 from orchestration.storage.atomic_json import read_atomic, write_atomic
@@ -49,7 +49,7 @@ class Round:
         return self.up_to
 
 
-def amend_all(lake: Lake, streams: dict[str, list[Group]]) -> Iterator[int]:
+def amend_all(lake: Lake, streams: Mapping[str, Sequence[Group]]) -> Iterator[int]:
     """Rounds for each stream until it is where gold and the ledger are; yields the windows amended.
 
     None for a stream that has to repeat a micro-batch: a round would take its windows for closed, and write the vectors that it will write.
@@ -69,15 +69,15 @@ def begin_at(lake: Lake, stream: str, reached: GoldPosition) -> None:
     _write(lake, stream, Round(0, reached))
 
 
-def refuse_older(lake: Lake, stream: str, groups: Sequence[Group]) -> None:
+def refuse_older(lake: Lake, stream: str) -> None:
     """Rounds that are counted again from a number that tables know already, would vanish: Delta takes them for repeats."""
     number = _read(lake, stream).number
     begun = newest_batch(lake.checkpoint(f"gold.{stream}") / "offsets")
-    for table, newest, word in (
-        *((table, number, "round") for group in groups for table in gold_tables(lake, group)[:2]),
-        *((gold_tables(lake, group)[2], begun, "batch") for group in groups),
+    *tables, late = lake.gold(stream)
+    for table, written, newest, word in (
+        *((table, written_by(table.location, lake.app_id(_flow(stream), table.name)), number, "round") for table in tables),
+        (late, lake.newest_gold_batch(stream, "late"), begun, "batch"),
     ):
-        written = written_by(table.location, lake.app_id(NAME, table.name))
         if written > newest:
             raise TidemarkError(
                 f"the checkpoint of gold.{stream} at {lake.checkpoint(f'gold.{stream}')} is older than {table.name}, which holds"
@@ -107,15 +107,15 @@ def _amend(lake: Lake, stream: str, groups: Sequence[Group], this: Round) -> int
     for gold_batch in range(this.after.gold_batch + 1, this.reach.gold_batch + 1):
         _keep_late_for_groups(lake, stream, groups, gold_batch)
     amended = [group for group in groups if group.late is Late.AMEND]
-    if not amended or not _may_be_late(lake, amended, this):
+    if not amended or not _may_be_late(lake, stream, this):
         return 0
-    affected = _affected(lake, amended, this).persist()
+    affected = _affected(lake, stream, amended, this).persist()
     try:
-        of_groups = measured(affected, {group.name: group for group in amended})
-        if of_groups:
-            _append_windows(lake, amended, this, affected, of_groups)
-            crash.point(crash.Point.AMENDMENT_WRITTEN)
-        return sum(windows.count for windows in of_groups)
+        if (windows := measured(affected)) is None:
+            return 0
+        _append_windows(lake, stream, amended, this, windows)
+        crash.point(crash.Point.AMENDMENT_WRITTEN)
+        return windows.count
     finally:
         affected.unpersist()
 
@@ -130,12 +130,10 @@ def _keep_late_for_groups(lake: Lake, stream: str, groups: Sequence[Group], gold
     of_batch = lake.read(readings.name).where((F.col("bronze_batch") > after) & (F.col("bronze_batch") <= up_to))
     late = behind(of_batch, groups, lake.conf.metrics, _instant(closed_until)).persist()
     try:
-        for of_group in measured(late, {group.name: group for group in groups}):
-            table = gold_tables(lake, of_group.group)[2]
-            rows = (
-                late.where(F.col("group") == of_group.group.name).drop("group").withColumn("gold_batch", F.lit(gold_batch).cast("bigint"))
-            )
-            append(rows, table, lake.app_id(NAME, table.name), gold_batch)
+        if measured(late) is not None:
+            table = lake.gold(stream)[2]
+            rows = late.withColumn("gold_batch", F.lit(gold_batch).cast("bigint"))
+            append(rows, table, lake.app_id(f"gold.{stream}", table.name), gold_batch)
             crash.point(crash.Point.LATE_FOR_GROUP_WRITTEN)
     finally:
         late.unpersist()
@@ -149,27 +147,25 @@ def _may_hold_late(readings: Table, after: int, up_to: int, closed_until: int) -
     return first is not None and first < closed_until * 1000
 
 
-def _may_be_late(lake: Lake, groups: Sequence[Group], this: Round) -> bool:
+def _may_be_late(lake: Lake, stream: str, this: Round) -> bool:
     """By the logs alone: most rounds have nothing to fold in."""
-    newest = (max_in_log(gold_tables(lake, group)[2].location, "gold_batch") for group in groups)
-    is_new = any(batch is not None and batch > this.after.gold_batch for batch in newest)
+    is_new = lake.newest_gold_batch(stream, "late") > this.after.gold_batch
     return is_new or max_in_log(lake.tables["silver.late"].location, "bronze_batch") is not None
 
 
-def _affected(lake: Lake, groups: Sequence[Group], this: Round) -> DataFrame:
+def _affected(lake: Lake, stream: str, groups: Sequence[Group], this: Round) -> DataFrame:
     """Closed windows (OF_WINDOW) of late rows that no round before this one saw, or saw while the window was open."""
     late, metrics = _late(lake, this.reach), lake.conf.metrics
     closed_until = _instant(this.reach.closed_until_ms)
     is_new = (F.col("bronze_batch") > this.after.accounted_for) | (F.col("window_end") > _instant(this.after.closed_until_ms))
-    affected = [behind(late, groups, metrics, closed_until).where(is_new).select(*OF_WINDOW)]
+    affected = [behind(late, groups, metrics, closed_until).where(is_new)]
     if this.reach.retried > this.after.retried:
         # Their batches are old: the mark of the retry says that they are new.
         readmitted = late.where(F.col("retry") > this.after.retried)
-        affected.append(behind(readmitted, groups, metrics, closed_until).select(*OF_WINDOW))
-    for group in groups:
-        rows = lake.read(gold_tables(lake, group)[2].name).where(F.col("gold_batch") > this.after.gold_batch)
-        affected.append(rows.select(F.lit(group.name).alias("group"), *OF_WINDOW[1:]))
-    return reduce(DataFrame.unionByName, affected).distinct()
+        affected.append(behind(readmitted, groups, metrics, closed_until))
+    of_stream = F.col("device_group").isin([group.name for group in groups])
+    affected.append(lake.read(lake.gold(stream)[2].name).where(of_stream & (F.col("gold_batch") > this.after.gold_batch)))
+    return reduce(DataFrame.unionByName, (rows.select(*OF_WINDOW) for rows in affected)).distinct()
 
 
 def _late(lake: Lake, reached: GoldPosition) -> DataFrame:
@@ -177,17 +173,22 @@ def _late(lake: Lake, reached: GoldPosition) -> DataFrame:
     return lake.read("silver.late").where((F.col("bronze_batch") <= reached.accounted_for) & is_known)
 
 
-def _append_windows(lake: Lake, groups: Sequence[Group], this: Round, affected: DataFrame, of_groups: Sequence[ClosedWindows]) -> None:
+def _append_windows(lake: Lake, stream: str, groups: Sequence[Group], this: Round, affected: Windows) -> None:
     longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
-    first, last = min(windows.first_end for windows in of_groups), max(windows.last_end for windows in of_groups)
     readings = lake.read("silver.readings").where(F.col("bronze_batch") <= this.reach.bronze_batch)
     late = _late(lake, this.reach).drop("cause", "retry")
-    in_reach = F.col("event_time").between(F.timestamp_seconds(F.lit(first - longest)), F.timestamp_seconds(F.lit(last)))
-    windows = recomputed(readings.unionByName(late).where(in_reach), affected, groups, lake.conf.metrics).persist()
+    first, last = (F.timestamp_seconds(F.lit(seconds)) for seconds in (affected.first_end - longest, affected.last_end))
+    in_reach = readings.unionByName(late).where(F.col("event_time").between(first, last))
+    windows = recomputed(in_reach, affected.rows, groups, lake.conf.metrics).persist()
     try:
-        append_all(Amendment(lake, NAME, this.number, this.reach.gold_batch), windows, of_groups)
+        append_all(Amendment(lake, stream, _flow(stream), this.number, this.reach.gold_batch), groups, replace(affected, rows=windows))
     finally:
         windows.unpersist()
+
+
+def _flow(stream: str) -> str:
+    """Rounds are counted by stream."""
+    return f"{NAME}/{stream}"
 
 
 def _instant(milliseconds: int) -> Column:

@@ -5,22 +5,23 @@ Lateness was decided once, when the events came, and is recorded: it is read fro
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import ceil
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from gold.amendments import closed_in_time, closed_windows, late_again
-from gold.schema import VECTORS
-from gold.spec import Group, Late, Vector
-from gold.vectors import in_blocks
+from gold.spec import Group, Late
+from gold.vectors import SCHEMA, in_blocks
 from gold.windows import of_groups
 from orchestration.engine.lake import Lake
 from orchestration.engine.pieces import LIMITS, Piece, measured
-from orchestration.engine.writing import append, gold_tables
+from orchestration.engine.windows import by_entity
+from orchestration.engine.writing import append
 from orchestration.jobs.ranges import pieces
 from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import table_of, version_of
@@ -87,59 +88,49 @@ def closed_until_ms(lake: Lake, groups: Sequence[Group], stream: str, up_to: int
     return 0 if newest is None else max(newest - lateness * 1000, 0)
 
 
-def gold(lake: Lake, recorded: PinnedGeneration, groups: Sequence[Group], until_ms: int) -> Iterator[int]:
-    """Windows that are closed, and their vectors, of all groups of a stream; yields the windows of each."""
-    for group in groups:
-        yield _of_group(lake, recorded, group, F.timestamp_millis(F.lit(until_ms)))
-
-
-def _of_group(lake: Lake, recorded: PinnedGeneration, group: Group, closed_until: Column) -> int:
-    up_to, metrics = recorded.snapshot.bronze_batch, lake.conf.metrics
+def gold(lake: Lake, recorded: PinnedGeneration, stream: str, groups: Sequence[Group], until_ms: int) -> Iterator[int]:
+    """Windows that are closed, and their vectors, of all groups of a stream; yields how many windows."""
+    up_to, metrics, closed_until = recorded.snapshot.bronze_batch, lake.conf.metrics, F.timestamp_millis(F.lit(until_ms))
+    aggregates, of_vectors, of_late = lake.gold(stream)
     readings, late_rows = (lake.read(f"silver.{name}").where(F.col("bronze_batch") <= up_to) for name in ("readings", "late"))
-    late = late_again(readings, recorded.read(f"gold.{group.name}_late"), group, metrics, closed_until)
-    aggregates, of_vectors, of_late = gold_tables(lake, group)
-    _append(lake, late, of_late)
-    if group.late is Late.AMEND:
-        windows = closed_windows(readings.unionByName(late_rows.drop("cause", "retry")), [group], metrics, closed_until)
-    else:
-        windows = closed_in_time(readings, lake.read(of_late.name), group, metrics, closed_until)
-    windows = windows.persist()
+    _append(lake, stream, late_again(readings, recorded.read(recorded.lake.gold(stream)[2].name), groups, metrics, closed_until), of_late)
+    late = lake.read(of_late.name)
+    kept, folded = ([group for group in groups if group.late is of] for of in (Late.KEEP_ASIDE, Late.AMEND))
+    parts = [closed_in_time(readings, late, kept, metrics, closed_until)] if kept else []
+    if folded:
+        parts.append(closed_windows(readings.unionByName(late_rows.drop("cause", "retry")), folded, metrics, closed_until))
+    windows = reduce(DataFrame.unionByName, parts).persist()
     try:
-        counted = measured(windows, {group.name: group})
-        rows = windows.drop("group").withColumn("revision", F.lit(0))
-        _append(lake, rows, aggregates)
-        if group.vector is not None:
-            completed = vectors(windows.drop("group"), group, group.vector, metrics)
-            _append(lake, completed.withColumn("revision", F.lit(0)), of_vectors)
-        return sum(closed.count for closed in counted)
+        counted = measured(windows)
+        _append(lake, stream, windows.withColumn("revision", F.lit(0)), aggregates)
+        completed = [vectors(windows, *alike, metrics) for alike in by_entity(groups)]
+        if completed:
+            _append(lake, stream, reduce(DataFrame.unionByName, completed).withColumn("revision", F.lit(0)), of_vectors)
+        yield counted.count if counted else 0
     finally:
         windows.unpersist()
 
 
-def _append(lake: Lake, rows: DataFrame, table: Table) -> None:
+def _append(lake: Lake, stream: str, rows: DataFrame, table: Table) -> None:
     stamped = rows.withColumn("gold_batch", F.lit(NO_GOLD_BATCH).cast("bigint"))
-    append(stamped, table, lake.app_id(NAME, table.name), 0)
+    append(stamped, table, lake.app_id(f"{NAME}/{stream}", table.name), 0)
 
 
-def vectors(windows: DataFrame, group: Group, vector: Vector, metrics: Mapping[str, Metric]) -> DataFrame:
+def vectors(windows: DataFrame, entity: str, fill_seconds: int, groups: Sequence[Group], metrics: Mapping[str, Metric]) -> DataFrame:
     """See gold.vectors.vectors: of any number of windows, as Spark hands that function a slice of time of some entities after another.
 
-    A window is in its slice of time, and in the next one too where it may fill vectors of that.
+    A window is in its slice of time, and in the next one too where it may fill vectors of that. For the rest see windows.by_entity.
     """
-    slice_seconds = max(DAY_SECONDS, vector.max_fill_seconds)
-    first, last = (F.floor((F.unix_seconds("window_end") + seconds) / slice_seconds) for seconds in (0, vector.max_fill_seconds))
+    slice_seconds = max(DAY_SECONDS, fill_seconds)
+    first, last = (F.floor((F.unix_seconds("window_end") + seconds) / slice_seconds) for seconds in (0, fill_seconds))
     count, slices = windows.agg(F.count("*"), F.count_distinct(first)).collect()[0]
-    # Only time cuts the windows of an entity that has features of many devices.
-    buckets = ceil(count / max(slices, 1) / LIMITS.rows) if vector.entity == "device" else 1
-    in_slices = windows.withColumns(
-        {"slice": F.explode(F.sequence(first, last)), "bucket": F.pmod(F.xxhash64("device_id"), F.lit(buckets))}
-    )
-    schema = from_arrow_schema(pa.schema([field for field in VECTORS if field.name not in ("revision", "gold_batch")]))
+    bucket = F.pmod(F.xxhash64(entity), F.lit(max(ceil(count / max(slices, 1) / LIMITS.rows), 1)))
+    in_slices = windows.withColumns({"slice": F.explode(F.sequence(first, last)), "bucket": bucket})
 
     def of_slice(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin = key[0].as_py() * slice_seconds
-        of_this = Piece(group, begin, begin + slice_seconds - 1)
-        for block in in_blocks(pa.Table.from_batches(batches), group, vector, metrics):
+        of_this = Piece(begin, begin + slice_seconds - 1)
+        for block in in_blocks(pa.Table.from_batches(batches), groups, metrics):
             yield from of_this.ending_in(block).to_batches()
 
-    return in_slices.groupBy("slice", "bucket").applyInArrow(of_slice, schema)
+    return in_slices.groupBy("slice", "bucket").applyInArrow(of_slice, from_arrow_schema(SCHEMA))

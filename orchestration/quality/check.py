@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from expectations.suite import Suite
+from gold.schema import KINDS
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.quality.history import LastRun
@@ -23,14 +24,15 @@ from orchestration.quality.store import (
     PinnedTable,
     copy_rows,
     create_suite_view,
-    create_union_views,
     create_view,
     open_store,
     pin_table,
     row_count,
 )
 from orchestration.quality.validation import outcomes, true_of_every_row
+from orchestration.storage.generations import Generation
 from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.tables import tables
 from silver.spec import Aggregation
 
 
@@ -51,7 +53,7 @@ def check(lake: Lake, suites: Sequence[Suite], run_at: datetime, tell: Callable[
     """Evaluate every declared table of the scope; `tell` gets the name of each table before its turn. `run_at`: UTC."""
     # The ledger is read before any table that it counts. No snapshot pins it, and a retry corrects it later.
     counted = None if scope.snapshot else ledger(lake.table_path("ops.ledger"))
-    names = [name for name in checkable_tables(lake) if scope.layer in (None, name.split(".", 1)[0])]
+    names = [name for name in checkable_tables(lake.conf) if scope.layer in (None, name.split(".", 1)[0])]
     with closing(open_store()) as store:
         checks, results = _Checks(store, lake, scope, run_at, counted), []
         for suite in suites:
@@ -76,10 +78,15 @@ def parameters(conf: Conf) -> dict[str, Any]:
     }
 
 
-def checkable_tables(lake: Lake) -> list[str]:
-    """Declared tables, without those that stay empty for ever: vectors of groups that declare none."""
-    without_vector = {f"gold.{name}_vectors" for name, group in lake.conf.groups.items() if group.vector is None}
-    return [name for name in lake.tables if name not in without_vector]
+def checkable_tables(conf: Conf) -> dict[str, pa.Schema]:
+    """What suites may name, with its columns: declared tables, of gold those of each group, without vectors where it declares none."""
+    of_gold = {
+        f"gold.{name}_{kind}": schema.remove(0)
+        for name, group in conf.groups.items()
+        for kind, (schema, _) in KINDS.items()
+        if group.vector or kind != "vectors"
+    }
+    return {name: table.schema for name, table in tables(conf, Generation()).items() if not name.startswith("gold.")} | of_gold
 
 
 def _without_measures(suite: Suite) -> Suite:
@@ -103,16 +110,19 @@ class _Checks:
     proven: dict[tuple[str, str], set[int]] = field(default_factory=dict)
 
     def prove(self, suite: Suite, names: Sequence[str]) -> None:
-        """What holds for the rows of several tables together holds for each: with 300 groups one query takes the place of 300."""
+        """What holds for the rows of several groups together holds for each: with 300 groups one query takes the place of 300."""
         suite = _without_measures(suite)
         if len(names) < 2 or suite.together_with or not suite.expectations:
             return
         rows = [self._rows_of(suite, self._pinned(name)) for name in names]
-        changed = (table for table in rows if table.version is not None and not table.is_unchanged)
-        for view, tables in create_union_views(self.store, suite.name, changed):
+        alike: dict[str, list[PinnedTable]] = {}
+        for table in rows:
+            if table.group is not None and not table.is_unchanged:
+                alike.setdefault(table.of_all.view, []).append(table)
+        for view, of_groups in alike.items():
             with suppress(duckdb.Error, ValueError):  # reported when each table has its turn
                 proven = true_of_every_row(self.store, create_suite_view(self.store, suite, [view]), suite, parameters(self.lake.conf))
-                self.proven.update({(suite.name, table.name): proven for table in tables})
+                self.proven.update({(suite.name, table.name): proven for table in of_groups})
 
     def at(self, name: str, suites: Sequence[Suite]) -> TableResult:
         whole = self._pinned(name)
@@ -128,10 +138,11 @@ class _Checks:
     def _pinned(self, name: str) -> PinnedTable:
         """The same version for every caller. A table that does not exist is evaluated as one without rows."""
         if name not in self.pins:
-            table, snapshot = self.lake.tables[name], self.scope.snapshot
-            whole = pin_table(table.name, table.location, version=None if snapshot is None else snapshot.versions.get(name))
+            snapshot, conf = self.scope.snapshot, self.lake.conf
+            version = None if snapshot is None else snapshot.versions.get(self.lake.stored(name))
+            whole = pin_table(name, self.lake.table_path(name), None, version, conf.group_of(name))
             if whole.version is None:
-                copy_rows(self.store, whole.view, table.schema.empty_table())
+                copy_rows(self.store, whole.view, checkable_tables(conf)[name].empty_table())
             else:
                 create_view(self.store, whole)
             self.pins[name] = whole
@@ -144,9 +155,12 @@ class _Checks:
             return whole
         key = (whole.name, last.table_id, last.version)
         if key not in self.new_rows:
-            self.new_rows[key] = new = pin_table(whole.name, whole.location, (last.table_id, last.version), whole.version)
+            new = pin_table(whole.name, whole.location, (last.table_id, last.version), whole.version, whole.group)
             if new.since is not None and not new.is_unchanged:
                 create_view(self.store, new)
+                if new.group is not None and not row_count(self.store, new.view):  # other groups have the new rows
+                    new = replace(new, since=new.version)
+            self.new_rows[key] = new
         return self.new_rows[key]
 
     def _results(self, suite: Suite, whole: PinnedTable) -> Iterator[Result]:

@@ -158,7 +158,7 @@ def _identity(row: Mapping[str, Any]) -> tuple[int, int] | None:
 
 def _newest(store: duckdb.DuckDBPyConnection, lake: Lake, keys: Sequence[Mapping[str, Any]]) -> dict[int, tuple[int, int]]:
     asked = [{"n": n} | dict(row) for n, row in enumerate(keys) if None not in (row.get("window_start"), row.get("window_end"))]
-    tables = [pin_table(name, lake.tables[name].location) for name in ("silver.readings", "silver.late")]
+    tables = [pin_table(name, lake.table_path(name)) for name in ("silver.readings", "silver.late")]
     existing = [table for table in tables if table.version is not None]
     if not asked or not existing:
         return {}

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from expectations.suite import Suite
 from expectations.translation import to_duckdb
+from gold.spec import Group
 from orchestration.location import Location
 from orchestration.storage.delta import OpenTable, added, files_of, is_table, log_of, open_table
 from orchestration.storage.duckdb_view import select_from_table
@@ -24,7 +25,8 @@ MEMORY = "2GB"
 class PinnedTable:
     """A table at one version; `version` None: the table does not exist.
 
-    `since`: only rows of later versions; None: all rows. `table_id` is Delta's: a table that was created again has another.
+    `since`: only rows of later versions; None: all rows. `table_id` is Delta's: a table that was created again has another. `group`: only
+    rows of this one.
     """
 
     name: str
@@ -32,10 +34,16 @@ class PinnedTable:
     version: int | None = None
     since: int | None = None
     table_id: str | None = None
+    group: Group | None = None
 
     @property
     def view(self) -> str:
         return self.name.replace(".", "_") + ("" if self.since is None else f"_since_{self.since}")
+
+    @property
+    def of_all(self) -> "PinnedTable":
+        """Of a group the rows of all groups in its table."""
+        return replace(self, name=f"gold.{self.table_id}", group=None)
 
     @property
     def is_unchanged(self) -> bool:
@@ -50,12 +58,14 @@ def open_store() -> duckdb.DuckDBPyConnection:
     return store
 
 
-def pin_table(name: str, path: Location, since: tuple[str, int] | None = None, version: int | None = None) -> PinnedTable:
+def pin_table(
+    name: str, path: Location, since: tuple[str, int] | None = None, version: int | None = None, group: Group | None = None
+) -> PinnedTable:
     """A table at its newest version, or that one. `since`: table id and version of the last run, if all newer files exist."""
     if not is_table(path):
         return PinnedTable(name, path)
     table = open_table(path, version)
-    whole = PinnedTable(name, path, table.version(), None, str(table.metadata().id))
+    whole = PinnedTable(name, path, table.version(), None, str(table.metadata().id), group)
     if since is None or since[0] != whole.table_id or not _is_complete(path, since[1], table.version()):
         return whole
     has_new_rows = any(_added(path, since[1], table.version()))
@@ -63,28 +73,20 @@ def pin_table(name: str, path: Location, since: tuple[str, int] | None = None, v
 
 
 def create_view(store: duckdb.DuckDBPyConnection, table: PinnedTable) -> None:
+    """Of a group it is one of a view of all groups, which is made once."""
+    if table.group is not None:
+        rows = f"select * exclude (device_group) from \"{table.of_all.view}\" where device_group = '{table.group.name}'"
+        try:
+            store.execute(f'create or replace view "{table.view}" as {rows}')
+        except duckdb.CatalogException:
+            create_view(store, table.of_all)
+            store.execute(f'create or replace view "{table.view}" as {rows}')
+        return
     delta = open_table(table.location, table.version)
     if _has_deletion_vectors(delta):
         copy_rows(store, table.view, pa.RecordBatchReader.from_stream(delta.scan()))
     else:
         _create_view_of_files(store, table.view, delta, _files(table, delta), CONDITIONS.get(table.name, "true"))
-
-
-def create_union_views(store: duckdb.DuckDBPyConnection, name: str, tables: Iterable[PinnedTable]) -> list[tuple[str, list[PinnedTable]]]:
-    """One view for all tables that have the same columns, with these tables. `name` starts the names of the views.
-
-    A query on a union of 300 views takes seconds (measured), nearly all of them before it reads a row.
-    """
-    alike: dict[str, list[tuple[PinnedTable, OpenTable]]] = {}
-    for table in tables:
-        delta = open_table(table.location, table.version)
-        if not _has_deletion_vectors(delta):
-            alike.setdefault(delta.schema().to_json(), []).append((table, delta))
-    views = []
-    for n, several in enumerate(alike.values()):
-        _create_view_of_files(store, f"{name}_{n}", several[0][1], (file for table, delta in several for file in _files(table, delta)))
-        views.append((f"{name}_{n}", [table for table, _ in several]))
-    return views
 
 
 def copy_rows(store: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:

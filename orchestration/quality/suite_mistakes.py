@@ -16,13 +16,11 @@ from orchestration.conf.diagnostic import Diagnostic, hint, quoted
 from orchestration.conf.document import Step, read_document
 from orchestration.conf.model import Conf
 from orchestration.conf.structure import Finding, check_structure, where
-from orchestration.quality.check import parameters
+from orchestration.quality.check import checkable_tables, parameters
 from orchestration.quality.kinds import arguments_refused, kind_refused
 from orchestration.quality.measures.kinds import KINDS, is_measure
 from orchestration.quality.store import columns_of, copy_rows, create_suite_view, open_store
 from orchestration.quality.validation import not_computable
-from orchestration.storage.generations import Generation
-from orchestration.storage.tables import tables
 
 UNKNOWN_COLUMN = re.compile(r'Referenced column "([^"]+)" (?:was )?not found', re.IGNORECASE)
 
@@ -32,8 +30,7 @@ def checked(files: Sequence[Path], conf: Conf) -> tuple[list[Suite], list[Diagno
     sound: list[Suite] = []
     mistakes: list[Diagnostic] = []
     with closing(open_store()) as store:
-        schemas = {name: table.schema for name, table in tables(conf, Generation()).items()}
-        checking = _Checking(store, schemas, parameters(conf))
+        checking = _Checking(store, checkable_tables(conf), parameters(conf))
         for file in files:
             read, wrong = _read(file, checking)
             sound += read

@@ -13,9 +13,10 @@ from orchestration.errors import TidemarkError
 from orchestration.storage import changed_settings
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.checkpoints import newest_batch
-from orchestration.storage.delta import is_table, max_in_log, table_id, written_by
+from orchestration.storage.delta import ask, is_table, max_in_log, open_table, table_id, written_by
 from orchestration.storage.seals import Seal
 from orchestration.storage.tables import LakeStore, Table
+from orchestration.storage.views import of_groups
 
 BINDING = "tidemark.json"
 REPLAY = "run `tidemark replay` to build silver and gold anew from bronze, beside the old ones."
@@ -100,7 +101,8 @@ def plan_of(conf: Conf, flow: str) -> Plan:
         return changed_settings.settings_of_readings(conf)
     if not flow.startswith("gold."):
         return {}
-    used = {name: conf.metrics[name] for group in conf.groups.values() if flow == f"gold.{group.stream}" for name in group.metrics}
+    of_stream = conf.streams.get(flow.removeprefix("gold."), [])
+    used = {name: conf.metrics[name] for group in of_stream for name in group.metrics}
     plan = {}
     for name, metric in sorted(used.items()):
         sliding = f" every {metric.slide_seconds} s" if metric.slide_seconds else ""
@@ -150,5 +152,15 @@ def _refuse_missing(lake: LakeStore, flow: str, written: tuple[Table, ...]) -> N
     if newest_batch(lake.checkpoint(flow) / "offsets") >= 0:
         raise TidemarkError(f"{lake.checkpoint(flow) / BINDING} is gone.\n  {REPAIR}")
     for table in written:
-        if max_in_log(table.location, "bronze_batch" if flow.startswith("silver.") else "gold_batch") is not None:
+        if _holds_rows(lake, flow, table):
             raise TidemarkError(f"{table.name} holds rows, but the checkpoint of {flow} at {lake.checkpoint(flow)} is missing.\n  {REPAIR}")
+
+
+def _holds_rows(lake: LakeStore, flow: str, table: Table) -> bool:
+    if flow.startswith("silver."):
+        return max_in_log(table.location, "bronze_batch") is not None
+    names = [group.name for group in lake.conf.streams[flow.removeprefix("gold.")]]
+    if not is_table(table.location):
+        return False
+    one = ask(f"select 1 from rows where {of_groups(names)} limit 1", {"rows": open_table(table.location)})
+    return len(one.read_all()) > 0

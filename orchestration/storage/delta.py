@@ -56,10 +56,10 @@ def version_of(path: Location) -> int:
     return DeltaTable(str(path)).version() if is_table(path) else -1
 
 
-def written_by(path: Location, app_id: str) -> int:
-    """The version of the newest transaction of an application in the table; -1 for none, and where there is no table."""
-    version = DeltaTable(str(path)).transaction_version(app_id) if is_table(path) else None
-    return -1 if version is None else version
+def written_by(path: Location, app_id: str, version: int | None = None) -> int:
+    """The version of the newest transaction of an application in a version of the table; -1 for none, and where there is no table."""
+    written = open_table(path, version).transaction_version(app_id) if is_table(path) else None
+    return -1 if written is None else written
 
 
 def rows_of(path: Location, columns: list[str] | None = None, filters: Filters | None = None) -> list[dict[str, Any]]:

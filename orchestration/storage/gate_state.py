@@ -102,7 +102,7 @@ def _states(conf: Conf, names: Iterable[str], path_of: Callable[[str], Location]
 def read_gate_state(lake: Location, table: str, path: Location) -> GateState:
     """The state for the table that is at `path` now, with releases applied."""
     new = GateState(table, table_id(path))
-    state = read_atomic(_file(lake, new.table_id), "Remove it: the table is then checked again from the start.", GateState) or new
+    state = read_atomic(_file(lake, table, new.table_id), "Remove it: the table is then checked again from the start.", GateState) or new
     releases = rows_of(path_of(lake, RELEASES), ["version"], [("table_id", "=", state.table_id)])
     released = max((row["version"] for row in releases), default=-1)
     # Versions after the released one are checked again.
@@ -110,7 +110,7 @@ def read_gate_state(lake: Location, table: str, path: Location) -> GateState:
 
 
 def write_gate_state(lake: Location, state: GateState) -> None:
-    write_atomic(_file(lake, state.table_id), state)
+    write_atomic(_file(lake, state.table, state.table_id), state)
 
 
 def count_releases(lake: Location) -> int:
@@ -118,5 +118,5 @@ def count_releases(lake: Location) -> int:
     return version_of(path_of(lake, RELEASES)) + 1
 
 
-def _file(lake: Location, table_id: str) -> Location:
-    return lake / "quality" / "gates" / f"{table_id}.json"
+def _file(lake: Location, table: str, table_id: str) -> Location:
+    return lake / "quality" / "gates" / f"{table}-{table_id}.json"

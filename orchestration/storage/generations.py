@@ -1,7 +1,8 @@
 """Generations: incarnations of silver and gold, each with tables and checkpoints of its own. One is active; others wait, for a rollback.
 
 A row of ops.generations says which one is active from then on, so that a switch is one commit. The first generation lies in the lake's own
-folders, what a replay built lies in `generations/<number>` below it. A replay of one group builds only that; the rest stays where it is.
+folders, what a replay built lies in `generations/<number>` below it. A replay of one group builds the gold of its stream only; the rest
+stays where it is. So the generation that holds the checkpoint of a stream has its rows of gold too, beside those of no other stream.
 """
 
 from dataclasses import dataclass, field
@@ -42,8 +43,15 @@ class Generation:
     places: dict[str, int] = field(default_factory=dict)
 
     def table(self, lake: Location, name: str) -> Location:
-        """Where a table is, by its SQL name, whether it exists or not."""
-        return self._below(lake, name.replace(".", "/", 1))
+        """Where a table is, by its name, whether it exists or not; one of gold by that of `gold`."""
+        name, _, holder = name.partition("@")
+        folder = name.replace(".", "/", 1)
+        return _root(lake, int(holder)) / folder if holder else self._below(lake, folder)
+
+    def gold(self, stream: str, kind: str) -> str:
+        """The name of the table of gold that a stream writes: gold.<kind>, and in what a replay built @ and its generation behind it."""
+        holder = self.holder(f"gold.{stream}")
+        return f"gold.{kind}" + (f"@{holder}" if holder > 1 else "")
 
     def checkpoint(self, lake: Location, flow: str) -> Location:
         """Where a flow keeps what it has read."""
@@ -54,8 +62,7 @@ class Generation:
         return self.places.get(f"checkpoints/{flow}", 1)
 
     def _below(self, lake: Location, folder: str) -> Location:
-        holder = self.places.get(folder, 1)
-        return (lake if holder == 1 else folder_of(lake, holder)) / folder
+        return _root(lake, self.places.get(folder, 1)) / folder
 
 
 def switches(lake: Location) -> list[Generation]:
@@ -100,3 +107,7 @@ def switch(lake: Location, now: datetime) -> Generation | None:
 def folder_of(lake: Location, number: int) -> Location:
     """What a replay builds lies here."""
     return lake / FOLDER / str(number)
+
+
+def _root(lake: Location, holder: int) -> Location:
+    return lake if holder == 1 else folder_of(lake, holder)

@@ -92,7 +92,7 @@ def _hint(lake: LakeStore, name: str) -> str:
 def _is_replayed(name: str) -> bool:
     """Whether a replay of everything makes the table from the others."""
     of_silver = ("silver.readings", "silver.quarantine", LEDGER)
-    return name in of_silver or (name.startswith("gold.") and not name.endswith("_late"))
+    return name in of_silver or (name.startswith("gold.") and not name.startswith("gold.late"))
 
 
 def _seal_checkpoint(seal: Seal) -> None:

@@ -35,11 +35,19 @@ class SourceOffset:
 
 
 def refuse_earlier_version(lake: LakeStore) -> None:
-    """TidemarkError for a lake whose bronze has a checkpoint of Spark: without its account, all files would be read again."""
+    """TidemarkError for a lake whose bronze has a checkpoint of Spark: without its account, all files would be read again.
+
+    And for one whose groups have tables of gold each: rows of these would come a second time.
+    """
     if (checkpoint := lake.checkpoint("bronze.events")).exists():
         raise TidemarkError(
             f"the lake at {lake.conf.lake} was written by an earlier version of Tidemark, which kept account of files in {checkpoint}.\n"
             "  Name another `lake` in pipeline.yml: it is built anew from the landing folders. The old one can be read by the old version."
+        )
+    if old := [*lake.conf.lake.glob("gold/*_aggregates"), *lake.conf.lake.glob("generations/*/gold/*_aggregates")]:
+        raise TidemarkError(
+            f"{old[0]} was written by an earlier version of Tidemark, which had tables of gold for each group.\n"
+            f"  Move `gold` and `checkpoints/gold.*` of {lake.conf.lake}, and of its `generations/*`, away: the next run builds gold anew."
         )
 
 

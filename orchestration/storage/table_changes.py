@@ -19,14 +19,15 @@ from orchestration.storage.marts import made, newest
 from orchestration.storage.sink_states import SinkPosition
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import is_kept
-from orchestration.storage.views import KEYS, View
+from orchestration.storage.tables import LakeStore
+from orchestration.storage.views import Part, View, views
 
 MEASUREMENT = ("bronze_batch", "bronze_row", "part")
 
 
 @dataclass(frozen=True)
 class PinnedTable:
-    """A table at a snapshot. `key`: of what readers see; empty for a mart, whose rows have none that is known."""
+    """A view of one table, at a snapshot. `key`: of what readers see; empty for a mart, whose rows have none that is known."""
 
     lake: Location
     view: View
@@ -35,11 +36,13 @@ class PinnedTable:
 
     @cached_property
     def opened(self) -> OpenTable:
-        return open_table(self.view.location, self.view.version)
+        (part,) = self.view.parts
+        return open_table(part.location, part.version)
 
     @cached_property
     def schema(self) -> pa.Schema:
-        return pa.schema(self.opened.schema().to_arrow())
+        whole = pa.schema(self.opened.schema().to_arrow())
+        return pa.schema([whole.field(name) for name in self.view.columns or whole.names])
 
     def is_replaced_since(self, after: SinkPosition | None) -> bool:
         """Whether all rows are to be sent: there was nothing, or another table, or the lake is an earlier one, restored from a backup.
@@ -63,43 +66,41 @@ class PinnedTable:
         return int(ask(f"select count(*) as rows from ({sql}) as beyond", tables).read_all()["rows"][0].as_py())
 
     def _query(self, after: SinkPosition | None) -> tuple[str, dict[str, OpenTable]]:
-        location = self.view.location
+        (part,) = self.view.parts
         tables = {"pinned": self.opened}
         if after is None:
-            return self.view.select("pinned"), tables
-        if self.view.bronze_batch is not None:
+            return self.view.select(["pinned"]), tables
+        if self.view.name.startswith("silver."):
             beyond = f"bronze_batch > {after.mark}"
             if "retry" in self.schema.names:
                 beyond = f"{beyond} or retry > {after.retry}"
-            return self.view.select(f"(select * from pinned where {beyond}) as beyond"), tables
-        beyond = f"select rows.* from pinned as rows where rows.gold_batch >= {after.mark}"
+            return self.view.select([f"(select * from pinned where {beyond}) as beyond"]), tables
+        of_group = f"{part.where} and gold_batch >= {after.mark}"
+        beyond = f"select * from pinned where {of_group}"
         if is_kept(self.lake, after.snapshot_id):
-            tables["earlier"] = open_table(location, after.version)
+            tables["earlier"] = open_table(part.location, after.version)
             key = (*self.key, "revision") if self.view.key else self.key
             same = " and ".join(f"rows.{name} = sent.{name}" for name in key)
-            beyond = (
-                f"select rows.* from (select * from pinned where gold_batch >= {after.mark}) as rows"
-                f" left anti join (select * from earlier where gold_batch >= {after.mark}) as sent on {same}"
-            )
-        return self.view.select(f"({beyond})"), tables
+            beyond = f"select rows.* from ({beyond}) as rows left anti join (select * from earlier where {of_group}) as sent on {same}"
+        return self.view.select([f"({beyond}) as beyond"]), tables
 
 
 def pinned_table(conf: Conf, name: str, snapshot: Snapshot) -> PinnedTable | None:
-    """A table of silver or gold; of a mart the newest build. None where it is not there yet."""
+    """A table of silver, of a group or, the newest build, of marts. None where it is not there yet."""
     lake = conf.lake
     if name.startswith("marts."):
         return _pinned_mart(lake, name)
-    if name not in snapshot.versions:
+    view = views(conf, snapshot).get(name)
+    if view is None or view.parts[0].version is None:
         return None
-    location, version = numbered(lake, snapshot.generation).table(lake, name), snapshot.versions[name]
+    location, version = view.parts[0].location, view.parts[0].version
     if name.startswith("silver."):
-        retry = _retried(lake, snapshot)
-        position = SinkPosition(snapshot.snapshot_id, table_id(location), version, snapshot.bronze_batch, retry)
-        return PinnedTable(lake, View(name, location, version, snapshot.bronze_batch), MEASUREMENT, position)
-    mark = max_in_log(location, "gold_batch", version)
-    position = SinkPosition(snapshot.snapshot_id, table_id(location), version, -1 if mark is None else mark)
-    key = KEYS.get(name.rpartition("_")[2], ())
-    return PinnedTable(lake, View(name, location, version, key=key), key or (*MEASUREMENT, "window_end"), position)
+        marks = snapshot.bronze_batch, _retried(lake, snapshot)
+        return PinnedTable(lake, view, MEASUREMENT, SinkPosition(snapshot.snapshot_id, table_id(location), version, *marks))
+    stream = conf.stream_of[name.removeprefix("gold.").rpartition("_")[0]]
+    mark = LakeStore(conf, numbered(lake, snapshot.generation)).newest_gold_batch(stream, name.rpartition("_")[2], version)
+    position = SinkPosition(snapshot.snapshot_id, table_id(location), version, mark)
+    return PinnedTable(lake, view, view.key or (*MEASUREMENT, "window_end"), position)
 
 
 def _pinned_mart(lake: Location, name: str) -> PinnedTable | None:
@@ -107,9 +108,9 @@ def _pinned_mart(lake: Location, name: str) -> PinnedTable | None:
     build = newest(lake, known) if known else None
     if build is None or name not in build.versions:
         return None
-    location = lake / name.replace(".", "/", 1)
-    position = SinkPosition(build.snapshot_id, table_id(location), build.versions[name], build.build)
-    return PinnedTable(lake, View(name, location, position.version), (), position)
+    part = Part(lake / name.replace(".", "/", 1), build.versions[name])
+    position = SinkPosition(build.snapshot_id, table_id(part.location), build.versions[name], build.build)
+    return PinnedTable(lake, View(name, (part,)), (), position)
 
 
 def _retried(lake: Location, snapshot: Snapshot) -> int:

@@ -9,13 +9,12 @@ import pyarrow as pa
 from deltalake import Schema
 
 from bronze.schema import EVENTS, EVENTS_PARTITION
-from gold.schema import AGGREGATES, VECTORS
-from gold.schema import LATE as LATE_FOR_GROUP
+from gold.schema import KINDS, WINDOW_KEY
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.commit import STATISTICS, create
-from orchestration.storage.delta import open_table
+from orchestration.storage.delta import open_table, written_by
 from orchestration.storage.generations import Generation, active_generation
 from silver.schema import DUPLICATES, LATE, QUARANTINE, READINGS
 
@@ -47,12 +46,27 @@ class LakeStore:
         """Every table that flows write, by its SQL name."""
         return tables(self.conf, self.generation)
 
+    def gold(self, stream: str) -> tuple[Table, Table, Table]:
+        """Aggregates, vectors and late rows of the groups of a stream, among those of other streams."""
+        aggregates, vectors, late = (self.tables[self.generation.gold(stream, kind)] for kind in KINDS)
+        return aggregates, vectors, late
+
+    def newest_gold_batch(self, stream: str, kind: str, version: int | None = None) -> int:
+        """Of the stream's micro-batches the newest with rows in a version of a table of gold; -1 for none."""
+        name = self.generation.gold(stream, kind)
+        return written_by(self.table_path(name), self.app_id(f"gold.{stream}", name), version)
+
     def app_id(self, flow: str, table: str) -> str:
         """The application id of a flow's appends to a table, by which Delta knows a repeated one."""
         return f"{self.conf.pipeline}/{flow}/{table}/{self.generation.holder(flow)}"
 
+    def stored(self, name: str) -> str:
+        """The name of the table that holds one: gold.<group>_<kind> is a part of the table that the stream of the group writes."""
+        group = self.conf.group_of(name)
+        return self.generation.gold(group.stream, name.rpartition("_")[2]) if group else name
+
     def table_path(self, name: str) -> Location:
-        return self.generation.table(self.conf.lake, name)
+        return self.generation.table(self.conf.lake, self.stored(name))
 
     def checkpoint(self, flow: str) -> Location:
         return self.generation.checkpoint(self.conf.lake, flow)
@@ -62,7 +76,6 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
     """Every table that flows write, by its SQL name."""
     lineage = ("ingested_at", "bronze_batch", "bronze_row")
     of_reading = ("device_id", "metric", "event_time", *lineage)
-    of_windows = ("window_end", "revision", "gold_batch")
     declared: dict[str, tuple[pa.Schema, tuple[str, ...]]] = {
         "bronze.events": (EVENTS, lineage),
         "silver.readings": (READINGS, of_reading),
@@ -70,10 +83,10 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
         "silver.late": (LATE, (*of_reading, "retry")),
         "silver.duplicates": (DUPLICATES, (*of_reading, "retry")),
     }
-    for group in conf.groups:
-        declared[f"gold.{group}_aggregates"] = AGGREGATES, ("device_id", "metric", *of_windows)
-        declared[f"gold.{group}_vectors"] = VECTORS, ("entity", *of_windows)
-        declared[f"gold.{group}_late"] = LATE_FOR_GROUP, ("device_id", "metric", "window_end", "gold_batch")
+    for stream in conf.streams:
+        for kind, (schema, key) in KINDS.items():
+            of_key = (*key, "revision") if key else (*WINDOW_KEY,)
+            declared[generation.gold(stream, kind)] = schema, (*of_key, "gold_batch")
     return {
         name: Table(name, generation.table(conf.lake, name), schema, statistics, EVENTS_PARTITION if name == "bronze.events" else None)
         for name, (schema, statistics) in declared.items()

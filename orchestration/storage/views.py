@@ -1,20 +1,19 @@
 """What SQL names stand for: each table of the lake at one snapshot, and of gold tables the latest revision or the whole history."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from gold.schema import VECTOR_KEY, WINDOW_KEY
+from gold.schema import KINDS
 from orchestration.location import Location
-from orchestration.storage.delta import LOG
-from orchestration.storage.generations import FOLDER, active_generation, numbered
+from orchestration.storage.delta import LOG, literal
+from orchestration.storage.generations import FOLDER, Generation, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
 from silver.rules import SOMETHING_IS_MEASURED
 
 _MEASURES_NOTHING = f"array_contains(broken_rules, '{SOMETHING_IS_MEASURED}')"
 CONDITIONS = {"silver.quarantine": f"not {_MEASURES_NOTHING}", "silver.without_measurements": _MEASURES_NOTHING}
 """Two names for the rows of one table, in SQL that Spark and DuckDB understand alike."""
-KEYS = {"aggregates": WINDOW_KEY, "vectors": VECTOR_KEY}
 
 
 class Plant(Protocol):
@@ -25,40 +24,47 @@ class Plant(Protocol):
         """Where the tables are."""
 
     @property
-    def groups(self) -> Collection[str]:
-        """Names of the device groups."""
+    def stream_of(self) -> Mapping[str, str]:
+        """Device groups by name, and the gold stream of each."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a table at a version, None for the latest, for which `where`, if there is one, is true."""
+
+    location: Location
+    version: int | None = None
+    where: str = ""
+
+    def spark(self) -> str:
+        """The table at its version, for Spark."""
+        version = "" if self.version is None else f" version as of {self.version}"
+        return f"(select * from delta.`{str(self.location).replace('`', '``')}`{version})"
 
 
 @dataclass(frozen=True)
 class View:
-    """A table at a version, None for the latest; of bronze and silver up to a bronze batch; of gold the newest revision of each key."""
+    """Rows of one table, or of several. `columns`: some of them, by default all. `key`: only the newest revision of each."""
 
     name: str
-    location: Location
-    version: int | None = None
-    bronze_batch: int | None = None
+    parts: tuple[Part, ...]
+    columns: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
 
-    def select(self, rows: str) -> str:
-        """A query that Spark and DuckDB understand alike. `rows`: how the engine names the table at its version."""
-        if self.key:
-            return latest(rows, self.key)
-        conditions = [*([CONDITIONS[self.name]] if self.name in CONDITIONS else [])]
-        conditions += [] if self.bronze_batch is None else [f"bronze_batch <= {self.bronze_batch}"]
-        return f"select * from {rows}" + (f" where {' and '.join(conditions)}" if conditions else "")
+    def select(self, rows: Sequence[str]) -> str:
+        """A query that Spark and DuckDB understand alike. `rows`: how the engine names the table of each part at its version."""
+        named = zip(self.parts, rows, strict=True)
+        columns = ", ".join(self.columns) or "*"
+        every = " union all ".join(f"select {columns} from {of}{f' where {part.where}' if part.where else ''}" for part, of in named)
+        return latest(f"({every})", self.key) if self.key else every
 
     def is_meant(self, query: str) -> bool:
         """Whether a query can mean it: it has the name of the table somewhere."""
         return self.name.split(".", 1)[1].lower() in query.lower()
 
     def spark(self) -> str:
-        """For Spark, the table named by its path."""
-        return self.select(self.rows())
-
-    def rows(self) -> str:
-        """The table at its version, for Spark."""
-        version = "" if self.version is None else f" version as of {self.version}"
-        return f"(select * from delta.`{str(self.location).replace('`', '``')}`{version})"
+        """For Spark, the tables named by their paths."""
+        return self.select([part.spark() for part in self.parts])
 
 
 def views(plant: Plant, snapshot: Snapshot | None) -> dict[str, View]:
@@ -66,32 +72,54 @@ def views(plant: Plant, snapshot: Snapshot | None) -> dict[str, View]:
 
     Marts are there in a snapshot that knows them (see marts.snapshot_for).
     """
-    every = {view.name: view for path in _tables(plant.lake, snapshot) for view in _views_of(plant, path, snapshot)}
-    return {name: view for name, view in every.items() if not (name.startswith("marts.") and view.version is None)}
+    generation = active_generation(plant.lake) if snapshot is None else numbered(plant.lake, snapshot.generation)
+    found = [*_of_tables(plant.lake, generation, snapshot), *_of_gold(plant, generation, snapshot)]
+    return {view.name: view for view in found if not (view.name.startswith("marts.") and view.parts[0].version is None)}
 
 
-def _tables(lake: Location, snapshot: Snapshot | None) -> list[Location]:
-    """Those of the generation that the snapshot pins, and those that no generation has."""
-    generation = active_generation(lake) if snapshot is None else numbered(lake, snapshot.generation)
+def _of_tables(lake: Location, generation: Generation, snapshot: Snapshot | None) -> Iterator[View]:
+    """Those of the generation, and those that no generation has."""
     logs = [log for folders in ("*/*", f"{FOLDER}/*/*/*") for log in lake.glob(f"{folders}/{LOG}")]
-    paths = {generation.table(lake, f"{log.parent.parent.name}.{log.parent.name}") for log in logs}
-    return sorted(path for path in paths if (path / LOG).exists())
+    for name in sorted({f"{log.parent.parent.name}.{log.parent.name}" for log in logs if log.parent.parent.name != "gold"}):
+        part = _part(lake, generation, snapshot, name)
+        of_prefix = snapshot and part.version is not None and name.startswith(("bronze.", "silver."))
+        bounds = [f"bronze_batch <= {snapshot.bronze_batch}"] if snapshot and of_prefix else []
+        for shown in (name, "silver.without_measurements") if name == "silver.quarantine" else (name,):
+            conditions = [CONDITIONS[shown], *bounds] if shown in CONDITIONS else bounds
+            if (part.location / LOG).exists():
+                yield View(shown, (replace(part, where=" and ".join(conditions)),))
 
 
-def _views_of(plant: Plant, path: Location, snapshot: Snapshot | None) -> Iterator[View]:
-    view = View(f"{path.parent.name}.{path.name}", path)
-    if snapshot is not None and view.name in snapshot.versions:
-        view = replace(view, version=snapshot.versions[view.name])
-        if view.name.startswith(("bronze.", "silver.")):
-            view = replace(view, bronze_batch=snapshot.bronze_batch)
-    group, _, kind = path.name.rpartition("_")
-    if path.parent.name == "gold" and group in plant.groups and kind in KEYS:
-        yield replace(view, name=f"{view.name}_history")
-        yield replace(view, key=KEYS[kind])
-    else:
-        yield view
-        if view.name == "silver.quarantine":
-            yield replace(view, name="silver.without_measurements")
+def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None) -> Iterator[View]:
+    """Each group from the table that its stream writes, and all groups together."""
+    for kind, (schema, key) in KINDS.items():
+        groups_of: dict[str, list[str]] = {}
+        for group, stream in plant.stream_of.items():
+            groups_of.setdefault(generation.gold(stream, kind), []).append(group)
+        parts = {name: _part(plant.lake, generation, snapshot, name) for name in groups_of}
+        parts = {name: part for name, part in parts.items() if (part.location / LOG).exists()}
+        for name, part in parts.items():
+            for group in groups_of[name]:
+                yield from _revisions(f"gold.{group}_{kind}", [replace(part, where=of_groups([group]))], schema.names[1:], key[1:])
+        # What another generation has of a group is not shown.
+        several = [replace(part, where=of_groups(groups_of[name])) for name, part in parts.items()]
+        if parts:
+            yield from _revisions(f"gold.{kind}", several if len(parts) > 1 else [*parts.values()], schema.names, key)
+
+
+def _part(lake: Location, generation: Generation, snapshot: Snapshot | None, name: str) -> Part:
+    return Part(generation.table(lake, name), snapshot.versions.get(name) if snapshot else None)
+
+
+def _revisions(name: str, parts: Sequence[Part], columns: Sequence[str], key: Sequence[str]) -> Iterator[View]:
+    yield View(name, (*parts,), (*columns,), (*key,))
+    if key:
+        yield View(f"{name}_history", (*parts,), (*columns,))
+
+
+def of_groups(names: Sequence[str]) -> str:
+    """The condition that a row of gold is of one of these groups."""
+    return f"device_group in {literal(names)}"
 
 
 def latest(history: str, key: tuple[str, ...]) -> str:

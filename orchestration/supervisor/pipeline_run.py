@@ -11,7 +11,6 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, POLL_SECONDS, WriteBarrier, prepare_query, run_to_end, start_queries
 from orchestration.flow import Flow, Intake, Job
-from orchestration.flows import streams
 from orchestration.jobs import amendments, idle_groups, maintenance, missing_fields, retry
 from orchestration.jobs.snapshots import take_snapshot
 from orchestration.quality import suites
@@ -75,8 +74,7 @@ class PipelineRun:
         for change in changed_since_begun(lake):
             self._progress.notice(Notice("settings have changed", {"reason": str(change)}))
         for flow in self.flows["gold"]:
-            stream = flow.name.removeprefix("gold.")
-            amendments.refuse_older(lake, stream, streams(lake)[stream])
+            amendments.refuse_older(lake, flow.name.removeprefix("gold."))
         refuse_older_tables(lake)
         self._sealing = Sealing(lake, names)
         retry.finish(lake)
@@ -161,7 +159,7 @@ class PipelineRun:
         ticked = False
         for flow in self.flows["gold"] if self._is_handed_over() else ():  # how late it is, would be asked of what is held back
             stream = flow.name.removeprefix("gold.")
-            groups = streams(self._lake)[stream]
+            groups = self._lake.conf.streams[stream]
             if not patient or self._progress.idle_seconds(flow.name) > idle_groups.patience_seconds(groups):
                 ticked |= idle_groups.tick_if_idle(self._lake, stream, groups, datetime.now(UTC))
         return ticked
@@ -210,7 +208,7 @@ class PipelineRun:
 
     def _pin(self) -> None:
         if not self.barrier.stop.is_set():
-            take_snapshot(self._lake, [*streams(self._lake)], datetime.now(UTC))
+            take_snapshot(self._lake, [*self._lake.conf.streams], datetime.now(UTC))
             self.deliveries.wake()
 
     def _do(self, name: str) -> None:

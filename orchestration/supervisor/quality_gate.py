@@ -134,7 +134,7 @@ def _evaluate_new_rows(lake: Lake, before: GateState, newest: int) -> Run | None
 
     run_at = datetime.now(UTC)
     since = None if before.version < 0 else (before.table_id, before.version)
-    rows = pin_table(before.table, lake.table_path(before.table), since, newest)
+    rows = pin_table(before.table, lake.table_path(before.table), since, newest, lake.conf.group_of(before.table))
     if rows.is_unchanged:
         return None
     with closing(open_store()) as store:

@@ -21,10 +21,9 @@ from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, WriteBarrier, run_to_end, start_queries
-from orchestration.engine.writing import gold_tables
 from orchestration.errors import TidemarkError
 from orchestration.flow import Flow, Intake, Job
-from orchestration.flows import flows, reference_data, streams
+from orchestration.flows import flows, reference_data
 from orchestration.jobs import amendments, retry
 from orchestration.jobs import replay as batch_replay
 from orchestration.jobs.replay import OF_SILVER, PinnedGeneration
@@ -66,14 +65,12 @@ class Plan:
         if self.is_silver:
             yield from (name.replace(".", "/", 1) for name in (*OF_SILVER, LEDGER))
             yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], LEDGER_FLOW, retry.NAME))
-        for stream, groups in self.streams.items():
-            yield f"checkpoints/gold.{stream}"
-            yield from (f"gold/{group.name}_{kind}" for group in groups for kind in ("aggregates", "vectors", "late"))
+        yield from (f"checkpoints/gold.{stream}" for stream in self.streams)
 
 
 def plan(lake: Lake, group: str | None, since: date | None) -> Plan:
     """All, or the gold of the group and of those that share its stream."""
-    every = streams(lake)
+    every = lake.conf.streams
     if group is None:
         return Plan(True, every, since)
     stream = lake.conf.groups[group].stream
@@ -119,7 +116,7 @@ def catch_up(following: Lake, plan: Plan, progress: Progress) -> None:
     if is_holding(following.conf) and not (plan.is_silver and _has_passed(following, barrier.stop)):
         return
     run_to_end(start_queries(following, gold, AVAILABLE_NOW, barrier), progress, barrier)
-    for _ in amendments.amend_all(following, {stream: list(groups) for stream, groups in plan.streams.items()}):
+    for _ in amendments.amend_all(following, plan.streams):
         pass
 
 
@@ -149,7 +146,7 @@ def finish(following: Lake, plan: Plan, progress: Progress) -> None:
             catch_up(following, plan, progress)
             generations.switch(lake, datetime.now(UTC))
             crash.point(crash.Point.SWAPPED)
-            take_snapshot(following, [*streams(following)], datetime.now(UTC))
+            take_snapshot(following, [*following.conf.streams], datetime.now(UTC))
 
     await_switch(lake, switch)
 
@@ -211,11 +208,11 @@ def _gold(following: Lake, recorded: PinnedGeneration, stream: str, groups: Sequ
     up_to = recorded.snapshot.bronze_batch
     until_ms = batch_replay.closed_until_ms(following, groups, stream, up_to)
     retries = retried(following)  # asked first: what a retry re-admits meanwhile may not be in the windows, and is folded in then
-    progress.follow(STEPS[1], batch_replay.gold(following, recorded, groups, until_ms))
+    progress.follow(STEPS[1], batch_replay.gold(following, recorded, stream, groups, until_ms))
     progress.ended(STEPS[1])
     longest = max(following.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
-    written = tuple(table for group in groups for table in gold_tables(following, group)[:2])
-    begin(following, f"gold.{stream}", written, Start(_version_with_time(following, until_ms - longest * 1000), up_to, until_ms))
+    start = Start(_version_with_time(following, until_ms - longest * 1000), up_to, until_ms)
+    begin(following, f"gold.{stream}", following.gold(stream)[:2], start)
     amendments.begin_at(following, stream, GoldPosition(-1, until_ms, up_to, up_to, retries))
 
 

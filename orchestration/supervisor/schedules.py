@@ -35,7 +35,7 @@ def _next_times(lake: Lake, suites: Sequence[Suite]) -> dict[str, datetime]:
     from orchestration.quality.check import checkable_tables
     from orchestration.quality.history import last_checked
 
-    tables, checked = checkable_tables(lake), last_checked(lake.conf.lake)
+    tables, checked = checkable_tables(lake.conf), last_checked(lake.conf.lake)
     usable = {suite.name: cron for suite, cron in crons if suite.expectations and any(map(suite.applies_to, tables))}
     return {name: next(CronSim(cron, checked[name])) if name in checked else EPOCH for name, cron in usable.items()}
 

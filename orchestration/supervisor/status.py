@@ -16,6 +16,7 @@ from orchestration.storage.checkpoints import Batch, last_batch, read_up_to
 from orchestration.storage.delta import added, commit, is_table, max_in_log, open_table, version_of
 from orchestration.storage.generations import active_generation
 from orchestration.storage.source_offsets import offsets_told_at, source_offsets
+from orchestration.storage.tables import LakeStore
 
 LEDGER, EVENTS = "silver.ledger", "bronze.events"
 COLUMNS = ("flow", "table", "rows", "last_batch", "last_batch_at", "watermark_at", "lag_seconds", "behind")
@@ -53,14 +54,14 @@ def flows(conf: Conf) -> Iterator[tuple[str, str | None, list[str]]]:
     yield EVENTS, None, [EVENTS]
     yield "silver.readings", EVENTS, ["silver.readings"]
     yield LEDGER, EVENTS, ["silver.quarantine", "silver.late", "silver.duplicates"]
-    for stream in dict.fromkeys(group.stream for group in conf.groups.values()):
-        names = [group.name for group in conf.groups.values() if group.stream == stream]
-        yield f"gold.{stream}", "silver.readings", [f"gold.{name}_{kind}" for name in names for kind in ("aggregates", "vectors")]
-    yield "gold.amendments", None, [f"gold.{group}_late" for group in conf.groups]
+    generation = active_generation(conf.lake)
+    for stream in conf.streams:
+        yield f"gold.{stream}", "silver.readings", [generation.gold(stream, kind) for kind in ("aggregates", "vectors")]
+    yield "gold.amendments", None, [*dict.fromkeys(generation.gold(stream, "late") for stream in conf.streams)]
 
 
 def path_of(conf: Conf, table: str) -> Location:
-    return active_generation(conf.lake).table(conf.lake, table)
+    return LakeStore(conf).table_path(table)
 
 
 def rows(table: Location) -> int:

@@ -1,7 +1,7 @@
 """What became of the rows of a run, for `tidemark run --once` to end with: from logs and the rows of this run alone, without Spark."""
 
-import json
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,6 +9,7 @@ from math import isinf
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from orchestration.audit import quarantine
 from orchestration.audit.reconciliation.account import Rows
@@ -90,7 +91,7 @@ def by_source(ledger: pa.Table) -> Rows:
 
 def closed_by(conf: Conf, group: str, last_end: int, last_came: datetime) -> str:
     """What closes the windows of a group up to one that ends then, in µs since 1970. `last_came`: the newest reading of any group."""
-    of_stream = [other for other in conf.groups.values() if other.stream == conf.groups[group].stream]
+    of_stream = conf.streams[conf.stream_of[group]]
     needed = from_micros(last_end) + timedelta(seconds=max(other.lateness_seconds for other in of_stream))
     patience = patience_seconds(of_stream)
     idle = "" if isinf(patience) else f", or a run after {plain((last_came + timedelta(seconds=patience)).replace(microsecond=0))}"
@@ -100,15 +101,24 @@ def closed_by(conf: Conf, group: str, last_end: int, last_came: datetime) -> str
 def _windows(lake: Lake, after: int, before: dict[str, int], snapshot: Snapshot) -> Rows:
     """A row a group of which windows were emitted since the versions `before`, or are open with readings of bronze batches after one."""
     last_came = max_in_log(lake.table_path("silver.readings"), "ingested_at")
-    still_open, rows = {row["group_name"]: row for row in open_windows(lake, snapshot, after)}, []
+    still_open, rows, counts = {row["group_name"]: row for row in open_windows(lake, snapshot, after)}, [], _emitted(lake, before, snapshot)
     for group in lake.conf.groups:
-        table, counts = f"gold.{group}_aggregates", [0, 0]
-        for version in range(before.get(table, -1) + 1, snapshot.versions.get(table, -1) + 1):
-            for add in added(lake.table_path(table), version):
-                stats = json.loads(add["stats"])
-                counts[stats["maxValues"].get("revision", 0) > 0] += stats["numRecords"] * add["dataChange"]
-        row = {"group": group, "closed": counts[0], "amended": counts[1], "open": 0, "closed_by": None}
+        row = {"group": group, "closed": counts[group, False], "amended": counts[group, True], "open": 0, "closed_by": None}
         if waiting := still_open.get(group):
             row |= {"open": waiting["windows"], "closed_by": closed_by(lake.conf, group, waiting["last_end"], last_came)}
         rows.append(row)
     return [row for row in rows if row["closed"] or row["amended"] or row["open"]]
+
+
+def _emitted(lake: Lake, before: dict[str, int], snapshot: Snapshot) -> Counter[tuple[str, bool]]:
+    """Windows since the versions `before`, by their group and whether they are amended."""
+    counts = Counter[tuple[str, bool]]()
+    for name in dict.fromkeys(lake.generation.gold(stream, "aggregates") for stream in lake.conf.streams):
+        versions = range(before.get(name, -1) + 1, snapshot.versions.get(name, -1) + 1)
+        files = (add["path"] for version in versions for add in added(lake.table_path(name), version) if add["dataChange"])
+        for file in files:
+            rows = pq.read_table((lake.table_path(name) / file).local, columns=["device_group", "revision"])
+            counted = rows.group_by(["device_group", "revision"]).aggregate([([], "count_all")])
+            for group, revision, count in zip(*(column.to_pylist() for column in counted.columns), strict=True):
+                counts[group, revision > 0] += count
+    return counts

@@ -35,7 +35,7 @@ BY_OTHERS = {"flink": "others/flink_medallion.py", "polars": "others/polars_meda
 """Scripts by the name of their job."""
 SPARSE_DEVICES, SPARSE_SECONDS = 2_000, 60
 """About one reading in a window."""
-GOLD = ("north_aggregates", "north_vectors")
+GOLD = ("aggregates", "vectors")
 """Counted for the record: how many windows are closed depends on the watermark."""
 
 
@@ -72,7 +72,7 @@ def _measured(folder: Path, options: argparse.Namespace) -> int:
     made = {name: folder / name.replace(" ", "-") for name in yardsticks if name in runs}
     readings = {name: _readings_of(lake) for name, lake in made.items()} | {"all layers": rows["silver.readings"]}
     windows = {name: _in_windows([lake / f"gold_{group}" for group in GROUPS]) for name, lake in made.items()}
-    windows["all layers"] = _in_windows([folder / "lake" / "gold" / f"{group}_aggregates" for group in GROUPS])
+    windows["all layers"] = _in_windows([folder / "lake" / "gold" / "aggregates"])
     report = comparison.summary(runs, readings, windows, options.events)
     report |= {"rows": rows, "settings": _settings(options), "ledger_seconds": _ledger_seconds(folder / "all-layers.log")}
     comparison.show(report, Console())

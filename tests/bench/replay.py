@@ -89,11 +89,13 @@ def _differing(folder: Path) -> int:
     places = {each.generation: each for each in switches(lake)}
     batch, closed = min(first.bronze_batch, second.bronze_batch), min(*first.closed_until.values(), *second.closed_until.values())
     asked = [("silver.readings", READING, f"bronze_batch <= {batch}")]
-    asked += [(f"gold.{group}_aggregates", WINDOW, f"window_end <= timestamptz '{closed.isoformat()}'") for group in GROUPS]
+    asked += [("gold.aggregates", WINDOW, f"window_end <= timestamptz '{closed.isoformat()}'")]
     different = 0
     for name, columns, where in asked:
         both = [
-            DeltaTable(places[cut.generation].table(lake, name).local, cut.versions[name]).to_pyarrow_dataset() for cut in (first, second)
+            DeltaTable(place.table(lake, of).local, cut.versions[of]).to_pyarrow_dataset()
+            for cut, place in ((cut, places[cut.generation]) for cut in (first, second))
+            for of in (place.gold(GROUPS[0], "aggregates") if name == "gold.aggregates" else name,)
         ]
         store = duckdb.connect()
         store.register("a", both[0])

@@ -14,10 +14,7 @@ Tables = Mapping[str, pd.DataFrame]
 IDENTITY = ["bronze_batch", "bronze_row"]
 MEASUREMENT = [*IDENTITY, "part"]
 LINEAGE = {*MEASUREMENT, "kept_batch", "kept_row", "kept_part", "cause"}
-GOLD = {
-    **{f"gold.{group}_aggregates": [*WINDOW_KEY] for group in ("kitchen", "building")},
-    **{f"gold.{group}_vectors": [*VECTOR_KEY] for group in ("kitchen", "building")},
-}
+GOLD = {"gold.aggregates": [*WINDOW_KEY], "gold.vectors": [*VECTOR_KEY]}
 KEYS = {
     "bronze.events": IDENTITY,
     **{f"silver.{name}": MEASUREMENT for name in ("readings", "quarantine", "late", "duplicates")},

@@ -29,7 +29,7 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 CLOCK = {"ingested_at", "ingested_on", "received_at"}
 TABLES = (
     *("bronze.events", "silver.readings", "silver.quarantine", "silver.late", "silver.duplicates", "ops.ledger"),
-    *("gold.kitchen_aggregates", "gold.kitchen_vectors", "gold.kitchen_late"),
+    *("gold.aggregates", "gold.vectors", "gold.late"),
 )
 
 

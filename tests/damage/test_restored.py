@@ -49,10 +49,10 @@ def swapped(lake: Damaged) -> None:
     [
         (restored("checkpoints/silver.readings", sealed=False), "silver.readings is not as it was written: .* is gone" + REPLAY),
         (restored("checkpoints/silver.readings"), "the checkpoint of silver.readings at .* is older than silver.readings" + REPLAY),
-        (restored("checkpoints/gold.kitchen"), "the checkpoint of gold.kitchen at .* is older than gold.kitchen_aggregates" + REPLAY),
-        (gone("checkpoints/gold.kitchen/amendments.json"), "gold.kitchen at .* is older than gold.kitchen_aggregates" + REPLAY),
+        (restored("checkpoints/gold.kitchen"), "the checkpoint of gold.kitchen at .* is older than gold.aggregates" + REPLAY),
+        (gone("checkpoints/gold.kitchen/amendments.json"), "gold.kitchen at .* is older than gold.aggregates" + REPLAY),
         (restored("silver"), "silver.readings at .* is at version 1, but snapshot 1 pins its version 2"),
-        (restored("gold"), "gold.kitchen_aggregates at .* is at version 1, but snapshot 1 pins its version [23]"),
+        (restored("gold"), "gold.aggregates at .* is at version 1, but snapshot 1 pins its version [23]"),
         (restored("bronze"), "bronze.events at .* is at version 1, but snapshot 1 pins its version 2"),
         (gone("checkpoints/gold.kitchen/tidemark.json"), "checkpoints/gold.kitchen/tidemark.json is gone" + REPLAY),
         (swapped, "the checkpoint of gold.kitchen at .* is of flow silver.readings, and not of gold.kitchen" + REPLAY),

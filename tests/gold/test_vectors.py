@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -34,12 +35,13 @@ def of_kitchen(vector: Vector) -> Group:
     return Group("kitchen", tuple(METRICS), 600, "kitchen", vector)
 
 
-def table(windows: Sequence[Window]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, window, strict=True)) for window in windows], SCHEMA)
+def table(windows: Sequence[Window], group: str = "kitchen") -> pa.Table:
+    rows = [dict(zip(SCHEMA.names, window, strict=True)) for window in windows]
+    return pa.Table.from_pylist(rows, SCHEMA).add_column(0, "device_group", pa.array([group] * len(rows), pa.string()))
 
 
 def made(windows: Sequence[Window], vector: Vector) -> list[tuple[Any, ...]]:
-    rows = vectors(table(windows), of_kitchen(vector), vector, METRICS).to_pylist()
+    rows = vectors(table(windows), [of_kitchen(vector)], METRICS).to_pylist()
     return [(row["entity"], row["window_end"].astimezone(UTC), row["vector"], row["missing"], row["filled"]) for row in rows]
 
 
@@ -75,9 +77,9 @@ def test_blocks_of_vectors_hold_the_same_rows(
     vector: Vector, windows: dict[tuple[str, str, datetime], float | None], block_bytes: int
 ) -> None:
     rows = table([(*key, value) for key, value in windows.items()])
-    whole = vectors(rows, of_kitchen(vector), vector, METRICS)
-    blocks = [*in_blocks(rows, of_kitchen(vector), vector, METRICS, block_bytes)]
-    assert repr(pa.concat_tables(blocks).to_pylist()) == repr(whole.to_pylist())
+    whole = vectors(rows, [of_kitchen(vector)], METRICS)
+    blocks = [*in_blocks(rows, [of_kitchen(vector)], METRICS, block_bytes)]
+    assert repr([row for block in blocks for row in block.to_pylist()]) == repr(whole.to_pylist())
     largest = max(1, block_bytes // sum(50 + len(name) for name in vector.features))
     assert all(len(block) <= largest for block in blocks)
 
@@ -119,3 +121,20 @@ def test_a_group_has_one_vector_with_features_of_named_devices() -> None:
     windows: list[Window] = [("oven", "t", at("12:00"), 1.0), ("fri.dge", "t", at("12:00"), 2.0), ("other", "t", at("12:00"), 9.0)]
     rows = made(windows, Vector("group", ("fri.dge.t", "oven.t", "oven.p")))
     assert rows == [("kitchen", at("12:00"), [2.0, 1.0, None], ["oven.p"], [])]
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"{vector.entity}-{vector.max_fill_seconds}")
+@given(windows=WINDOWS, of_others=WINDOWS)
+def test_groups_that_are_made_together_have_the_vectors_of_each_alone(
+    vector: Vector, windows: dict[tuple[str, str, datetime], float | None], of_others: dict[tuple[str, str, datetime], float | None]
+) -> None:
+    turned = replace(vector, features=vector.features[::-1])
+    shorter = Vector("device", ("p",), 600)
+    groups = [
+        replace(of_kitchen(of), name=name) for name, of in (("kitchen", vector), ("bar", turned), ("cellar", shorter), ("attic", vector))
+    ]
+    of_groups = {"kitchen": windows, "bar": of_others, "cellar": windows}
+    rows = {name: table([(*key, value) for key, value in of.items()], name) for name, of in of_groups.items()}
+    alone = [vectors(rows[group.name], [group], METRICS) for group in groups if group.name in rows]
+    together = vectors(pa.concat_tables(rows.values()), groups, METRICS)
+    assert sorted(map(str, together.to_pylist())) == sorted(str(row) for of_group in alone for row in of_group.to_pylist())

@@ -14,7 +14,7 @@ def windows(spark: SparkSession, rows: list[Any], metrics: list[Metric], groups:
     by_name = {metric.name: metric for metric in metrics}
     kitchen = Group("kitchen", tuple(by_name), 600, "kitchen")
     found = aggregates(measured(spark, rows), groups or [kitchen], by_name)
-    return rows_of(found.orderBy("group", "device_id", "metric", "window_end"))
+    return rows_of(found.orderBy("device_group", "device_id", "metric", "window_end"))
 
 
 def test_a_window_holds_its_first_instant_and_not_its_end(spark: SparkSession) -> None:
@@ -66,5 +66,5 @@ def test_a_device_counts_in_each_of_its_groups_with_the_metrics_of_that_group(sp
     metrics = {"t": Metric("t", Aggregation.SUM, 60), "h": Metric("h", Aggregation.SUM, 60)}
     groups = [Group("hall", ("t",), 60, "all"), Group("kitchen", ("t", "h"), 60, "all"), Group("press_line", ("t", "h"), 60, "all")]
     rows = measured(spark, [("oven", "t", 1.0, at("12:00:00")), ("oven", "h", 2.0, at("12:00:00"))], groups=("kitchen", "hall"))
-    found = rows_of(aggregates(rows, groups, metrics).orderBy("group", "metric"))
-    assert [(row.group, row.metric) for row in found] == [("hall", "t"), ("kitchen", "h"), ("kitchen", "t")]
+    found = rows_of(aggregates(rows, groups, metrics).orderBy("device_group", "metric"))
+    assert [(row.device_group, row.metric) for row in found] == [("hall", "t"), ("kitchen", "h"), ("kitchen", "t")]

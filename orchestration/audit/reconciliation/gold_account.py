@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from gold.schema import WINDOW_KEY
 from gold.spec import Group, Late
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
@@ -20,7 +19,7 @@ from orchestration.storage.bindings import changed_plan
 from orchestration.storage.delta import OpenTable, ask, instant, literal, open_table
 from orchestration.storage.generations import numbered
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.views import latest
+from orchestration.storage.views import Part, views
 from orchestration.utc import from_micros, to_micros
 
 WRONG = ("missing", "duplicated")
@@ -28,6 +27,7 @@ COUNTS = ("readings", "late", "counted", "open", "kept_aside", "waiting", *WRONG
 COLUMNS = ("group", "metric", *COUNTS)
 WRONG_WINDOW = ("group", "device_id", "metric", "window_end", "wrong")
 MOST = 10
+OF_BOTH = {"readings": "silver.readings", "late": "silver.late"}
 SECOND = 1_000_000
 
 # Instants are counted in microseconds since 1970; % is negative before it. One row a device, metric, list of groups and slide, so that
@@ -95,9 +95,7 @@ OPEN_WINDOWS = f"""
     join members on members.group_name = rows.group_name and members.metric = rows.metric where ends > closed_until
   ) group by group_name
 """
-OF_GOLD = """
-  select {group} as group_name, device_id, metric, arrow_cast(window_end, 'Int64') as ends, {n} as n from {table}
-"""
+OF_GOLD = "select device_group as group_name, device_id, metric, arrow_cast(window_end, 'Int64') as ends, {n} as n from ({rows})"
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ class OpenGoldTables:
     """The tables of a snapshot, and the words that the queries leave open."""
 
     tables: Mapping[str, OpenTable]
-    words: dict[str, str]
+    words: Mapping[str, str]
 
     def ask(self, sql: str) -> Rows:
         rows: Rows = ask(sql.format(**self.words), self.tables, SETTINGS).read_all().to_pylist()
@@ -114,22 +112,23 @@ class OpenGoldTables:
 
 def open_gold_tables(lake: Lake, snapshot: Snapshot, since: date | None = None) -> OpenGoldTables | None:
     """What the snapshot pins, but for groups that are `left_out`; None where it has no other. `since`: of windows from that day on."""
-    groups = [group for group in lake.conf.groups.values() if _has(snapshot, group) and not changed_plan(lake, f"gold.{group.stream}")]
+    groups = [group for group in _groups(lake, snapshot) if not changed_plan(lake, f"gold.{group.stream}")]
     if not groups:
         return None
-    of_snapshot = numbered(lake.conf.lake, snapshot.generation)
-    names = {"readings": "silver.readings", "late": "silver.late"}
-    for number, group in enumerate(groups):
-        names |= {f"{kind}_{number}": f"gold.{group.name}_{kind}" for kind in ("aggregates", "late")}
-    tables = {word: open_table(of_snapshot.table(lake.conf.lake, name), snapshot.versions[name]) for word, name in names.items()}
-    return OpenGoldTables(tables, _words(lake, snapshot, groups, since))
+    of_snapshot, known = numbered(lake.conf.lake, snapshot.generation), views(lake.conf, snapshot)
+    places = {word: Part(of_snapshot.table(lake.conf.lake, name), snapshot.versions[name]) for word, name in OF_BOTH.items()}
+    words = _words(lake, snapshot, groups, since)
+    for word, kind in (("counted", "aggregates"), ("set_aside", "late")):
+        view = known[f"gold.{kind}"]
+        of_kind = {f"{kind}_{number}": part for number, part in enumerate(view.parts)}
+        places |= of_kind
+        words[word] = OF_GOLD.format(n="count" if view.key else 1, rows=view.select([*of_kind]))
+    return OpenGoldTables({word: open_table(part.location, part.version) for word, part in places.items()}, words)
 
 
 def left_out(lake: Lake) -> list[str]:
     """A sentence for each stream whose windows conf has changed: what gold holds cannot be compared with them."""
-    changes = {
-        stream: changed_plan(lake, f"gold.{stream}") for stream in dict.fromkeys(group.stream for group in lake.conf.groups.values())
-    }
+    changes = {stream: changed_plan(lake, f"gold.{stream}") for stream in lake.conf.streams}
     return [f"gold.{stream} is left out: {'; '.join(of)}; `tidemark replay` builds it anew" for stream, of in changes.items() if of]
 
 
@@ -151,7 +150,7 @@ def gold_discrepancies(tables: OpenGoldTables) -> Rows:
 
 def open_windows(lake: Lake, snapshot: Snapshot, after: int) -> Rows:
     """Windows that are not emitted and hold readings of bronze batches after one, by group, and the last end, in µs since 1970."""
-    if not (groups := [group for group in lake.conf.groups.values() if _has(snapshot, group)]):
+    if not (groups := _groups(lake, snapshot)):
         return []
     path = numbered(lake.conf.lake, snapshot.generation).table(lake.conf.lake, "silver.readings")
     longest = max(lake.conf.metrics[name].step_seconds for group in groups for name in group.metrics)
@@ -160,19 +159,14 @@ def open_windows(lake: Lake, snapshot: Snapshot, after: int) -> Rows:
     return OpenGoldTables({"readings": open_table(path, snapshot.versions["silver.readings"])}, words).ask(OPEN_WINDOWS)
 
 
-def _has(snapshot: Snapshot, group: Group) -> bool:
-    """A group that came to the conf later is in a later snapshot."""
-    return group.stream in snapshot.closed_until and f"gold.{group.name}_late" in snapshot.versions
+def _groups(lake: Lake, snapshot: Snapshot) -> list[Group]:
+    """A stream that came to the conf later is in a later snapshot."""
+    return [group for stream, groups in lake.conf.streams.items() if stream in snapshot.closed_until for group in groups]
 
 
 def _words(lake: Lake, snapshot: Snapshot, groups: Sequence[Group], since: date | None) -> dict[str, str]:
     metrics = {name: lake.conf.metrics[name] for group in groups for name in group.metrics}
     slides = {name: metric.slide_seconds or metric.step_seconds for name, metric in metrics.items()}
-    aside = [OF_GOLD.format(group=literal(group.name), n=1, table=f"late_{at}") for at, group in enumerate(groups)]
-    counted = [
-        OF_GOLD.format(group=literal(group.name), n="count", table=f"({latest(f'aggregates_{at}', WINDOW_KEY)})")
-        for at, group in enumerate(groups)
-    ]
     return {
         "bronze_batch": str(snapshot.bronze_batch),
         "since": str(to_micros(datetime(since.year, since.month, since.day, tzinfo=UTC)) if since else -(2**60)),
@@ -185,8 +179,6 @@ def _words(lake: Lake, snapshot: Snapshot, groups: Sequence[Group], since: date 
             for group in groups
             for name in group.metrics
         ),
-        "set_aside": " union all ".join(aside),
-        "counted": " union all ".join(counted),
     }
 
 

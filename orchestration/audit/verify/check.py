@@ -101,14 +101,14 @@ def _of_group(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, conf: Co
     set_aside = None
     if group.late is Late.KEEP_ASIDE:
         set_aside = "set_aside"
-        record(store, snapshot, f"gold.{group.name}_late", set_aside, LATE_FOR_GROUP)
+        record(store, snapshot, snapshot.generation.gold(group.stream, "late"), set_aside, LATE_FOR_GROUP, where=_of_group_alone(group))
     longest = max(conf.metrics[name].step_seconds for name in group.metrics)
     reach = timedelta(seconds=longest + (group.vector.max_fill_seconds if group.vector else 0))
     readings_since = since if since == EVER else since - reach
     windows(store, group, conf.metrics, snapshot.closed_until.get(group.stream, EVER), readings_since, set_aside)
     cells = ("window_end", *NUMBERS[:1], "count", *NUMBERS[1:])
     of_windows = Comparison(f"gold.{group.name}_aggregates", ("device_id", "metric", "window_start"), cells, dict.fromkeys(NUMBERS, "size"))
-    outcomes = [timed(lambda: _of_gold(store, snapshot, "windows", AGGREGATES, of_windows, since))]
+    outcomes = [timed(lambda: _of_gold(store, snapshot, group, "aggregates", AGGREGATES, of_windows, since))]
     if group.vector is not None:
         vectors(store, group, group.vector, conf.metrics)
         of_vectors = Comparison(
@@ -117,16 +117,21 @@ def _of_group(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, conf: Co
             ("window_end", "vector", "missing", "filled"),
             {"vector": "list:sizes"},
         )
-        outcomes.append(timed(lambda: _of_gold(store, snapshot, "vectors", VECTORS, of_vectors, since)))
+        outcomes.append(timed(lambda: _of_gold(store, snapshot, group, "vectors", VECTORS, of_vectors, since)))
     return outcomes
 
 
 def _of_gold(  # noqa: PLR0917
-    store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, expected: str, columns: str, of: Comparison, since: datetime
+    store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, group: Group, kind: str, columns: str, of: Comparison, since: datetime
 ) -> Outcome:
     """The latest revision of each key against what was computed."""
-    record(store, snapshot, of.table, "revisions", columns)
+    record(store, snapshot, snapshot.generation.gold(group.stream, kind), "revisions", columns, where=_of_group_alone(group))
     key = ", ".join(of.key)
     latest = f"select * from revisions qualify revision = max(revision) over (partition by {key})"
     begin = f"window_start >= timestamp '{since:%Y-%m-%d}'" if since != EVER else "true"
+    expected = {"aggregates": "windows"}.get(kind, kind)
     return compared(store, f"(from ({latest}) where {begin})", f"(from {expected} where {begin})", of)
+
+
+def _of_group_alone(group: Group) -> str:
+    return f"device_group = '{group.name}'"

@@ -1,7 +1,7 @@
 """One consistent state of a lake: which version of each table, which prefix of bronze, and up to when windows are closed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from orchestration.conf.model import Conf
@@ -17,11 +17,12 @@ GOLD_KINDS = ("aggregates", "vectors", "late")
 
 @dataclass(frozen=True)
 class LakeSnapshot:
-    """`tables`: where each is, by its SQL name; `versions`: of those that exist. `bronze_batch`: the newest of the prefix.
+    """`tables`: where each is, by its name; `versions`: of those that exist. `bronze_batch`: the newest of the prefix.
 
     `closed_until`: by gold stream; windows that end there or before are emitted. A stream that emitted nothing yet is not in it.
     """
 
+    generation: Generation
     tables: Mapping[str, Location]
     versions: Mapping[str, int]
     bronze_batch: int
@@ -36,23 +37,24 @@ def latest_snapshot(conf: Conf) -> LakeSnapshot:
 def pinned_snapshot(conf: Conf, snapshot: Snapshot) -> LakeSnapshot:
     """What a snapshot pins; the registry, which it does not pin, in its newest version: it only ever grows."""
     latest = _latest(conf, numbered(conf.lake, snapshot.generation))
-    return LakeSnapshot(latest.tables, {**latest.versions, **snapshot.versions}, snapshot.bronze_batch, snapshot.closed_until)
+    return replace(
+        latest, versions={**latest.versions, **snapshot.versions}, bronze_batch=snapshot.bronze_batch, closed_until=snapshot.closed_until
+    )
 
 
 def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
-    tables = {name: generation.table(conf.lake, name) for name in _names(conf)}
+    tables = {name: generation.table(conf.lake, name) for name in _names(conf, generation)}
     versions = {name: version_of(path) for name, path in tables.items() if is_table(path)}
     if "bronze.events" not in versions:
         raise TidemarkError(f"{conf.lake} holds no bronze.events, so there is nothing to verify; run `tidemark run --once` first")
-    streams = {group.stream for group in conf.groups.values()}
-    closed = {stream: _watermark(generation.checkpoint(conf.lake, f"gold.{stream}")) for stream in streams}
+    closed = {stream: _watermark(generation.checkpoint(conf.lake, f"gold.{stream}")) for stream in conf.streams}
     passed = _passed(generation.checkpoint(conf.lake, "silver.readings"), tables)
-    return LakeSnapshot(tables, versions, passed, {stream: at for stream, at in closed.items() if at is not None})
+    return LakeSnapshot(generation, tables, versions, passed, {stream: at for stream, at in closed.items() if at is not None})
 
 
-def _names(conf: Conf) -> list[str]:
+def _names(conf: Conf, generation: Generation) -> list[str]:
     silver = [f"silver.{name}" for name in ("devices", "readings", "quarantine", "late", "duplicates")]
-    return ["bronze.events", *silver, *(f"gold.{group}_{kind}" for group in conf.groups for kind in GOLD_KINDS)]
+    return ["bronze.events", *silver, *(generation.gold(stream, kind) for stream in conf.streams for kind in GOLD_KINDS)]
 
 
 def _passed(checkpoint: Location, tables: Mapping[str, Location]) -> int:

@@ -128,7 +128,7 @@ def _guard(lake: Location) -> None:
 
 def _is_small(readings: View) -> bool:
     """Whether the lake is small, by the log of silver.readings alone."""
-    files = in_log(open_table(readings.location, readings.version), "num_records").to_pydict()
+    files = in_log(open_table(readings.parts[0].location, readings.parts[0].version), "num_records").to_pydict()
     return bool(sum(files["num_records"]) < MAX_SMALL_READINGS)
 
 

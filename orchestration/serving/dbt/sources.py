@@ -1,6 +1,6 @@
 """The sources of dbt: every table of the lake at one snapshot, and schema `at_snapshot`, which has the same tables in every lake.
 
-    at_snapshot.windows    gold.<group>_aggregates of all groups, with `device_group` and `is_new`
+    at_snapshot.windows    gold.aggregates with `is_new`
     at_snapshot.readings   silver.readings and silver.late, with `is_late`, `is_retried` and `is_new`
     at_snapshot.metrics, at_snapshot.groups   metrics.yml and groups.yml
 
@@ -22,38 +22,36 @@ from orchestration.storage.delta import max_in_log, version_of
 from orchestration.storage.generations import numbered
 from orchestration.storage.marts import Build
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.views import View, views
+from orchestration.storage.tables import LakeStore
+from orchestration.storage.views import Part, View, views
 from silver.schema import READINGS
 
 SCHEMA = "at_snapshot"
 BRONZE, RETRY = "bronze", "retry"
 NOTHING = -1
-WINDOWS = {"device_group": "string", "is_new": "boolean"}
+WINDOWS = "gold.aggregates"
+IS_NEW = {"is_new": "boolean"}
+MARKS = {"of": "string", "mark": "bigint"}
 METRICS = {"metric": "string", "label": "string", "unit": "string", "aggregation": "string", "step_seconds": "int", "slide_seconds": "int"}
 GROUPS = {"device_group": "string", "label": "string", "metric": "string", "lateness_seconds": "int", "late": "string"}
 
 
 def pinned(conf: Conf, snapshot: Snapshot) -> dict[str, View]:
     """Every table of the lake except marts; tables that are not pinned get their newest version, so that all models see the same."""
-    tables = views(conf, snapshot).values()
-    return {view.name: view if view.version is not None else replace(view, version=version_of(view.location)) for view in tables}
+    return {view.name: replace(view, parts=tuple(map(_pinned, view.parts))) for view in views(conf, snapshot).values()}
 
 
-def groups_of(conf: Conf, snapshot: Snapshot) -> list[str]:
-    """Groups with a table in the snapshot; a group that is newer than the snapshot has none."""
-    return [group for group in conf.groups if f"gold.{group}_aggregates" in snapshot.versions]
+def _pinned(part: Part) -> Part:
+    return part if part.version is not None else replace(part, version=version_of(part.location))
 
 
 def positions(conf: Conf, snapshot: Snapshot) -> dict[str, int]:
-    """How far the tables are, by their logs; the next build reads what came after. For each group its newest micro-batch."""
-    tables = Lake(conf, generation=numbered(conf.lake, snapshot.generation)).tables
-
-    def newest(name: str, column: str) -> int:
-        value = max_in_log(tables[name].location, column, snapshot.versions[name])
-        return NOTHING if value is None else int(value)
-
-    groups = {group: newest(f"gold.{group}_aggregates", "gold_batch") for group in groups_of(conf, snapshot)}
-    return {BRONZE: snapshot.bronze_batch, RETRY: newest("silver.late", "retry"), **groups}
+    """How far the tables are, by their logs; the next build reads what came after. For each stream of gold its newest micro-batch."""
+    lake = LakeStore(conf, numbered(conf.lake, snapshot.generation))
+    retry = max_in_log(lake.table_path("silver.late"), "retry", snapshot.versions["silver.late"])
+    pinned = {stream: snapshot.versions.get(lake.generation.gold(stream, "aggregates")) for stream in conf.streams}
+    reached = {f"gold.{stream}": lake.newest_gold_batch(stream, "aggregates", of) for stream, of in pinned.items() if of is not None}
+    return {BRONZE: snapshot.bronze_batch, RETRY: NOTHING if retry is None else int(retry), **reached}
 
 
 def create_views(lake: Lake, tables: Mapping[str, View], snapshot: Snapshot, base: Build | None, text: str) -> None:
@@ -66,20 +64,26 @@ def create_views(lake: Lake, tables: Mapping[str, View], snapshot: Snapshot, bas
 
 def queries(conf: Conf, tables: Mapping[str, View], snapshot: Snapshot, base: Build | None) -> dict[str, str]:
     """Queries of schema `at_snapshot`, by the name of the view."""
-    windows = [_windows(group, tables, base) for group in groups_of(conf, snapshot)]
     groups = [vars(group) | {"device_group": group.name, "metric": metric} for group in conf.groups.values() for metric in group.metrics]
     return {
-        "windows": " union all ".join(windows) or _constants(_types(AGGREGATES) | WINDOWS, []),
+        "windows": _windows(conf, tables, base),
         "readings": _readings(tables, base),
         "metrics": _constants(METRICS, [vars(metric) | {"metric": metric.name} for metric in conf.metrics.values()]),
         "groups": _constants(GROUPS, groups),
     }
 
 
-def _windows(group: str, tables: Mapping[str, View], base: Build | None) -> str:
+def _windows(conf: Conf, tables: Mapping[str, View], base: Build | None) -> str:
+    if WINDOWS not in tables:
+        return _constants(_types(AGGREGATES) | IS_NEW, [])
     # An amendment carries the newest micro-batch, which the previous build may have read already: so that batch counts as new, too.
-    is_new = "true" if base is None else f"gold_batch >= {base.reached.get(group, NOTHING)}"
-    return f"select {_names(AGGREGATES)}, '{group}' as device_group, {is_new} as is_new from ({tables[f'gold.{group}_aggregates'].spark()})"
+    reached = {} if base is None else base.reached
+    marks = [{"of": group, "mark": reached.get(f"gold.{stream}", NOTHING)} for group, stream in conf.stream_of.items()]
+    names = _names(AGGREGATES)
+    return (
+        f"select {names}, gold_batch >= mark as is_new from ({tables[WINDOWS].spark()}) as windows"
+        f" join ({_constants(MARKS, marks)}) as marks on windows.device_group = marks.of"
+    )
 
 
 def _readings(tables: Mapping[str, View], base: Build | None) -> str:

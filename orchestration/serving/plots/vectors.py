@@ -20,15 +20,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from gold.schema import VECTOR_KEY
 from gold.spec import Group
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.location import Location
 from orchestration.serving.plots.style import DOTS_PER_INCH, PALE, STYLE, draw_heading
-from orchestration.storage.delta import ask, is_table, literal, open_table
-from orchestration.storage.generations import active_generation
-from orchestration.storage.views import latest
+from orchestration.storage.delta import ask, literal, open_table
+from orchestration.storage.views import View, views
 from silver.spec import Aggregation, Metric
 
 MAX_ENTITIES = 12
@@ -57,15 +54,15 @@ def plot(conf: Conf, group: Group, entities: Sequence[str], output: Path) -> Pat
     """Draw the group's vectors into a PNG; without `entities` the first twelve by name. TidemarkError if there is nothing to draw."""
     if group.vector is None:
         raise TidemarkError(f"{group.name} has no vector to draw: declare one in {conf.folder / 'groups.yml'}.")
-    table = active_generation(conf.lake).table(conf.lake, f"gold.{group.name}_vectors")
-    existing = entities_of(table)
-    if not existing:
+    view = views(conf, None).get(f"gold.{group.name}_vectors")
+    existing = entities_of(view) if view else []
+    if view is None or not existing:
         raise TidemarkError(f"gold.{group.name}_vectors holds no vectors yet: bring it up to date with `tidemark run --once`.")
     if unknown := sorted(set(entities) - set(existing)):
         names = ", ".join(existing[:8]) + (f" and {len(existing) - 8} more" if len(existing) > 8 else "")
         raise TidemarkError(f"gold.{group.name}_vectors has no entity {unknown[0]!r}: it has {names}.")
     drawn = (sorted(set(entities)) or existing)[:MAX_ENTITIES]
-    series = series_of(table, drawn, group.vector.features)
+    series = series_of(view, drawn, group.vector.features)
     wanted = len(set(entities)) or len(existing)
     figure = draw(group, conf.metrics, series, note(len(drawn), wanted))
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -73,16 +70,15 @@ def plot(conf: Conf, group: Group, entities: Sequence[str], output: Path) -> Pat
     return output
 
 
-def entities_of(table: Location) -> list[str]:
-    """The names in a table of vectors, sorted; empty if there is no table."""
-    return list(query(table, "select distinct entity from vectors order by entity")["entity"].to_pylist()) if is_table(table) else []
+def entities_of(view: View) -> list[str]:
+    """The names in a view of vectors, sorted."""
+    return list(query(view, "select distinct entity from vectors order by entity")["entity"].to_pylist())
 
 
-def series_of(table: Location, entities: Sequence[str], features: Sequence[str]) -> dict[str, Series]:
+def series_of(view: View, entities: Sequence[str], features: Sequence[str]) -> dict[str, Series]:
     """The vectors of each entity; vectors with another number of features, from an earlier conf, are left out."""
     chosen = f"entity in {literal(list(entities))} and cardinality(vector) = {len(features)}"
-    newest = latest("vectors", VECTOR_KEY)
-    rows = query(table, f"select entity, window_end, vector, filled from ({newest}) where {chosen} order by entity, window_end")
+    rows = query(view, f"select entity, window_end, vector, filled from vectors where {chosen} order by entity, window_end")
     names_of_rows = rows["entity"].to_numpy(zero_copy_only=False)
     at = rows["window_end"].cast(pa.timestamp("us")).to_numpy()
     values = pc.list_flatten(rows["vector"]).to_numpy(zero_copy_only=False).astype(float).reshape(-1, len(features))
@@ -102,9 +98,10 @@ def with_gaps(series: Series) -> Series:
     )
 
 
-def query(table: Location, sql: str) -> pa.Table:
+def query(view: View, sql: str) -> pa.Table:
     """Rows of a query over the latest version, which it calls `vectors`."""
-    return ask(sql, {"vectors": open_table(table)}).read_all()
+    (part,) = view.parts
+    return ask(f"with vectors as ({view.select(['recorded'])}) {sql}", {"recorded": open_table(part.location)}).read_all()
 
 
 def draw(group: Group, metrics: Mapping[str, Metric], series: Mapping[str, Series], remark: str) -> Figure:

@@ -58,8 +58,11 @@ class Catalog:
 
     def _create_view(self, view: View) -> None:
         database, table = view.name.split(".", 1)
-        below = f"{TABLE_DATABASE}.`{database}_{table}`"
-        version = "" if view.version is None else f" version as of {view.version}"
         self._session.sql(f"create database if not exists `{database}`")
-        self._session.sql(f"create table {below} using delta location {quoted(str(view.location))}")
-        self._session.sql(f"create view `{database}`.`{table}` as {view.select(f'(select * from {below}{version})')}")
+        rows = []
+        for number, part in enumerate(view.parts):
+            below = f"{TABLE_DATABASE}.`{database}_{table}_{number}`"
+            version = "" if part.version is None else f" version as of {part.version}"
+            self._session.sql(f"create table {below} using delta location {quoted(str(part.location))}")
+            rows.append(f"(select * from {below}{version})")
+        self._session.sql(f"create view `{database}`.`{table}` as {view.select(rows)}")

@@ -9,6 +9,7 @@ import resource
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -132,21 +133,26 @@ class DuckDbEngine:
 def _create_views(connection: duckdb.DuckDBPyConnection, meant: Sequence[View]) -> list[str]:
     """Make these views, and let nothing else be read or changed. Returns the files below them."""
     connection.execute("set TimeZone = 'UTC'; set enable_progress_bar = false")
+    tables = {part: open_table(part.location, part.version) for part in {replace(part, where="") for view in meant for part in view.parts}}
     opened = list[str]()
     for view in meant:
-        table = open_table(view.location, view.version)
         database, name = view.name.split(".", 1)
-        if table.protocol().min_reader_version == PLAIN:
-            kind, how, files = "view", "not materialized", [str(view.location / file) for file in files_of(table)]
-            rows = select_from_table(table, files)
-            opened += files
-        else:  # their files hold rows that are deleted, or columns by other names
-            kind, how, rows = "table", "materialized", "from arriving"
-            connection.register("arriving", pa.RecordBatchReader.from_stream(table.scan()))
+        kind, rows = "view", list[str]()
+        for number, part in enumerate(view.parts):
+            table = tables[replace(part, where="")]
+            if table.protocol().min_reader_version == PLAIN:
+                files = [str(part.location / file) for file in files_of(table)]
+                rows.append(f"rows_{number} as not materialized ({select_from_table(table, files)})")
+                opened += files
+            else:  # their files hold rows that are deleted, or columns by other names
+                kind = "table"
+                rows.append(f"rows_{number} as materialized (from arriving_{number})")
+                connection.register(f"arriving_{number}", pa.RecordBatchReader.from_stream(table.scan()))
         # Nothing has a name but the view: below it are rows that came after the snapshot.
-        made = f"with rows_of as {how} ({rows}) {view.select('rows_of')}"
+        made = f"with {', '.join(rows)} {view.select([f'rows_{number}' for number in range(len(rows))])}"
         connection.execute(f"create schema if not exists {quoted(database)}; create {kind} {quoted(database)}.{quoted(name)} as {made}")
-    connection.unregister("arriving")
+        for number in range(len(rows)):
+            connection.unregister(f"arriving_{number}")
     path = ",".join(dict.fromkeys(["main", *(view.name.split(".", 1)[0] for view in meant)]))
     connection.execute(f"set search_path = {literal(path)}; set allowed_paths = [{', '.join(map(literal, opened))}]")
     connection.execute("set enable_external_access = false; set lock_configuration = true; begin transaction read only")

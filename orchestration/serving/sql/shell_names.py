@@ -35,17 +35,22 @@ class SnapshotTables:
 
     def columns(self, name: str) -> list[tuple[str, str]]:
         """Names and types, as DuckDB writes them, of a table by its SQL name."""
-        fields = json.loads(self._open(name).schema().to_json())["fields"]
-        return [(column["name"], duckdb_type(column["type"])) for column in fields]
+        fields = {field["name"]: field["type"] for field in json.loads(self._open(name).schema().to_json())["fields"]}
+        return [(column, duckdb_type(fields[column])) for column in self.views[name].columns or fields]
 
     def version_and_rows(self, name: str) -> tuple[int, int | None]:
-        """The version that queries read, and the number of rows in its files, before any filter; None if the log does not say."""
-        table = self._open(name)
+        """The version that queries read, and the number of rows in its files, before any filter; None if the log does not say.
+
+        It does not of a device group, and not of several tables.
+        """
+        table, view = self._open(name), self.views[name]
+        if name.startswith("gold.") and view.parts[0].where:
+            return table.version(), None
         counts = in_log(table, "num_records")["num_records"].to_pylist()
         return table.version(), None if None in counts else sum(counts)
 
     def _open(self, name: str) -> OpenTable:
         if name not in self._opened:
-            view = self.views[name]
-            self._opened[name] = open_table(view.location, view.version)
+            part = self.views[name].parts[0]
+            self._opened[name] = open_table(part.location, part.version)
         return self._opened[name]

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from orchestration.cli.app import exit_code
 from orchestration.engine.lake import Lake
-from tests.lakes import copy_tree, event, land, minutes, run, with_batches_of
+from tests.lakes import copy_tree, event, land, minutes, recorded, rewrite, run, with_batches_of
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -85,7 +85,7 @@ def differences(rows: Rows) -> dict[str, Rows]:
 
 
 def read(lake: Lake, name: str) -> pa.Table:
-    return DeltaTable(lake.table_path(name).local).to_pyarrow_table()
+    return recorded(lake, name)
 
 
 def with_cell(rows: pa.Table, row: int, column: str, cell: object) -> pa.Table:
@@ -93,10 +93,6 @@ def with_cell(rows: pa.Table, row: int, column: str, cell: object) -> pa.Table:
     cells = rows[column].to_pylist()
     cells[row] = cell
     return rows.set_column(at_column, rows.schema.field(at_column), pa.array(cells, rows.schema.field(at_column).type))
-
-
-def write(lake: Lake, name: str, rows: pa.Table) -> None:
-    write_deltalake(DeltaTable(lake.table_path(name).local), rows, mode="overwrite")
 
 
 def identity(row: dict[str, Any]) -> str:
@@ -113,7 +109,7 @@ def test_an_untouched_lake_is_a_yes_of_both(ask: Ask) -> None:
 def test_a_changed_gold_value_is_told_with_what_bronze_gives(lake: Lake, ask: Ask) -> None:
     rows = read(lake, "gold.kitchen_aggregates")
     first = pc.index(rows["window_end"], pc.min(rows["window_end"])).as_py()
-    write(lake, "gold.kitchen_aggregates", with_cell(rows, first, "value", 24.6))
+    rewrite(lake, "gold.kitchen_aggregates", with_cell(rows, first, "value", 24.6))
     code, found, _ = ask("verify")
     ((difference,),) = differences(found).values()
     assert code == 1
@@ -127,7 +123,7 @@ def test_a_changed_gold_value_is_told_with_what_bronze_gives(lake: Lake, ask: As
 
 def test_a_deleted_reading_is_told_by_both_with_its_payload(lake: Lake, ask: Ask) -> None:
     rows = read(lake, "silver.readings")
-    write(lake, "silver.readings", rows.slice(1))
+    rewrite(lake, "silver.readings", rows.slice(1))
     gone = rows.slice(0, 1).to_pylist()[0]
     code, _, err = ask("ledger")
     assert code == 1
@@ -162,7 +158,7 @@ def test_a_late_row_moved_among_the_readings_is_told_by_the_batch(lake: Lake, as
 
 def test_a_quarantined_payload_that_was_altered_is_told_with_that_of_bronze(lake: Lake, ask: Ask) -> None:
     rows = read(lake, "silver.quarantine")
-    write(lake, "silver.quarantine", with_cell(rows, 0, "payload", BROKEN.replace("7", "8").encode()))
+    rewrite(lake, "silver.quarantine", with_cell(rows, 0, "payload", BROKEN.replace("7", "8").encode()))
     code, found, _ = ask("verify")
     ((difference,),) = differences(found).values()
     assert (code, difference["table"]) == (1, "silver.quarantine")

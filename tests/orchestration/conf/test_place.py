@@ -14,7 +14,7 @@ CONF = Path(__file__).parents[3] / "conf"
 def test_lake_and_groups_are_those_of_the_whole_conf() -> None:
     place, conf = place_of(CONF), load(CONF)
     assert place is not None
-    assert (place.lake, place.groups) == (conf.lake, frozenset(conf.groups))
+    assert (place.lake, place.stream_of) == (conf.lake, conf.stream_of)
 
 
 @pytest.mark.parametrize("text", ["", "lake: 1", "lake: [", "lake: $NOWHERE/lake", "other: x"])

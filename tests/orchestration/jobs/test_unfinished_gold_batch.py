@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -26,7 +25,7 @@ from orchestration.jobs.retry import Chosen
 from orchestration.storage.positions import gold_position
 from orchestration.storage.snapshots import all_snapshots
 from orchestration.supervisor.run import retry_quarantine
-from tests.lakes import KITCHEN, conf, copied, event, land, minutes, run
+from tests.lakes import KITCHEN, conf, copied, event, land, minutes, recorded, run
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -88,11 +87,8 @@ def retry(made: Conf, spark: SparkSession) -> None:
 
 def gold(made: Conf, versions: dict[str, int] | None = None) -> dict[str, list[Any]]:
     """What it holds, all revisions."""
-    found = {}
-    for name in (f"gold.kitchen_{kind}" for kind in TABLES):
-        table = DeltaTable(made.lake.local / name.replace(".", "/"), version=versions[name] if versions else None)
-        found[name] = sorted(table.to_pyarrow_table().to_pylist(), key=str)
-    return found
+    names = (f"gold.kitchen_{kind}" for kind in TABLES)
+    return {name: sorted(recorded(Lake(made), name, versions).to_pylist(), key=str) for name in names}
 
 
 def assert_whole(made: Conf) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from gold.schema import AGGREGATES, VECTORS
+from gold.spec import Group
 from orchestration.audit.verify.gold_windows import vectors, windows
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
@@ -162,10 +163,10 @@ def _write_gold(store: duckdb.DuckDBPyConnection, lake: Lake) -> None:
     (newest,) = store.execute("select max(event_time) from counted").fetchall()[0]
     for group in lake.conf.groups.values():
         windows(store, group, lake.conf.metrics, (newest - timedelta(seconds=group.lateness_seconds)).replace(tzinfo=UTC))
-        _write_declared(store, lake, f"gold.{group.name}_aggregates", AGGREGATES, "(select * exclude (size) from windows)")
+        _write_declared(store, lake, group, "aggregates", AGGREGATES, "(select * exclude (size) from windows)")
         if group.vector:
             vectors(store, group, group.vector, lake.conf.metrics)
-            _write_declared(store, lake, f"gold.{group.name}_vectors", VECTORS, "(select * exclude (sizes) from vectors)")
+            _write_declared(store, lake, group, "vectors", VECTORS, "(select * exclude (sizes) from vectors)")
 
 
 def _declare(store: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema) -> None:
@@ -175,11 +176,14 @@ def _declare(store: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema) -> 
     store.execute(f"create or replace table {name} ({columns})")
 
 
-def _write_declared(store: duckdb.DuckDBPyConnection, lake: Lake, name: str, schema: pa.Schema, rows: str) -> None:
+def _write_declared(  # noqa: PLR0917
+    store: duckdb.DuckDBPyConnection, lake: Lake, group: Group, kind: str, schema: pa.Schema, rows: str
+) -> None:
     _declare(store, "declared", schema)
-    store.execute(f"insert into declared by name select *, 0 as revision, 0 as gold_batch from {rows}")
-    _write(store, lake.tables[name].location.local, "from declared")
+    stamped = f"select *, '{group.name}' as device_group, 0 as revision, 0 as gold_batch from {rows}"
+    store.execute(f"insert into declared by name {stamped}")
+    _write(store, lake.table_path(lake.generation.gold(group.stream, kind)).local, "from declared")
 
 
 def _write(store: duckdb.DuckDBPyConnection, path: Path, sql: str) -> None:
-    write_deltalake(path, store.sql(sql).to_arrow_table())
+    write_deltalake(path, store.sql(sql).to_arrow_table(), mode="append")

@@ -71,7 +71,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
 
 
 def test_runs_go_on_and_fold_the_row_in(made: Conf) -> None:
-    ends = rows_of(made.lake.local / "gold/kitchen_aggregates")["window_end"].cast(pa.int64()).to_pylist()
+    ends = rows_of(made.lake.local / "gold/aggregates")["window_end"].cast(pa.int64()).to_pylist()
     assert YEAR_0 < min(ends) <= YEAR_0 + 600_000_000
     assert max(ends) == (START + timedelta(minutes=90) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     quarantined = rows_of(made.lake.local / "silver/quarantine").select(["bronze_batch", "payload", "broken_rules"]).to_pylist()
@@ -90,7 +90,7 @@ def test_quarantine_is_shown(made: Conf) -> None:
 
 def test_it_is_maintained(made: Conf) -> None:
     done = {row["table"] for row in maintenance.maintain(Lake(made), datetime.now(UTC), lambda _: nullcontext())}
-    assert {"silver.late", "silver.quarantine", "gold.kitchen_aggregates"} <= done
+    assert {"silver.late", "silver.quarantine", "gold.aggregates"} <= done
 
 
 def test_the_greatest_instant_of_a_log_is_one_of_python(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from orchestration.location import Location
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, find_snapshot
 from orchestration.supervisor.status import status
-from tests.lakes import DEVICES, KITCHEN, conf, copy_tree, event, land, run, run_until, table
+from tests.lakes import DEVICES, KITCHEN, conf, copy_tree, event, land, recorded, run, run_until, table
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -61,7 +61,7 @@ def lines(number: int) -> list[str]:
 
 def rows_of(made: Conf, snapshot: Snapshot, name: str) -> pd.DataFrame:
     """A table of a snapshot, without Spark."""
-    rows = DeltaTable(made.lake.local / name.replace(".", "/"), version=snapshot.versions[name]).to_pandas()
+    rows = pd.DataFrame(recorded(Lake(made), name, snapshot.versions).to_pandas())
     return rows[rows.bronze_batch <= snapshot.bronze_batch] if "bronze_batch" in rows else rows
 
 
@@ -172,7 +172,7 @@ def test_a_cut_put_together_from_two_snapshots_would_be_seen(seen: Seen, made: C
 
 def test_after_it_everything_is_accounted_for_and_equal_to_what_bronze_gives(seen: Seen, made: Conf) -> None:
     done = table(made, "ops.maintenance").groupby("table")[["compacted", "removed"]].sum()
-    for name in ("bronze.events", "silver.readings", "gold.kitchen_aggregates", "ops.snapshots"):
+    for name in ("bronze.events", "silver.readings", "gold.aggregates", "ops.snapshots"):
         assert (done.loc[name] > 0).all(), (name, done)
     lake = Lake(made)
     assert [row[wrong] for row in account(open_tables(lake)).batches for wrong in WRONG] == [0] * FILES * len(WRONG)
@@ -195,7 +195,7 @@ def test_a_new_group_begins_on_tables_that_were_compacted_and_cleaned(spark: Spa
     run(with_hall, spark)
     windows = {
         group: sorted(
-            table(made, f"gold.{group}_aggregates")
+            table(with_hall, f"gold.{group}_aggregates")
             .sort_values("revision")
             .drop_duplicates(KEY, keep="last")[[*KEY, "count", "value"]]
             .itertuples(index=False, name=None)

@@ -34,6 +34,7 @@ TABLES = {
     "silver.late": MEASURED,
     "silver.quarantine": "broken_rules, payload, source, bronze_batch, bronze_row, part",
     "silver.duplicates": f"{MEASURED.replace(', unit, groups', '')}, kept_batch, kept_row, kept_part",
+    "gold.aggregates": "device_group, device_id, metric, window_start, window_end, value, count, min, max, sum, latest",
     "gold.kitchen_aggregates": "device_id, metric, window_start, window_end, value, count, min, max, sum, latest",
     "gold.kitchen_vectors": "entity, window_start, window_end, vector, missing, filled",
     "gold.kitchen_late": "device_id, metric, event_time, value, window_end, bronze_batch",

@@ -65,7 +65,7 @@ def test_the_flows_are_those_that_run(tmp_path: Path) -> None:
 
 def test_a_lake_that_does_not_exist_has_no_rows_and_nothing_to_say(tmp_path: Path) -> None:
     rows = status(conf_of(tmp_path), NOON)
-    assert [row["table"] for row in rows][4:7] == ["silver.duplicates", "gold.kitchen_aggregates", "gold.kitchen_vectors"]
+    assert [row["table"] for row in rows][4:7] == ["silver.duplicates", "gold.aggregates", "gold.vectors"]
     assert {(tuple(row), row["rows"], *list(row.values())[3:]) for row in rows} == {(COLUMNS, 0, None, None, None, None, None)}
     assert not (tmp_path / "lake").exists()
 
@@ -152,6 +152,4 @@ def test_of_several_sources_the_offset_of_the_readings_counts(tmp_path: Path, or
     offsets = [read_up_to(readings.local, 1, -1), read_up_to(ticks.local, 0, -1)][::order]
     finished(conf.lake.local / "checkpoints/gold.halls", 0, NOON, *offsets)
     rows = [row for row in status(conf, NOON) if row["flow"] == "gold.halls"]
-    assert [(row["table"], row["behind"]) for row in rows] == [
-        (f"gold.{group}_{kind}", 0) for group in ("press_line", "building") for kind in ("aggregates", "vectors")
-    ]
+    assert [(row["table"], row["behind"]) for row in rows] == [("gold.aggregates", 0), ("gold.vectors", 0)]

@@ -95,8 +95,9 @@ def test_readings_beyond_the_snapshot_and_rows_that_came_after_it_are_not_in_its
 
 
 def test_a_lost_window_a_lost_reading_of_one_and_a_lost_reading_of_silver_are_told(made: Conf) -> None:
-    DeltaTable(made.lake.local / "gold/kitchen_aggregates").delete(f"window_end = '{minute(20).isoformat()}'")
-    DeltaTable(made.lake.local / "gold/presses_aggregates").update({"count": "1"}, predicate=f"window_end = '{minute(15).isoformat()}'")
+    aggregates = made.lake.local / "gold/aggregates"
+    DeltaTable(aggregates).delete(f"device_group = 'kitchen' and window_end = '{minute(20).isoformat()}'")
+    DeltaTable(aggregates).update({"count": "1"}, predicate=f"device_group = 'presses' and window_end = '{minute(15).isoformat()}'")
     rows, wrong = account(made)
     assert rows["temperature"] == {"readings": 9, "counted": 3, "open": 3, "missing": 3}
     assert rows["vibration"] == {"readings": 8, "counted": 6, "open": 1, "missing": 1}

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from orchestration.audit.verify.check import Report, verify
@@ -16,8 +15,10 @@ from orchestration.audit.verify.compare import Difference
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
 from orchestration.conf.model import Conf, Device
 from orchestration.location import Location
+from orchestration.storage.tables import LakeStore
 from silver.spec import Unknown
-from tests.lakes import DEVICES, conf, copy_tree, event, land, minutes, run, with_batches_of
+from tests import lakes
+from tests.lakes import DEVICES, conf, copy_tree, event, land, minutes, recorded, run, with_batches_of
 from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
@@ -194,12 +195,11 @@ def test_the_command_prints_a_row_a_table_and_leaves_with_1_where_rows_differ(
 
 
 def read(lake: Conf, name: str) -> pa.Table:
-    return DeltaTable(lake.lake.local / name.replace(".", "/")).to_pyarrow_table()
+    return recorded(LakeStore(lake), name)
 
 
 def rewrite(lake: Conf, name: str, rows: pa.Table) -> None:
-    """As somebody does who writes to the table by hand."""
-    write_deltalake(DeltaTable(lake.lake.local / name.replace(".", "/")), rows, mode="overwrite")
+    lakes.rewrite(LakeStore(lake), name, rows)
 
 
 def differing(lake: Conf, name: str) -> tuple[Difference, ...]:

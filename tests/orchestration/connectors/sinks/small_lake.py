@@ -18,7 +18,7 @@ from orchestration.storage.generations import Generation
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import all_snapshots, pin
 from orchestration.storage.tables import LakeStore, ensure
-from tests.lakes import KITCHEN, conf, write
+from tests.lakes import KITCHEN, conf, recorded, write
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 READINGS, AGGREGATES, VECTORS = "silver.readings", "gold.kitchen_aggregates", "gold.kitchen_vectors"
@@ -56,9 +56,10 @@ class SmallLake:
 
     def compact(self, table: str, *kept: Snapshot) -> None:
         """Small files become one; on the disk is then only what the table and the kept snapshots need."""
-        path = self.store.tables[table].location
+        name = self.store.stored(table)
+        path = self.store.tables[name].location
         DeltaTable(str(path)).optimize.compact()
-        versions = [None, *(snapshot.versions[table] for snapshot in kept)]
+        versions = [None, *(snapshot.versions[name] for snapshot in kept)]
         needed = {name for version in versions for name in files_of(open_table(path, version))}
         for file in path.glob("*.parquet"):
             if file.name not in needed:
@@ -66,11 +67,9 @@ class SmallLake:
 
     def expected(self, table: str, snapshot: Snapshot) -> dict[tuple[str, ...], Row]:
         """What readers see at a snapshot, by key, computed in Python."""
-        declared = LakeStore(self.conf, generations.numbered(self.conf.lake, snapshot.generation)).tables[table]
+        of_snapshot = LakeStore(self.conf, generations.numbered(self.conf.lake, snapshot.generation))
         seen: dict[tuple[str, ...], Row] = {}
-        for row in (
-            DeltaTable(str(declared.location), version=snapshot.versions[table]).to_pyarrow_table().to_pylist(maps_as_pydicts="lossy")
-        ):
+        for row in recorded(of_snapshot, table, snapshot.versions).to_pylist(maps_as_pydicts="lossy"):
             key = tuple(str(row[name]) for name in KEYS[table])
             if row.get("bronze_batch", -1) <= snapshot.bronze_batch and row.get("revision", 0) >= seen.get(key, row).get("revision", 0):
                 seen[key] = row
@@ -78,7 +77,8 @@ class SmallLake:
 
     def next_generation(self) -> "SmallLake":
         """As after a replay: tables of its own, active from now on."""
-        places = {f"{layer}/{name}": 2 for layer, _, name in (table.partition(".") for table in self.store.tables) if layer != "bronze"}
+        places = {table.replace(".", "/"): 2 for table in self.store.tables if table.startswith("silver.")}
+        places["checkpoints/gold.kitchen"] = 2
         generation = Generation(1, 2, START, "a test", 0, places)
         append_rows(path_of(self.conf.lake, generations.TABLE), pa.Table.from_pylist([vars(generation)], generations.SCHEMA))
         other = object.__new__(SmallLake)

@@ -20,7 +20,7 @@ START = at("2026-01-05T00:00:00")
 
 
 def of_number(number: int) -> Snapshot:
-    versions = {"bronze.events": number, "gold.kitchen_vectors": number}
+    versions = {"bronze.events": number, "gold.vectors": number}
     return Snapshot(number, START + timedelta(seconds=number), 1, 10 + number, versions, {})
 
 
@@ -29,7 +29,7 @@ def made(tmp_path: Path) -> Conf:
     """Three snapshots, each of its own versions; marts of another count."""
     made = conf(tmp_path)
     for number in range(3):
-        for name in ("bronze/events", "gold/kitchen_vectors", "marts/daily"):
+        for name in ("bronze/events", "gold/vectors", "marts/daily"):
             write_deltalake(made.lake.local / name, pa.table({"bronze_batch": [number]}), mode="append")
         pin(made.lake, of_number(number))
     return made

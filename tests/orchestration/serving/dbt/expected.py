@@ -11,6 +11,8 @@ import pandas as pd
 
 from orchestration.conf.model import Conf
 from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.tables import LakeStore
+from tests.lakes import recorded
 from tests.orchestration.serving.dbt.plant import rows
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -21,8 +23,7 @@ def windows(conf: Conf, snapshot: Snapshot) -> pd.DataFrame:
     """The newest revision of each, and of sliding metrics those that follow one another."""
     tables = []
     for group in conf.groups:
-        name = f"gold.{group}_aggregates"
-        history = rows(conf.lake.local, name, snapshot.versions[name]).sort_values("revision")
+        history = pd.DataFrame(recorded(LakeStore(conf), f"gold.{group}_aggregates", snapshot.versions).to_pandas()).sort_values("revision")
         newest = history.drop_duplicates(["device_id", "metric", "window_end"], keep="last")
         steps = {name: metric.step_seconds for name, metric in conf.metrics.items()}
         kept = [row["window_start"].timestamp() % steps[row["metric"]] == 0 for row in newest.to_dict("records")]

@@ -13,6 +13,7 @@ from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.serving.plots.vectors import COLOURS, Series, draw, entities_of, looks_of, metric_of, note, plot, series_of
 from orchestration.storage.tables import LakeStore
+from orchestration.storage.views import View, views
 from silver.spec import Aggregation, Metric
 from tests.lakes import bare_conf, write
 
@@ -29,7 +30,7 @@ def row(entity: str, window: int, vector: list[float | None], filled: tuple[str,
     start = START + timedelta(seconds=600 * window)
     missing = [name for name, value in zip(FEATURES, vector, strict=False) if value is None]
     end = start + timedelta(seconds=600)
-    return dict(zip(VECTORS.names, (entity, start, end, vector, missing, list(filled), revision, 0), strict=True))
+    return dict(zip(VECTORS.names, ("kitchen", entity, start, end, vector, missing, list(filled), revision, 0), strict=True))
 
 
 def conf_with(folder: Path, *rows: dict[str, Any]) -> Conf:
@@ -38,11 +39,15 @@ def conf_with(folder: Path, *rows: dict[str, Any]) -> Conf:
     return made
 
 
+def view_of(made: Conf) -> View:
+    return views(made, None)["gold.kitchen_vectors"]
+
+
 def test_a_vector_is_drawn_in_its_highest_revision_in_order_of_time(tmp_path: Path) -> None:
     conf = conf_with(
         tmp_path, row("oven", 1, [3.0, 4.0]), row("oven", 0, [1.0, None]), row("oven", 0, [9.0, 2.0], ("temperature",), revision=1)
     )
-    drawn = series_of(conf.lake / "gold/kitchen_vectors", ["oven"], FEATURES)["oven"]
+    drawn = series_of(view_of(conf), ["oven"], FEATURES)["oven"]
     assert drawn.values.tolist() == [[9.0, 2.0], [3.0, 4.0]]
     assert drawn.filled.tolist() == [[True, False], [False, False]]
     assert [str(at)[:16] for at in drawn.at] == ["2026-01-05T00:10", "2026-01-05T00:20"]
@@ -50,27 +55,27 @@ def test_a_vector_is_drawn_in_its_highest_revision_in_order_of_time(tmp_path: Pa
 
 def test_missing_features_and_absent_vectors_are_gaps(tmp_path: Path) -> None:
     rows = [row("oven", window, [float(window), None]) for window in (0, 1, 2, 3, 4, 20, 21)]
-    drawn = series_of(conf_with(tmp_path, *rows).lake / "gold/kitchen_vectors", ["oven"], FEATURES)["oven"]
+    drawn = series_of(view_of(conf_with(tmp_path, *rows)), ["oven"], FEATURES)["oven"]
     assert np.isnan(drawn.values[:, 0]).tolist() == [False] * 5 + [True] + [False] * 2
     assert np.isnan(drawn.values[:, 1]).all()
 
 
 def test_vectors_of_an_earlier_conf_with_other_features_are_left_out(tmp_path: Path) -> None:
     conf = conf_with(tmp_path, row("oven", 0, [1.0]), row("oven", 1, [1.0, 2.0]))
-    assert series_of(conf.lake / "gold/kitchen_vectors", ["oven"], FEATURES)["oven"].values.tolist() == [[1.0, 2.0]]
+    assert series_of(view_of(conf), ["oven"], FEATURES)["oven"].values.tolist() == [[1.0, 2.0]]
 
 
 def test_a_hostile_name_is_only_a_name(tmp_path: Path) -> None:
     name = "o'ven\" or 1=1 --$\\frac$"
     conf = conf_with(tmp_path, row(name, 0, [1.0, 2.0]), row("oven", 0, [3.0, 4.0]))
-    assert list(series_of(conf.lake / "gold/kitchen_vectors", [name], FEATURES)) == [name]
+    assert list(series_of(view_of(conf), [name], FEATURES)) == [name]
     assert plot(conf, KITCHEN, [name], tmp_path / "new" / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("count", [1, 12, 20])
 def test_at_most_twelve_entities_are_drawn_and_the_rest_is_counted(tmp_path: Path, count: int) -> None:
     conf = conf_with(tmp_path, *(row(f"oven-{number:02d}", 0, [1.0, None]) for number in range(count)))
-    assert len(entities_of(conf.lake / "gold/kitchen_vectors")) == count
+    assert len(entities_of(view_of(conf))) == count
     assert plot(conf, KITCHEN, (), tmp_path / "a.png").stat().st_size > 10_000
     assert note(min(count, 12), count).endswith(
         {1: "entities: 1", 12: "entities: 12", 20: "12 of 20 entities, 8 left out (choose with --entity)"}[count]

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from gold.schema import AGGREGATES, VECTORS
 from orchestration.conf.model import Conf
 from orchestration.storage.delta import version_of
 from orchestration.storage.marts import Build, record
@@ -17,7 +18,7 @@ from tests.rows import at
 
 START = at("2026-01-05T00:00:00")
 INSTANT = pa.timestamp("us", "UTC")
-TEXTS, NUMBERS = pa.list_(pa.string()), pa.list_(pa.float64())
+TEXTS = pa.list_(pa.string())
 IDENTITY = (("bronze_batch", pa.int64()), ("bronze_row", pa.int64()))
 EVENTS = pa.schema([("payload", pa.binary()), ("source", pa.string()), ("position", pa.string()), *IDENTITY])
 READINGS = pa.schema(
@@ -28,20 +29,8 @@ READINGS = pa.schema(
 )
 QUARANTINE = pa.schema([("broken_rules", TEXTS), ("payload", pa.binary()), ("device_id", pa.string()), *IDENTITY])
 LATE = pa.schema([("device_id", pa.string()), ("metric", pa.string()), ("event_time", INSTANT), ("cause", pa.string()), *IDENTITY])
-AGGREGATES = pa.schema(
-    [
-        *(("device_id", pa.string()), ("metric", pa.string()), ("window_start", INSTANT), ("window_end", INSTANT)),
-        *(("value", pa.float64()), ("count", pa.int64()), ("min", pa.float64()), ("max", pa.float64()), ("revision", pa.int32())),
-    ]
-)
-VECTORS = pa.schema(
-    [
-        *(("entity", pa.string()), ("window_start", INSTANT), ("window_end", INSTANT), ("vector", NUMBERS)),
-        *(("missing", TEXTS), ("filled", TEXTS), ("revision", pa.int32())),
-    ]
-)
 LEDGER = pa.schema([("source", pa.string()), ("bronze_batch", pa.int64()), *((name, pa.int64()) for name in ("events", "readings"))])
-PINNED = ("bronze.events", "silver.readings", "silver.quarantine", "silver.late", "gold.kitchen_aggregates", "gold.kitchen_vectors")
+PINNED = ("bronze.events", "silver.readings", "silver.quarantine", "silver.late", "gold.aggregates", "gold.vectors")
 
 
 def minute(number: float) -> datetime:
@@ -53,8 +42,8 @@ def plant(folder: Path) -> Conf:
     """Bronze batches 0 and 1 in snapshots 0 and 1; of batch 2 the rows are there and no snapshot."""
     made = conf(folder)
     _batch(made, 0, [("oven", "temperature", 0, 20.0), ("oven", "temperature", 5, 22.0), ("oven", "power", 0, 1.5)])
-    _write(made, "gold.kitchen_aggregates", AGGREGATES, [_window("oven", 0, 21.0, 2, 20.0, 22.0, 0)])
-    _write(made, "gold.kitchen_vectors", VECTORS, [_vector("oven", [21.0, None], ["power"], [], 0)])
+    _write(made, "gold.aggregates", AGGREGATES, [_window("oven", 0, 21.0, 2, 20.0, 22.0, 0)])
+    _write(made, "gold.vectors", VECTORS, [_vector("oven", [21.0, None], ["power"], [], 0)])
     _write(made, "marts.hourly", pa.schema([("device_id", pa.string()), ("n", pa.int64())]), [("oven", 3)])
     _pin(made, 0)
     build = Build(1, minute(61), 0, 1, {"marts.hourly": 0})
@@ -62,12 +51,12 @@ def plant(folder: Path) -> Conf:
     fridge = [("fridge", "temperature", 1, 4.0), ("fridge", "temperature", 6, 5.0), ("oven", "temperature", 15, 30.0)]
     _batch(made, 1, [*fridge, ("press", "vibration", 2, -1.0), ("press", "vibration", 7, 3.0)])
     again = [_window("oven", 0, 20.5, 3, 19.5, 22.0, 1), _window("oven", 10, 30.0, 1, 30.0, 30.0, 0)]
-    _write(made, "gold.kitchen_aggregates", AGGREGATES, [*again, _window("fridge", 0, 4.5, 2, 4.0, 5.0, 0)])
+    _write(made, "gold.aggregates", AGGREGATES, [*again, _window("fridge", 0, 4.5, 2, 4.0, 5.0, 0)])
     vectors = [_vector("oven", [20.5, 1.5], [], ["power"], 1), _vector("fridge", [4.5, None], ["power"], [], 0)]
-    _write(made, "gold.kitchen_vectors", VECTORS, vectors)
+    _write(made, "gold.vectors", VECTORS, vectors)
     _pin(made, 1)
     _batch(made, 2, [("fridge", "temperature", 20, 99.0)])
-    _write(made, "gold.kitchen_aggregates", AGGREGATES, [_window("fridge", 10, 99.0, 1, 99.0, 99.0, 0)])
+    _write(made, "gold.aggregates", AGGREGATES, [_window("fridge", 10, 99.0, 1, 99.0, 99.0, 0)])
     return made
 
 
@@ -91,11 +80,13 @@ def _batch(made: Conf, batch: int, readings: list[tuple[str, str, float, float]]
 
 def _window(device: str, start: float, *values: float) -> tuple[Any, ...]:
     """Of ten minutes. `values`: value, count, min, max, revision."""
-    return device, "temperature", minute(start), minute(start + 10), *values
+    value, count, least, greatest, revision = values
+    of_readings = (value, count, least, greatest, value * count, greatest)
+    return "kitchen", device, "temperature", minute(start), minute(start + 10), *of_readings, revision, 0
 
 
 def _vector(entity: str, vector: list[float | None], missing: list[str], filled: list[str], revision: int) -> tuple[Any, ...]:
-    return entity, minute(0), minute(10), vector, missing, filled, revision
+    return "kitchen", entity, minute(0), minute(10), vector, missing, filled, revision, 0
 
 
 def _write(made: Conf, name: str, schema: pa.Schema, rows: list[tuple[Any, ...]]) -> None:
