@@ -11,6 +11,8 @@ SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
+    # Paths of a lake have no scheme: a machine with a conf of Hadoop would look for them in HDFS.
+    "spark.hadoop.fs.defaultFS": "file:///",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # Nobody looks at them, and plans of the last 1000 queries are 100 MB.

@@ -12,12 +12,14 @@ LOST, DONE = "ExecutorLostFailure", "Success"
 
 @dataclass(frozen=True)
 class Task:
-    """`flow`: empty for what no flow asked for. `end`: such as LOST or DONE."""
+    """`flow`: empty for what no flow asked for. `end`: such as LOST or DONE. `sent`: bytes of its result, which the driver gets."""
 
     flow: str
     executor: str
     machine: str
     end: str
+    seconds: float
+    sent: int
 
 
 def tasks(folder: Path) -> Iterator[Task]:
@@ -29,5 +31,6 @@ def tasks(folder: Path) -> Iterator[Task]:
                 flow = re.match(r"[a-z]+\.\w+", event.get("Properties", {}).get("spark.job.description", ""))
                 flows[event["Stage Info"]["Stage ID"]] = flow[0] if flow else ""
             elif event["Event"] == "SparkListenerTaskEnd":
-                task = event["Task Info"]
-                yield Task(flows[event["Stage ID"]], task["Executor ID"], task["Host"], event["Task End Reason"]["Reason"])
+                task, end, did = event["Task Info"], event["Task End Reason"]["Reason"], event.get("Task Metrics") or {}
+                seconds, sent = did.get("Executor Run Time", 0) / 1000, did.get("Result Size", 0)
+                yield Task(flows[event["Stage ID"]], task["Executor ID"], task["Host"], end, seconds, sent)

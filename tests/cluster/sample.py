@@ -2,11 +2,15 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyspark
 
 from tests.chaos.plants import Plant
 from tests.cluster.event_log import SETTINGS as LOGGED
 from tests.lakes import event, land
 
+LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 START = datetime(2026, 1, 5, tzinfo=UTC)
 DEVICES = ("oven-01", "fridge-01", "press-01", "pump-01")
 READINGS = 12_000
@@ -20,11 +24,23 @@ SETTINGS = {
 }
 
 
+def logged(folder: Path) -> dict[str, str]:
+    """Settings of a run on two executors, whose events Spark logs there."""
+    folder.mkdir()
+    return {**SETTINGS, "spark.eventLog.dir": folder.as_uri()}
+
+
+def spark_home(folder: Path) -> dict[str, str]:
+    """The environment of a cluster that is one process: it writes logs of executors into its home, here a folder of links."""
+    folder.mkdir()
+    for file in Path(pyspark.__file__).parent.iterdir():
+        (folder / file.name).symlink_to(file)
+    return {"SPARK_HOME": str(folder), "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
 def on_cluster(plant: Plant, master: str) -> None:
-    """Let the plant run there, on two executors, and log the events of Spark in its folder `event-logs`."""
-    logs = plant.folder / "event-logs"
-    logs.mkdir()
-    engine = {"master": master, "settings": {**SETTINGS, "spark.eventLog.dir": logs.as_uri()}}
+    """Let the plant run there, and log into its folder `event-logs`."""
+    engine = {"master": master, "settings": logged(plant.folder / "event-logs")}
     pipeline = plant.folder / "conf" / "pipeline.yml"
     pipeline.write_text(pipeline.read_text().replace("engine:", f"engine:\n  <<: {json.dumps(engine)}", 1))
 
