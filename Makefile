@@ -89,7 +89,7 @@ quick: install ## the tests that need no Spark, in two minutes
 
 .PHONY: slow
 slow: install bubblewrap postgres mosquitto ## the long ones of the tests, of which `make test` has shorter ones
-	$(PY) -m pytest $(IN_TWO) -m "slow and not (bi or damage or dbt or defects or kill or planted or snapshots)"
+	$(PY) -m pytest $(IN_TWO) -m "slow and not (bi or cluster or damage or dbt or defects or kill or planted or snapshots)"
 
 ROUNDS ?= 1
 ifndef SEED
@@ -118,6 +118,10 @@ fuzz: install ## bring HOSTILE=1000000 hostile payloads through a lake and accou
 .PHONY: cuts
 cuts: install ## read snapshots while a run writes, compacts and removes: none is torn
 	$(PY) -m pytest -v -m snapshots tests/orchestration/storage
+
+.PHONY: cluster
+cluster: install ## as root: a master and two workers in network namespaces, one of which is killed in the middle of a batch; a retry and a replay there
+	$(PY) -m pytest -v -m cluster tests/cluster
 
 .PHONY: planted
 planted: install ## switch off each protection in turn, and see that verify, the ledger or a test notices
@@ -182,6 +186,10 @@ bench-kafka: install ## 2,000,000 events from Kafka and from files, ROUNDS=1 tim
 .PHONY: bench-groups
 bench-groups: install ## 2,000,000 events of 600 devices in 3 groups and in 300: do many groups cost more?
 	$(PY) -m tests.bench.groups
+
+.PHONY: bench-cluster
+bench-cluster: install ## 300,000 events on two executors: what do their tasks do, and what comes to the driver?
+	$(PY) -m tests.bench.cluster
 
 .PHONY: bench-formats
 bench-formats: install ## 300,000 rows in 60 files as CSV with headers and as JSON lines: does CSV cost more?

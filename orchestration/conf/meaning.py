@@ -21,6 +21,7 @@ from orchestration.conf.rule_meaning import check_rules
 from orchestration.conf.sink_meaning import check_sinks
 from orchestration.conf.source_meaning import check_sources
 from orchestration.conf.source_settings import SourceSettings
+from orchestration.conf.spark_options import check_settings
 from orchestration.conf.structure import Finding
 from silver.spec import UNASSIGNED_GROUP, Unknown
 
@@ -60,6 +61,7 @@ def _check_engine(engine: Engine) -> Iterator[Finding]:
     if int(memory[:-1]) * (1024 if memory.endswith("g") else 1) < LEAST_DRIVER_MEGABYTES:
         problem = f"is '{memory}', with which Spark does not start; give it at least {LEAST_DRIVER_MEGABYTES}m"
         yield Finding.of(("engine", "driver_memory"), problem)
+    yield from check_settings(("engine", "settings"), engine.settings)
 
 
 def _check_metrics(metrics: Mapping[str, MetricSettings]) -> Iterator[Finding]:

@@ -32,6 +32,9 @@ _UNKNOWN = (
 )
 Memory = Annotated[str, of_pattern("^[1-9][0-9]{0,5}[mgMG]$", "write digits and m or g", None)]
 Address = Annotated[str, of_pattern(r"^https?://[^\s\x00-\x1f\x7f]+$", "write an address that begins with https:// or http://", 2000)]
+MASTER = r"^(yarn|(spark|k8s)://[^\s\x00-\x1f\x7f]+|local-cluster\[[0-9]+,[0-9]+,[0-9]+\])$"
+Master = Annotated[str, of_pattern(MASTER, "write spark://HOST:PORT, k8s://ADDRESS or yarn", 2000)]
+SparkName = Annotated[str, of_pattern(r"^spark\.[A-Za-z0-9._#/-]+$", "begin it with spark.", 200)]
 PipelineName = Annotated[str, of_pattern("^[a-z][a-z0-9_-]*$", "use lower-case letters, digits, _ and -, a letter first", 64)]
 
 
@@ -79,12 +82,17 @@ class PolicySettings(Setting):
 
 @dataclass(frozen=True)
 class Engine(Setting):
-    """How Spark runs on this machine. Nothing here changes a result; leave a key out to keep its default."""
+    """How Spark runs. Nothing here changes a result; leave a key out to keep its default."""
 
     driver_memory: Memory = Field(default="2g", examples=["2g", "1500m"])
     """Heap of the Spark process: digits and m or g, at least 512m."""
     cores: Whole = Field(default=2, ge=1, le=1024)
-    """Processor cores that Spark may use."""
+    """Processor cores of this machine that may be used."""
+    master: Master | None = Field(default=None, examples=["spark://head:7077", "yarn"])
+    """The cluster whose machines run Spark's tasks; all of them see the lake's folder at the same path. Absent or null: this machine, or
+    what spark-submit says."""
+    settings: Mapping[SparkName, PlainText] = Field(default_factory=dict, examples=[{"spark.executor.memory": "4g"}])
+    """Settings of Spark that a cluster needs, as texts: but for those that Tidemark sets, and secrets."""
     shuffle_partitions: Whole = Field(default=2, ge=1, le=10_000)
     """Partitions of state and shuffles; fixed for the life of a checkpoint."""
     state_store: Literal["heap", "rocksdb"] = "heap"
@@ -160,7 +168,7 @@ class PipelineFile(Setting):
     policy: PolicySettings = Field(examples=[{"lateness_seconds": 600}])
     """What the silver layer promises."""
     engine: Engine = Field(default_factory=Engine, examples=[{"driver_memory": "4g", "cores": 4}])
-    """How Spark runs on this machine."""
+    """How Spark runs."""
     maintenance: Maintenance = Field(default_factory=Maintenance, examples=[{"every_seconds": 3600, "retain_seconds": 604_800}])
     """How the lake is kept small."""
     quality: Quality = Field(default_factory=Quality, examples=[{"schedule": "15 3 * * *", "gates": {"silver.readings": "hold"}}])

@@ -86,8 +86,10 @@ def heap_is_named(lake: Lake) -> Iterator[None]:
         raise
     except Exception as error:
         if log.exists() and b"java.lang.OutOfMemoryError" in log.read_bytes()[before:]:
+            on_cluster = "" if lake.conf.engine.master is None else " (or spark.executor.memory in its settings)"
             raise TidemarkError(
                 f"Spark ran out of memory: it has {lake.conf.engine.driver_memory}, and {log} says where it was.\n"
-                "  Raise driver_memory under `engine` in conf/pipeline.yml, and run again: nothing is lost, it goes on where it ended."
+                f"  Raise driver_memory{on_cluster} under `engine` in conf/pipeline.yml,"
+                " and run again: nothing is lost, it goes on where it ended."
             ) from error
         raise

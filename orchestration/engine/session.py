@@ -1,4 +1,4 @@
-"""The Spark session: local, in UTC, with Delta, quiet."""
+"""The Spark session: on this machine or a cluster, in UTC, with Delta, quiet."""
 
 import os
 import sys
@@ -14,47 +14,11 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
 from orchestration.conf.model import Engine
+from orchestration.conf.spark_options import SETTINGS
 from orchestration.engine.java import class_archive_option
 
-CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
-SETTINGS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    # Nobody looks at them, and plans of the last 1000 queries are 100 MB.
-    "spark.ui.retainedJobs": "50",
-    "spark.ui.retainedStages": "50",
-    "spark.sql.ui.retainedExecutions": "10",
-    "spark.databricks.delta.snapshotPartitions": "2",
-    # Of each table that it met within an hour Delta keeps some 4 MB (measured): a lake of 300 groups has 900.
-    "spark.databricks.delta.delta.log.cacheSize": "100",
-    # Small row groups let all cores read one file (measured: one core did, with the default of 128 MB).
-    "spark.hadoop.parquet.block.size": str(16 * 1024 * 1024),
-    # No two payloads (of quarantine) are alike: looking for repeats costs a fifth of writing them.
-    "spark.hadoop.parquet.enable.dictionary#payload": "false",
-    # The default, INT96, counts nanoseconds: readers other than Spark break on an instant before 1677 or after 2262.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.streaming.numRecentProgressUpdates": "5",
-    "spark.sql.streaming.maxBatchesToRetainInMemory": "1",
-    "spark.sql.streaming.metricsEnabled": "false",
-    # The default asks about links, for which Hadoop starts `readlink`, some for each file of a checkpoint: 600 in a run of one batch.
-    "spark.sql.streaming.checkpointFileManagerClass": f"{CHECKPOINTING}.FileSystemBasedCheckpointFileManager",
-    # Flows and jobs have more than the default of 100 classes in turn: gold compiled its own anew in each round.
-    "spark.sql.codegen.cache.maxEntries": "1000",
-    # A checkpoint knows its sources by their names and not by their places, where they have names (queries.started).
-    "spark.sql.streaming.offsetLog.formatVersion": "2",
-    # Looks for a number of partitions that this format does not keep, and ends a query whose last batch was not finished (measured).
-    "spark.sql.streaming.checkUnfinishedRepartitionOnRestart": "false",
-    # A batch then turns rows away by the newest event of all batches before it; otherwise Spark is one batch more lenient,
-    # but only if no empty batch ran between, so that what is late would depend on pauses.
-    "spark.sql.streaming.statefulOperator.allowMultiple": "false",
-    # A snapshot is kept as long as conf says, and the newest one for ever: Delta would refuse versions older than a week.
-    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
-    # `env:` in a query's text would give away the environment.
-    "spark.sql.variable.substitute": "false",
-}
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""In the environment of a process that spark-submit started; its JVM runs already."""
 # Plans of a few rows are not compiled: every batch has instants and numbers of its own in its code, so Spark finds none of it compiled
 # already (measured on 2 rows: 5 s instead of 2.7 s for a batch of gold).
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
@@ -67,18 +31,28 @@ def spark_session(engine: Engine, jars: Sequence[Path], log: Path | None = None,
 
     `changes`: settings that are otherwise here; options of Java are added to ours.
     """
-    # Workers otherwise run the python3 of the PATH, which may be another version.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(f"local[{engine.cores}]").appName("tidemark")
-    settings, ours = SETTINGS | _of_engine(engine), "spark.driver.extraJavaOptions"
+    settings, ours = settings_of(engine, jars), "spark.driver.extraJavaOptions"
     settings |= {**(changes or {}), ours: f"{settings[ours]} {(changes or {}).get(ours, '')}"}
-    # Not spark.jars, which would copy every jar at every start and hide its classes from a class-data archive.
-    settings["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars))
+    # Workers otherwise run the python3 of the PATH, which may be another version.
+    os.environ["PYSPARK_PYTHON"] = engine.settings.get("spark.pyspark.python", sys.executable)
     if SparkContext._gateway is None:
         _start_jvm(settings, log)
+    builder = SparkSession.builder.appName("tidemark")
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def settings_of(engine: Engine, jars: Sequence[Path]) -> dict[str, str]:
+    """What a session is started with. Under spark-submit, master and jars are those of its command line, unless conf names a master."""
+    settings = {**engine.settings, **SETTINGS, **_of_engine(engine), "spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
+    if engine.master is not None:
+        # For executors, as their machines may have no cache of jars. Not on this machine alone: it would copy every jar at every start,
+        # and hide its classes from a class-data archive.
+        settings |= {"spark.master": engine.master, "spark.jars": ",".join(map(str, jars))}
+    elif SUBMITTED not in os.environ:
+        settings["spark.master"] = f"local[{engine.cores}]"
+    return settings
 
 
 def from_arrow(session: SparkSession, rows: pa.Table) -> DataFrame:
@@ -95,6 +69,7 @@ def _of_engine(engine: Engine) -> dict[str, str]:
     return {
         "spark.driver.memory": engine.driver_memory,
         "spark.driver.extraJavaOptions": f"{log4j} -Duser.timezone=UTC {heap} {class_archive_option()}",
+        "spark.executor.defaultJavaOptions": "-Duser.timezone=UTC",
         "spark.sql.shuffle.partitions": str(engine.shuffle_partitions),
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB_STORE if engine.state_store == "rocksdb" else HEAP_STORE,
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "tidemark-warehouse"),

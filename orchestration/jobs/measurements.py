@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +22,7 @@ from orchestration.engine.session import from_arrow
 from orchestration.jobs.ranges import pieces
 from orchestration.storage.commit import append_pieces
 from orchestration.storage.delta import instant, table_of
+from orchestration.storage.lake_layout import scratch_folder
 from orchestration.storage.ops_tables import CONFLICTS
 from orchestration.storage.payload_formats import FILE, payload_formats, remembered
 from orchestration.storage.row_pieces import in_pieces
@@ -69,9 +69,9 @@ def _by_spark(lake: Lake, reference_data: LoadReferenceData, events: pa.Table) -
     hold thousands of measurements, each with the long name of its device.
     """
     here = in_session(lake, len(events))
-    with TemporaryDirectory(prefix="tidemark-") as folder:
-        with_rule_results(from_arrow(here.spark, events), *reference_data(here)).write.mode("overwrite").parquet(folder)
-        yield from rows_of(Path(folder))
+    with scratch_folder(lake.conf.lake) as folder:
+        with_rule_results(from_arrow(here.spark, events), *reference_data(here)).write.parquet(str(folder / "rows"))
+        yield from rows_of(folder / "rows")
 
 
 def of_events(lake: Lake, name: str, columns: Iterable[str], where: str, events: pa.Table) -> Iterator[pa.Table]:

@@ -1,8 +1,16 @@
-"""Folders of a lake beside its tables: what came and bronze may not have yet."""
+"""Folders of a lake beside its tables: what came and bronze may not have yet, and scratch."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from orchestration.location import Location
 
-CLAIMS, SPOOL = "intake", "spool"
+CLAIMS, SPOOL, SCRATCH = "intake", "spool", ".scratch-"
+FORGOTTEN_SECONDS = 86_400
 
 
 def claims_folder(lake: Location, source: str) -> Location:
@@ -13,3 +21,16 @@ def claims_folder(lake: Location, source: str) -> Location:
 def spool_folder(lake: Location, source: str) -> Location:
     """Where `tidemark collect` keeps what it acknowledged of a source until bronze has it."""
     return lake / SPOOL / source
+
+
+@contextmanager
+def scratch_folder(lake: Location) -> Iterator[Path]:
+    """For what tasks of Spark write and this process reads: of its folders, the machines of a cluster see the lake's alone.
+
+    It is empty, and gone behind it; those of processes that were killed go after a day.
+    """
+    for folder in lake.local.glob(f"{SCRATCH}*"):
+        if time.time() - folder.stat().st_mtime > FORGOTTEN_SECONDS:
+            shutil.rmtree(folder, ignore_errors=True)
+    with TemporaryDirectory(prefix=SCRATCH, dir=lake.local) as own:
+        yield Path(own)

@@ -38,7 +38,7 @@ def write_conf(
     devices: int = DEVICES,
     stream: str | None = None,
     transport: Mapping[str, Any] | None = None,
-    **engine_more: int,
+    **engine_more: Any,
 ) -> Path:
     """A conf folder whose landing folder and lake are its siblings. Each device is in one of the groups `names`, which share a `stream`,
     or have one each. `transport`: how events come, instead of by the landing folder. `engine_more`: further settings of the engine.

@@ -103,9 +103,9 @@ class Plant:
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()  # the JVM has the same stdout: at its end nobody of the group writes any more
 
-    def exit_code(self, *command: str) -> int:
+    def exit_code(self, *command: str, **environment: str) -> int:
         """Of a command that nobody disturbs."""
-        with self.running(*command) as process:
+        with self.running(*command, **environment) as process:
             try:
                 process.communicate(timeout=SECONDS)
             except subprocess.TimeoutExpired as hangs:

@@ -118,7 +118,8 @@ def _start_spark(conf: Conf, scratch: Path, limits: Limits) -> SparkSession:
     def start() -> SparkSession:
         before, tempfile.tempdir = tempfile.tempdir, str(scratch)  # the JVM writes its port for PySpark there
         try:
-            return spark_session(conf.engine, jars, scratch / "spark.log", changes)
+            # On this machine whatever conf says: executors of a cluster could write.
+            return spark_session(conf.engine.changed(master=None, settings={}), jars, scratch / "spark.log", changes)
         finally:
             tempfile.tempdir = before
 
