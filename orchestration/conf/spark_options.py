@@ -48,23 +48,21 @@ SETTINGS = {
     "spark.sql.variable.substitute": "false",
 }
 OTHERS = {
-    "spark.master": "master",
+    "spark.app.name": None,
+    "spark.driver.extraClassPath": None,
+    "spark.driver.extraJavaOptions": None,
     "spark.driver.memory": "driver_memory",
+    "spark.executor.defaultJavaOptions": None,
+    "spark.jars": None,
+    "spark.master": "master",
     "spark.sql.shuffle.partitions": "shuffle_partitions",
+    "spark.sql.streaming.noDataMicroBatches.enabled": None,
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution": None,
+    "spark.sql.streaming.stateStore.maintenanceInterval": None,
+    "spark.sql.streaming.stateStore.minDeltasForSnapshot": None,
     "spark.sql.streaming.stateStore.providerClass": "state_store",
-} | dict.fromkeys(
-    (
-        *("spark.app.name", "spark.jars", "spark.driver.extraClassPath", "spark.driver.extraJavaOptions"),
-        *("spark.executor.defaultJavaOptions", "spark.sql.warehouse.dir"),
-        *(
-            f"spark.sql.streaming.{name}"
-            for name in (
-                *("noDataMicroBatches.enabled", "queryEvolution.enableSourceEvolution"),
-                *("stateStore.maintenanceInterval", "stateStore.minDeltasForSnapshot"),
-            )
-        ),
-    )
-)
+    "spark.sql.warehouse.dir": None,
+}
 """What engine/session.py and engine/queries.py set beside SETTINGS; with the setting of `engine` that says what, if there is one."""
 SECRET = re.compile(r"(?i)(secret|password|token|access\.?key)(?!.*file$)")
 """As Spark itself tells secrets by their names, but for names of files."""
