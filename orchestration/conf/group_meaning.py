@@ -23,15 +23,27 @@ def check_devices(devices: Devices, declared: Declared) -> Iterator[Finding]:
 
 def check_groups(groups: Mapping[str, GroupSettings], devices: Devices, declared: Declared) -> Iterator[Finding]:
     """A group without devices is no mistake: they may come by `tidemark devices load`."""
+    of_groups, of_any = _members(devices, declared)
     for name, group in groups.items():
         for at, metric in enumerate(group.metrics):
             if declared.lacks("metrics", metric):
                 yield Finding.of(("groups", name, "metrics"), f"names {declared.unknown('metrics', metric)}", at)
         if group.vector:
-            others = {device_id for device_id, device in devices.items() if device and device.groups and name not in device.groups}
-            members = [device_id for device_id in declared.entries["devices"] or () if device_id not in others]
+            members = [*of_groups.get(name, ()), *of_any] if group.vector.entity == "group" else []
             yield from _check_features(name, group.vector, list(group.metrics), members, declared)
     yield from _check_streams(groups)
+
+
+def _members(devices: Devices, declared: Declared) -> tuple[dict[str, list[str]], list[str]]:
+    """Devices by their groups, and those that may be in any, as they are wrong or name none."""
+    of_groups, of_any = dict[str, list[str]](), list[str]()
+    for device_id in declared.entries["devices"] or ():
+        device = devices.get(device_id)
+        if device is None or not device.groups:
+            of_any.append(device_id)
+        for group in device.groups if device else ():
+            of_groups.setdefault(group, []).append(device_id)
+    return of_groups, of_any
 
 
 def _check_features(name: str, vector: VectorSettings, metrics: list[str], members: list[str], declared: Declared) -> Iterator[Finding]:

@@ -131,7 +131,7 @@ class GroupsFile(Setting):
     groups: dict[Identifier, Annotated[GroupSettings, Field(examples=[{"metrics": ["temperature"]}])]] | None = Field(
         examples=[{"kitchen": {"metrics": ["temperature"]}}]
     )
-    """Groups by name; each makes the tables `gold.<group>_aggregates` and `gold.<group>_vectors`."""
+    """Groups by name; each is shown as `gold.<group>_aggregates` and `gold.<group>_vectors`."""
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,7 @@ A piece is a part of what a stream has: entities by a hash of their names, or a 
 all is one piece.
 """
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from hashlib import md5
 from typing import TypeVar
@@ -38,7 +36,6 @@ class Limits:
 
 
 LIMITS = Limits()
-_MANY = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -145,10 +142,6 @@ class Windows:
     def handed_over(self) -> "Windows":
         """In memory, where they fit; else they are left to be read in pieces."""
         return replace(self, in_memory=self.rows.toArrow()) if self.fit(LIMITS) else self
-
-    def in_turn(self) -> AbstractContextManager[object]:
-        """Inside, they may be handed over: where they are many, no other stream's are meanwhile, which would fill the memory."""
-        return nullcontext() if self.are_few else _MANY
 
     def fit(self, limits: Limits) -> bool:
         """Whether they are within the limits."""

@@ -3,6 +3,7 @@
 By Arrow, piece by piece, all groups of the stream at once: one commit of aggregates and one of vectors.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +21,9 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.pieces import OF_ENTITY, Limits, Piece, Windows, in_pieces, measured, read, with_values
 from orchestration.storage.commit import append_pieces
 from orchestration.storage.tables import Table
+
+IN_TURN = threading.Lock()
+"""Streams write the same tables, and the windows of several, if they are many, would fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ def windows(lake: Lake, stream: str, groups: Sequence[Group], batch: DataFrame, 
     try:
         # Counting also runs the query to its end. Most batches close nothing, and then nothing is written.
         if (closed := measured(rows)) is not None:
-            with closed.in_turn():
+            with IN_TURN:
                 _append(this, groups, closed.handed_over())
         crash.point(crash.Point.WINDOWS_WRITTEN)
     finally:

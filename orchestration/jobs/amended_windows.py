@@ -48,11 +48,10 @@ class Amendment:
 def append_all(this: Amendment, groups: Sequence[Group], amended: Windows) -> None:
     """Windows, then the vectors of the groups that change with them."""
     aggregates, of_vectors, _ = this.lake.gold(this.stream)
-    with amended.in_turn():
-        windows = amended.handed_over()
-        this.append(aggregates, _revised(this, windows))
-        crash.point(crash.Point.AMENDMENT_HALF_WRITTEN)
-        this.append(of_vectors, _revised_vectors(this, groups, windows))
+    windows = amended.handed_over()
+    this.append(aggregates, _revised(this, windows))
+    crash.point(crash.Point.AMENDMENT_HALF_WRITTEN)
+    this.append(of_vectors, _revised_vectors(this, groups, windows))
 
 
 def _revised(this: Amendment, windows: Windows) -> Iterator[pa.Table]:

@@ -86,9 +86,9 @@ def _link_project(project: Path, folder: Path) -> Path:
 
 
 def _declare_gold(folder: Path, groups: Iterable[str]) -> None:
-    """Declare the tables of the groups in conf as source `gold`."""
+    """Declare the tables of all groups, and of each in conf, as source `gold`."""
     kinds = ("aggregates", "aggregates_history", "vectors", "vectors_history", "late")
-    tables = [{"name": f"{group}_{kind}"} for group in groups for kind in kinds]
+    tables = [{"name": name} for kind in kinds for name in (kind, *(f"{group}_{kind}" for group in groups))]
     (folder / "models").mkdir(parents=True, exist_ok=True)
     (folder / FILE).write_text(yaml.safe_dump({"name": GOLD, "version": "1.0.0", "model-paths": ["models"]}))
     source = {"name": "gold", "schema": "gold", "tables": tables}
