@@ -11,16 +11,19 @@ from math import inf, isinf
 import pyarrow as pa
 
 from gold.spec import Group
+from gold.windows import by_metrics
 from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import ask, instant, literal, open_table, rows_of
 from orchestration.storage.ops_tables import TICKS, TICKS_SCHEMA
 from orchestration.storage.tables import LakeStore
+from orchestration.storage.views import of_groups
 from orchestration.utc import from_micros, to_micros
 
 LONG_AGO = -(2**62)
 NEWEST = """
-  select arrow_cast(max(event_time), 'Int64') as newest, max(ingested_at) > {then} as has_come
-  from readings where ({of_groups}) and (event_time > {done} or ingested_at > {then})
+  select arrow_cast(max(event_time), 'Int64') as newest, max(ingested_at) > {then} as has_come from (
+    select unnest(groups) as device_group, metric, event_time, ingested_at from readings where event_time > {done} or ingested_at > {then}
+  ) where {counts}
 """
 
 
@@ -40,8 +43,8 @@ def tick_if_idle(lake: LakeStore, stream: str, groups: Sequence[Group], now: dat
     # Only what came lately, or is newer than the last tick: that is in a few files, and all of silver takes longer the more there is.
     done = LONG_AGO if ticked is None else to_micros(ticked - reach)
     then = to_micros(now - timedelta(seconds=patience))
-    of_groups = " or ".join(f"array_has(groups, {literal(group.name)}) and metric in {literal(group.metrics)}" for group in groups)
-    sql = NEWEST.format(of_groups=of_groups, done=instant(done), then=instant(then))
+    counts = " or ".join(f"{of_groups(names)} and metric in {literal(metrics)}" for metrics, names in by_metrics(groups).items())
+    sql = NEWEST.format(counts=counts, done=instant(done), then=instant(then))
     (answer,) = ask(sql, {"readings": open_table(lake.table_path("silver.readings"))}).read_all().to_pylist()
     if answer["newest"] is None or answer["has_come"]:
         return False

@@ -93,28 +93,29 @@ def _of_tables(lake: Location, generation: Generation, snapshot: Snapshot | None
 def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None) -> Iterator[View]:
     """Each group from the table that its stream writes, and all groups together."""
     for kind, (schema, key) in KINDS.items():
-        groups_of: dict[str, list[str]] = {}
+        columns, groups_of = tuple(schema.names), dict[str, list[str]]()
         for group, stream in plant.stream_of.items():
             groups_of.setdefault(generation.gold(stream, kind), []).append(group)
         parts = {name: _part(plant.lake, generation, snapshot, name) for name in groups_of}
         parts = {name: part for name, part in parts.items() if (part.location / LOG).exists()}
         for name, part in parts.items():
             for group in groups_of[name]:
-                yield from _revisions(f"gold.{group}_{kind}", [replace(part, where=of_groups([group]))], schema.names[1:], key[1:])
+                of_group = Part(part.location, part.version, f"device_group = '{group}'")
+                yield from _revisions(f"gold.{group}_{kind}", (of_group,), columns[1:], key[1:])
         # What another generation has of a group is not shown.
-        several = [replace(part, where=of_groups(groups_of[name])) for name, part in parts.items()]
+        several = tuple(replace(part, where=of_groups(groups_of[name])) for name, part in parts.items())
         if parts:
-            yield from _revisions(f"gold.{kind}", several if len(parts) > 1 else [*parts.values()], schema.names, key)
+            yield from _revisions(f"gold.{kind}", several if len(parts) > 1 else tuple(parts.values()), columns, key)
 
 
 def _part(lake: Location, generation: Generation, snapshot: Snapshot | None, name: str) -> Part:
     return Part(generation.table(lake, name), snapshot.versions.get(name) if snapshot else None)
 
 
-def _revisions(name: str, parts: Sequence[Part], columns: Sequence[str], key: Sequence[str]) -> Iterator[View]:
-    yield View(name, (*parts,), (*columns,), (*key,))
+def _revisions(name: str, parts: tuple[Part, ...], columns: tuple[str, ...], key: tuple[str, ...]) -> Iterator[View]:
+    yield View(name, parts, columns, key)
     if key:
-        yield View(f"{name}_history", (*parts,), (*columns,))
+        yield View(f"{name}_history", parts, columns)
 
 
 def of_groups(names: Sequence[str]) -> str:

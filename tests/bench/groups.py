@@ -1,4 +1,4 @@
-"""Do many groups cost more than few? The same events of 600 devices in 3 groups and in 300, which share a stream: `make bench-groups`."""
+"""Do many groups cost more than few? The same events of 20,000 devices in groups that share a stream: `make bench-groups`."""
 
 import argparse
 import shutil
@@ -10,7 +10,7 @@ from tests.bench.factory import write_conf, write_events
 from tests.bench.processes import Run
 from tests.bench.script import all_layers, narrow_table, parser_for, progress, script, write_report
 
-DEVICES = 600
+DEVICES, INTERVAL_SECONDS = 20_000, 30
 
 
 def main() -> int:
@@ -33,7 +33,7 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = parser_for(__doc__, "bench-groups")
-    parser.add_argument("--groups", type=int, nargs="+", default=[3, 300])
+    parser.add_argument("--groups", type=int, nargs="+", default=[3, 300, 10_000])
     parser.add_argument("--events", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=1)
     return parser.parse_args()
@@ -42,9 +42,9 @@ def _options() -> argparse.Namespace:
 def _run(options: argparse.Namespace, count: int) -> Run:
     folder = options.work / f"{options.events}-in-{count}-groups"
     folder.mkdir(parents=True, exist_ok=True)
-    names = [f"group_{number:03d}" for number in range(count)]
+    names = [f"group_{number:05d}" for number in range(count)]
     conf = write_conf(folder, options.driver_memory, options.cores, names=names, devices=DEVICES, stream="plant")
-    write_events(folder, conf, options.events)
+    write_events(folder, conf, options.events, INTERVAL_SECONDS)
     shutil.rmtree(folder / "lake", ignore_errors=True)
     return all_layers(conf, folder / "run.log")
 
