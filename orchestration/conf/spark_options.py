@@ -22,10 +22,6 @@ SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "2",
     # Of each table that it met within an hour Delta keeps some 4 MB (measured): a lake of 300 groups has 900.
     "spark.databricks.delta.delta.log.cacheSize": "100",
-    # Small row groups let all cores read one file (measured: one core did, with the default of 128 MB).
-    "spark.hadoop.parquet.block.size": str(16 * 1024 * 1024),
-    # No two payloads (of quarantine) are alike: looking for repeats costs a fifth of writing them.
-    "spark.hadoop.parquet.enable.dictionary#payload": "false",
     # The default, INT96, counts nanoseconds: readers other than Spark break on an instant before 1677 or after 2262.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.streaming.numRecentProgressUpdates": "5",
