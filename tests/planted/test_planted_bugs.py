@@ -3,7 +3,7 @@
 `make planted` plants all of them; the default run plants those of FEW.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from expectations.rule import Rule
 from gold import vectors
+from gold.spec import Group
 from orchestration.audit.verify import lake_snapshot
 from orchestration.conf.model import Device
 from orchestration.engine import windows
@@ -30,7 +31,7 @@ from orchestration.storage.delta import table_of
 from orchestration.storage.retention import RetentionNeeds
 from silver import account as account_of_silver
 from silver import readings, rules
-from silver.spec import Time
+from silver.spec import Metric, Time
 from tests.lakes import DEVICES, SHAPE, conf, event, land, minutes, run
 from tests.planted.day import START, Day
 from tests.sample import all_of
@@ -81,8 +82,13 @@ def without_conflicts(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_fill_bound(patch: pytest.MonkeyPatch) -> None:
-    bounded, boundless = vectors.in_blocks, {"max_fill_seconds": 10**9}
-    patch.setattr(windows, "in_blocks", lambda rows, group, vector, metrics: bounded(rows, group, replace(vector, **boundless), metrics))
+    bounded = vectors.in_blocks
+
+    def boundless(rows: pa.Table, groups: Sequence[Group], metrics: Mapping[str, Metric]) -> Iterator[pa.Table]:
+        with_vectors = ((group, group.vector) for group in groups if group.vector is not None)
+        return bounded(rows, [replace(group, vector=replace(of, max_fill_seconds=10**9)) for group, of in with_vectors], metrics)
+
+    patch.setattr(windows, "in_blocks", boundless)
 
 
 def without_transaction_ids(patch: pytest.MonkeyPatch) -> None:
@@ -107,7 +113,7 @@ def _crash(*_: Any) -> None:
 
 
 def without_generation_guard(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(bindings, "max_in_log", lambda *_: None)
+    patch.setattr(bindings, "_holds_rows", lambda *_: False)
 
 
 def lost_checkpoint(day: Day) -> list[str]:

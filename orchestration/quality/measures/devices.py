@@ -1,7 +1,5 @@
 """Freshness and silence of tables, devices, groups and windows; sensors that are stuck at one value; devices whose clock has shifted."""
 
-from fnmatch import fnmatchcase
-
 from orchestration.quality.measures.context import HORIZON_HOURS, Context, Row, hour, not_checked, outcome_of, span
 from orchestration.quality.outcome import Outcome
 
@@ -120,17 +118,17 @@ def heard_registry(context: Context, table: str, *, min_hours: int) -> Outcome:
 
 def new_windows(context: Context, table: str, *, hours: int) -> Outcome:
     """The newest window of the group ends as close to the newest reading of all as lateness, steps or the longest gap explain."""
-    conf, name = context.lake.conf, next(name for name in context.lake.conf.groups if fnmatchcase(table, f"gold.{name}_*"))
+    conf, group = context.lake.conf, context.lake.conf.group_of(table)
+    assert group is not None
     (windows,) = context.ask(f'select max(epoch_us(window_end)) / 3.6e9 as newest, count(*) as n from "{context.view_of(table)}"')
     if not windows["n"] or context.newest_hour is None:
         return not_checked("there are no windows")
-    gaps = context.ask(f"select longest_gap from {context.activity} where kind = 'group' and name = $name", name=name)
-    group = conf.groups[name]
+    gaps = context.ask(f"select longest_gap from {context.activity} where kind = 'group' and name = $name", name=group.name)
     open_hours = (group.lateness_seconds + max(conf.metrics[metric].step_seconds for metric in group.metrics)) / 3600
     behind = context.newest_hour - windows["newest"]
     is_behind = behind > open_hours + max(hours, GAPS * gaps[0]["longest_gap"] if gaps else 0)
-    newest = f"the newest window of group {name} ended at {hour(int(windows['newest']))}"
-    offenders = [{"group": name, "hours_behind": behind}] if is_behind else []
+    newest = f"the newest window of group {group.name} ended at {hour(int(windows['newest']))}"
+    offenders = [{"group": group.name, "hours_behind": behind}] if is_behind else []
     return outcome_of(offenders, lambda _: f"{newest}, {behind:,.0f} hours before the newest reading", newest)
 
 

@@ -101,6 +101,15 @@ def test_a_lake_whose_files_spark_kept_account_of_is_refused(lake: LakeStore) ->
         refuse_earlier_version(lake)
 
 
+@pytest.mark.parametrize("folder", ["gold", "generations/2/gold"])
+def test_a_lake_whose_groups_have_tables_of_their_own_is_refused_with_the_way_out(lake: LakeStore, folder: str) -> None:
+    (lake.conf.lake.local / folder / "aggregates").mkdir(parents=True)
+    refuse_earlier_version(lake)
+    (lake.conf.lake.local / folder / "kitchen_aggregates").mkdir()
+    with pytest.raises(TidemarkError, match=r"had tables of gold for each group.\n  Move `gold` and `checkpoints/gold.\*` of .* away"):
+        refuse_earlier_version(lake)
+
+
 KILLED = """
 import sys
 from contextlib import nullcontext
