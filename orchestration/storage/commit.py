@@ -201,7 +201,7 @@ def _rows(shape: FileShape, file: DataFile, columns: Sequence[str] | None = None
             rows = pa.Table.from_batches([batch])
             for name, value in file.partition.items():
                 rows = rows.append_column(name, pa.repeat(value, len(rows)))
-            yield rows
+            yield rows.cast(pa.schema([shape.columns.field(name) for name in rows.column_names]))  # others than we write views of texts
 
 
 def _together(shape: FileShape, files: Iterable[DataFile]) -> Iterator[pa.Table]:

@@ -19,14 +19,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from orchestration.errors import HeldError
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 LEASE, OF_JVM, TOKEN = "writer.lock", "writer.jvm.lock", "writer.token"
 A_LOOK_SECONDS = 0.5
@@ -71,8 +68,8 @@ class Lease:
         """By which a table knows the holder."""
         return f"tidemark/writer/{self._lake.name}", self.token
 
-    def share(self, spark: "SparkSession") -> None:
-        """Let the JVM hold it as well, for as long as it lives: nothing that it writes comes after its lease."""
+    def share(self, spark: Any) -> None:
+        """Let the JVM of a session hold it as well, for as long as it lives: nothing that it writes comes after its lease."""
         if self._of_jvm is not None:
             return
         jvm: Any = spark._jvm

@@ -20,7 +20,7 @@ from orchestration.quality.failed_rows import FAILED_ROWS
 from orchestration.quality.history import RESULTS, Change, Trends, changes, streak, trends
 from orchestration.quality.outcome import Cause, Outcome, Run
 from orchestration.quality.publish import publish, store_run
-from orchestration.storage import delta
+from orchestration.storage import commit
 from orchestration.storage.delta import path_of
 from tests.http_server import http_server
 from tests.lakes import bare_conf
@@ -123,7 +123,7 @@ def test_a_streak_begins_with_the_first_failure_and_unchecked_runs_do_not_end_it
 
 
 def test_many_small_files_become_one_and_what_was_known_stays_known(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delta, "MAX_SMALL_FILES", 3)
+    monkeypatch.setattr(commit, "MAX_SMALL_FILES", 3)
     monkeypatch.setattr(history, "MOST_RUNS", 5)
     seldom = run(-1, BAD)
     store_run(lake, replace(seldom, tables=(replace(seldom.tables[0], table="gold.kitchen_aggregates"),)))
