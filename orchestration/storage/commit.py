@@ -23,7 +23,7 @@ from orchestration.location import Location
 from orchestration.storage.data_files import DataFile, FileShape, write_file
 from orchestration.storage.delta import OF_LOG, OpenTable, files_of, forget_checksum, in_log, is_table, open_table, sum_up
 from orchestration.storage.lease import lease_above
-from orchestration.storage.row_pieces import gather, merged
+from orchestration.storage.row_pieces import gather, in_pieces, merged
 
 STATISTICS = "delta.dataSkippingStatsColumns"
 MAX_SMALL_FILES = 100
@@ -149,13 +149,16 @@ def delete_rows(path: Location, column: str, values: Collection[int]) -> None:
     replace_rows(path, lambda rows: rows.filter(pc.invert(pc.is_in(rows[column], gone))), [column])
 
 
-def compact(path: Location, target_bytes: int, partition: str | None = None) -> None:
-    """Put small files together, of one partition or of a table without; rows and answers stay. Nothing is held but a row group."""
+def compact(path: Location, target_bytes: int, partition: str | None = None, order: str | None = None) -> None:
+    """Put small files together, of one partition or of a table without; rows and answers stay. Held are a few row groups.
+
+    `order`: columns by which the rows of each large file are sorted, so that who asks for some reads few row groups.
+    """
     shape = file_shape(path)
     of_partition = {shape.partition: partition} if shape.partition else {}
     small = [file for file in _files(path) if file.size < target_bytes and file.partition == of_partition]
     together = [files for files in gather(small, lambda file: (0, file.size), target_bytes) if len(files) > 1]
-    large = [write_file(shape, _together(shape, files)) for files in together]
+    large = [write_file(shape, _in_order(shape, files, order) if order else _together(shape, files)) for files in together]
     if together:
         commit(path, filter(None, large), removed=[*chain(*together)], is_rearranged=True)
         open_table(path).create_checkpoint()  # a reader then needs none of the entries that added the small files
@@ -202,6 +205,15 @@ def _rows(shape: FileShape, file: DataFile, columns: Sequence[str] | None = None
             for name, value in file.partition.items():
                 rows = rows.append_column(name, pa.repeat(value, len(rows)))
             yield rows.cast(pa.schema([shape.columns.field(name) for name in rows.column_names]))  # others than we write views of texts
+
+
+def _in_order(shape: FileShape, files: Iterable[DataFile], order: str) -> Iterator[pa.Table]:
+    """By DuckDB, which sorts what does not fit in memory beside the files."""
+    import duckdb  # nothing else here needs it, and it takes a while to load
+
+    with duckdb.connect(config={"memory_limit": "512MB", "threads": 1, "temp_directory": str(shape.folder / ".sorting")}) as connection:
+        rows = connection.read_parquet([str(shape.folder / file.path) for file in files]).order(order)
+        yield from in_pieces(rows.to_arrow_reader(), shape.columns)
 
 
 def _together(shape: FileShape, files: Iterable[DataFile]) -> Iterator[pa.Table]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from bronze.events import File, events, identified, lines
 from bronze.schema import EVENTS, EVENTS_PARTITION, INSTANT
 from orchestration.location import Location
-from orchestration.storage.commit import append_pieces
+from orchestration.storage.commit import append_pieces, append_rows, compact
+from orchestration.storage.delta import files_of, open_table
 from orchestration.storage.tables import Table, ensure
 
 AT = datetime(2026, 11, 24, 11, 18, 48, 972_426, UTC)
@@ -108,3 +109,20 @@ def test_of_long_names_the_log_tells_nothing(spark: SparkSession, tmp_path: Path
     assert (file["num_records"], file.get("min.device_id")) == (2, None)
     found = spark.read.format("delta").load(str(made.location)).where("device_id > 'd'").toArrow()
     assert found.select(["device_id", "vector"]).to_pylist() == rows.select(["device_id", "vector"]).to_pylist()
+
+
+def test_a_compacted_file_is_sorted_and_holds_the_same_rows(tmp_path: Path) -> None:
+    schema = pa.schema([("device_group", pa.string()), ("window_end", INSTANT), ("vector", pa.list_(pa.float64()))])
+    path = Location(tmp_path / "gold")
+    rows = [
+        {"device_group": group, "window_end": AT + timedelta(minutes=n), "vector": [n, None]}
+        for n in range(50)
+        for group in ("b", "a", "é")
+    ]
+    for n, some in enumerate((rows[:70], rows[70:])):
+        append_rows(path, pa.Table.from_pylist(some, schema), "app", n)
+    compact(path, 10**6, order="device_group, window_end")
+    found = pq.ParquetFile(path.local / files_of(open_table(path))[0]).read()
+    assert found.to_pylist() == sorted(rows, key=lambda row: (row["device_group"], row["window_end"]))
+    assert found.schema.equals(schema)
+    assert (open_table(path).transaction_version("app"), [*path.glob(".sorting*")]) == (1, [])
