@@ -40,4 +40,5 @@ class Group:
     vector: Vector | None = None
     idle_close_seconds: int | None = None
     label: str | None = None
+    devices: tuple[str, ...] = ()
     late: Late = Late.AMEND

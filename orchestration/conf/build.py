@@ -5,6 +5,7 @@ from pathlib import Path
 from expectations.rule import Rule
 from gold.spec import Group, Vector
 from orchestration.conf.files import Settings
+from orchestration.conf.membership import Membership
 from orchestration.conf.model import Conf, Device, Source
 from orchestration.conf.payload_schemas import schemas_of
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, MetricSettings
@@ -16,7 +17,8 @@ from silver.spec import Conversion, Metric, Origin, PayloadFormat, Policy, Regis
 
 def build(folder: Path, settings: Settings) -> Conf:
     """`settings` are without mistakes."""
-    pipeline = settings.pipeline
+    pipeline, groups = settings.pipeline, settings.groups.groups or {}
+    membership = Membership({name: group.devices for name, group in groups.items()})
     policy = Policy(**vars(pipeline.policy))
     return Conf(
         folder=folder.resolve(),
@@ -26,8 +28,12 @@ def build(folder: Path, settings: Settings) -> Conf:
         engine=pipeline.engine,
         sources={name: _source(settings, name, source) for name, source in settings.sources.sources.items()},
         metrics={name: _metric(name, metric) for name, metric in settings.metrics.metrics.items()},
-        devices={name: Device(name, **vars(device or DeviceSettings())) for name, device in (settings.devices.devices or {}).items()},
-        groups={name: _group(name, group, policy) for name, group in (settings.groups.groups or {}).items()},
+        devices={
+            name: Device(name, **vars(of) | {"groups": membership.groups_of(name, of.groups)})
+            for name, device in (settings.devices.devices or {}).items()
+            for of in [device or DeviceSettings()]
+        },
+        groups={name: _group(name, group, policy) for name, group in groups.items()},
         rules=tuple(Rule(name, rule.holds.strip()) for name, rule in (settings.rules.rules or {}).items()),
         maintenance=pipeline.maintenance,
         quality=pipeline.quality,

@@ -3,12 +3,14 @@
 import csv
 import io
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from gold.spec import Group
 from orchestration.conf.diagnostic import Diagnostic, quoted
 from orchestration.conf.group_meaning import check_devices
+from orchestration.conf.membership import Membership
 from orchestration.conf.model import Device
 from orchestration.conf.names import Declared
 from orchestration.conf.structure import check_structure
@@ -21,11 +23,15 @@ Row = tuple[int, dict[str, Any]]
 """Line in the file, from 1, and the fields as they stand there."""
 
 
-def devices_in(file: Path, groups: Collection[str] | None = None) -> list[Device]:
-    """The devices of the file in its order; ConfError with a line for each mistake. Where `groups` are given, others are refused."""
+def devices_in(file: Path, groups: Mapping[str, Group] | None = None) -> list[Device]:
+    """The devices of the file in its order, with the groups that name them; ConfError with a line for each mistake.
+
+    Where `groups` are given, others are refused.
+    """
     mistakes: list[str] = []
     devices: dict[str, Device] = {}
     declared = Declared({"groups": None if groups is None else dict.fromkeys(groups)})
+    membership = Membership({name: group.devices for name, group in (groups or {}).items()})
     for line, fields in _rows(file, mistakes):
         device_id = fields.pop("device_id", None)
         if not isinstance(device_id, str) or device_id in devices:
@@ -38,7 +44,8 @@ def devices_in(file: Path, groups: Collection[str] | None = None) -> list[Device
         found = [*checked.findings, *check_devices(checked.sound.get("devices", {}), declared)]
         mistakes += [str(Diagnostic(str(file), line, finding.text)) for finding in found]
         if not found:
-            devices[device_id] = Device(device_id, **vars(checked.sound["devices"][device_id]))
+            of = vars(checked.sound["devices"][device_id])
+            devices[device_id] = Device(device_id, **of | {"groups": membership.groups_of(device_id, of["groups"])})
     if mistakes:
         raise ConfError("\n".join(mistakes))
     return list(devices.values())

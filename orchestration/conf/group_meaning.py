@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from orchestration.conf.diagnostic import hint, quoted
+from orchestration.conf.membership import Membership
 from orchestration.conf.names import Declared
 from orchestration.conf.plant_settings import DeviceSettings, GroupSettings, VectorSettings
 from orchestration.conf.structure import Finding
@@ -23,7 +24,7 @@ def check_devices(devices: Devices, declared: Declared) -> Iterator[Finding]:
 
 def check_groups(groups: Mapping[str, GroupSettings], devices: Devices, declared: Declared) -> Iterator[Finding]:
     """A group without devices is no mistake: they may come by `tidemark devices load`."""
-    of_groups, of_any = _members(devices, declared)
+    of_groups, of_any = _members(groups, devices, declared)
     for name, group in groups.items():
         for at, metric in enumerate(group.metrics):
             if declared.lacks("metrics", metric):
@@ -34,14 +35,16 @@ def check_groups(groups: Mapping[str, GroupSettings], devices: Devices, declared
     yield from _check_streams(groups)
 
 
-def _members(devices: Devices, declared: Declared) -> tuple[dict[str, list[str]], list[str]]:
+def _members(groups: Mapping[str, GroupSettings], devices: Devices, declared: Declared) -> tuple[dict[str, list[str]], list[str]]:
     """Devices by their groups, and those that may be in any, as they are wrong or name none."""
     of_groups, of_any = dict[str, list[str]](), list[str]()
+    membership = Membership({name: group.devices for name, group in groups.items()})
     for device_id in declared.entries["devices"] or ():
         device = devices.get(device_id)
-        if device is None or not device.groups:
+        found = membership.groups_of(device_id, device.groups if device else ())
+        if not found:
             of_any.append(device_id)
-        for group in device.groups if device else ():
+        for group in found:
             of_groups.setdefault(group, []).append(device_id)
     return of_groups, of_any
 

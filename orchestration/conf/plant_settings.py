@@ -105,7 +105,7 @@ class VectorSettings(Setting):
 
 @dataclass(frozen=True)
 class GroupSettings(Setting):
-    """One group: a set of devices with its own watermark, windows and vector. devices.yml says which devices belong to it."""
+    """One group: a set of devices with its own watermark, windows and vector. Devices name their groups, and groups their devices."""
 
     metrics: UniqueSome[MetricName] = Field(examples=[["temperature", "humidity"]])
     """Metrics of metrics.yml that this group aggregates."""
@@ -120,6 +120,9 @@ class GroupSettings(Setting):
     """Groups with the same stream share one streaming query, with the largest lateness of theirs. Absent: the group's own name."""
     idle_close_seconds: OrAbsent[Seconds] = Field(default=None, ge=1, examples=[900])
     """Close the last windows when nothing new came for this long. Absent: they wait for newer readings."""
+    devices: Unique[Text] = Field(default=(), examples=[["oven-*", "hall-2/*"]])
+    """Patterns of ids: devices of devices.yml and of loaded files that match one belong to the group, beside those that name it. `*` stands
+    for any text, `?` for one character."""
     label: OrAbsent[Text] = Field(default=None, examples=["Kitchen"])
     """For people."""
 

@@ -5,13 +5,14 @@ devices; where they differ, whoever changed last holds. The table is written thr
 one that runs the flows.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from gold.spec import Group
 from orchestration.conf.device_file import devices_in
 from orchestration.conf.model import Device
 from orchestration.location import Location
@@ -50,7 +51,7 @@ def sync(lake: Location, devices: Mapping[str, Device], now: datetime) -> int:
     return append_changes(lake, changes, now)
 
 
-def load(lake: Location, file: Path, now: datetime, groups: Collection[str] | None = None, since: datetime | None = None) -> int:
+def load(lake: Location, file: Path, now: datetime, groups: Mapping[str, Group] | None = None, since: datetime | None = None) -> int:
     """Append what the file says differently from the registry, to count from shortly after `now`; the number of versions.
 
     `since`: from when on devices count that the registry has never known; their events may be in quarantine, and nowhere else.

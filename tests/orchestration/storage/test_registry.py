@@ -1,11 +1,13 @@
 """The device registry: what conf and files say becomes versions, once."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
+from gold.spec import Group
 from orchestration.conf.model import Device
 from orchestration.errors import ConfError
 from orchestration.location import Location
@@ -16,6 +18,7 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 OVEN = Device("oven-01", ("kitchen",), "hall-1")
 PUMP = Device("pump-01")
+KITCHEN = {"kitchen": Group("kitchen", ("temperature",), 600, "kitchen")}
 
 
 @pytest.fixture
@@ -109,11 +112,17 @@ def test_a_loaded_device_stays_known_when_it_leaves_conf(tmp_path: Path, lake: L
     assert registry.sync(lake, {}, NOON + timedelta(hours=1)) == 0
 
 
+def test_a_loaded_device_is_in_the_groups_that_name_it_too(tmp_path: Path, lake: Location) -> None:
+    groups = {name: replace(KITCHEN["kitchen"], name=name, devices=(pattern,)) for name, pattern in {"all": "*", "ovens": "oven-?"}.items()}
+    registry.load(lake, csv(tmp_path, "device_id,groups\noven-1,ovens\noven-22,\n"), NOON, groups)
+    assert {row["device_id"]: row["groups"] for row in registry.current(lake)} == {"oven-1": ["ovens", "all"], "oven-22": ["all"]}
+
+
 def test_json_lines_load_as_csv_does(tmp_path: Path, lake: Location) -> None:
     file = csv(
         tmp_path, '{"device_id": "käse", "groups": ["kitchen"], "label": "a \\"b\\", c"}\n\n{"device_id": "pump-01", "zone": null}\n'
     )
-    assert registry.load(lake, file, NOON, {"kitchen"}) == 2
+    assert registry.load(lake, file, NOON, KITCHEN) == 2
     assert [(row["device_id"], row["zone"], row["label"]) for row in registry.current(lake)] == [
         ("käse", None, 'a "b", c'),
         ("pump-01", None, None),
@@ -123,7 +132,7 @@ def test_json_lines_load_as_csv_does(tmp_path: Path, lake: Location) -> None:
 def test_every_bad_row_is_named_and_then_nothing_is_appended(tmp_path: Path, lake: Location) -> None:
     text = 'device_id,groups,label\nok,kitchen,x\n,kitchen,x\na,kitchen,"two\nlines"\nok,kitchen,y\nb,kitchn,x\nc,kitchen\n'
     with pytest.raises(ConfError) as error:
-        registry.load(lake, csv(tmp_path, text), NOON, {"kitchen"})
+        registry.load(lake, csv(tmp_path, text), NOON, KITCHEN)
     lines = [line.removeprefix(str(tmp_path)) for line in str(error.value).splitlines()]
     assert [line[: line.index(": ")] for line in lines] == [f"/plant.csv:{line}" for line in (3, 4, 6, 7, 8)]
     assert "did you mean 'kitchen'?" in lines[3]
