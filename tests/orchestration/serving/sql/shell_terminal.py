@@ -18,7 +18,7 @@ from tests.waiting import PATIENCE_SECONDS, until
 
 ROOT = Path(__file__).parents[4]
 STARTED = """
-import fcntl, sys, termios
+import fcntl, os, sys, termios
 from pathlib import Path
 if sys.stdin.isatty():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C on it is a signal
@@ -28,7 +28,10 @@ from orchestration.serving.sql.session import Session
 from orchestration.serving.sql.shell import shell
 from tests.lakes import conf
 made = conf(Path(sys.argv[1]))
-sys.exit(shell(Session(DuckDbEngine(made, Limits(seconds=120)), made)))
+code = shell(Session(DuckDbEngine(made, Limits(seconds=120)), made))
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(code)  # as cli.app.main leaves: DuckDB may complain when Python cleans up
 """
 STEERING = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-Z\\-_=>])")
 """What a terminal would do and not show."""
