@@ -73,7 +73,7 @@ def copy_before(lake: Lake, recorded: PinnedGeneration, first: int) -> None:
     """Of bronze batches before `first` everything as it is recorded, the account included."""
     for name in OF_SILVER:
         rows = recorded.read(name).where(F.col("bronze_batch") < first)
-        append(rows, lake.tables[name], lake.app_id(NAME, name), first - 1)
+        append(rows, lake.tables[name], lake.app_id(NAME, name), first - 1, is_large=True)
     account = table_of(recorded.lake.table_path(LEDGER))
     before = account.filter(pc.less(account["bronze_batch"], first))
     append_rows(lake.table_path(LEDGER), before, lake.app_id(LEDGER_FLOW, LEDGER), first - 1)

@@ -40,7 +40,8 @@ def _of_range(lake: Lake, recorded: PinnedGeneration, reference_data: ReferenceD
         good.persist()  # its times are asked before it is written
     try:
         rows = replayed(good, _recorded(recorded, batches), _standing(lake, recorded, batches, good))
-        append(as_readings(rows, reference, config.policy), lake.tables[READINGS], lake.app_id(NAME, READINGS), batches.up_to)
+        readings = as_readings(rows, reference, config.policy)
+        append(readings, lake.tables[READINGS], lake.app_id(NAME, READINGS), batches.up_to, is_large=True)
         return events.count()
     finally:
         good.unpersist()

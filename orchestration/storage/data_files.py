@@ -54,7 +54,18 @@ def write_file(shape: FileShape, pieces: Iterator[pa.Table]) -> DataFile | None:
         file.unlink(missing_ok=True)
         raise
     pa.default_memory_pool().release_unused()  # Arrow would keep 110 MB of a large batch (measured)
-    known, statistics = file.stat(), _statistics(file, shape.statistics)
+    return _described(shape, place, of_partition)
+
+
+def move_in(shape: FileShape, file: Path) -> DataFile | None:
+    """A file that Spark wrote elsewhere on the disk, to the folder of a table without partitions; None where it has no rows."""
+    file.replace(shape.folder / file.name)
+    moved = _described(shape, Path(file.name), {})
+    return moved if moved.count else None
+
+
+def _described(shape: FileShape, place: Path, of_partition: Mapping[str, str]) -> DataFile:
+    known, statistics = (shape.folder / place).stat(), _statistics(shape.folder / place, shape.statistics)
     told = json.dumps(statistics, separators=(",", ":"))
     return DataFile(place.as_posix(), known.st_size, int(known.st_mtime * 1000), told, statistics["numRecords"], of_partition)
 

@@ -18,18 +18,19 @@ OF_THE_RUN = ["ingested_at", "ingested_on"]
 
 @pytest.fixture(scope="module")
 def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Conf]:
-    """The same files, with a late, a double, an unreadable and a future row, in two batches: as ever, and readings by tasks."""
+    """The same files, with a late, a double, an unreadable and a future row, in two batches: as ever, and readings by tasks and by Spark."""
     made = {}
-    for name, most in (("small", writing.FEW_BYTES), ("none", -1)):
-        made[name] = brought_in(tmp_path_factory.mktemp(name), spark, most)
+    for name, few, many in (("small", writing.FEW_BYTES, writing.MANY_BYTES), ("none", -1, writing.MANY_BYTES), ("spark", 0, -1)):
+        made[name] = brought_in(tmp_path_factory.mktemp(name), spark, few, many)
     return made
 
 
-def brought_in(folder: Path, spark: SparkSession, most: int) -> Conf:
-    """A task that has more bytes than these writes them."""
+def brought_in(folder: Path, spark: SparkSession, few: int, many: int) -> Conf:
+    """A task that has more bytes than `few` writes them, Spark batches of more bytes than `many`."""
     made = conf(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "FEW_BYTES", most)
+        patch.setattr(writing, "FEW_BYTES", few)
+        patch.setattr(writing, "MANY_BYTES", many)
         first = [event("oven", "temperature", n, time) for n, time in enumerate(minutes(START, 60))]
         land(folder, "1.json", [*first, first[3], "{broken", event("oven", "temperature", 9, datetime(2099, 1, 1, tzinfo=UTC))])
         run(made, spark)
@@ -47,7 +48,8 @@ def brought_in(folder: Path, spark: SparkSession, most: int) -> Conf:
 
 def test_few_rows_of_all_tasks_become_one_file_and_many_one_of_each_task(lakes: dict[str, Conf]) -> None:
     assert _files(lakes["small"], "silver.readings") == [1, 1]
-    assert sum(_files(lakes["none"], "silver.readings")) > 2
+    assert [sum(_files(lakes[name], "silver.readings")) > 2 for name in ("none", "spark")] == [True] * 2
+    assert [*lakes["spark"].lake.local.glob("silver/readings/.writing*")] == []
 
 
 def test_rows_do_not_depend_on_who_wrote_them(lakes: dict[str, Conf]) -> None:
@@ -60,10 +62,10 @@ def test_rows_do_not_depend_on_who_wrote_them(lakes: dict[str, Conf]) -> None:
         "gold.kitchen_aggregates",
         "gold.kitchen_vectors",
     ):
-        small, none = (table(made, name) for made in lakes.values())
+        small, *others = (table(made, name) for made in lakes.values())
         shared = [column for column in small.columns if column not in {*OF_THE_RUN, "position", "received_at"}]
         assert len(small) > 0, name
-        assert multiset(small, shared) == multiset(none, shared), name
+        assert [multiset(other, shared) for other in others] == [multiset(small, shared)] * 2, name
 
 
 def _files(made: Conf, name: str) -> list[int]:
