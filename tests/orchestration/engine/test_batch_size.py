@@ -18,7 +18,7 @@ OF_THE_RUN = ["ingested_at", "ingested_on"]
 
 @pytest.fixture(scope="module")
 def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Conf]:
-    """The same files, with a late, a double, an unreadable and a future row, in two batches: as ever, and readings by tasks and by Spark."""
+    """The same files, with a late, a double, an unreadable and a future row, in two batches: as ever, by tasks and by Spark."""
     made = {}
     for name, few, many in (("small", writing.FEW_BYTES, writing.MANY_BYTES), ("none", -1, writing.MANY_BYTES), ("spark", 0, -1)):
         made[name] = brought_in(tmp_path_factory.mktemp(name), spark, few, many)
