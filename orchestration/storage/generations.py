@@ -13,7 +13,6 @@ import pyarrow as pa
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
-from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import INSTANT, path_of, rows_of
 from orchestration.storage.seals import damaged_log, listed
 
@@ -97,6 +96,8 @@ def requested_switch(lake: Location) -> Generation | None:
 
 def switch(lake: Location, now: datetime) -> Generation | None:
     """Switch to the requested one, in one commit; None where there is none. Only who holds the lake may."""
+    from orchestration.storage.commit import append_rows  # readers do without it
+
     generation = requested_switch(lake)
     if generation is None:
         return None

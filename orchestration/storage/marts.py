@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.commit import append_rows, compact_many, delete_rows, replace_rows
 from orchestration.storage.delta import INSTANT, path_of, rows_of
 from orchestration.storage.generations import active_generation
 from orchestration.storage.snapshot import Snapshot
@@ -51,6 +50,8 @@ class Build:
 
 def record(lake: Location, build: Build) -> None:
     """Append it: from then on it is what readers see."""
+    from orchestration.storage.commit import append_rows, compact_many  # readers do without it
+
     append_rows(path_of(lake, TABLE), _as_rows([build]))
     compact_many(path_of(lake, TABLE))
 
@@ -83,6 +84,8 @@ def needed_snapshots(lake: Location) -> set[int]:
 
 def forget(lake: Location, names: Collection[str]) -> None:
     """No build has these marts any more: their versions were of a table that is gone, and another begins with the same numbers."""
+    from orchestration.storage.commit import replace_rows  # readers do without it
+
     known = builds(lake)
     kept = [replace(build, versions={name: version for name, version in build.versions.items() if name not in names}) for build in known]
     if kept != known:
@@ -109,6 +112,8 @@ def snapshot_for(lake: Location, query: str, snapshot_id: int | None = None, at:
 
 def forget_builds(lake: Location, snapshot_ids: Collection[int]) -> None:
     """Those that nobody can ask any more."""
+    from orchestration.storage.commit import delete_rows  # readers do without it
+
     if snapshot_ids:
         delete_rows(path_of(lake, TABLE), "snapshot_id", snapshot_ids)
 

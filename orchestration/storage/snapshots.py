@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage.commit import append_rows, delete_rows
 from orchestration.storage.delta import INSTANT, max_in_log, path_of, rows_of
 from orchestration.storage.snapshot import Snapshot
 
@@ -28,12 +27,16 @@ SCHEMA = pa.schema(
 
 
 def pin(lake: Location, snapshot: Snapshot) -> Snapshot:
+    from orchestration.storage.commit import append_rows  # readers do without it
+
     append_rows(path_of(lake, TABLE), pa.Table.from_pylist([vars(snapshot)], SCHEMA))
     return snapshot
 
 
 def forget(lake: Location, snapshot_ids: Collection[int]) -> None:
     """Those that have expired."""
+    from orchestration.storage.commit import delete_rows  # readers do without it
+
     delete_rows(path_of(lake, TABLE), "snapshot_id", snapshot_ids)
 
 
