@@ -110,7 +110,8 @@ def is_half_done(lake: Lake, stream: str) -> bool:
 def _bytes_read(lake: Lake, flow: str, batch_id: int) -> int:
     """Of bronze, by a micro-batch of silver, by the log."""
     path = lake.table_path("bronze.events")
-    first, last = (read_up_to(lake.checkpoint(flow), batch, table_id(path))[0] for batch in (batch_id - 1 if batch_id else None, batch_id))
+    source_id = table_id(path)
+    first, last = (read_up_to(lake.checkpoint(flow), batch, source_id)[0] for batch in (batch_id - 1 if batch_id else None, batch_id))
     return sum(add["size"] for version in range(first, last + 1) for add in added(path, version))
 
 

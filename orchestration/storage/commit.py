@@ -21,7 +21,7 @@ from orchestration import crash
 from orchestration.errors import HeldError
 from orchestration.location import Location
 from orchestration.storage.data_files import DataFile, FileShape, write_file
-from orchestration.storage.delta import OF_LOG, OpenTable, files_of, forget_checksum, in_log, is_table, open_table, sum_up
+from orchestration.storage.delta import OF_LOG, OpenTable, files_of, forget_checksum, in_log, is_table, open_table, sum_up, written_in
 from orchestration.storage.lease import lease_above
 from orchestration.storage.row_pieces import gather, in_pieces, merged
 
@@ -71,8 +71,8 @@ def commit(  # noqa: PLR0917
     info: Mapping[str, str] | None = None,
     *,
     is_rearranged: bool = False,
-) -> bool:
-    """Add and remove files at once; False, and nothing is done, where the application has committed this version or a higher one.
+) -> None:
+    """Add and remove files at once; nothing is done where the application has committed this version or a higher one.
 
     `info`: what the commit says in its `commitInfo`. `is_rearranged`: the rows are those of before, so that no stream reads them again.
     HeldError where another process has taken over the lease.
@@ -81,9 +81,9 @@ def commit(  # noqa: PLR0917
     writer = lease.transaction if lease else None
     with _LOCKS[path]:
         table = open_table(path)
-        if app_id and _written(table, app_id) >= version:
-            return False
-        if writer and _written(table, writer[0]) > writer[1]:
+        if app_id and written_in(table, app_id) >= version:
+            return
+        if writer and written_in(table, writer[0]) > writer[1]:
             raise HeldError(TAKEN_OVER.format(path))
         transactions = [Transaction(*one) for one in ((app_id, version) if app_id else None, writer) if one]
         properties = CommitProperties(custom_metadata=dict(info) if info else None, app_transactions=transactions)
@@ -96,7 +96,6 @@ def commit(  # noqa: PLR0917
             raise HeldError(TAKEN_OVER.format(path)) if writer and "Concurrent transaction" in str(error) else error from error
         table.update_incremental()
         sum_up(path, table)
-    return True
 
 
 def fence(paths: Iterable[Location]) -> None:
@@ -117,7 +116,7 @@ def append_pieces(
     A piece becomes a row group. `info`: what the commit says in its `commitInfo`, asked for when all rows are written.
     """
     known = open_table(path)
-    if _written(known, app_id) >= version:
+    if written_in(known, app_id) >= version:
         return 0
     file = write_file(file_shape(path, known), pieces)
     commit(path, [file] if file else [], app_id, version, info=info() if info else None)
@@ -177,11 +176,6 @@ def _actions(files: Iterable[DataFile], removed: Iterable[DataFile], *, is_chang
         *(AddAction(of.path, of.size, dict(of.partition), of.modified_ms, is_change, of.statistics) for of in files),
         *(RemoveAction(of.path, is_change, now, of.size, dict(of.partition)) for of in removed),
     ]
-
-
-def _written(table: OpenTable, app_id: str) -> int:
-    version = table.transaction_version(app_id)
-    return -1 if version is None else version
 
 
 def _files(path: Location) -> list[DataFile]:

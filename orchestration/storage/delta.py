@@ -58,8 +58,13 @@ def version_of(path: Location) -> int:
 
 def written_by(path: Location, app_id: str, version: int | None = None) -> int:
     """The version of the newest transaction of an application in a version of the table; -1 for none, and where there is no table."""
-    written = open_table(path, version).transaction_version(app_id) if is_table(path) else None
-    return -1 if written is None else written
+    return written_in(open_table(path, version), app_id) if is_table(path) else -1
+
+
+def written_in(table: OpenTable, app_id: str) -> int:
+    """The same of a table that is open."""
+    version = table.transaction_version(app_id)
+    return -1 if version is None else version
 
 
 def rows_of(path: Location, columns: list[str] | None = None, filters: Filters | None = None) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Protocol, TypeVar
 
-PIECE_BYTES, PIECE_ROWS = 16 * 1024 * 1024, 250_000
+PIECE_BYTES = 16 * 1024 * 1024
 
 
 class Sized(Protocol):

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from bronze.events import LINE_FEED, File, events, lines
 from orchestration.conf.text_encoding import encoded
-from orchestration.connectors.sources.batching import PIECE_BYTES, PIECE_ROWS
+from orchestration.connectors.sources.batching import PIECE_BYTES
 from orchestration.connectors.sources.parquet_rows import PARQUET, as_json, numbered, rows_of, unreadable
+from orchestration.storage.row_pieces import PIECE_ROWS
 from orchestration.utc import from_micros
 from silver.csv_rows import is_numbered
 from silver.spec import PayloadFormat
