@@ -19,6 +19,8 @@ from orchestration.supervisor.outages import Outages
 
 PATIENCE_SECONDS = 0.2
 """For a source that has just been asked; after that the others go on without it."""
+SILENT_SECONDS = 120.0
+"""A source that has not answered for so long is down, until it does."""
 
 
 class Feeds:
@@ -28,6 +30,7 @@ class Feeds:
         self._lake, self._intake, self._barrier, self._progress = lake, intake, barrier, progress
         self._sources = {source.name: source for source in intake.sources()}
         self._polls: dict[str, Future[PendingBatch | None]] = {}
+        self._asked_at: dict[str, float] = {}
         self._kept: dict[str, PendingBatch] = {}
         """What was brought and silver was too slow to take: it need not be read again."""
         self._down: dict[str, SourceDownError] = {}
@@ -93,11 +96,15 @@ class Feeds:
         """What sources have that answer at once, or have come to an answer since."""
         idle = self._sources.keys() - self._polls.keys() - self._kept.keys()
         asked = {name: threads.submit(self._poll, source) for name, source in self._sources.items() if name in idle}
+        self._asked_at |= dict.fromkeys(asked, time.monotonic())
         wait(asked.values(), PATIENCE_SECONDS)
         self._polls |= asked
         answered = {name: answer for name, answer in self._polls.items() if answer.done()}
         for name in answered:
             del self._polls[name]
+        for name in self._polls:
+            if time.monotonic() - self._asked_at[name] > SILENT_SECONDS:
+                self._outages.failed(name, f"source {name} has not answered for {SILENT_SECONDS:.0f} s")
         kept, self._kept = self._kept, {}
         return [*kept.values(), *(ready for answer in answered.values() if (ready := answer.result()))]
 

@@ -233,6 +233,20 @@ def test_a_source_that_does_not_answer_keeps_no_other_from_going_on_and_comes_in
         until(lambda: counts(lake) == {"quick": 3, "slow": 3})
 
 
+def test_a_source_that_does_not_answer_for_long_is_told_as_down_until_it_does(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(feeds, "SILENT_SECONDS", 1.0)
+    slow = Slow("slow", left=3)
+    with running(lake, slow):
+        until(lambda: current_outage(lake.conf.lake, "source", "slow") is not None)
+        slow.free.set()
+        until(lambda: counts(lake) == {"slow": 3})
+    told, back = warnings(capsys)
+    assert (told["warning"], told["reason"]) == ("source is down", "source slow has not answered for 1 s")
+    assert back["warning"] == "source is up again"
+
+
 def test_what_breaks_a_source_is_raised_and_what_others_had_is_there_or_is_read_again(lake: Lake) -> None:
     of_run, _ = feeds_of(lake, Numbers("one", left=2), Numbers("other", left=2, is_broken=True))
     of_run.start(is_followed=False)
