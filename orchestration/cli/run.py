@@ -51,6 +51,7 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
     from orchestration.engine.progress import Progress
     from orchestration.flows import flows
     from orchestration.storage import generations
+    from orchestration.storage.history import note
     from orchestration.storage.lease import sole_writer
     from orchestration.supervisor.run import run_continuously, run_once
 
@@ -66,7 +67,7 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
             lake.start = partial(_start, lease, stop)
             chosen = _chosen(flows(lake), layers, names)
             try:
-                with heap_is_named(lake), Progress([flow.name for flow in chosen], console) as progress:
+                with heap_is_named(lake), Progress([flow.name for flow in chosen], console, partial(note, conf.lake)) as progress:
                     run_once(lake, chosen, progress, stop, summaries.append) if once else run_continuously(lake, chosen, progress, stop)
             finally:
                 for summary in summaries:

@@ -4,8 +4,9 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -15,12 +16,18 @@ from rich.progress import Progress as Bars
 
 from orchestration.connectors.sources.source import Notice
 
+STATE = {"state_rows": "numRowsTotal", "state_bytes": "memoryUsedBytes"}
+"""What is told of the state of a query, and what Spark calls it."""
+
 
 class Progress:
     """One run's. Use as a context manager."""
 
-    def __init__(self, flows: Sequence[str], console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True)
+    def __init__(
+        self, flows: Sequence[str], console: Console | None = None, note: Callable[[Mapping[str, Any]], None] | None = None
+    ) -> None:
+        """`note` gets the facts of each batch, job and warning, beside people."""
+        self._console, self._note = console or Console(stderr=True), note
         self._bars = Bars(
             SpinnerColumn(finished_text="[green]✓"),
             TextColumn("{task.description}"),
@@ -102,13 +109,17 @@ class Progress:
             self._last_rows_at[flow] = time.monotonic()
         self._add(flow, rows, seconds, watermark=watermark or "-")
         facts = {"flow": flow, "batch": batch["batchId"], "at": batch["timestamp"], "rows": rows, "seconds": seconds}
-        self._line({**facts, "watermark_at": watermark})
+        state = {name: sum(of[key] for of in batch.get("stateOperators", ())) for name, key in STATE.items()}
+        self._line({**facts, "watermark_at": watermark}, {"steps": batch["durationMs"], **state})
 
     def _add(self, name: str, rows: int, seconds: float, **fields: Any) -> None:
         self._rows[name] += rows
         self._bars.update(self._tasks[name], rows=self._rows[name], rate=rows / seconds if seconds else 0.0, **fields)
 
-    def _line(self, facts: Mapping[str, Any]) -> None:
+    def _line(self, facts: Mapping[str, Any], more: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """`more`: for the history alone."""
+        if self._note is not None:
+            self._note({**facts, **more})
         if not self._console.is_terminal:
             print(json.dumps(facts), file=sys.stderr, flush=True)
 

@@ -1,0 +1,56 @@
+"""What runs have told, a JSON line each, by day in UTC: `history/2026-01-05.jsonl` in the lake. The last eight days are kept."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from orchestration.location import Location
+
+FOLDER, SUFFIX = "history", ".jsonl"
+DAYS = 8
+TAIL_BYTES = 65_536
+
+
+def note(lake: Location, facts: Mapping[str, Any]) -> None:
+    """By the process that writes the lake; without a word where the disk is full: a run does not end for it."""
+    now = datetime.now(UTC)
+    file = (lake / FOLDER / f"{now:%Y-%m-%d}{SUFFIX}").local
+    with suppress(OSError):
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            for old in file.parent.glob(f"*{SUFFIX}"):
+                if old.name < f"{now - timedelta(days=DAYS):%Y-%m-%d}":
+                    old.unlink()
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps({"at": now.isoformat(timespec="milliseconds"), **facts}) + "\n")
+
+
+def history(lake: Location, since: datetime) -> Iterator[dict[str, Any]]:
+    """In order; a line that a kill has cut off is left out."""
+    files = sorted((lake / FOLDER).local.glob(f"*{SUFFIX}")) if (lake / FOLDER).exists() else []
+    for file in files:
+        if file.name >= f"{since:%Y-%m-%d}":
+            for line in file.read_text(encoding="utf-8").splitlines():
+                with suppress(ValueError):
+                    facts = json.loads(line)
+                    if datetime.fromisoformat(facts["at"]) >= since:
+                        yield facts
+
+
+def newest_batches(lake: Location) -> dict[str, dict[str, Any]]:
+    """The last batch of each flow among the newest some hundred lines, which is quick however long the history is."""
+    files = sorted((lake / FOLDER).local.glob(f"*{SUFFIX}")) if (lake / FOLDER).exists() else []
+    if not files:
+        return {}
+    with files[-1].open("rb") as stream:
+        stream.seek(max(files[-1].stat().st_size - TAIL_BYTES, 0))
+        lines = stream.read().decode("utf-8", "replace").splitlines()
+    batches = {}
+    for line in lines:
+        with suppress(ValueError, AttributeError):
+            facts = json.loads(line)
+            if "flow" in facts:
+                batches[facts["flow"]] = facts
+    return batches
