@@ -7,6 +7,8 @@ class TidemarkError(Exception):
     """It broke, but we know how: shown as one sentence, with a trace only under --debug."""
 
     exit_code = BROKE
+    is_passing = False
+    """Whether it may be gone in a while, without anybody's doing."""
 
 
 class ConfError(TidemarkError):
@@ -19,6 +21,7 @@ class HeldError(TidemarkError):
     """Someone else holds the lake."""
 
     exit_code = 3
+    is_passing = True
 
 
 def describe(error: Exception) -> str:

@@ -17,6 +17,7 @@ import click
 
 from orchestration.cli.option_types import PATH
 from orchestration.rendering import show_error
+from orchestration.service import child
 
 STDOUT, STDERR = 1, 2
 INTERRUPTED = 130
@@ -29,6 +30,11 @@ COMMANDS = {
     "check": "Find every mistake of a conf, without starting Spark.",
     "preview": "Show how a file or a source would be read, in a second and without writing anything.",
     "simulate": "Write events of devices that behave like the field.",
+    "up": "Run everything that conf asks for, and keep it running.",
+    "down": "End what `up` runs.",
+    "logs": "Show what `up` and its parts have said.",
+    "doctor": "Say what is wrong with machine, conf, lake and what they reach, and what mends it.",
+    "serve": "Serve a page that shows what is true now.",
     "run": "Bring events through bronze, silver and gold, once or for ever.",
     "collect": "Take events over HTTP and TCP, and keep them until a run reads them.",
     "backfill": "Bring older messages of a Kafka source to bronze.",
@@ -101,6 +107,7 @@ def tidemark(obj: dict[str, Any], conf: Path, debug: bool) -> None:
 
 def main() -> None:
     """Entry point: run the command line and leave with its exit code."""
+    child.begin()
     command = next((argument for argument in sys.argv[1:] if argument in COMMANDS), "")
     if command in WITHOUT and not {"spark", "--engine=spark"} & {*sys.argv}:
         sys.meta_path.insert(0, Without(WITHOUT[command]))
@@ -136,6 +143,7 @@ def exit_code(arguments: Sequence[str]) -> int:
             raise
         if obj["debug"]:
             traceback.print_exc()
+        child.tell(error)
         return show_error(error)
 
 
@@ -144,3 +152,7 @@ def is_stdout_open() -> bool:
     stdout = select.poll()
     stdout.register(STDOUT, 0)  # asked for no event at all, it still reports an end that is gone
     return not stdout.poll(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -12,11 +12,15 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["sources", "flows"]), required=False)
+@click.argument("what", type=click.Choice(["parts", "sources", "flows"]), required=False)
 @format_option
 @click.pass_obj
 def command(obj: dict[str, Any], what: str | None, format: str) -> None:
     """Say how far each source and each flow is; safe and fast beside a running pipeline. Nobody is asked but the lake.
+
+    \b
+    part          of `tidemark up`, where it runs: running; waiting to be started again; stopped until conf changes; hangs
+    restarts      since `up` began; reason: of the state, or how it ended last
 
     \b
     state             up; down when it was asked last; new: not read yet; paused in sources.yml
@@ -34,7 +38,7 @@ def command(obj: dict[str, Any], what: str | None, format: str) -> None:
 
     Closed gates, tables that fail a gate, sources and sinks that are down, declared fields that no longer come, and settings that have
     changed are reported on the error stream, with the reason.
-    A table shows both; csv and json hold the flows, unless you ask for the sources.
+    A table shows all; csv and json hold the flows, unless you ask for the sources or the parts.
 
     \b
     Examples:
@@ -49,12 +53,18 @@ def command(obj: dict[str, Any], what: str | None, format: str) -> None:
 def _show(conf: "Conf", what: str | None, format: str, now: datetime) -> None:
     from orchestration.storage.changed_settings import changed_settings
     from orchestration.storage.gate_state import describe_gates
+    from orchestration.storage.service_state import parts_of
     from orchestration.storage.tables import LakeStore
     from orchestration.storage.watched_fields import missing_fields
     from orchestration.supervisor import source_status
     from orchestration.supervisor.sink_status import describe_down
     from orchestration.supervisor.status import COLUMNS, path_of, status
 
+    parts = parts_of(conf.lake)
+    if what == "parts" or (what is None and format == "table" and parts):
+        show(parts, format, ("part", "state", "since", "restarts", "reason"))
+    if what == "parts":
+        return
     sources = source_status.status(conf, now)
     if what == "sources" or (what is None and format == "table"):
         # A reason takes several lines of a terminal.

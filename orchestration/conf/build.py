@@ -39,6 +39,8 @@ def build(folder: Path, settings: Settings) -> Conf:
         quality=pipeline.quality,
         dbt_project=pipeline.dbt.project,
         sinks=pipeline.sinks,
+        schedules=pipeline.schedules,
+        page=pipeline.page,
     )
 
 

@@ -4,6 +4,7 @@ Objects that are wrong by themselves are not among those that are checked. Yet t
 make others.
 """
 
+import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -40,6 +41,8 @@ def check_meaning(folder: Path, sound: Mapping[str, Any], declared: Declared) ->
         yield from _check_engine(engine)
     if quality := sound.get("quality"):
         yield from check_quality(folder, quality, declared)
+    if (page := sound.get("page")) and not page.token and not is_loopback(page.host):
+        yield Finding.of(("page", "host"), f"is {quoted(page.host)}, which other machines reach; set page.token, or keep 127.0.0.1")
     yield from check_sinks(sound.get("sinks", {}), declared)
     yield from check_sources(sources, declared)
     yield from _check_metrics(sound.get("metrics", {}))
@@ -47,6 +50,14 @@ def check_meaning(folder: Path, sound: Mapping[str, Any], declared: Declared) ->
     yield from check_groups(sound.get("groups") or {}, devices, declared)
     yield from check_rules(sound.get("rules") or {})
     yield from _check_paths(folder, sound)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address to listen on."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _check_policy(policy: PolicySettings, declared: Declared) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from expectations.rule import Rule
 from gold.spec import Group
-from orchestration.conf.pipeline_settings import Engine, GateMode, Maintenance, Quality, Reference
+from orchestration.conf.pipeline_settings import Engine, GateMode, Maintenance, PageSettings, Quality, Reference, ScheduleSettings
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.transport_settings import Transport
 from orchestration.location import Location
@@ -62,6 +62,8 @@ class Conf:
     quality: Quality = field(default_factory=Quality)
     dbt_project: Path | None = None
     sinks: dict[str, SinkSettings] = field(default_factory=dict)
+    schedules: dict[str, ScheduleSettings] = field(default_factory=dict)
+    page: PageSettings = field(default_factory=PageSettings)
     warnings: tuple[str, ...] = ()
     """Lines for `tidemark check`: what is probably wrong."""
 

@@ -4,14 +4,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from cronsim import CronSim, CronSimError
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from orchestration.conf.diagnostic import quoted
+from orchestration.conf.place import absolute
+from orchestration.conf.secrets import Secret
 from orchestration.conf.sink_settings import SinkSettings
+from orchestration.conf.transport_settings import Port
 from orchestration.conf.values import (
     AbsolutePath,
     Identifier,
@@ -22,6 +25,8 @@ from orchestration.conf.values import (
     PlainText,
     Seconds,
     Setting,
+    Text,
+    Unique,
     Whole,
     of_pattern,
 )
@@ -48,6 +53,17 @@ def _schedule(_: Path, text: str) -> str:
 
 
 Schedule = Annotated[str, OfText(_schedule)]
+
+
+def _result_file(folder: Path, text: str) -> Path:
+    if Path(text).suffix not in RESULTS:
+        raise ValueError(f"is {quoted(text)}, whose rows may have any form; end its name with {', '.join(RESULTS)}")
+    return absolute(folder, text)
+
+
+RESULTS = (".csv", ".json", ".parquet")
+ResultFile = Annotated[Path, OfText(_result_file)]
+Query = Annotated[str, Field(strict=True, min_length=1, max_length=100_000)]
 
 
 class GateMode(StrEnum):
@@ -158,6 +174,43 @@ class DbtSettings(Setting):
 
 
 @dataclass(frozen=True)
+class QuerySettings(Setting):
+    """A query in DuckDB's SQL over the newest snapshot, as `tidemark sql` answers it."""
+
+    query: Query = Field(examples=["select * from gold.kitchen_aggregates"])
+    """What is asked."""
+    to: ResultFile = Field(examples=["./reports/kitchen.parquet"])
+    """The file that gets the rows, each time as a whole: .csv, .json or .parquet. A path as for `lake`."""
+
+
+@dataclass(frozen=True)
+class ScheduleSettings(Setting):
+    """What `tidemark up` does by the clock. Set `command` or `sql`. What was missed while it did not run, is done once."""
+
+    one_of: ClassVar[tuple[str, ...]] = ("command", "sql")
+    cron: Schedule = Field(examples=["15 3 * * *"])
+    """Minute, hour, day of month, month, day of week, in UTC."""
+    command: OrAbsent[Literal["ledger", "verify", "quality", "dbt build"]] = Field(default=None, examples=["verify"])
+    """A command of `tidemark`."""
+    sql: OrAbsent[QuerySettings] = Field(default=None, examples=[{"query": "select * from marts.daily", "to": "./reports/daily.csv"}])
+    """A query whose rows go to a file."""
+
+
+@dataclass(frozen=True)
+class PageSettings(Setting):
+    """Where the live page is, which `tidemark up` and `tidemark serve` answer with."""
+
+    host: Text = Field(default="127.0.0.1", examples=["127.0.0.1", "0.0.0.0"])
+    """Address to listen on; one that other machines reach needs a token."""
+    port: Port = Field(default=8643, examples=[8643])
+    """0: any free port, which is told at the start."""
+    token: OrAbsent[Secret] = Field(default=None, examples=["${env:TIDEMARK_PAGE_TOKEN}"])
+    """Who looks must have it: in the address, `?token=TOKEN`, or as `Authorization: Bearer TOKEN`."""
+    names: Unique[Text] = Field(default=(), examples=[["plant.example"]])
+    """Names, with their port where it is not that of the page, by which browsers call it, such as that of a proxy; others are refused."""
+
+
+@dataclass(frozen=True)
 class PipelineFile(Setting):
     """The pipeline as a whole: where its tables are, what it promises, how Spark runs."""
 
@@ -180,3 +233,9 @@ class PipelineFile(Setting):
         examples=[{"export": {"table": "silver.readings", "files": {"path": "./export"}}}],
     )
     """Where rows of silver, gold and marts are sent, by name; each after every snapshot. Nothing here changes a result of the pipeline."""
+    schedules: dict[Identifier, ScheduleSettings] = Field(
+        default_factory=dict, examples=[{"every_night": {"cron": "15 3 * * *", "command": "verify"}}]
+    )
+    """What `tidemark up` does by the clock, by name; ops.runs has a row for each time. Nothing here changes a result of the pipeline."""
+    page: PageSettings = Field(default_factory=PageSettings, examples=[{"port": 8643}])
+    """Where the live page is. Nothing here changes a result of the pipeline."""

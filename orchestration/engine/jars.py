@@ -48,6 +48,11 @@ def fetched(lock: Traversable | None = None) -> list[Path]:
     return [folder / jar.file_name for jar in jars]
 
 
+def missing_jars() -> list[Jar]:
+    """Those of conf/jars.lock that the first run will fetch."""
+    return absent(locked((files("conf") / "jars.lock").read_text()), cache() / "jars")
+
+
 def locked(text: str) -> list[Jar]:
     """The jars of a lock list: one a line, `group:name:version sha256:digest`."""
     return [Jar(**line.groupdict()) for line in LINE.finditer(text)]

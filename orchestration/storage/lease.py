@@ -137,6 +137,12 @@ def is_held(lake: Location) -> bool:
     return not (_is_free(lake / LEASE, fcntl.flock) and _is_free(lake / OF_JVM, fcntl.lockf))
 
 
+def holder_of(lake: Location) -> Holder | None:
+    """Who holds it now, or held it last without letting go; None where nobody did."""
+    with (lake / LEASE).local.open() as file:
+        return _holder(file)
+
+
 def _await_jvm(lake: Location, gone: Holder | None, tell: Callable[[str], None]) -> None:
     with (lake / OF_JVM).local.open("a+") as file:
         if _locked(file, fcntl.lockf):

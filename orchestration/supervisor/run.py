@@ -19,6 +19,7 @@ from orchestration.flow import Flow, Intake, Job
 from orchestration.flows import gold_amendments, quarantine_retry
 from orchestration.jobs import retry
 from orchestration.storage import generations
+from orchestration.storage.service_state import beat
 from orchestration.supervisor.pipeline_run import PipelineRun
 from orchestration.supervisor.summary import Summary, mark, summary
 
@@ -86,6 +87,7 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
                 run.feeds.raise_if_broken()
             if time.monotonic() >= next_look:
                 next_look = time.monotonic() + lake.conf.engine.trigger_seconds
+                beat(lake.conf.lake)
                 _go_on_behind(run, behind)
     finally:
         leave.set()

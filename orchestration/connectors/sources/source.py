@@ -38,6 +38,8 @@ class Gap:
 class SourceDownError(TidemarkError):
     """A source cannot be read now. Others go on, and it is asked again later from the offset at which it is."""
 
+    is_passing = True
+
 
 @dataclass(frozen=True)
 class Unsettled:

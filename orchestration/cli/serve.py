@@ -1,0 +1,22 @@
+"""`tidemark serve`: the live page."""
+
+from typing import Any
+
+import click
+
+
+@click.command(epilog="Example: tidemark serve --port 8643")
+@click.option("--port", type=click.IntRange(0, 65535), help="Instead of `page.port` of pipeline.yml; 0: any free port.")
+@click.pass_obj
+def command(obj: dict[str, Any], port: int | None) -> None:
+    """Serve a page that shows what is true now, beside a run or without one; it only reads the lake. `tidemark up` runs it too.
+
+    \b
+    /               the flow graph with lags, the account of events, what is wrong
+    /api/overview   the same as JSON
+    /metrics        for Prometheus
+    """
+    from orchestration.conf.load import load
+    from orchestration.web.server import serve
+
+    serve(load(obj["conf"]), port, lambda line: click.echo(f"tidemark: {line}", err=True))

@@ -1,0 +1,58 @@
+"""`tidemark up`: run everything that conf asks for, and keep it running."""
+
+import subprocess
+import sys
+import time
+from typing import Any
+
+import click
+
+from orchestration.errors import BROKE
+from orchestration.rendering import visible
+
+POLL_SECONDS = 0.1
+
+
+@click.command(epilog="Example: tidemark up --detach && tidemark logs --follow")
+@click.argument("parts", metavar="[PART]...", nargs=-1)
+@click.option("--detach", is_flag=True, help="Return once it runs; `tidemark down` ends it.")
+@click.pass_obj
+def command(obj: dict[str, Any], parts: tuple[str, ...], detach: bool) -> None:
+    """Run everything that conf asks for, or some PARTs of it, until Ctrl-C, SIGTERM or `tidemark down`.
+
+    \b
+    streams     bronze, silver, gold and sinks, as `tidemark run` does
+    collector   sources that are pushed or collected, as `tidemark collect` does
+    page        the live page, as `tidemark serve` does
+
+    What fails for a reason that may pass is started again, after 1 s, 2 s and at last each minute. What fails for a lasting one, such as a
+    damaged checkpoint, is stopped, and `tidemark status` says why; it begins anew when the conf has changed. Streams that say nothing for
+    three triggers (at least 30 s) are ended and started again. A changed conf without mistakes is taken up at once.
+
+    The journal is `up/journal.log` in the lake; `tidemark logs` shows it.
+    """
+    if detach:
+        _detach(obj, parts)
+        return
+    from orchestration.service.up import Service
+
+    Service(obj["conf"], lambda line: click.echo(visible(f"tidemark: {line}"), err=True), parts).run()
+
+
+def _detach(obj: dict[str, Any], parts: tuple[str, ...]) -> None:
+    """Start `up` in a session of its own, and wait until it has noted its parts."""
+    from orchestration.conf.load import load
+    from orchestration.storage.service_state import folder_of, read_service
+
+    lake = load(obj["conf"]).lake
+    folder_of(lake).local.mkdir(parents=True, exist_ok=True)
+    output = folder_of(lake).local / "output.log"
+    command = [sys.executable, "-m", "orchestration.cli.app", "--conf", str(obj["conf"]), "up", *parts]
+    with output.open("w") as stream:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True)
+    while (service := read_service(lake)) is None or service.pid != process.pid:
+        if (code := process.poll()) is not None:
+            click.echo(output.read_text(), err=True, nl=False)
+            sys.exit(code or BROKE)
+        time.sleep(POLL_SECONDS)
+    click.echo(f"tidemark up runs as process {process.pid}: {', '.join(part.name for part in service.parts)}", err=True)

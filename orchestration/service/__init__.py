@@ -1,0 +1,1 @@
+"""What runs a lake by itself: `tidemark up`, its processes and what they say."""

@@ -1,0 +1,32 @@
+"""What a part of `tidemark up` does because it is one: it ends when `up` has ended, and says how it ended by a line of JSON."""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+
+from orchestration.errors import TidemarkError, describe
+
+PARENT = "TIDEMARK_UP"
+"""The variable that holds the process of `up`."""
+DIE_WITH_PARENT = 1
+"""PR_SET_PDEATHSIG of Linux: the kernel sends the signal when the thread that started this process ends, however it does."""
+EVERYTHING = "tidemark: "
+
+
+def begin() -> None:
+    """SIGTERM, which drains, for this process once `up` is gone; nothing where it is no part of one."""
+    parent = os.environ.get(PARENT)
+    if parent and sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGTERM)
+        if os.getppid() != int(parent):  # it was gone before that
+            sys.exit(1)
+
+
+def tell(error: Exception) -> None:
+    """Whether it helps to start again, beside what people read."""
+    if PARENT in os.environ:
+        is_lasting = isinstance(error, TidemarkError) and not error.is_passing
+        text = describe(error).removeprefix(EVERYTHING).replace("\n" + EVERYTHING, "\n")
+        print(json.dumps({"error": text, "is_lasting": is_lasting}), file=sys.stderr, flush=True)

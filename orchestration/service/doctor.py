@@ -1,0 +1,194 @@
+"""`tidemark doctor`: what is wrong with this machine, the conf, the lake and what they reach, and the command that mends it."""
+
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+
+from orchestration.conf.load import load
+from orchestration.conf.model import Conf
+from orchestration.conf.secrets import resolved
+from orchestration.conf.sink_settings import SinkSettings
+from orchestration.conf.transport_settings import (
+    DeltaSettings,
+    HttpSettings,
+    KafkaSettings,
+    KinesisSettings,
+    LandingFolder,
+    MqttSettings,
+    S3Settings,
+    TcpSettings,
+    Transport,
+)
+from orchestration.errors import ConfError, TidemarkError, describe
+from orchestration.service.parts import COLLECTOR, PAGE, STREAMS
+from orchestration.service.up import FULL_BYTES
+from orchestration.storage.lease import holder_of, is_held
+from orchestration.storage.service_state import parts_of
+
+PATIENCE_SECONDS = 3.0
+BESIDE_THE_HEAP = 1024**3
+"""Memory for Python and for what a JVM takes beside its heap."""
+LITTLE_ROOM = 2 * 1024**3
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`verdict`: good, warning or bad. `command`: what mends it, or shows more; empty where nothing has to be done."""
+
+    what: str
+    verdict: str
+    finding: str
+    command: str = ""
+
+
+def examine(folder: Path) -> Iterator[Finding]:
+    """One after the other, as soon as it is known. Nothing is written, no Spark is started, and each address is asked for 3 s at most."""
+    yield _of_java()
+    try:
+        conf = load(folder)
+    except ConfError as error:
+        yield Finding("conf", "bad", str(error), "tidemark check")
+        return
+    yield Finding("conf", "warning" if conf.warnings else "good", "\n".join(conf.warnings) or "no mistakes", "tidemark check")
+    yield _of_memory(conf)
+    yield _of_disk(conf)
+    yield from _of_lake(conf)
+    yield from _of_ports(conf)
+    for name, source in conf.sources.items():
+        yield _reached(f"source {name}", lambda transport=source.transport: _of_transport(transport))  # type: ignore[misc]
+    for name, sink in conf.sinks.items():
+        yield _reached(f"sink {name}", lambda sink=sink: _of_sink(conf, sink))  # type: ignore[misc]
+
+
+def _of_java() -> Finding:
+    from orchestration.engine.jars import missing_jars
+    from orchestration.engine.java import java_command, require_java
+
+    try:
+        require_java()
+        missing = missing_jars()
+    except TidemarkError as error:
+        return Finding("java", "bad", str(error))
+    if missing:
+        return Finding("java", "warning", f"{len(missing)} jars are not there yet; the first run fetches them", "make install")
+    return Finding("java", "good", java_command())
+
+
+def _of_memory(conf: Conf) -> Finding:
+    heap = int(conf.engine.driver_memory[:-1]) * 1024 ** (3 if conf.engine.driver_memory[-1] in "gG" else 2)
+    free, needed = psutil.virtual_memory().available, heap + BESIDE_THE_HEAP
+    runs = any(part["part"] == STREAMS and part["state"] == "running" for part in parts_of(conf.lake))
+    text = f"{free / 1024**3:.1f} GiB are free; streams take up to {needed / 1024**3:.1f} GiB"
+    return Finding("memory", "good" if runs or free >= needed else "warning", text, "" if free >= needed else "set engine.driver_memory")
+
+
+def _of_disk(conf: Conf) -> Finding:
+    at = next(folder for folder in (conf.lake.local, *conf.lake.local.parents) if folder.exists())
+    free = shutil.disk_usage(at).free
+    verdict = "bad" if free < FULL_BYTES else "warning" if free < LITTLE_ROOM else "good"
+    return Finding("disk", verdict, f"{free / 1024**3:.1f} GiB are free at {at}", "" if verdict == "good" else "tidemark maintain")
+
+
+def _of_lake(conf: Conf) -> Iterator[Finding]:
+    from orchestration.storage.sealing import refuse_damage, refuse_older_tables
+    from orchestration.storage.tables import LakeStore
+    from orchestration.supervisor.status import flows
+
+    if not conf.lake.exists():
+        yield Finding("lake", "good", f"{conf.lake} is made by the first run")
+        return
+    holder = f"written by {holder_of(conf.lake) or 'another process'}" if is_held(conf.lake) else "nobody writes it"
+    yield Finding("lease", "good", holder)
+    store = LakeStore(conf)
+    try:
+        refuse_damage(store, [name for name, *_ in flows(conf)])
+        refuse_older_tables(store)
+    except TidemarkError as error:
+        yield Finding("tables and checkpoints", "bad", str(error), "tidemark replay")
+    else:
+        yield Finding("tables and checkpoints", "good", "logs and checkpoints are as they were written")
+    for part in parts_of(conf.lake):
+        if part["state"] != "running":
+            yield Finding(f"part {part['part']}", "bad", f"{part['state']}: {part['reason']}", f"tidemark logs {part['part']}")
+
+
+def _of_ports(conf: Conf) -> Iterator[Finding]:
+    """Free, or taken by the part of `up` that listens there."""
+    running = {part["part"] for part in parts_of(conf.lake)}
+    listening = {f"source {name}": (COLLECTOR, source.transport) for name, source in conf.sources.items()}
+    wanted = [("page", PAGE, conf.page.host, conf.page.port)]
+    for name, (part, transport) in listening.items():
+        if isinstance(transport, HttpSettings | TcpSettings):
+            wanted.append((name, part, transport.host, transport.port))
+    for name, part, host, port in wanted:
+        try:
+            socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+            yield Finding(f"port of {name}", "good", f"{host}:{port} is free")
+        except OSError as error:
+            is_own = part in running
+            text = f"{host}:{port} is that of `tidemark up`" if is_own else f"{host}:{port} cannot be listened on: {error.strerror}"
+            yield Finding(f"port of {name}", "good" if is_own else "bad", text, "" if is_own else "set another port in the conf")
+
+
+def _reached(what: str, where: Callable[[], Address | Path | None]) -> Finding:
+    try:
+        place = where()
+        if isinstance(place, Path):
+            if not place.is_dir():
+                return Finding(what, "warning", f"{place} is not there yet", f"mkdir -p {place}")
+        elif place is not None:
+            socket.create_connection(place, PATIENCE_SECONDS).close()
+    except TidemarkError as error:
+        return Finding(what, "bad", describe(error).removeprefix("tidemark: "))
+    except OSError as error:
+        assert not isinstance(place, Path) and place is not None
+        return Finding(what, "bad", f"{place[0]}:{place[1]} cannot be reached: {error.strerror or error}", "tidemark status")
+    return Finding(
+        what, "good", "comes to us" if place is None else f"{place if isinstance(place, Path) else ':'.join(map(str, place))} answers"
+    )
+
+
+def _of_transport(transport: Transport) -> Address | Path | None:
+    """Where a source is; None for what comes by itself, or whose address a library knows."""
+    match transport:
+        case LandingFolder():
+            return transport.path
+        case DeltaSettings():
+            return transport.table
+        case KafkaSettings():
+            return _first_of(transport.servers)
+        case MqttSettings():
+            return transport.host, transport.port
+        case S3Settings() | KinesisSettings():
+            return _of_url(transport.endpoint) if transport.endpoint else None
+    return None
+
+
+def _of_sink(conf: Conf, sink: SinkSettings) -> Address | Path | None:
+    if sink.kafka:
+        return _first_of(sink.kafka.servers)
+    if sink.webhook:
+        return _of_url(resolved(sink.webhook.url, "pipeline.yml"))
+    if sink.postgres:
+        from psycopg.conninfo import conninfo_to_dict
+
+        known = conninfo_to_dict(resolved(sink.postgres.dsn, "pipeline.yml"))
+        host = str(known.get("host") or "")
+        return (host, int(known.get("port") or 5432)) if host and not host.startswith("/") else None
+    return None
+
+
+def _first_of(servers: str) -> Address:
+    host, _, port = servers.split(",", maxsplit=1)[0].strip().rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _of_url(url: str) -> Address:
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)

@@ -1,0 +1,176 @@
+"""`tidemark up`: starts what conf asks for, keeps it running, follows changes of conf, and ends with nothing left behind."""
+
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from orchestration.conf.load import load
+from orchestration.errors import ConfError, describe
+from orchestration.service.jobs import Jobs
+from orchestration.service.journal import Journal
+from orchestration.service.parts import STREAMS, parts_of
+from orchestration.service.process import DRAIN_SECONDS, Process, end_session
+from orchestration.storage.lease import sole_writer
+from orchestration.storage.service_state import ServiceState, folder_of, last_beat, read_service, write_service
+
+LOOK_SECONDS = 0.2
+CONF_SECONDS = 2.0
+PAUSE_SECONDS = 60.0
+LEFTOVERS_SECONDS = 20.0
+"""For what an `up` that was killed has left: it drains by itself."""
+TRIGGERS = 3
+LEAST_SILENCE_SECONDS, START_SECONDS = 30.0, 180.0
+"""Streams that say nothing for so long hang; at their start they read state and bring tables up to date first."""
+FULL_BYTES = 64 * 1024 * 1024
+"""With less on its disk no part is started again: it would only fail."""
+
+
+class Service:
+    """Of one lake, by one process."""
+
+    def __init__(self, folder: Path, tell: Callable[[str], None], names: Sequence[str] = ()) -> None:
+        """`folder`: the conf. `tell`: people at the terminal, of what the journal says of parts. `names`: of parts; none: all."""
+        self._folder, self._tell, self._names = folder, tell, names
+        self.conf = load(folder)
+        known = [part.name for part in parts_of(self.conf)]
+        if odd := sorted({*names} - {*known}):
+            raise ConfError(f"{odd[0]} is no part that the conf asks for; they are {', '.join(known)}")
+        self.stop = threading.Event()
+        self._processes: dict[str, Process] = {}
+        self._jobs, self._jobs_from = Jobs(self.conf, self._write), 0.0
+        self._written: ServiceState | None = None
+        self._stamp = _stamp(folder)
+
+    def run(self) -> None:
+        """Until SIGTERM or Ctrl-C; HeldError where another `up` runs this lake."""
+        lake = self.conf.lake
+        doing = f"runs the lake at {lake} by `tidemark up`"
+        with sole_writer(folder_of(lake), self._tell, doing):
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: self.stop.set())
+            self._journal = Journal(lake)
+            self._end_leftovers()
+            self._follow_conf()
+            next_look = 0.0
+            try:
+                while not self.stop.wait(LOOK_SECONDS):
+                    self._look()
+                    if time.monotonic() >= next_look:
+                        next_look = time.monotonic() + CONF_SECONDS
+                        self._follow_changes()
+            finally:
+                self._end()
+
+    def _end_leftovers(self) -> None:
+        """Processes of an `up` that was killed: they would hold the lake, or its ports."""
+        before = read_service(self.conf.lake)
+        end = time.monotonic() + LEFTOVERS_SECONDS
+        for part in before.parts if before else ():
+            if part.pid is not None:
+                end_session(part.pid, part.started, max(end - time.monotonic(), 0.1))
+
+    def _follow_conf(self) -> None:
+        """Processes for the parts that conf asks for, and for no others."""
+        parts = {part.name: part for part in parts_of(self.conf) if not self._names or part.name in self._names}
+        for name in [name for name, process in self._processes.items() if process.part != parts.get(name)]:
+            self._processes.pop(name).end()
+        for name, part in parts.items():
+            if name not in self._processes:
+                self._processes[name] = Process(part, self._folder, self._write)
+
+    def _follow_changes(self) -> None:
+        """A conf that has changed and has no mistakes: parts begin anew with it."""
+        if (stamp := _stamp(self._folder)) == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            conf = load(self._folder)
+        except ConfError as error:
+            mistakes = str(error).replace("\n", "; ")
+            self._write("up", f"conf has changed and has mistakes; all goes on as before: {mistakes}")
+            return
+        if conf.lake != self.conf.lake:
+            self._write("up", "conf names another lake now; all goes on as before: use `tidemark down`, then `tidemark up`")
+            return
+        changed, self.conf = conf != self.conf, conf
+        self._follow_conf()
+        for process in self._processes.values():
+            if changed or process.state.state == "stopped":
+                process.start_again("conf has changed")
+        if changed:
+            self._jobs.follow(conf)
+
+    def _look(self) -> None:
+        is_full = shutil.disk_usage(self.conf.lake.local).free < FULL_BYTES
+        for process in self._processes.values():
+            if not is_full or process.state.state != "waiting":
+                process.look()
+        if (streams := self._processes.get(STREAMS)) is not None:
+            self._watch(streams)
+        if not is_full and not self._names and time.monotonic() >= self._jobs_from:
+            self._look_at_jobs()
+        self._note(is_full)
+
+    def _look_at_jobs(self) -> None:
+        """Whatever is wrong with them, the parts go on."""
+        try:
+            self._jobs.look(datetime.now(UTC))
+        except Exception as error:
+            self._jobs_from = time.monotonic() + PAUSE_SECONDS
+            self._write("up", f"schedules: {describe(error)}; they are looked at again in {PAUSE_SECONDS:.0f} s")
+
+    def _watch(self, streams: Process) -> None:
+        """Streams whose process has said nothing for long: what is stopped, or waits for ever, never says why."""
+        if streams.state.started is None:
+            return
+        beat = last_beat(self.conf.lake)
+        begun = streams.state.started
+        silence = time.time() - max(beat or 0.0, begun)
+        patience = max(TRIGGERS * self.conf.engine.trigger_seconds, LEAST_SILENCE_SECONDS)
+        if beat is None or beat < begun:
+            patience = START_SECONDS
+        streams.hangs(f"it has said nothing for {silence:.0f} s" if silence > patience else None)
+        if silence > 2 * patience:
+            streams.break_off(f"it said nothing for {silence:.0f} s")
+
+    def _note(self, is_full: bool) -> None:
+        """Tell other commands, when something has changed."""
+        full = "the disk of the lake is full; it starts when there is room"
+        states = [process.state for process in self._processes.values()]
+        parts = [replace(state, reason=full) if is_full and state.state == "waiting" else state for state in states]
+        state = ServiceState(os.getpid(), parts)
+        if state != self._written:
+            with suppress(OSError):  # the disk is full: the next look tries again
+                write_service(self.conf.lake, state)
+                self._written = state
+
+    def _end(self) -> None:
+        """All at once, as one that waits for another would drain later."""
+        for process in self._processes.values():
+            process.drain()
+        self._jobs.end(datetime.now(UTC))
+        end = time.monotonic() + DRAIN_SECONDS
+        for process in reversed(self._processes.values()):
+            process.end(max(end - time.monotonic(), 0.1))
+        self._note(is_full=False)
+
+    def _write(self, part: str, line: str) -> None:
+        self._journal.write(part, line)
+        if part == "up" or not line.startswith("{"):
+            self._tell(line if part == "up" else f"{part}: {line}")
+
+
+def _stamp(folder: Path) -> dict[Path, int]:
+    """Of the files of a conf: when each was changed last."""
+    stamps = {}
+    for file in folder.rglob("*"):
+        with suppress(OSError):
+            stamps[file] = file.stat().st_mtime_ns
+    return stamps

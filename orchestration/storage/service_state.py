@@ -1,0 +1,81 @@
+"""What `tidemark up` runs, for other commands and the next `up`: `up/state.json` in the lake. Streams touch `up/heartbeat`."""
+
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+from orchestration.location import Location
+from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.lease import is_held
+
+FOLDER = "up"
+State: TypeAlias = Literal["running", "hangs", "waiting", "stopped"]
+
+
+@dataclass(frozen=True)
+class PartState:
+    """Of one process. `waiting`: to be started again; `stopped`: until conf changes, or `up` starts again.
+
+    `pid`: that of the process, and of the session of all that it starts; None while there is none. `started`: when that process began, in
+    seconds since 1970 as the kernel has it. `since`: of the state, ISO 8601 in UTC. `restarts`: since `up` began. `reason`: of the state,
+    or how it ended last; None where it never did.
+    """
+
+    name: str
+    state: State
+    pid: int | None
+    started: float | None
+    since: str
+    restarts: int
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class ServiceState:
+    """Of one `tidemark up`: its process, and its parts in the order in which they start."""
+
+    pid: int
+    parts: list[PartState]
+
+
+def folder_of(lake: Location) -> Location:
+    """Of the lock, the state and the journal of `up`."""
+    return lake / FOLDER
+
+
+def read_service(lake: Location) -> ServiceState | None:
+    """As it was written last, also by an `up` that is gone; None where none ever ran."""
+    return read_atomic(_file(lake), "Remove it: it tells only which processes `tidemark up` has started.", ServiceState)
+
+
+def parts_of(lake: Location) -> list[dict[str, Any]]:
+    """One row a part of the `up` that runs now; none where none does."""
+    service = read_service(lake) if is_held(folder_of(lake)) else None
+    return [{"part": part.name, **asdict(part)} for part in service.parts] if service else []
+
+
+def write_service(lake: Location, state: ServiceState) -> None:
+    write_atomic(_file(lake), state)
+
+
+def beat(lake: Location) -> None:
+    """Say that streams are alive; where the disk is full that is not worth an error."""
+    with suppress(OSError):
+        folder_of(lake).local.mkdir(parents=True, exist_ok=True)
+        _heartbeat(lake).local.touch()
+
+
+def last_beat(lake: Location) -> float | None:
+    """In seconds since 1970; None where streams have never said it."""
+    try:
+        return _heartbeat(lake).local.stat().st_mtime
+    except FileNotFoundError:
+        return None
+
+
+def _file(lake: Location) -> Location:
+    return folder_of(lake) / "state.json"
+
+
+def _heartbeat(lake: Location) -> Location:
+    return folder_of(lake) / "heartbeat"

@@ -1,0 +1,126 @@
+"""`tidemark up`: what it starts again, what it leaves stopped, what it says of it, and that nothing is left behind."""
+
+import os
+import signal
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.collectors import write_conf
+from tests.server_process import free_ports
+from tests.services import Up, rows, tidemark
+from tests.waiting import until
+
+EVENT = '{"device": "oven", "metric": "temperature", "value": 20.5, "ts": "2026-01-05T12:00:00Z"}\n'
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    """With a source that is pushed, by HTTP at a port that is free."""
+    return write_conf(tmp_path, web=f"http: {{port: {free_ports(1)[0]}}}")
+
+
+@pytest.fixture
+def up(conf: Path) -> Iterator[Up]:
+    """Of the collector alone, which needs no Spark."""
+    running = Up(conf, "collector")
+    yield running
+    if running.process.poll() is None:
+        running.end()
+
+
+def post(conf: Path) -> int:
+    port = (conf / "sources.yml").read_text().partition("port: ")[2].partition("}")[0]
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/events", EVENT.encode(), {"Content-Type": "application/x-ndjson"})
+    with urllib.request.urlopen(request) as answer:
+        return int(answer.status)
+
+
+def accepts(conf: Path) -> bool:
+    try:
+        return post(conf) == 202
+    except OSError:
+        return False
+
+
+def test_a_part_that_is_killed_is_started_again_and_the_reason_is_told(up: Up, conf: Path) -> None:
+    until(lambda: accepts(conf))
+    up.kill("collector")
+    until(lambda: up.part("collector").restarts == 1)
+    until(lambda: accepts(conf))
+    (row,) = rows(conf, "status", "parts")
+    assert (row["part"], row["state"], row["restarts"], row["reason"]) == ("collector", "running", 1, "it ended by SIGKILL")
+    assert "collector: waiting: it ended by SIGKILL" in up.said
+    assert "source web: POST" in tidemark(conf, "logs", "collector").stdout
+    assert " up collector: waiting" not in tidemark(conf, "logs", "collector").stdout
+
+
+def test_a_second_up_says_who_runs_the_lake(up: Up, conf: Path) -> None:
+    second = tidemark(conf, "up", "collector")
+    assert second.returncode == 3
+    assert f"process {up.process.pid} on " in second.stderr
+    assert "runs the lake at " in second.stderr
+
+
+def test_up_killed_with_9_leaves_nothing_and_the_next_one_takes_over(up: Up, conf: Path) -> None:
+    until(lambda: accepts(conf))
+    os.kill(up.process.pid, signal.SIGKILL)
+    up.process.wait()
+    until(lambda: not up.left())
+    following = Up(conf, "collector")
+    until(lambda: accepts(conf))
+    assert following.end() == 0
+    assert not following.left()
+
+
+@pytest.mark.slow
+def test_what_a_killed_up_has_left_and_does_not_end_by_itself_is_ended_by_the_next(up: Up, conf: Path) -> None:
+    pid = up.part("collector").pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    os.kill(up.process.pid, signal.SIGKILL)
+    up.process.wait()
+    assert up.left()
+    following = Up(conf, "collector")
+    until(lambda: accepts(conf))
+    assert following.part("collector").pid != pid
+    assert following.end() == 0
+
+
+def test_a_lasting_mistake_stops_a_part_until_conf_has_changed(up: Up, conf: Path) -> None:
+    sources, good = conf / "sources.yml", (conf / "sources.yml").read_text()
+    port = good.partition("port: ")[2].partition("}")[0]
+    sources.write_text(good.replace(f"port: {port}", f"port: {port}, token: '${{env:NOT_SET}}'"))
+    until(lambda: up.part("collector").state == "stopped")
+    assert "${env:NOT_SET}" in str(up.part("collector").reason)
+    sources.write_text(good)
+    until(lambda: up.part("collector").state == "running")
+    until(lambda: accepts(conf))
+
+
+def test_a_conf_with_mistakes_changes_nothing_that_runs(up: Up, conf: Path) -> None:
+    until(lambda: accepts(conf))
+    before = up.part("collector")
+    (conf / "metrics.yml").write_text("metrics:\n  temperature: {unit: degC, aggregation: average, step_seconds: soon}\n")
+    until(lambda: "conf has changed and has mistakes" in up.said)
+    assert up.part("collector") == before
+    assert "metrics.yml:2" in up.said
+
+
+def test_an_unknown_part_and_a_down_without_an_up_are_told(conf: Path) -> None:
+    unknown, down = tidemark(conf, "up", "colector"), tidemark(conf, "down")
+    assert (unknown.returncode, down.returncode) == (2, 1)
+    assert "colector is no part that the conf asks for; they are streams, collector" in unknown.stderr
+    assert "no `tidemark up` runs the lake" in down.stderr
+
+
+def test_detached_it_returns_once_it_runs_and_down_ends_it(conf: Path) -> None:
+    started = tidemark(conf, "up", "--detach", "collector")
+    assert started.returncode == 0
+    assert "tidemark up runs as process" in started.stderr
+    until(lambda: accepts(conf))
+    assert tidemark(conf, "down").returncode == 0
+    assert not accepts(conf)
+    assert rows(conf, "status", "parts") == []

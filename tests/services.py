@@ -1,0 +1,74 @@
+"""`tidemark up` as a process, for tests."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from orchestration.location import Location
+from orchestration.service.process import session_of
+from orchestration.storage.service_state import PartState, read_service
+from tests.waiting import until
+
+
+class Up:
+    """A running one. `conf`: its folder; `said`: what it told the terminal so far."""
+
+    def __init__(self, conf: Path, *parts: str) -> None:
+        """Returns when all of its parts run."""
+        self.conf, self.lake = conf, Location(conf.parent / "lake")
+        self._output = conf.parent / "up.txt"
+        with self._output.open("a") as stream:
+            command = [sys.executable, "-m", "orchestration.cli.app", "--conf", str(conf), "up", *parts]
+            self.process = subprocess.Popen(command, stdout=stream, stderr=stream, start_new_session=True)
+        until(self._runs, lambda: self.said)
+
+    @property
+    def said(self) -> str:
+        return self._output.read_text()
+
+    def part(self, name: str) -> PartState:
+        """As it is noted now."""
+        service = read_service(self.lake)
+        assert service is not None
+        return next(part for part in service.parts if part.name == name)
+
+    def kill(self, name: str) -> None:
+        """A part, with -9."""
+        pid = self.part(name).pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+
+    def left(self) -> list[psutil.Process]:
+        """What still runs of the parts that are noted."""
+        service = read_service(self.lake)
+        return [process for part in service.parts if part.pid for process in session_of(part.pid)] if service else []
+
+    def end(self) -> int:
+        """By `tidemark down`; the exit code of `up`."""
+        assert tidemark(self.conf, "down").returncode == 0
+        return self.process.wait()
+
+    def _runs(self) -> bool:
+        assert self.process.poll() is None, self.said
+        service = read_service(self.lake)
+        return service is not None and service.pid == self.process.pid and all(part.state == "running" for part in service.parts)
+
+
+def tidemark(conf: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """A command, to its end."""
+    command = [sys.executable, "-m", "orchestration.cli.app", "--conf", str(conf), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def rows(conf: Path, *arguments: str) -> list[dict[str, Any]]:
+    """What a command prints with --format json."""
+    ended = tidemark(conf, *arguments, "--format", "json")
+    assert ended.returncode == 0, ended.stderr
+    found: list[dict[str, Any]] = json.loads(ended.stdout)
+    return found
