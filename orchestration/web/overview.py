@@ -1,0 +1,220 @@
+"""What the overview shows: the flow graph with rates and lags, the account of events, and what is wrong now. Without Spark."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow.compute as pc
+
+from orchestration.conf.model import Conf
+from orchestration.storage.changed_settings import changed_settings
+from orchestration.storage.delta import is_table, table_of
+from orchestration.storage.gate_state import describe_gates
+from orchestration.storage.history import newest_batches
+from orchestration.storage.ops_tables import COUNTED, LEDGER, MEASUREMENTS
+from orchestration.storage.service_state import parts_of
+from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.snapshots import find_snapshot
+from orchestration.storage.tables import LakeStore
+from orchestration.storage.watched_fields import missing_fields
+from orchestration.supervisor import sink_status, source_status, status
+from orchestration.utc import from_iso
+
+RATE_SECONDS = 60
+"""Rates are of so long, as far as the page has looked."""
+LEAST_CULPRIT_SECONDS = 10.0
+LAYERS = ("sources", "bronze", "silver", "gold", "sinks")
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A source, flow or sink. `state`: up, down, paused, new or behind. `rows`: of its table, or of a source in the last hour.
+
+    `rate`: rows a second, None as long as nobody knows. `own`: for how many seconds the oldest row waits that it could have read;
+    `inherited`: those that the nodes before it add. `is_culprit`: the one whose own lag is the greatest.
+    """
+
+    name: str
+    layer: str
+    state: str
+    rows: int
+    last_at: datetime | None = None
+    rate: float | None = None
+    own: float | None = None
+    inherited: float | None = None
+    behind: int | None = None
+    note: str = ""
+    is_culprit: bool = False
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something wrong: a sentence, and the command that mends it or shows more."""
+
+    sentence: str
+    command: str
+    is_warning: bool = False
+
+
+@dataclass(frozen=True)
+class Overview:
+    """`at`: when it was read, UTC. `account`: events of bronze, and by kind what became of measurements; `waiting`: events.
+
+    `batches`: what the run told of the last batch of each flow.
+    """
+
+    at: datetime
+    snapshot: Snapshot | None
+    nodes: Sequence[Node]
+    account: dict[str, int]
+    troubles: Sequence[Trouble]
+    parts: Rows = field(default_factory=list)
+    batches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def of_layer(self, layer: str) -> list[Node]:
+        return [node for node in self.nodes if node.layer == layer]
+
+    @property
+    def shares(self) -> list[tuple[str, int, float]]:
+        """Of the bar, which is whole: kind, count, percent."""
+        kinds = {name: self.account[name] for name in (*MEASUREMENTS, "waiting") if self.account[name]}
+        return [(name, count, 100 * count / sum(kinds.values())) for name, count in kinds.items()]
+
+
+def overview(conf: Conf, now: datetime, counts: "Counts") -> Overview:
+    """`counts`: what the looks before this one saw, for the rates."""
+    sources, flows, sinks = source_status.status(conf, now), status.status(conf, now), sink_status.status(conf, now)
+    counts.note(now, {row["table"]: row["rows"] for row in flows})
+    nodes = [*_of_sources(sources), *_of_flows(flows, sources, counts), *_of_sinks(sinks, flows)]
+    greatest = max((node.own or 0.0 for node in nodes), default=0.0)
+    if greatest >= max(LEAST_CULPRIT_SECONDS, 2 * conf.engine.trigger_seconds):
+        nodes = [Node(**{**vars(node), "is_culprit": node.own == greatest}) for node in nodes]
+    parts = parts_of(conf.lake)
+    troubles = [*_troubles(conf, parts, sources, sinks)]
+    bronze = next((row["rows"] for row in flows if row["table"] == status.EVENTS), 0)
+    return Overview(now, find_snapshot(conf.lake), nodes, _account(conf, bronze), troubles, parts, newest_batches(conf.lake))
+
+
+class Counts:
+    """Rows of tables as they were in the last minute."""
+
+    def __init__(self) -> None:
+        """Nothing seen yet."""
+        self._seen: list[tuple[datetime, dict[str, int]]] = []
+
+    def note(self, now: datetime, counts: dict[str, int]) -> None:
+        old = now - timedelta(seconds=RATE_SECONDS)
+        self._seen = [seen for seen in self._seen if seen[0] >= old] + [(now, counts)]
+
+    def rate(self, table: str) -> float | None:
+        (first_at, first), (last_at, last) = self._seen[0], self._seen[-1]
+        seconds = (last_at - first_at).total_seconds()
+        return max(last.get(table, 0) - first.get(table, 0), 0) / seconds if seconds else None
+
+
+def _of_sources(sources: Rows) -> Iterator[Node]:
+    for row in sources:
+        note = f"{row['waiting_bytes']:,} bytes wait" if row["waiting_bytes"] else ""
+        yield Node(
+            row["source"],
+            "sources",
+            row["state"],
+            row["rows_last_hour"],
+            _instant(row["last_received_at"]),
+            own=row["lag_seconds"],
+            note=note,
+        )
+
+
+def _of_flows(flows: Rows, sources: Rows, counts: Counts) -> Iterator[Node]:
+    """One a flow: of several tables the first. What a flow inherits is what those before it have of their own."""
+    own: dict[str, float] = {"sources": max((row["lag_seconds"] or 0.0 for row in sources), default=0.0)}
+    seen = set[str]()
+    for row in flows:
+        layer = row["flow"].split(".", 1)[0]
+        if row["flow"] in seen or row["flow"] == "gold.amendments":
+            continue
+        seen.add(row["flow"])
+        before = LAYERS[: LAYERS.index(layer)]
+        inherited = sum(own.get(name, 0.0) for name in before)
+        if row["flow"] != status.LEDGER and row["lag_seconds"] is not None:
+            own[layer] = max(own.get(layer, 0.0), row["lag_seconds"])
+        state = "new" if row["last_batch"] is None else "behind" if row["behind"] else "up"
+        note = f"watermark {row['watermark_at']:%Y-%m-%d %H:%M:%S}" if row["watermark_at"] else ""
+        numbers = row["rows"], row["last_batch_at"], counts.rate(row["table"])
+        yield Node(row["flow"], layer, state, *numbers, row["lag_seconds"], inherited, row["behind"], note)
+
+
+def _of_sinks(sinks: Rows, flows: Rows) -> Iterator[Node]:
+    inherited = sum(
+        max((row["lag_seconds"] or 0.0 for row in flows if row["flow"].startswith(f"{layer}.")), default=0.0) for layer in LAYERS
+    )
+    for row in sinks:
+        state = "down" if row["down_since"] else "new" if row["snapshot"] is None else "behind" if row["rows_behind"] else "up"
+        yield Node(
+            row["sink"],
+            "sinks",
+            state,
+            0,
+            _instant(row["sent_at"]),
+            None,
+            row["lag_seconds"],
+            inherited,
+            row["rows_behind"],
+            f"from {row['table']}",
+        )
+
+
+def _account(conf: Conf, bronze: int) -> dict[str, int]:
+    ledger = LakeStore(conf).table_path(LEDGER)
+    rows = table_of(ledger) if is_table(ledger) else None
+    sums = {name: 0 if rows is None else pc.sum(rows[name]).as_py() or 0 for name in COUNTED}
+    return sums | {"waiting": max(bronze - sums["events"], 0), "events": bronze}
+
+
+def _troubles(conf: Conf, parts: Rows, sources: Rows, sinks: Rows) -> Iterator[Trouble]:
+    """The worst first."""
+    for part in parts:
+        if part["state"] != "running":
+            yield Trouble(
+                f"{part['part']} is {part['state']}: {part['reason']}", f"tidemark logs {part['part']}", part["state"] == "waiting"
+            )
+    for line in describe_gates(conf, lambda name: status.path_of(conf, name)):
+        yield Trouble(line.strip(), "tidemark status")
+    for kind, rows in (("source", sources), ("sink", sinks)):
+        for row in rows:
+            if row["down_since"]:
+                yield Trouble(
+                    f"{kind} {row[kind]} is down since {row['down_since']}: {row['reason']}",
+                    "tidemark sinks" if kind == "sink" else "tidemark status sources",
+                )
+    for changed in changed_settings(LakeStore(conf)):
+        yield Trouble(str(changed), "tidemark replay", is_warning=True)
+    for sentence in missing_fields(conf.lake):
+        yield Trouble(sentence, "tidemark check", is_warning=True)
+
+
+def _instant(text: str | None) -> datetime | None:
+    return from_iso(text) if text else None
+
+
+def age(instant: datetime | None, now: datetime) -> str:
+    """How long ago, for people."""
+    if instant is None:
+        return "never"
+    return lasting((now - instant.astimezone(UTC)).total_seconds())
+
+
+def lasting(seconds: float | None) -> str:
+    """A length of time in its two greatest units."""
+    if seconds is None:
+        return "-"
+    if seconds < 10:
+        return f"{max(seconds, 0):.1f} s"
+    for unit, size, smaller, of in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60), ("min", 60, "s", 1)):
+        if seconds >= size:
+            rest = int(seconds % size) // of
+            return f"{int(seconds) // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{seconds:.0f} s"

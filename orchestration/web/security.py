@@ -1,0 +1,73 @@
+"""What each request to the page passes first: the host that it names, the token, and headers that let the page load only its own files."""
+
+import secrets
+from http.cookies import SimpleCookie
+from urllib.parse import parse_qs, urlencode
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+COOKIE = "tidemark"
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+LOCAL = ("127.0.0.1", "localhost", "[::1]")
+
+
+class Guarded:
+    """An application behind these checks. `hosts`: names that a request may call it by, so that no other site's name leads here."""
+
+    def __init__(self, application: ASGIApp, hosts: tuple[str, ...], token: str | None) -> None:
+        self._application, self._hosts, self._token = application, hosts, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Of HTTP: there are no web sockets."""
+        if scope["type"] == "lifespan":
+            await self._application(scope, receive, send)
+        elif scope["type"] == "http":
+            await (self._refusal(scope) or self._application)(scope, receive, _with_headers(send))
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        if headers.get("host", "").lower().rpartition(":")[0] not in self._hosts and headers.get("host", "").lower() not in self._hosts:
+            return PlainTextResponse("this host is not known here; open the address that tidemark printed\n", 421)
+        # A page of another site may not read the stream of events, nor post, in the name of who has the cookie.
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            is_link = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET"
+            if not is_link:
+                return PlainTextResponse("requests of other sites are refused\n", 403)
+        return self._unless_known(scope, headers)
+
+    def _unless_known(self, scope: Scope, headers: Headers) -> Response | None:
+        if self._token is None:
+            return None
+        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        given = headers.get("authorization", "").removeprefix("Bearer ") or (cookie.value if cookie else "")
+        if secrets.compare_digest(given.encode(), self._token.encode()):
+            return None
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        if scope["method"] == "GET" and secrets.compare_digest(query.pop("token", [""])[0].encode(), self._token.encode()):
+            # From the address into a cookie, so that it stands in no history and no log.
+            rest = urlencode(query, doseq=True)
+            answer = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), 303)
+            answer.set_cookie(COOKIE, self._token, httponly=True, samesite="strict", secure=scope["scheme"] == "https")
+            return answer
+        return PlainTextResponse("open the address with the token that tidemark printed, or send Authorization: Bearer TOKEN\n", 401)
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(HEADERS)
+        await send(message)
+
+    return sending

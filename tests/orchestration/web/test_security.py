@@ -1,0 +1,110 @@
+"""Requests that must not get through to the page, and the headers that each answer has. No browser, no Spark."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from orchestration.conf.load import load
+from orchestration.errors import ConfError
+from tests.collectors import write_conf
+from tests.pages import Served, served
+
+TOKEN = "correct-horse-battery-staple"
+PAGE = "page: {port: 0, token: '${env:PAGE_TOKEN}', names: [plant.example]}\n"
+PATHS = ("/", "/events", "/api/overview", "/metrics", "/static/page.js")
+KNOWN = {"Authorization": f"Bearer {TOKEN}"}
+HOSTS = (
+    "evil.example",
+    "evil.example:8643",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example:1",
+    "",
+    "plant.example.evil.example",
+    "[::2]",
+)
+SITES = ("cross-site", "same-site")
+TRAVERSALS = (
+    *("/static/../pipeline.yml", "/static/..%2f..%2fsite.py", "/static/%2e%2e/site.py", "/static/....//site.py", "/static//etc/passwd"),
+    *("/static/..\\site.py", "/static/%00", "/static/../../../../../../etc/passwd", "/../etc/passwd", "//etc/passwd", "/static/"),
+    *("/static/..%252fsite.py", "/templates/frame.html", "/static/../templates/frame.html", "/.git/config", "/up/state.json"),
+)
+WRONG_TOKENS = ("", "wrong", TOKEN[:-1], f"{TOKEN}x", TOKEN.upper(), "Bearer", "null", "0")
+METHODS = ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PROPFIND")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    conf = write_conf(tmp_path_factory.mktemp("guarded"), plant="path: ./landing")
+    with (conf / "pipeline.yml").open("a") as file:
+        file.write(PAGE)
+    with served(conf, PAGE_TOKEN=TOKEN) as running:
+        yield running
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_who_has_the_token_and_calls_it_by_a_name_of_its_own_gets_an_answer(server: Served, path: str) -> None:
+    for host in ("127.0.0.1:8643", "localhost:1", "plant.example"):
+        status, headers, _ = server.ask(path, headers=KNOWN | {"Host": host})
+        assert status == 200
+        assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
+        assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_name_that_is_not_its_own_is_refused(server: Served, path: str, host: str) -> None:
+    assert server.ask(path, headers=KNOWN | {"Host": host})[0] in (400, 421)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("token", WRONG_TOKENS)
+def test_a_wrong_token_is_refused_wherever_it_stands(server: Served, path: str, token: str) -> None:
+    for headers in ({"Authorization": f"Bearer {token}"}, {"Cookie": f"tidemark={token}"}, {}):
+        assert server.ask(path, headers=headers)[0] == 401
+    assert server.ask(f"{path}?token={token}")[0] == 401
+
+
+def test_the_token_of_the_address_becomes_a_cookie_that_scripts_and_other_sites_do_not_get(server: Served) -> None:
+    status, headers, _ = server.ask(f"/?token={TOKEN}&at=1")
+    assert (status, headers["location"]) == (303, "/?at=1")
+    assert {"HttpOnly", "SameSite=strict"} <= {part.strip() for part in headers["set-cookie"].split(";")}
+    assert server.ask("/", headers={"Cookie": headers["set-cookie"].partition(";")[0]})[0] == 200
+    assert TOKEN in server.said  # told once, to who has started it
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("site", SITES)
+def test_what_another_site_sends_is_refused_also_its_stream_of_events(server: Served, path: str, site: str) -> None:
+    headers = KNOWN | {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "cors", "Origin": "http://evil.example"}
+    assert server.ask(path, headers=headers)[0] == 403
+    assert server.ask(path, headers=headers | {"Upgrade": "websocket", "Connection": "Upgrade"})[0] in (400, 403, 404)
+
+
+@pytest.mark.parametrize("path", TRAVERSALS)
+def test_no_path_leads_out_of_its_own_files(server: Served, path: str) -> None:
+    status, _, body = server.ask(path, headers=KNOWN)
+    assert status in (400, 404)
+    assert "root:" not in body and "import" not in body
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_method_but_get_does_anything(server: Served, method: str) -> None:
+    for path in ("/", "/api/overview"):
+        assert server.ask(path, method, KNOWN)[0] in (400, 405)
+
+
+def test_an_address_that_other_machines_reach_needs_a_token(tmp_path: Path) -> None:
+    conf = write_conf(tmp_path, plant="path: ./landing")
+    with (conf / "pipeline.yml").open("a") as file:
+        file.write("page: {host: 0.0.0.0}\n")
+    with pytest.raises(ConfError, match=r"pipeline\.yml:4: page\.host is '0\.0\.0\.0', which other machines reach; set page\.token"):
+        load(conf)
+
+
+def test_metrics_are_in_the_format_of_prometheus_and_name_no_device(server: Served) -> None:
+    families = {family.name: family for family in text_string_to_metric_families(server.ask("/metrics", headers=KNOWN)[2])}
+    assert {"tidemark_up", "tidemark_lag_seconds", "tidemark_measurements", "tidemark_events", "tidemark_troubles"} <= families.keys()
+    labels = {name for family in families.values() for sample in family.samples for name in sample.labels}
+    assert labels <= {"node", "layer", "outcome", "part"}

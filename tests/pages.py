@@ -1,0 +1,68 @@
+"""The live page as a process, and Debian's chromium that looks at it."""
+
+import http.client
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+ADDRESS = re.compile(r"http://([^/]+:(\d+))/")
+
+
+class Served:
+    """`tidemark serve` at a free port. `port`: where; `said`: its first line."""
+
+    def __init__(self, conf: Path, **environment: str) -> None:
+        """Returns when it listens."""
+        command = [sys.executable, "-m", "orchestration.cli.app", "--conf", str(conf), "serve", "--port", "0"]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
+        assert self.process.stderr is not None
+        self.said = self.process.stderr.readline()
+        match = ADDRESS.search(self.said)
+        assert match, self.said + self.process.stderr.read()
+        self.port = int(match[2])
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def ask(self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None) -> tuple[int, Mapping[str, str], str]:
+        """Status, headers and body; the path goes as it is, and a stream is not read to its end."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.putrequest(method, path, skip_host="Host" in (headers or {}))
+        for name, value in (headers or {}).items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        answer = connection.getresponse()
+        body = answer.read() if "event-stream" not in answer.headers.get("content-type", "") else b""
+        connection.close()
+        return answer.status, dict(answer.headers.items()), body.decode("utf-8", "replace")
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+
+@contextmanager
+def served(conf: Path, **environment: str) -> Iterator[Served]:
+    """Ended behind it."""
+    server = Served(conf, **environment)
+    try:
+        yield server
+    finally:
+        server.end()
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        yield browser
+        browser.close()
