@@ -1,8 +1,6 @@
 """Windows: which windows a reading belongs to. Every metric has its own step, so the window is a column and not an operator."""
 
-from collections.abc import Mapping, Sequence
-from functools import reduce
-from operator import or_
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -21,7 +19,7 @@ def of_groups(readings: DataFrame, groups: Sequence[Group]) -> DataFrame:
     """Readings that count for at least one of the groups, with all their columns."""
     if len(groups) == 1:  # compiled by Spark, which a function of an element is not
         return readings.where(F.array_contains("groups", groups[0].name) & F.col("metric").isin(*groups[0].metrics))
-    return readings.where(F.exists("groups", lambda name: _counts_for(name, groups)))
+    return readings.where(F.expr(f"exists(groups, name -> {_counts_for(groups)})"))
 
 
 def ticks(instants: DataFrame, groups: Sequence[Group]) -> DataFrame:
@@ -35,7 +33,7 @@ def ticks(instants: DataFrame, groups: Sequence[Group]) -> DataFrame:
         F.lit(groups[0].metrics[0]).alias("metric"),
         F.col("event_time"),
         F.lit(None).cast("double").alias("value"),
-        F.array(*(F.lit(group.name) for group in groups)).alias("groups"),
+        F.expr(f"array({_listed(group.name for group in groups)})").alias("groups"),
     )
 
 
@@ -49,7 +47,7 @@ def windowed(readings: DataFrame, groups: Sequence[Group], metrics: Mapping[str,
     """
     lateness = max(group.lateness_seconds for group in groups)
     used = {name: metrics[name] for group in groups for name in group.metrics}
-    members = F.filter(F.array_distinct("groups"), lambda name: _counts_for(name, groups))
+    members = F.expr(f"filter(array_distinct(groups), name -> {_counts_for(groups)})")
     group = F.explode(members) if len(groups) > 1 else F.lit(groups[0].name)
     window_end = F.timestamp_seconds("end_seconds").alias("window_end", metadata={WATERMARK_DELAY_KEY: lateness * 1000})
     return (
@@ -80,9 +78,13 @@ def _end_seconds(metrics: Mapping[str, Metric]) -> Column:
     return F.explode(F.sequence(first_end, first_end + step - slide, slide))
 
 
-def _counts_for(name: Column, groups: Sequence[Group]) -> Column:
-    """Whether the group of this name is one of the groups, and has the metric."""
-    return reduce(or_, (name.isin(*names) & F.col("metric").isin(*metrics) for metrics, names in by_metrics(groups).items()))
+def _counts_for(groups: Sequence[Group]) -> str:
+    """SQL: whether the group `name` is one of the groups, and has the metric. As text: a column of 10,000 names takes 5 s to build."""
+    return " or ".join(f"name in ({_listed(names)}) and metric in ({_listed(metrics)})" for metrics, names in by_metrics(groups).items())
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(quoted, names))
 
 
 def by_metrics(groups: Sequence[Group]) -> dict[tuple[str, ...], list[str]]:

@@ -28,6 +28,7 @@ from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import in_log, max_in_log, open_table, written_by
 from orchestration.storage.positions import GoldPosition, closed_until_ms, gold_position, read_by
 from orchestration.storage.tables import Table
+from orchestration.storage.views import of_groups
 
 NAME = "gold.amendments"
 FILE = "amendments.json"
@@ -163,7 +164,7 @@ def _affected(lake: Lake, stream: str, groups: Sequence[Group], this: Round) -> 
         # Their batches are old: the mark of the retry says that they are new.
         readmitted = late.where(F.col("retry") > this.after.retried)
         affected.append(behind(readmitted, groups, metrics, closed_until))
-    of_stream = F.col("device_group").isin([group.name for group in groups])
+    of_stream = F.expr(of_groups([group.name for group in groups]))
     affected.append(lake.read(lake.gold(stream)[2].name).where(of_stream & (F.col("gold_batch") > this.after.gold_batch)))
     return reduce(DataFrame.unionByName, (rows.select(*OF_WINDOW) for rows in affected)).distinct()
 

@@ -78,7 +78,8 @@ def test_a_run_that_slept_in_any_commit_behind_bronze_writes_nothing(
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize("passing", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("passing", [1, 3])
 def test_a_retry_that_slept_readmits_and_replaces_nothing(passing: int, tmp_path: Path, files: list[Path], spark: SparkSession) -> None:
     plant = Plant(tmp_path)
     assert too_strict(plant, files, spark) > 0

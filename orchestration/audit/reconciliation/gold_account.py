@@ -112,7 +112,8 @@ class OpenGoldTables:
 
 def open_gold_tables(lake: Lake, snapshot: Snapshot, since: date | None = None) -> OpenGoldTables | None:
     """What the snapshot pins, but for groups that are `left_out`; None where it has no other. `since`: of windows from that day on."""
-    groups = [group for group in _groups(lake, snapshot) if not changed_plan(lake, f"gold.{group.stream}")]
+    as_begun = {stream for stream in lake.conf.streams if not changed_plan(lake, f"gold.{stream}")}
+    groups = [group for group in _groups(lake, snapshot) if group.stream in as_begun]
     if not groups:
         return None
     of_snapshot, known = numbered(lake.conf.lake, snapshot.generation), views(lake.conf, snapshot)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from orchestration.storage.ops_tables import LEDGER_SCHEMA
-from orchestration.supervisor.summary import Summary, by_source, closed_by
+from orchestration.supervisor.summary import Summary, bounds, by_source, closed_by
 from tests.lakes import KITCHEN, conf
 from tests.rows import at
 
@@ -79,6 +79,9 @@ def test_a_run_without_readings_does_not_look_like_success(of_run: Summary, expe
 def test_an_open_window_says_which_reading_or_pause_closes_it(tmp_path: Path) -> None:
     """The lateness and the patience are those of the stream, which the group shares."""
     noon, patient = at("2026-01-06T12:00:00.5"), replace(KITCHEN, name="bakery", lateness_seconds=1200, idle_close_seconds=60)
-    assert closed_by(conf(tmp_path), "kitchen", END, noon) == "a reading of 2026-01-05T00:20:00Z or later"
+    assert closed_by(*bounds(conf(tmp_path).streams["kitchen"]), END, noon) == "a reading of 2026-01-05T00:20:00Z or later"
     shared = conf(tmp_path, groups={"kitchen": KITCHEN, "bakery": patient})
-    assert closed_by(shared, "kitchen", END, noon) == "a reading of 2026-01-05T00:30:00Z or later, or a run after 2026-01-06T12:01:00Z"
+    assert (
+        closed_by(*bounds(shared.streams["kitchen"]), END, noon)
+        == "a reading of 2026-01-05T00:30:00Z or later, or a run after 2026-01-06T12:01:00Z"
+    )
