@@ -13,7 +13,9 @@ def command(obj: dict[str, Any], port: int | None) -> None:
 
     \b
     /               the flow graph with lags, the account of events, what is wrong
-    /api/overview   the same as JSON
+    /batches        how long batches take, and the steps of the newest
+    /runs           jobs by the clock, snapshots, generations
+    /api/overview   the overview as JSON
     /metrics        for Prometheus
     """
     from orchestration.conf.load import load

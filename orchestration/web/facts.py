@@ -1,9 +1,9 @@
-"""What all open pages share: one look at the lake when something in it has changed, told to each of them."""
+"""What open pages share: one watch over the lake, and each view read once for all who look at it, when something has changed."""
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -13,66 +13,76 @@ from orchestration.storage.delta import LOG
 LOOK_SECONDS = 0.5
 FRESH_SECONDS, AGED_SECONDS = 2.0, 10.0
 """Lags grow while nothing changes: who asks gets facts that are no older than the first, open pages are told after the second."""
+MOST = 100
+"""Views with their parameters that are kept; the oldest go."""
+K = TypeVar("K")
 T = TypeVar("T")
 
 
-class Facts(Generic[T]):
-    """Read in a thread: when they are asked for, and while somebody listens."""
+@dataclass(frozen=True)
+class _Read(Generic[T]):
+    facts: T
+    number: int
+    at: float
 
-    def __init__(self, lake: Location, read: Callable[[], T]) -> None:
+
+class Facts(Generic[K, T]):
+    """By view: read in a thread when they are asked for. `read`: what a view shows."""
+
+    def __init__(self, lake: Location, read: Callable[[K], T]) -> None:
         """Reads nothing yet."""
         self._lake, self._read = lake, read
-        self._stamp: dict[Path, int] | None = None
-        self._read_at = 0.0
-        self._lock = asyncio.Lock()
+        self._stamp: dict[Path, int] = {}
+        self._known: dict[K, _Read[T]] = {}
+        self._locks: dict[K, asyncio.Lock] = {}
+        self._listeners = self._number = 0
         self._changed = asyncio.Condition()
-        self._listeners = 0
-        self.number = 0
-        self._facts: T | None = None
 
-    async def newest(self) -> T:
-        """As they are now, or were two seconds ago where nothing has changed."""
-        async with self._lock:
-            stamp = await asyncio.to_thread(stamp_of, self._lake)
-            if self._facts is None or stamp != self._stamp or time.monotonic() - self._read_at > FRESH_SECONDS:
-                await self._look(stamp)
-            assert self._facts is not None
-            return self._facts
+    async def newest(self, view: K) -> T:
+        """As it is now, or was two seconds ago where nothing has changed."""
+        await self._look()
+        async with self._locks.setdefault(view, asyncio.Lock()):
+            known = self._known.get(view)
+            if known is None or known.number != self._number or time.monotonic() - known.at > FRESH_SECONDS:
+                known = _Read(await asyncio.to_thread(self._read, view), self._number, time.monotonic())
+                self._known.pop(view, None)
+                self._known[view] = known
+                for old in [*self._known][:-MOST]:
+                    del self._known[old]
+                    self._locks.pop(old, None)
+            return known.facts
 
-    async def stream(self) -> AsyncIterator[T]:
-        """Now, and each time that they have changed."""
+    async def stream(self, view: K) -> AsyncIterator[T]:
+        """Now, each time that something has changed, and from time to time."""
         self._listeners += 1
         try:
-            seen = -1
-            await self.newest()
             while True:
+                facts, seen = await self.newest(view), self._number
+                yield facts
                 async with self._changed:
-                    await self._changed.wait_for(partial(self._is_newer, seen))
-                    seen = self.number
-                assert self._facts is not None
-                yield self._facts
+                    try:
+                        async with asyncio.timeout(AGED_SECONDS):
+                            while self._number == seen:
+                                await self._changed.wait()
+                    except TimeoutError:
+                        pass
         finally:
             self._listeners -= 1
-
-    def _is_newer(self, seen: int) -> bool:
-        return self.number != seen
 
     async def watch(self) -> None:
         """For ever: look for all who listen."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            if self._listeners and not self._lock.locked():
-                async with self._lock:
-                    stamp = await asyncio.to_thread(stamp_of, self._lake)
-                    if stamp != self._stamp or time.monotonic() - self._read_at > AGED_SECONDS:
-                        await self._look(stamp)
+            if self._listeners:
+                await self._look()
 
-    async def _look(self, stamp: dict[Path, int]) -> None:
-        self._facts = await asyncio.to_thread(self._read)
-        self._stamp, self._read_at = stamp, time.monotonic()
-        async with self._changed:
-            self.number += 1
-            self._changed.notify_all()
+    async def _look(self) -> None:
+        stamp = await asyncio.to_thread(stamp_of, self._lake)
+        if stamp != self._stamp:
+            self._stamp = stamp
+            async with self._changed:
+                self._number += 1
+                self._changed.notify_all()
 
 
 def stamp_of(lake: Location) -> dict[Path, int]:

@@ -12,6 +12,7 @@ from orchestration.storage.changed_settings import changed_settings
 from orchestration.storage.delta import is_table, table_of
 from orchestration.storage.gate_state import describe_gates
 from orchestration.storage.history import newest_batches
+from orchestration.storage.lease import is_held
 from orchestration.storage.ops_tables import COUNTED, LEDGER, MEASUREMENTS
 from orchestration.storage.service_state import parts_of
 from orchestration.storage.snapshot import Snapshot
@@ -181,6 +182,8 @@ def _troubles(conf: Conf, parts: Rows, sources: Rows, sinks: Rows) -> Iterator[T
             yield Trouble(
                 f"{part['part']} is {part['state']}: {part['reason']}", f"tidemark logs {part['part']}", part["state"] == "waiting"
             )
+    if not is_held(conf.lake):
+        yield Trouble("Nothing writes the lake now: what is shown here does not move.", "tidemark up", is_warning=True)
     for line in describe_gates(conf, lambda name: status.path_of(conf, name)):
         yield Trouble(line.strip(), "tidemark status")
     for kind, rows in (("source", sources), ("sink", sinks)):

@@ -2,14 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -21,11 +24,23 @@ from orchestration.conf.model import Conf
 from orchestration.rendering import plain
 from orchestration.web import metrics
 from orchestration.web.facts import Facts
+from orchestration.web.lag import SPANS, lag
 from orchestration.web.overview import Counts, Overview, age, lasting, overview
+from orchestration.web.runs import shown_runs
 from orchestration.web.security import Guarded
 
-ALIVE_SECONDS = 15.0
-"""A comment is sent after so long without news, so that a connection that is gone is noticed."""
+LONGEST_PARAMETER = 1000
+
+
+@dataclass(frozen=True)
+class View:
+    """A page. `template`: of its live part. `read`: its facts, by a conf, the time and one parameter of the address."""
+
+    path: str
+    title: str
+    template: str
+    read: Callable[[Conf, datetime, str], Any]
+    parameter: str = ""
 
 
 class Site:
@@ -34,12 +49,18 @@ class Site:
     def __init__(self, conf: Conf) -> None:
         """Reads nothing yet."""
         self._conf, counts = conf, Counts()
-        self._facts: Facts[Overview] = Facts(conf.lake, lambda: overview(conf, datetime.now(UTC), counts))
+        views = (
+            View("/", "Overview", "overview.html", lambda conf, now, _: overview(conf, now, counts)),
+            View("/batches", "Batches", "batches.html", lag, "span"),
+            View("/runs", "Runs", "runs.html", lambda conf, now, _: shown_runs(conf, now)),
+        )
+        self._views = {view.path: view for view in views}
+        self._facts: Facts[tuple[str, str], Any] = Facts(conf.lake, self._read)
 
     def application(self, hosts: tuple[str, ...], token: str | None) -> ASGIApp:
         """The ASGI application. `hosts`: see Guarded; `token` None: whoever reaches it may look."""
         routes = [
-            Route("/", self.page),
+            *(Route(path, self.page) for path in self._views),
             Route("/events", self.events),
             Route("/api/overview", self.api),
             Route("/metrics", self.metrics),
@@ -48,40 +69,40 @@ class Site:
         return Guarded(Starlette(routes=routes, lifespan=self._life), hosts, token)
 
     async def page(self, request: Request) -> Response:
-        """GET /: the overview."""
-        return HTMLResponse(render("overview.html", view="overview", pipeline=self._conf.pipeline, **await self._shown()))
+        """GET of a view, as its address says."""
+        view, value = self._view_of(request.url.path, request)
+        live = self._live(view, await self._facts.newest((view.path, value)))
+        known = {"path": view.path, view.parameter: value} if value else {"path": view.path}
+        values = {"views": self._views.values(), "view": view, "live": live, "events": f"/events?{urlencode(known)}"}
+        return HTMLResponse(render("frame.html", pipeline=self._conf.pipeline, **values))
 
     async def events(self, request: Request) -> Response:
-        """GET /events: the live part of the overview each time that it has changed, as server-sent events."""
-        return StreamingResponse(self._news(), media_type="text/event-stream")
+        """GET /events: the live part of a view each time that it has changed, as server-sent events."""
+        view, value = self._view_of(request.query_params.get("path", "/"), request)
+        return StreamingResponse(self._news(view, value), media_type="text/event-stream")
 
     async def api(self, request: Request) -> Response:
         """GET /api/overview: what the overview shows, as JSON."""
-        return JSONResponse(plain(as_json(await self._facts.newest())))
+        return JSONResponse(plain(as_json(await self._facts.newest(("/", "")))))
 
     async def metrics(self, request: Request) -> Response:
         """GET /metrics: for Prometheus."""
-        return PlainTextResponse(metrics.text(await self._facts.newest()), media_type=metrics.MEDIA_TYPE)
+        return PlainTextResponse(metrics.text(await self._facts.newest(("/", ""))), media_type=metrics.MEDIA_TYPE)
 
-    async def _shown(self) -> dict[str, Any]:
-        return {"facts": await self._facts.newest(), "now": datetime.now(UTC)}
+    def _view_of(self, path: str, request: Request) -> tuple[View, str]:
+        view = self._views.get(path) or self._views["/"]
+        return view, request.query_params.get(view.parameter, "")[:LONGEST_PARAMETER] if view.parameter else ""
 
-    async def _news(self) -> AsyncIterator[str]:
-        stream = self._facts.stream()
-        waiting = asyncio.ensure_future(anext(stream))
-        try:
-            while True:
-                done, _ = await asyncio.wait([waiting], timeout=ALIVE_SECONDS)
-                if done:
-                    html = render("overview_live.html", facts=waiting.result(), now=datetime.now(UTC))
-                    yield f"data: {json.dumps(html)}\n\n"
-                    waiting = asyncio.ensure_future(anext(stream))
-                else:
-                    yield ": still there\n\n"
-        finally:
-            waiting.cancel()
-            with suppress(asyncio.CancelledError, RuntimeError):
-                await stream.aclose()  # type: ignore[attr-defined]
+    def _read(self, key: tuple[str, str]) -> Any:
+        view = self._views[key[0]]
+        return view.read(self._conf, datetime.now(UTC), key[1])
+
+    def _live(self, view: View, facts: Any) -> Markup:
+        return Markup(render(view.template, facts=facts, now=datetime.now(UTC)))
+
+    async def _news(self, view: View, value: str) -> AsyncIterator[str]:
+        async for facts in self._facts.stream((view.path, value)):
+            yield f"data: {json.dumps(self._live(view, facts))}\n\n"
 
     @asynccontextmanager
     async def _life(self, _: Starlette) -> AsyncIterator[None]:
@@ -100,7 +121,7 @@ def as_json(facts: Overview) -> dict[str, Any]:
 @cache
 def _templates() -> Environment:
     templates = Environment(loader=PackageLoader("orchestration.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    templates.globals |= {"age": age, "lasting": lasting}
+    templates.globals |= {"age": age, "lasting": lasting, "spans": [*SPANS]}
     templates.filters["commas"] = lambda number: f"{number:,}"
     return templates
 

@@ -11,7 +11,10 @@ from pyspark.sql import SparkSession
 
 from orchestration.conf.load import load
 from orchestration.location import Location
+from orchestration.storage.history import note
+from orchestration.storage.lease import sole_writer
 from orchestration.storage.outages import begin_outage, end_outage
+from orchestration.storage.runs import RunOfJob, append_run
 from tests.collectors import write_conf
 from tests.lakes import event, land, run
 from tests.pages import Served, chromium, served
@@ -23,14 +26,15 @@ pytestmark = pytest.mark.chromium
 
 
 @pytest.fixture(scope="module")
-def conf(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a lake that one run has filled: a late one is among the readings, and a duplicate, an unreadable and a future one beside them."""
+def conf(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Of a lake that one run has filled, and that somebody writes: readings, a duplicate, an unreadable and a future one."""
     folder = tmp_path_factory.mktemp("page")
     written = write_conf(folder, plant="path: ./landing")
     good = [event("oven", "temperature", 20.0, at(f"12:{minute:02d}:00")) for minute in range(0, 60, 5)]
     land(folder, "1.jsonl", [*good, good[0], "rubbish", event("oven", "temperature", 20.0, at("2999-01-01"))])
     run(load(written), spark)
-    return written
+    with sole_writer(Location(folder / "lake")):
+        yield written
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +131,65 @@ def test_by_keyboard_alone_one_gets_to_what_is_true_now(page: Page) -> None:
     until(lambda: page.evaluate("document.activeElement.id") == "live")
 
 
+def test_batches_are_shown_by_flow_with_percentiles_a_chart_and_the_steps_of_the_newest(page: Page, conf: Path) -> None:
+    lake = Location(conf.parent / "lake")
+    for number in range(100):
+        note(
+            lake,
+            {
+                "flow": "silver.readings",
+                "batch": number,
+                "rows": 10,
+                "seconds": 1 + number / 100,
+                "steps": {"addBatch": 900, "walCommit": 30},
+            },
+        )
+    note(lake, {"job": "silver.ledger", "rows": 1000, "seconds": 7.0})
+    note(lake, {"warning": "gap", "reason": HOSTILE})
+    page.click("nav >> text=Batches")
+    page.wait_for_selector("h1")
+    rows = [row.inner_text().split("\t")[:6] for row in page.locator("tbody").first.locator("tr").all()]
+    assert rows == [
+        ["silver.ledger", "1", "1,000", "7.0 s", "7.0 s", "7.0 s"],
+        ["silver.readings", "100", "1,000", "1.5 s", "2.0 s", "2.0 s"],
+    ]
+    assert [row.inner_text().split("\t")[:2] for row in page.locator(".steps tbody tr").all()] == [
+        ["addBatch", "0.900 s"],
+        ["walCommit", "0.030 s"],
+    ]
+    assert HOSTILE in page.inner_text(".troubles")
+    assert page.locator("main img").count() == 0
+    page.click("#span-week")
+    page.wait_for_selector("strong:text('week')")
+    assert page.url.endswith("/batches?span=week")
+    note(lake, {"flow": "gold.kitchen", "batch": 1, "rows": 5, "seconds": 9.0})
+    (lake / "up").local.mkdir(exist_ok=True)
+    (lake / "up/state.json").local.touch()
+    page.wait_for_selector("th:text('gold.kitchen')")
+
+
+def test_runs_show_jobs_by_the_clock_snapshots_and_generations(conf: Path, browser: Browser) -> None:
+    lake = Location(conf.parent / "lake")
+    append_run(lake, RunOfJob("every_night", at("03:15:00"), at("03:15:01"), 12.5, "no", 0, "2 rows differ"))
+    before = (conf / "pipeline.yml").read_text()
+    (conf / "pipeline.yml").write_text(f'{before}schedules: {{every_night: {{cron: "15 3 * * *", command: verify}}}}\n')
+    with served(conf) as running:
+        opened = browser.new_page()
+        opened.goto(f"{running.address}/runs")
+        text = opened.inner_text("main").replace("\t", " ")
+        opened.close()
+    (conf / "pipeline.yml").write_text(before)
+    assert "every_night 15 3 * * * verify" in text
+    assert "every_night 2026-01-01 03:15:00 2026-01-01 03:15:01 12.5 no 0 2 rows differ" in text
+    assert "the first" in text
+
+
 def test_a_lake_without_a_snapshot_and_one_without_a_table_have_a_page(tmp_path: Path) -> None:
     with served(write_conf(tmp_path, plant="path: ./landing")) as running:
         status, _, body = running.ask("/")
         assert status == 200
         assert "there is no snapshot yet" in body
+        assert "Nothing writes the lake now: what is shown here does not move. <code>tidemark up</code>" in body
         assert json.loads(running.ask("/api/overview")[2])["account"]["events"] == 0
+        assert "No batch ended in the last hour" in running.ask("/batches?span=century")[2]
+        assert "There is none yet" in running.ask("/runs")[2]
