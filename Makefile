@@ -63,6 +63,11 @@ demo: install ## simulate 240,000 events, bring them through all layers, show th
 	$(TIDEMARK) plot kitchen
 	$(call step,"tidemark quality: what was expected and what was found")
 	$(TIDEMARK) quality
+	$(call step,"tidemark up keeps all of it running and shows a live page at http://127.0.0.1:8643/; make demo-live does so with new events")
+
+.PHONY: demo-live
+demo-live: install ## events that keep coming, all flows, and the live page at http://127.0.0.1:8643/, until Ctrl-C
+	@$(TIDEMARK) simulate --to landing --rate 500 & trap "kill $$!" EXIT; $(TIDEMARK) up
 
 .PHONY: bubblewrap
 bubblewrap: ## the sandbox of the BI servers, a Debian package; installed where it is missing and you are root
