@@ -11,7 +11,7 @@ from orchestration.rendering import visible
 @click.argument("about", metavar="[FLOW]", required=False)
 @click.option("--follow", is_flag=True, help="Go on with what is said from now on, until Ctrl-C.")
 @click.pass_obj
-def command(obj: dict[str, Any], about: str | None, follow: bool) -> None:
+def command(obj: dict[str, Any], about: str | None, follow: bool) -> int:
     """Show the journal of `tidemark up`, all of it or the lines about a FLOW: a flow, job, source, sink, suite or part by its name.
 
     A line has the instant in UTC, the part that said it (`up` itself, streams, collector), and what it said.
@@ -21,5 +21,9 @@ def command(obj: dict[str, Any], about: str | None, follow: bool) -> None:
     from orchestration.service.journal import lines
 
     lake = (place_of(obj["conf"]) or load(obj["conf"])).lake  # also of a conf that has mistakes by now
-    for line in lines(lake, about, follow=follow):
+    count = 0
+    for count, line in enumerate(lines(lake, about, follow=follow), 1):  # noqa: B007
         click.echo(visible(line))
+    if not count:
+        click.echo(f"the journal of `tidemark up` has no line{f' about {about}' if about else ''}", err=True)
+    return int(not count)

@@ -14,6 +14,7 @@ def command(obj: dict[str, Any], port: int | None) -> None:
     \b
     /               the flow graph with lags, the account of events, what is wrong
     /batches        how long batches take, and the steps of the newest
+    /quarantine     what broke which rule, with payloads
     /runs           jobs by the clock, snapshots, generations
     /api/overview   the overview as JSON
     /metrics        for Prometheus

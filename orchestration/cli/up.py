@@ -1,5 +1,6 @@
 """`tidemark up`: run everything that conf asks for, and keep it running."""
 
+import socket
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ import click
 from orchestration.errors import BROKE
 from orchestration.rendering import visible
 
-POLL_SECONDS = 0.1
+POLL_SECONDS, PAGE_SECONDS = 0.1, 20.0
 
 
 @click.command(epilog="Example: tidemark up --detach && tidemark logs --follow")
@@ -42,9 +43,11 @@ def command(obj: dict[str, Any], parts: tuple[str, ...], detach: bool) -> None:
 def _detach(obj: dict[str, Any], parts: tuple[str, ...]) -> None:
     """Start `up` in a session of its own, and wait until it has noted its parts."""
     from orchestration.conf.load import load
+    from orchestration.service.parts import PAGE
     from orchestration.storage.service_state import folder_of, read_service
 
-    lake = load(obj["conf"]).lake
+    conf = load(obj["conf"])
+    lake = conf.lake
     folder_of(lake).local.mkdir(parents=True, exist_ok=True)
     output = folder_of(lake).local / "output.log"
     command = [sys.executable, "-m", "orchestration.cli.app", "--conf", str(obj["conf"]), "up", *parts]
@@ -55,4 +58,18 @@ def _detach(obj: dict[str, Any], parts: tuple[str, ...]) -> None:
             click.echo(output.read_text(), err=True, nl=False)
             sys.exit(code or BROKE)
         time.sleep(POLL_SECONDS)
+    if PAGE in [part.name for part in service.parts]:
+        place = conf.page.host, conf.page.port
+        end = time.monotonic() + PAGE_SECONDS
+        while place[1] and not _answers(place) and time.monotonic() < end and process.poll() is None:
+            time.sleep(POLL_SECONDS)
+        click.echo(f"the live page is at http://{place[0]}:{place[1] or 'PORT, as `tidemark logs page` tells'}/", err=True)
     click.echo(f"tidemark up runs as process {process.pid}: {', '.join(part.name for part in service.parts)}", err=True)
+
+
+def _answers(place: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(place, POLL_SECONDS).close()
+    except OSError:
+        return False
+    return True

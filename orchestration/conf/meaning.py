@@ -48,7 +48,7 @@ def check_meaning(folder: Path, sound: Mapping[str, Any], declared: Declared) ->
     yield from _check_metrics(sound.get("metrics", {}))
     yield from check_devices(devices, declared)
     yield from check_groups(sound.get("groups") or {}, devices, declared)
-    yield from check_rules(sound.get("rules") or {})
+    yield from check_rules(sound.get("rules") or {}, sources)
     yield from _check_paths(folder, sound)
 
 

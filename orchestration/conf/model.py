@@ -1,5 +1,6 @@
 """The whole configuration of one lake, after checking: frozen, plain, free of Spark."""
 
+import shlex
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -66,6 +67,11 @@ class Conf:
     page: PageSettings = field(default_factory=PageSettings)
     warnings: tuple[str, ...] = ()
     """Lines for `tidemark check`: what is probably wrong."""
+
+    @property
+    def command(self) -> str:
+        """How a command for this conf begins, for people in the folder that this process is in."""
+        return "tidemark" if self.folder == Path("conf").absolute() else shlex.join(["tidemark", "--conf", str(self.folder)])
 
     def group_of(self, table: str) -> Group | None:
         """The group that gold.<group>_<kind> names; None for another table."""

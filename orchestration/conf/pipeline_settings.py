@@ -79,7 +79,7 @@ class PolicySettings(Setting):
     """What the silver layer promises."""
 
     lateness_seconds: Seconds = Field(ge=0, examples=[600])
-    """How long a reading may arrive after a newer one and still count. A reading further behind is late."""
+    """How long a reading may arrive after a newer one, of whatever source and device, and still count. A reading further behind is late."""
     max_future_seconds: Seconds = Field(default=300, ge=0)
     """An event time further than this beyond its arrival comes from a wrong clock: the reading is quarantined before it can move the
     watermark."""

@@ -87,7 +87,9 @@ def roles_of(sample: Sample) -> Roles | str:
     unit = _named([path for path in texts if all(other.startswith(_parent(path)) for other in measured)], "unit")
     flags, metrics = [path for path in flags if path not in measured], {} if metric else _metrics(measured)
     read = (time, device, zone, metric, value, unit, *metrics.values())
-    reasons = dict.fromkeys(times, "a time") | dict.fromkeys(flags, "quality") | dict.fromkeys(commas, "decimal commas, which are not read")
+    reasons = (
+        dict.fromkeys(times, "a time") | dict.fromkeys(flags, "quality") | dict.fromkeys(commas, "decimal commas, which are not read yet")
+    )
     unread = [path for path in sample.fields if path not in read]
     left_out = {path: reasons.get(path) or _why_not_read(path, columns.get(path, []), len(sample.rows)) for path in unread}
     other_times, regular = [path for path in times if path != time], [path for path in flags if 2 * len(rest[path]) >= len(sample.rows)]
@@ -182,7 +184,7 @@ def _why_no_time(columns: Columns, lists: list[str]) -> str:
 
 def _why_no_number(commas: list[str], texts: Row, numeric: list[str], lists: list[str]) -> str:
     if commas:
-        return f"holds no field with numbers to measure: decimal commas, which are not read, are in {', '.join(commas)}"
+        return f"holds no field with numbers to measure: decimal commas, which are not read yet, are in {', '.join(commas)}"
     words = [f"{path} has words such as {str(value)[:60]}" for path, value in texts.items()]
     odd = [f"{path} counts, names or judges something" for path in numeric]
     return f"holds no field with numbers to measure: {', '.join(words + odd + lists) or 'only times and names'}"

@@ -8,6 +8,7 @@ from sqlglot import exp
 from expectations.translation import parsed, to_duckdb, without_failures
 from orchestration.conf.diagnostic import hint, quoted
 from orchestration.conf.plant_settings import RuleSettings
+from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.structure import Finding
 from silver.rules import BUILT_IN
 
@@ -21,8 +22,8 @@ Instants have no zone, as DuckDB then needs no extension."""
 COLUMNS = [column.split()[0] for column in READING.split(", ")]
 
 
-def check_rules(rules: Mapping[str, RuleSettings]) -> Iterator[Finding]:
-    """Rules that no reading can be asked."""
+def check_rules(rules: Mapping[str, RuleSettings], sources: Mapping[str, SourceSettings]) -> Iterator[Finding]:
+    """Rules that no reading can be asked, and those that no reading of a source can keep."""
     if not rules:
         return
     with duckdb.connect(config={"threads": 1}) as store:
@@ -34,6 +35,22 @@ def check_rules(rules: Mapping[str, RuleSettings]) -> Iterator[Finding]:
                 yield Finding(("rules", name), f"{quoted(name)} is the name of a built-in rule; choose another")
             if problem := _problem(rule.holds, store):
                 yield Finding.of(("rules", name, "holds"), problem)
+            elif problem := _absent_attribute(rule.holds, sources):
+                yield Finding.of(("rules", name, "holds"), problem, is_warning=True)
+
+
+def _absent_attribute(predicate: str, sources: Mapping[str, SourceSettings]) -> str | None:
+    """Which source lacks what the rule asks for; None where it says what is to become of readings without it, or of a source."""
+    tree = parsed(predicate)
+    if tree.find(exp.Is, exp.Coalesce) or any(column.name == "source" for column in tree.find_all(exp.Column)):
+        return None
+    asked = [of.expressions[0].name for of in tree.find_all(exp.Bracket) if of.this.name == "attributes"]
+    lacking = [(name, attribute) for attribute in asked for name, source in sources.items() if attribute not in source.attributes]
+    if not lacking:
+        return None
+    name, attribute = lacking[0]
+    problem = f"asks for attributes['{attribute}'], which source {name} does not have: all of its measurements would be quarantined"
+    return f"{problem}; begin it with: source <> '{name}' or ..., or declare the attribute of the source"
 
 
 def _problem(predicate: str, store: duckdb.DuckDBPyConnection) -> str | None:

@@ -78,7 +78,7 @@ class Preview:
         parts = [f"{counted(self.events, 'event')}: {of['reading']:,} of {counted(of.total(), 'measurement')} would be readings"]
         parts += [counted(of[name], name) for name in ("duplicate", "conflict") if of[name]]
         parts += [f"{nothing:,} {NOTHING}"] if nothing else []
-        yield ", ".join(parts) if self.events else "no event is there to be read"
+        yield ", ".join(parts) if self.events else "no event is there to be read; name a file: tidemark preview FILE"
 
     def __str__(self) -> str:
         """How many measurements would be readings, and why the others would not."""

@@ -25,8 +25,8 @@ def begin() -> None:
 
 
 def tell(error: Exception) -> None:
-    """Whether it helps to start again, beside what people read."""
+    """What is to be expected of another start, beside what people read; of an error that nobody knows, nothing."""
     if PARENT in os.environ:
-        is_lasting = isinstance(error, TidemarkError) and not error.is_passing
+        verdict = ("passing" if error.is_passing else "lasting") if isinstance(error, TidemarkError) else "unknown"
         text = describe(error).removeprefix(EVERYTHING).replace("\n" + EVERYTHING, "\n")
-        print(json.dumps({"error": text, "is_lasting": is_lasting}), file=sys.stderr, flush=True)
+        print(json.dumps({"error": text, "verdict": verdict}), file=sys.stderr, flush=True)

@@ -55,7 +55,7 @@ def examine(folder: Path) -> Iterator[Finding]:
     except ConfError as error:
         yield Finding("conf", "bad", str(error), "tidemark check")
         return
-    yield Finding("conf", "warning" if conf.warnings else "good", "\n".join(conf.warnings) or "no mistakes", "tidemark check")
+    yield Finding("conf", "warning" if conf.warnings else "good", "\n".join(conf.warnings) or "no mistakes", f"{conf.command} check")
     yield _of_memory(conf)
     yield _of_disk(conf)
     yield from _of_lake(conf)
@@ -92,7 +92,7 @@ def _of_disk(conf: Conf) -> Finding:
     at = next(folder for folder in (conf.lake.local, *conf.lake.local.parents) if folder.exists())
     free = shutil.disk_usage(at).free
     verdict = "bad" if free < FULL_BYTES else "warning" if free < LITTLE_ROOM else "good"
-    return Finding("disk", verdict, f"{free / 1024**3:.1f} GiB are free at {at}", "" if verdict == "good" else "tidemark maintain")
+    return Finding("disk", verdict, f"{free / 1024**3:.1f} GiB are free at {at}", "" if verdict == "good" else f"{conf.command} maintain")
 
 
 def _of_lake(conf: Conf) -> Iterator[Finding]:
@@ -110,12 +110,12 @@ def _of_lake(conf: Conf) -> Iterator[Finding]:
         refuse_damage(store, [name for name, *_ in flows(conf)])
         refuse_older_tables(store)
     except TidemarkError as error:
-        yield Finding("tables and checkpoints", "bad", str(error), "tidemark replay")
+        yield Finding("tables and checkpoints", "bad", str(error), f"{conf.command} replay")
     else:
         yield Finding("tables and checkpoints", "good", "logs and checkpoints are as they were written")
     for part in parts_of(conf.lake):
         if part["state"] != "running":
-            yield Finding(f"part {part['part']}", "bad", f"{part['state']}: {part['reason']}", f"tidemark logs {part['part']}")
+            yield Finding(f"part {part['part']}", "bad", f"{part['state']}: {part['reason']}", f"{conf.command} logs {part['part']}")
 
 
 def _of_ports(conf: Conf) -> Iterator[Finding]:

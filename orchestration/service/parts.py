@@ -1,9 +1,10 @@
 """Which processes `tidemark up` runs, by what conf asks for."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestration.conf.model import Conf
+from orchestration.conf.pipeline_settings import PageSettings
 from orchestration.conf.transport_settings import Collected
 
 STREAMS, COLLECTOR, PAGE = "streams", "collector", "page"
@@ -23,3 +24,10 @@ def parts_of(conf: Conf) -> Iterator[Part]:
     if any(isinstance(source.transport, Collected) for source in conf.sources.values()):
         yield Part(COLLECTOR, ("collect",))
     yield Part(PAGE, ("serve",))
+
+
+def concern_of(part: str, conf: Conf) -> object:
+    """What of a conf a part was started with; where it has changed, the part has to be started again."""
+    if part == COLLECTOR:
+        return conf.sources, conf.lake
+    return conf if part == PAGE else replace(conf, schedules={}, page=PageSettings())

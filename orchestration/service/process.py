@@ -23,15 +23,15 @@ SOUND_SECONDS = 600.0
 """A part that ran so long begins anew to count pauses and errors that are alike."""
 MOST_ALIKE = 5
 """Ends with the same error in a row, after which it is taken for a lasting one."""
-DRAIN_SECONDS, HUNG_SECONDS = 60.0, 5.0
-"""After SIGTERM, before SIGKILL; the second where it hangs."""
+DRAIN_SECONDS, HUNG_SECONDS, LONG_DRAIN_SECONDS = 60.0, 5.0, 600.0
+"""After SIGTERM, before SIGKILL; the second where it hangs, the third where only the conf has changed."""
 POLL_SECONDS = 0.1
 Write = Callable[[str, str], None]
 """To the journal: who says it, and a line."""
 
 
 class Command:
-    """A command of `tidemark` that runs, and all that it has started. `error`: how it broke, if it did, and whether that lasts."""
+    """A command of `tidemark` that runs, and all that it has started. `error`: how it broke, if it did, and the verdict of child.py."""
 
     def __init__(self, name: str, arguments: Sequence[str], conf: Path, write: Write) -> None:
         """By the main thread: the kernel ends the process when the thread that has started it ends."""
@@ -47,7 +47,7 @@ class Command:
             start_new_session=True,  # Ctrl-C in a terminal is for `up` alone, and all that the process starts can be found
         )
         self.pid, self.started, self.begun_at = self._process.pid, _started(self._process.pid), time.monotonic()
-        self.error: tuple[str, bool] | None = None
+        self.error: tuple[str, str] | None = None
         self._thread = threading.Thread(target=self._hear, args=(name, write), name=name)
         self._thread.start()
 
@@ -76,7 +76,7 @@ class Command:
             for line in said:
                 facts = parsed(line)
                 if "error" in facts:
-                    self.error = str(facts["error"]), bool(facts.get("is_lasting"))
+                    self.error = str(facts["error"]), str(facts.get("verdict"))
                 write(name, line.rstrip("\n"))
 
 
@@ -90,6 +90,7 @@ class Process:
         self._pauses = self._alike = 0
         self._has_failed = False
         self._again_at = 0.0
+        self._replaced: tuple[str, float] | None = None
         self.state = PartState(part.name, "waiting", None, None, now(), 0, None)
 
     def look(self) -> None:
@@ -97,16 +98,21 @@ class Process:
         if self._command is not None:
             if (code := self._command.exit_code()) is not None:
                 self._ended(self._command, code)
+            elif self._replaced is not None and time.monotonic() > self._replaced[1]:
+                self._command.end(0.0)
         elif self.state.state == "waiting" and time.monotonic() >= self._again_at:
             self._command = Command(self.part.name, self.part.arguments, self._conf, self._write)
             self._is("running", self.state.reason, self.state.restarts + self._has_failed)
             self._has_failed = False
 
     def start_again(self, reason: str) -> None:
-        """Let it drain, or begin where it stopped: what it was started with has changed."""
-        self.end()
+        """Once it has drained, or where it stopped: what it was started with has changed."""
         self._pauses = self._alike = 0
-        self._wait(0.0, reason)
+        if self._command is None:
+            self._wait(0.0, reason)
+        else:
+            self._replaced = reason, time.monotonic() + LONG_DRAIN_SECONDS
+            self.drain()
 
     def break_off(self, reason: str) -> None:
         """End it, and start it again: it hangs, so it will hardly drain."""
@@ -133,11 +139,15 @@ class Process:
 
     def _ended(self, command: Command, code: int) -> None:
         self._command = None
-        reason, is_lasting = command.error or (f"it ended by {cause(code)}", False)
+        if self._replaced is not None:
+            (reason, _), self._replaced = self._replaced, None
+            self._wait(0.0, reason)
+            return
+        reason, verdict = command.error or (f"it ended by {cause(code)}", "passing")
         if time.monotonic() - command.begun_at > SOUND_SECONDS:
             self._pauses = self._alike = 0
-        self._alike = self._alike + 1 if command.error and reason == self.state.reason else 1
-        if is_lasting or self._alike >= MOST_ALIKE:
+        self._alike = self._alike + 1 if verdict == "unknown" and reason == self.state.reason else 1
+        if verdict == "lasting" or self._alike >= MOST_ALIKE:
             self._is("stopped", reason)
         else:
             self._pauses += 1

@@ -15,7 +15,7 @@ from orchestration.conf.load import load
 from orchestration.errors import ConfError, describe
 from orchestration.service.jobs import Jobs
 from orchestration.service.journal import Journal
-from orchestration.service.parts import STREAMS, parts_of
+from orchestration.service.parts import STREAMS, concern_of, parts_of
 from orchestration.service.process import DRAIN_SECONDS, Process, end_session
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.service_state import ServiceState, folder_of, last_beat, read_service, write_service
@@ -46,7 +46,7 @@ class Service:
         self._processes: dict[str, Process] = {}
         self._jobs, self._jobs_from = Jobs(self.conf, self._write), 0.0
         self._written: ServiceState | None = None
-        self._stamp = _stamp(folder)
+        self._stamp = self._seen = _stamp(folder)
 
     def run(self) -> None:
         """Until SIGTERM or Ctrl-C; HeldError where another `up` runs this lake."""
@@ -87,9 +87,10 @@ class Service:
 
     def _follow_changes(self) -> None:
         """A conf that has changed and has no mistakes: parts begin anew with it."""
-        if (stamp := _stamp(self._folder)) == self._stamp:
+        before, self._seen = self._seen, _stamp(self._folder)
+        if self._seen == self._stamp or self._seen != before:  # files are often saved one after another
             return
-        self._stamp = stamp
+        self._stamp = self._seen
         try:
             conf = load(self._folder)
         except ConfError as error:
@@ -99,13 +100,12 @@ class Service:
         if conf.lake != self.conf.lake:
             self._write("up", "conf names another lake now; all goes on as before: use `tidemark down`, then `tidemark up`")
             return
-        changed, self.conf = conf != self.conf, conf
+        before_change, self.conf = self.conf, conf
         self._follow_conf()
-        for process in self._processes.values():
-            if changed or process.state.state == "stopped":
+        for name, process in self._processes.items():
+            if concern_of(name, conf) != concern_of(name, before_change) or process.state.state == "stopped":
                 process.start_again("conf has changed")
-        if changed:
-            self._jobs.follow(conf)
+        self._jobs.follow(conf)
 
     def _look(self) -> None:
         is_full = shutil.disk_usage(self.conf.lake.local).free < FULL_BYTES

@@ -113,7 +113,7 @@ def sole_writer(
             yield lease
             lease.let_go()
         finally:
-            del _HELD[lake]
+            _HELD.pop(lake, None)
             file.truncate(0)
 
 

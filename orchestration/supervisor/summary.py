@@ -1,12 +1,10 @@
 """What became of the rows of a run, for `tidemark run --once` to end with: from logs and the rows of this run alone, without Spark."""
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isinf
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -51,6 +49,11 @@ class Summary:
         elif "readings" not in became:
             found = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in became.items())
             yield f"None of {events} events became a reading: {found}.", "red" if "quarantined" in became else "yellow"
+            if "late" in became:
+                yield (
+                    "Late is what is `lateness_seconds` behind the newest reading of all sources; it is folded into gold window by window.",
+                    None,
+                )
         elif "quarantined" in became:
             yield f"{counts['quarantined']} of {sum(became.values())} measurements are in quarantine.", "yellow"
         if self.waiting:
@@ -79,8 +82,7 @@ def summary(lake: Lake, begin: tuple[int, Snapshot | None], now: datetime) -> Su
     ]
     windows = _windows(lake, min(after, passed - 1), before.versions if before else {}, snapshot) if snapshot else []
     waiting = arrears_after(passed, lake.table_path("bronze.events"), now).behind or 0
-    tidemark = "tidemark" if lake.conf.folder == Path("conf").absolute() else shlex.join(["tidemark", "--conf", str(lake.conf.folder)])
-    return Summary(sources, quarantined, windows, waiting, tidemark)
+    return Summary(sources, quarantined, windows, waiting, lake.conf.command)
 
 
 def by_source(ledger: pa.Table) -> Rows:

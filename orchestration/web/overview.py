@@ -1,7 +1,7 @@
 """What the overview shows: the flow graph with rates and lags, the account of events, and what is wrong now. Without Spark."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -93,7 +93,7 @@ def overview(conf: Conf, now: datetime, counts: "Counts") -> Overview:
     if greatest >= max(LEAST_CULPRIT_SECONDS, 2 * conf.engine.trigger_seconds):
         nodes = [Node(**{**vars(node), "is_culprit": node.own == greatest}) for node in nodes]
     parts = parts_of(conf.lake)
-    troubles = [*_troubles(conf, parts, sources, sinks)]
+    troubles = [replace(of, command=f"{conf.command} {of.command}") for of in _troubles(conf, parts, sources, sinks)]
     bronze = next((row["rows"] for row in flows if row["table"] == status.EVENTS), 0)
     return Overview(now, find_snapshot(conf.lake), nodes, _account(conf, bronze), troubles, parts, newest_batches(conf.lake))
 
@@ -179,24 +179,22 @@ def _troubles(conf: Conf, parts: Rows, sources: Rows, sinks: Rows) -> Iterator[T
     """The worst first."""
     for part in parts:
         if part["state"] != "running":
-            yield Trouble(
-                f"{part['part']} is {part['state']}: {part['reason']}", f"tidemark logs {part['part']}", part["state"] == "waiting"
-            )
+            yield Trouble(f"{part['part']} is {part['state']}: {part['reason']}", f"logs {part['part']}", part["state"] == "waiting")
     if not is_held(conf.lake):
-        yield Trouble("Nothing writes the lake now: what is shown here does not move.", "tidemark up", is_warning=True)
+        yield Trouble("Nothing writes the lake now: what is shown here does not move.", "up", is_warning=True)
     for line in describe_gates(conf, lambda name: status.path_of(conf, name)):
-        yield Trouble(line.strip(), "tidemark status")
+        yield Trouble(line.strip(), "status")
     for kind, rows in (("source", sources), ("sink", sinks)):
         for row in rows:
             if row["down_since"]:
                 yield Trouble(
                     f"{kind} {row[kind]} is down since {row['down_since']}: {row['reason']}",
-                    "tidemark sinks" if kind == "sink" else "tidemark status sources",
+                    "sinks" if kind == "sink" else "status sources",
                 )
     for changed in changed_settings(LakeStore(conf)):
-        yield Trouble(str(changed), "tidemark replay", is_warning=True)
+        yield Trouble(str(changed), "replay", is_warning=True)
     for sentence in missing_fields(conf.lake):
-        yield Trouble(sentence, "tidemark check", is_warning=True)
+        yield Trouble(sentence, "check", is_warning=True)
 
 
 def _instant(text: str | None) -> datetime | None:

@@ -26,6 +26,7 @@ from orchestration.web import metrics
 from orchestration.web.facts import Facts
 from orchestration.web.lag import SPANS, lag
 from orchestration.web.overview import Counts, Overview, age, lasting, overview
+from orchestration.web.quarantine import shown_quarantine
 from orchestration.web.runs import shown_runs
 from orchestration.web.security import Guarded
 
@@ -52,6 +53,7 @@ class Site:
         views = (
             View("/", "Overview", "overview.html", lambda conf, now, _: overview(conf, now, counts)),
             View("/batches", "Batches", "batches.html", lag, "span"),
+            View("/quarantine", "Quarantine", "quarantine.html", shown_quarantine, "rule"),
             View("/runs", "Runs", "runs.html", lambda conf, now, _: shown_runs(conf, now)),
         )
         self._views = {view.path: view for view in views}

@@ -124,7 +124,7 @@ def test_a_file_is_read_as_by_the_source_that_it_fits_or_that_is_named(
 
 def test_no_reading_at_all_is_exit_code_1_and_a_missing_file_or_source_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     conf = write_conf(tmp_path, plant=LANDING)
-    assert asked(capsys, conf) == (1, [], "no event is there to be read\n")
+    assert asked(capsys, conf) == (1, [], "no event is there to be read; name a file: tidemark preview FILE\n")
     assert exit_code(["--conf", str(conf), "preview", str(land(tmp_path, "a.jsonl", b"no json"))]) == 1
     assert exit_code(["--conf", str(conf), "preview", str(tmp_path / "gone.jsonl")]) == 2
     assert exit_code(["--conf", str(conf), "preview", "--source", "plan"]) == 2

@@ -162,7 +162,7 @@ UNREADABLE = [
     pytest.param(b"a,b\n1,2\n3,4\n", "holds no field with a time that can be read", id="no time"),
     pytest.param(
         b"ts;x;valid\n2026-01-05 00:00:00;1,5;1\n2026-01-05 00:01:00;1.001,6;1\n",
-        "holds no field with numbers to measure: decimal commas, which are not read, are in x;",
+        "holds no field with numbers to measure: decimal commas, which are not read yet, are in x;",
         id="decimal comma beside a flag",
     ),
     pytest.param(

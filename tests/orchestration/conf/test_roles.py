@@ -176,7 +176,7 @@ DOUBTS = [
     pytest.param(
         in_minutes(dev="a", name="t", value=1.5, more=2.5, seq=3), "not read: more, seq (counts or names something)", id="long rows"
     ),
-    pytest.param(in_minutes(dev="a", x=1.5, y="1,5"), "not read: y (decimal commas, which are not read)", id="decimal comma"),
+    pytest.param(in_minutes(dev="a", x=1.5, y="1,5"), "not read: y (decimal commas, which are not read yet)", id="decimal comma"),
     pytest.param(in_minutes(dev="a", x=1.5), "gold may be empty after the first run: see idle_close_seconds", id="idle"),
 ]
 

@@ -66,3 +66,21 @@ def test_rules_may_ask_for_each_column_of_a_reading_by_its_type() -> None:
         assert store.execute("describe reading").fetchall() == [
             (name, kind, "YES", None, None, None) for name, kind in zip(declared.columns, types, strict=True)
         ]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "is_warned"),
+    [
+        ("attributes['quality'] = 'true'", True),
+        ("source <> 'plant' or attributes['quality'] = 'true'", False),
+        ("coalesce(attributes['quality'], 'true') = 'true'", False),
+        ("attributes['quality'] is null or attributes['quality'] = 'true'", False),
+    ],
+)
+def test_a_rule_that_asks_for_what_a_source_does_not_have_is_a_warning(predicate: str, is_warned: bool, folder: Path) -> None:
+    (folder / "rules.yml").write_text(f'rules:\n  good: {{holds: "{predicate}"}}\n')
+    expected = (
+        "rules.yml:2: warning: good.holds asks for attributes['quality'], which source plant does not have: all of its measurements would"
+        " be quarantined; begin it with: source <> 'plant' or ..., or declare the attribute of the source"
+    )
+    assert [warning.partition("/")[2] or warning for warning in load(folder).warnings if "quality" in warning] == [expected] * is_warned

@@ -77,12 +77,12 @@ def replay(
 
 
 def in_process(_: pytest.MonkeyPatch) -> None:
-    """As readings of a few events are replayed."""
+    """As streams write few readings."""
 
 
 def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As readings of many events are replayed."""
-    monkeypatch.setattr(writing, "MAX_SMALL_BYTES", 0)
+    """As streams write many readings."""
+    monkeypatch.setattr(writing, "MANY_BYTES", 0)
 
 
 def differences(made: Conf) -> list[Any]:

@@ -31,7 +31,8 @@ def conf(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     folder = tmp_path_factory.mktemp("page")
     written = write_conf(folder, plant="path: ./landing")
     good = [event("oven", "temperature", 20.0, at(f"12:{minute:02d}:00")) for minute in range(0, 60, 5)]
-    land(folder, "1.jsonl", [*good, good[0], "rubbish", event("oven", "temperature", 20.0, at("2999-01-01"))])
+    hostile = event(HOSTILE, "temperature", 20.0, at("12:00:00"))
+    land(folder, "1.jsonl", [*good, good[0], "rubbish", hostile, event("oven", "temperature", 20.0, at("2999-01-01"))])
     run(load(written), spark)
     with sole_writer(Location(folder / "lake")):
         yield written
@@ -70,8 +71,8 @@ def test_the_overview_shows_each_flow_and_where_every_event_is(page: Page) -> No
     ]
     legend = {line.inner_text().partition(":")[0]: line.inner_text() for line in page.locator(".legend li").all()}
     assert legend.keys() == {"readings", "quarantined", "duplicates"}
-    assert legend["readings"] == "readings: 12 (80.00 %)"
-    assert "15 events came. None of them waits." in page.inner_text("main")
+    assert legend["readings"] == "readings: 12 (75.00 %)"
+    assert "16 events came. None of them waits." in page.inner_text("main")
     widths = [float(bar.get_attribute("width") or 0) for bar in page.locator(".bar rect").all()]
     assert sum(widths) == pytest.approx(100)
 
@@ -81,7 +82,7 @@ def test_an_open_page_shows_a_batch_once_it_is_committed_and_keeps_what_is_focus
     page.evaluate("window.mark = 1")  # gone, if the page were loaded anew
     land(conf.parent, "2.jsonl", [event("oven", "temperature", 21.0, at("13:00:00"))])
     run(load(conf), spark)
-    page.wait_for_selector("text=16 events came")
+    page.wait_for_selector("text=17 events came")
     page.wait_for_selector("text=readings: 13")
     assert page.evaluate("window.mark") == 1
     assert page.evaluate("document.activeElement.textContent") == page.inner_text("h1")
@@ -168,6 +169,22 @@ def test_batches_are_shown_by_flow_with_percentiles_a_chart_and_the_steps_of_the
     page.wait_for_selector("th:text('gold.kitchen')")
 
 
+def test_quarantine_is_shown_by_rule_with_reasons_and_payloads_that_are_text(page: Page) -> None:
+    page.click("nav >> text=Quarantine")
+    page.wait_for_selector(".event")
+    rules = [row.inner_text() for row in page.locator("tbody th").all()]
+    assert {"payload_is_readable", "device_is_known", "event_time_is_not_in_the_future"} <= {*rules}
+    page.click("tbody th a:text('payload_is_readable')")
+    page.wait_for_selector("pre:text('rubbish')")
+    page.click("tbody th a:text('device_is_known')")
+    page.wait_for_selector("h2:text('The newest that break device_is_known')")
+    (row,) = page.locator(".event").all()
+    assert HOSTILE.replace('"', '\\"') in row.locator("pre").inner_text()
+    assert HOSTILE in row.inner_text()
+    assert page.locator("main img").count() == 0
+    assert page.url.endswith("/quarantine?rule=device_is_known")
+
+
 def test_runs_show_jobs_by_the_clock_snapshots_and_generations(conf: Path, browser: Browser) -> None:
     lake = Location(conf.parent / "lake")
     append_run(lake, RunOfJob("every_night", at("03:15:00"), at("03:15:01"), 12.5, "no", 0, "2 rows differ"))
@@ -192,4 +209,5 @@ def test_a_lake_without_a_snapshot_and_one_without_a_table_have_a_page(tmp_path:
         assert "Nothing writes the lake now: what is shown here does not move. <code>tidemark up</code>" in body
         assert json.loads(running.ask("/api/overview")[2])["account"]["events"] == 0
         assert "No batch ended in the last hour" in running.ask("/batches?span=century")[2]
+        assert "Nothing is in quarantine" in running.ask("/quarantine?rule=%3Cscript%3E")[2]
         assert "There is none yet" in running.ask("/runs")[2]

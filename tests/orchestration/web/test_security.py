@@ -13,7 +13,7 @@ from tests.pages import Served, served
 
 TOKEN = "correct-horse-battery-staple"
 PAGE = "page: {port: 0, token: '${env:PAGE_TOKEN}', names: [plant.example]}\n"
-PATHS = ("/", "/batches?span=day", "/runs", "/events", "/api/overview", "/metrics", "/static/page.js")
+PATHS = ("/", "/batches?span=day", "/runs", "/quarantine", "/events", "/api/overview", "/metrics", "/static/page.js")
 KNOWN = {"Authorization": f"Bearer {TOKEN}"}
 HOSTS = (
     "evil.example",

@@ -1,0 +1,39 @@
+"""What the view of quarantine shows: rows by rule and source, and of one rule the newest with their payloads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from orchestration.audit.quarantine import counted, shown
+from orchestration.conf.model import Conf
+from orchestration.engine.lake import Lake
+
+MOST = 20
+LONGEST_PAYLOAD = 4000
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """`counts`: a row a rule and source, COUNTED. `rule`: whose rows are shown, the newest first; the most frequent by default."""
+
+    at: datetime
+    counts: Sequence[dict[str, Any]]
+    rule: str | None
+    rows: Sequence[dict[str, Any]]
+
+
+def shown_quarantine(conf: Conf, now: datetime, rule: str) -> Quarantine:
+    """`rule`: one that rows break; else the first."""
+    lake = Lake(conf)
+    counts = counted(lake)
+    rules = [row["rule"] for row in counts]
+    chosen = rule if rule in rules else next(iter(rules), None)
+    rows = shown(lake, chosen, None, MOST) if chosen else []
+    return Quarantine(now, counts, chosen, [row | {"payload": readable(row["payload"])} for row in rows])
+
+
+def readable(payload: bytes | None) -> str:
+    """Bytes as text, what is no UTF-8 as backslash escapes; long ones are cut, which is said."""
+    text = bytes(payload or b"")[:LONGEST_PAYLOAD].decode("utf-8", "backslashreplace")
+    return text if len(payload or b"") <= LONGEST_PAYLOAD else f"{text} ... ({len(payload or b''):,} bytes)"
