@@ -95,7 +95,7 @@ def test_what_is_wrong_comes_first_with_a_command_and_no_text_becomes_a_tag(page
         trouble = page.wait_for_selector(".troubles li")
         assert trouble is not None
         assert HOSTILE in trouble.inner_text()
-        assert page.locator("main code").first.inner_text() == "tidemark status sources"
+        assert page.locator("main code").first.inner_text() == f"tidemark --conf {conf} status sources"
         assert page.locator("main section").first.locator("h2").inner_text() == "Wrong now: 1"
         assert page.locator("main img").count() == 0
         assert page.locator(".node.down strong").inner_text() == "plant"
@@ -202,11 +202,12 @@ def test_runs_show_jobs_by_the_clock_snapshots_and_generations(conf: Path, brows
 
 
 def test_a_lake_without_a_snapshot_and_one_without_a_table_have_a_page(tmp_path: Path) -> None:
-    with served(write_conf(tmp_path, plant="path: ./landing")) as running:
+    conf = write_conf(tmp_path, plant="path: ./landing")
+    with served(conf) as running:
         status, _, body = running.ask("/")
         assert status == 200
         assert "there is no snapshot yet" in body
-        assert "Nothing writes the lake now: what is shown here does not move. <code>tidemark up</code>" in body
+        assert f"Nothing writes the lake now: what is shown here does not move. <code>tidemark --conf {conf} up</code>" in body
         assert json.loads(running.ask("/api/overview")[2])["account"]["events"] == 0
         assert "No batch ended in the last hour" in running.ask("/batches?span=century")[2]
         assert "Nothing is in quarantine" in running.ask("/quarantine?rule=%3Cscript%3E")[2]
