@@ -22,7 +22,7 @@ from orchestration.errors import HeldError
 from orchestration.location import Location
 from orchestration.storage.data_files import DataFile, FileShape, write_file
 from orchestration.storage.delta import OF_LOG, OpenTable, files_of, forget_checksum, in_log, is_table, open_table, sum_up, written_in
-from orchestration.storage.lease import lease_above
+from orchestration.storage.lease import TAKEN_OVER, lease_above
 from orchestration.storage.row_pieces import gather, in_pieces, merged
 
 STATISTICS = "delta.dataSkippingStatsColumns"
@@ -31,10 +31,6 @@ FULL_BYTES = 100 * 1024 * 1024
 """A file of this size is left as it is."""
 SIMPLE = (pa.string(), pa.bool_(), pa.int32(), pa.int64(), pa.timestamp("us", "UTC"))
 """Types of which a commit tells the ends, where a table does not say of which columns it does."""
-TAKEN_OVER = (
-    "another process has taken over the lease of {}, since this one seemed to be gone; what this one was about to write is not written.\n"
-    "  Start it again, once the other one has ended."
-)
 _LOCKS: defaultdict[Location, threading.Lock] = defaultdict(threading.Lock)
 Kept = Callable[[pa.Table], pa.Table]
 

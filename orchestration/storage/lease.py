@@ -30,6 +30,10 @@ A_LOOK_SECONDS = 0.5
 """`is_held` holds the lease as well, for a moment."""
 JVM_LEAVES_SECONDS = 120
 POLL_SECONDS = 0.05
+TAKEN_OVER = (
+    "another process has taken over the lease of {}, since this one seemed to be gone; what this one was about to write is not written.\n"
+    "  Start it again, once the other one has ended."
+)
 _HELD: dict[Location, "Lease"] = {}
 """By this process."""
 
@@ -78,11 +82,16 @@ class Lease:
         jvm.java.lang.System.getProperties().put(f"tidemark.lease.{self._lake}", self._of_jvm)
         self._tell(Holder(**asdict(self._holder) | {"jvm": jvm.java.lang.ProcessHandle.current().pid()}))
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether another process holds it now, or has held it since."""
+        return (read_atomic(self._lake / TOKEN, "", dict) or {}).get("token") != self.token
+
     def let_go(self) -> None:
         """After work that came to its end: there the JVM has nothing left to write."""
         if self._of_jvm is not None:
             self._of_jvm.channel().close()
-        if (read_atomic(self._lake / TOKEN, "", dict) or {}).get("token") == self.token:
+        if not self.is_lost:
             write_atomic(self._lake / TOKEN, {"token": self.token, "is_released": True})
 
     def _tell(self, holder: Holder) -> None:
@@ -112,6 +121,11 @@ def sole_writer(
         try:
             yield lease
             lease.let_go()
+        except Exception as error:
+            # Of two that write, Spark may see the other one's checkpoint before Delta sees its commit.
+            if lease.is_lost and not isinstance(error, HeldError):
+                raise HeldError(TAKEN_OVER.format(lake)) from error
+            raise
         finally:
             _HELD.pop(lake, None)
             file.truncate(0)
