@@ -28,7 +28,7 @@ def command(obj: dict[str, Any], parts: tuple[str, ...], detach: bool) -> None:
 
     What fails for a reason that may pass is started again, after 1 s, 2 s and at last each minute. What fails for a lasting one, such as a
     damaged checkpoint, is stopped, and `tidemark status` says why; it begins anew when the conf has changed. Streams that say nothing for
-    three triggers (at least 30 s) are ended and started again. A changed conf without mistakes is taken up at once.
+    three minutes are ended and started again. A changed conf without mistakes is taken up within seconds.
 
     The journal is `up/journal.log` in the lake; `tidemark logs` shows it.
     """

@@ -105,6 +105,11 @@ class Process:
             self._is("running", self.state.reason, self.state.restarts + self._has_failed)
             self._has_failed = False
 
+    @property
+    def is_draining(self) -> bool:
+        """Whether it is to end, and then to be started again."""
+        return self._replaced is not None
+
     def start_again(self, reason: str) -> None:
         """Once it has drained, or where it stopped: what it was started with has changed."""
         self._pauses = self._alike = 0

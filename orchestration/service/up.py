@@ -128,7 +128,7 @@ class Service:
 
     def _watch(self, streams: Process) -> None:
         """Streams whose process has said nothing for long: what is stopped, or waits for ever, never says why."""
-        if streams.state.started is None:
+        if streams.state.started is None or streams.is_draining:
             return
         beat = last_beat(self.conf.lake)
         begun = streams.state.started
@@ -137,7 +137,7 @@ class Service:
         if beat is None or beat < begun:
             patience = START_SECONDS
         streams.hangs(f"it has said nothing for {silence:.0f} s" if silence > patience else None)
-        if silence > 2 * patience:
+        if silence > max(2 * patience, START_SECONDS):  # a switch of generations takes its time too
             streams.break_off(f"it said nothing for {silence:.0f} s")
 
     def _note(self, is_full: bool) -> None:
