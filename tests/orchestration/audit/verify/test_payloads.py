@@ -118,8 +118,9 @@ def of_columns(*columns: str, **more: Any) -> PayloadFormat:
     return PayloadFormat("csv", Origin(field="a"), Time("b"), metrics={"c": "c"}, columns=columns, **more)
 
 
-@given(CELLS)
+@given(CELLS.filter(lambda cells: cells[1] != "b"))
 def test_what_csv_writes_is_read_back(cells: list[str]) -> None:
+    """But a row whose time is the name of its column: that is a header."""
     line = io.StringIO()
     csv.writer(line, quoting=csv.QUOTE_ALL).writerow(cells)
     assert row_reader(of_columns("a", "b", "c"))(line.getvalue().rstrip("\r\n"), None) == dict(
