@@ -85,7 +85,7 @@ class Lease:
     @property
     def is_lost(self) -> bool:
         """Whether another process holds it now, or has held it since."""
-        return (read_atomic(self._lake / TOKEN, "", dict) or {}).get("token") != self.token
+        return bool((read_atomic(self._lake / TOKEN, "", dict) or {}).get("token") != self.token)
 
     def let_go(self) -> None:
         """After work that came to its end: there the JVM has nothing left to write."""
