@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -39,17 +39,17 @@ def file_of(lake: Location) -> Path:
     return folder_of(lake).local / "journal.log"
 
 
-def lines(lake: Location, about: str | None, *, follow: bool, is_over: Callable[[], bool] = lambda: False) -> Iterator[str]:
+def lines(lake: Location, about: str | None, *, follow: bool) -> Iterator[str]:
     """From the oldest on, those of a part, or about a flow, job, sink or source of that name. `follow`: also those to come."""
     newest = file_of(lake)
     for number in range(FILES - 1, 0, -1):
         older = newest.with_name(f"{newest.name}.{number}")
         if older.exists():
             yield from (line for line in older.read_text(encoding="utf-8").splitlines() if _is_about(line, about))
-    yield from (line for line in _of_newest(newest, follow, is_over) if _is_about(line, about))
+    yield from (line for line in _of_newest(newest, follow=follow) if _is_about(line, about))
 
 
-def _of_newest(file: Path, follow: bool, is_over: Callable[[], bool]) -> Iterator[str]:
+def _of_newest(file: Path, *, follow: bool) -> Iterator[str]:
     """Whole lines of the file, and where it is followed of the one that takes its name."""
     while follow or file.exists():
         if file.exists():
@@ -58,13 +58,11 @@ def _of_newest(file: Path, follow: bool, is_over: Callable[[], bool]) -> Iterato
                 while True:
                     *whole, rest = (rest + stream.read()).split("\n")
                     yield from whole
-                    if not follow or is_over():
+                    if not follow:
                         return
                     if not file.exists() or file.stat().st_ino != inode:
                         break
                     time.sleep(POLL_SECONDS)
-        elif is_over():
-            return
         else:
             time.sleep(POLL_SECONDS)
 

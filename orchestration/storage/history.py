@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from orchestration.location import Location
@@ -29,8 +30,7 @@ def note(lake: Location, facts: Mapping[str, Any]) -> None:
 
 def history(lake: Location, since: datetime) -> Iterator[dict[str, Any]]:
     """In order; a line that a kill has cut off is left out."""
-    files = sorted((lake / FOLDER).local.glob(f"*{SUFFIX}")) if (lake / FOLDER).exists() else []
-    for file in files:
+    for file in _files(lake):
         if file.name >= f"{since:%Y-%m-%d}":
             for line in file.read_text(encoding="utf-8").splitlines():
                 with suppress(ValueError):
@@ -41,11 +41,11 @@ def history(lake: Location, since: datetime) -> Iterator[dict[str, Any]]:
 
 def newest_batches(lake: Location) -> dict[str, dict[str, Any]]:
     """The last batch of each flow among the newest some hundred lines, which is quick however long the history is."""
-    files = sorted((lake / FOLDER).local.glob(f"*{SUFFIX}")) if (lake / FOLDER).exists() else []
-    if not files:
+    newest = next(reversed(_files(lake)), None)
+    if newest is None:
         return {}
-    with files[-1].open("rb") as stream:
-        stream.seek(max(files[-1].stat().st_size - TAIL_BYTES, 0))
+    with newest.open("rb") as stream:
+        stream.seek(max(newest.stat().st_size - TAIL_BYTES, 0))
         lines = stream.read().decode("utf-8", "replace").splitlines()
     batches = {}
     for line in lines:
@@ -54,3 +54,8 @@ def newest_batches(lake: Location) -> dict[str, dict[str, Any]]:
             if "flow" in facts:
                 batches[facts["flow"]] = facts
     return batches
+
+
+def _files(lake: Location) -> list[Path]:
+    """Of all days, the oldest first; none where no run has told anything."""
+    return sorted((lake / FOLDER).local.glob(f"*{SUFFIX}"))

@@ -91,7 +91,7 @@ def overview(conf: Conf, now: datetime, counts: "Counts") -> Overview:
     nodes = [*_of_sources(sources), *_of_flows(flows, sources, counts), *_of_sinks(sinks, flows)]
     greatest = max((node.own or 0.0 for node in nodes), default=0.0)
     if greatest >= max(LEAST_CULPRIT_SECONDS, 2 * conf.engine.trigger_seconds):
-        nodes = [Node(**{**vars(node), "is_culprit": node.own == greatest}) for node in nodes]
+        nodes = [replace(node, is_culprit=node.own == greatest) for node in nodes]
     parts = parts_of(conf.lake)
     troubles = [replace(of, command=f"{conf.command} {of.command}") for of in _troubles(conf, parts, sources, sinks)]
     bronze = next((row["rows"] for row in flows if row["table"] == status.EVENTS), 0)
