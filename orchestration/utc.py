@@ -16,6 +16,11 @@ def from_iso(text: str) -> datetime:
     return aware(datetime.fromisoformat(text))
 
 
+def to_iso(instant: datetime) -> str:
+    """ISO 8601 in seconds, of an instant in UTC."""
+    return f"{instant:%Y-%m-%dT%H:%M:%SZ}"
+
+
 def to_micros(instant: datetime) -> int:
     return (instant - EPOCH) // MICROSECOND
 

@@ -43,6 +43,7 @@ def command(obj: dict[str, Any], parts: tuple[str, ...], detach: bool) -> None:
 def _detach(obj: dict[str, Any], parts: tuple[str, ...]) -> None:
     """Start `up` in a session of its own, and wait until it has noted its parts."""
     from orchestration.conf.load import load
+    from orchestration.service.child import command_line
     from orchestration.service.parts import PAGE
     from orchestration.storage.service_state import folder_of, read_service
 
@@ -50,8 +51,8 @@ def _detach(obj: dict[str, Any], parts: tuple[str, ...]) -> None:
     lake = conf.lake
     folder_of(lake).local.mkdir(parents=True, exist_ok=True)
     output = folder_of(lake).local / "output.log"
-    command = [sys.executable, "-m", "orchestration.cli.app", "--conf", str(obj["conf"]), "up", *parts]
     with output.open("w") as stream:
+        command = command_line(obj["conf"], "up", *parts)
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True)
     while (service := read_service(lake)) is None or service.pid != process.pid:
         if (code := process.poll()) is not None:

@@ -14,7 +14,7 @@ from orchestration.conf.diagnostic import quoted
 from orchestration.conf.document import Step
 from orchestration.conf.group_meaning import check_devices, check_groups
 from orchestration.conf.names import Declared
-from orchestration.conf.pipeline_settings import Engine, PolicySettings
+from orchestration.conf.pipeline_settings import Engine, PolicySettings, heap_bytes
 from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import MetricSettings
 from orchestration.conf.quality_meaning import check_quality
@@ -68,9 +68,8 @@ def _check_policy(policy: PolicySettings, declared: Declared) -> Iterator[Findin
 
 
 def _check_engine(engine: Engine) -> Iterator[Finding]:
-    memory = engine.driver_memory.lower()
-    if int(memory[:-1]) * (1024 if memory.endswith("g") else 1) < LEAST_DRIVER_MEGABYTES:
-        problem = f"is '{memory}', with which Spark does not start; give it at least {LEAST_DRIVER_MEGABYTES}m"
+    if heap_bytes(engine.driver_memory) >> 20 < LEAST_DRIVER_MEGABYTES:
+        problem = f"is '{engine.driver_memory.lower()}', with which Spark does not start; give it at least {LEAST_DRIVER_MEGABYTES}m"
         yield Finding.of(("engine", "driver_memory"), problem)
     yield from check_settings(("engine", "settings"), engine.settings)
 

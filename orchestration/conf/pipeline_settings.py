@@ -55,6 +55,11 @@ def _schedule(_: Path, text: str) -> str:
 Schedule = Annotated[str, OfText(_schedule)]
 
 
+def heap_bytes(memory: str) -> int:
+    """Of a `Memory`: digits and m or g."""
+    return int(memory[:-1]) << {"m": 20, "g": 30}[memory[-1].lower()]
+
+
 def _result_file(folder: Path, text: str) -> Path:
     if Path(text).suffix not in RESULTS:
         raise ValueError(f"is {quoted(text)}, whose rows may have any form; end its name with {', '.join(RESULTS)}")

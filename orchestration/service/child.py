@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 
 from orchestration.errors import TidemarkError, describe
 
@@ -12,7 +13,8 @@ PARENT = "TIDEMARK_UP"
 """The variable that holds the process of `up`."""
 DIE_WITH_PARENT = 1
 """PR_SET_PDEATHSIG of Linux: the kernel sends the signal when the thread that started this process ends, however it does."""
-EVERYTHING = "tidemark: "
+PREFIX = "tidemark: "
+"""With which each line for people begins."""
 
 
 def begin() -> None:
@@ -24,9 +26,14 @@ def begin() -> None:
             sys.exit(1)
 
 
+def command_line(conf: Path, *arguments: str) -> list[str]:
+    """To start `tidemark` in another process."""
+    return [sys.executable, "-m", "orchestration.cli.app", "--conf", str(conf), *arguments]
+
+
 def tell(error: Exception) -> None:
     """What is to be expected of another start, beside what people read; of an error that nobody knows, nothing."""
     if PARENT in os.environ:
         verdict = ("passing" if error.is_passing else "lasting") if isinstance(error, TidemarkError) else "unknown"
-        text = describe(error).removeprefix(EVERYTHING).replace("\n" + EVERYTHING, "\n")
+        text = describe(error).removeprefix(PREFIX).replace("\n" + PREFIX, "\n")
         print(json.dumps({"error": text, "verdict": verdict}), file=sys.stderr, flush=True)

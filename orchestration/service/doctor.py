@@ -5,12 +5,14 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
 
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
+from orchestration.conf.pipeline_settings import heap_bytes
 from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.transport_settings import (
@@ -24,7 +26,8 @@ from orchestration.conf.transport_settings import (
     TcpSettings,
     Transport,
 )
-from orchestration.errors import ConfError, TidemarkError, describe
+from orchestration.connectors.collector.listener import bind
+from orchestration.errors import ConfError, TidemarkError
 from orchestration.service.parts import COLLECTOR, PAGE, STREAMS
 from orchestration.service.up import FULL_BYTES
 from orchestration.storage.lease import holder_of, is_held
@@ -35,6 +38,8 @@ BESIDE_THE_HEAP = 1024**3
 """Memory for Python and for what a JVM takes beside its heap."""
 LITTLE_ROOM = 2 * 1024**3
 Address = tuple[str, int]
+Parts = list[dict[str, Any]]
+"""Of the `up` that runs, see service_state.parts_of."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +61,11 @@ def examine(folder: Path) -> Iterator[Finding]:
         yield Finding("conf", "bad", str(error), "tidemark check")
         return
     yield Finding("conf", "warning" if conf.warnings else "good", "\n".join(conf.warnings) or "no mistakes", f"{conf.command} check")
-    yield _of_memory(conf)
+    parts = parts_of(conf.lake)
+    yield _of_memory(conf, parts)
     yield _of_disk(conf)
-    yield from _of_lake(conf)
-    yield from _of_ports(conf)
+    yield from _of_lake(conf, parts)
+    yield from _of_ports(conf, parts)
     for name, source in conf.sources.items():
         yield _reached(f"source {name}", lambda transport=source.transport: _of_transport(transport))  # type: ignore[misc]
     for name, sink in conf.sinks.items():
@@ -80,10 +86,9 @@ def _of_java() -> Finding:
     return Finding("java", "good", java_command())
 
 
-def _of_memory(conf: Conf) -> Finding:
-    heap = int(conf.engine.driver_memory[:-1]) * 1024 ** (3 if conf.engine.driver_memory[-1] in "gG" else 2)
-    free, needed = psutil.virtual_memory().available, heap + BESIDE_THE_HEAP
-    runs = any(part["part"] == STREAMS and part["state"] == "running" for part in parts_of(conf.lake))
+def _of_memory(conf: Conf, parts: Parts) -> Finding:
+    free, needed = psutil.virtual_memory().available, heap_bytes(conf.engine.driver_memory) + BESIDE_THE_HEAP
+    runs = any(part["part"] == STREAMS and part["state"] == "running" for part in parts)
     text = f"{free / 1024**3:.1f} GiB are free; streams take up to {needed / 1024**3:.1f} GiB"
     return Finding("memory", "good" if runs or free >= needed else "warning", text, "" if free >= needed else "set engine.driver_memory")
 
@@ -95,7 +100,7 @@ def _of_disk(conf: Conf) -> Finding:
     return Finding("disk", verdict, f"{free / 1024**3:.1f} GiB are free at {at}", "" if verdict == "good" else f"{conf.command} maintain")
 
 
-def _of_lake(conf: Conf) -> Iterator[Finding]:
+def _of_lake(conf: Conf, parts: Parts) -> Iterator[Finding]:
     from orchestration.storage.sealing import refuse_damage, refuse_older_tables
     from orchestration.storage.tables import LakeStore
     from orchestration.supervisor.status import flows
@@ -113,22 +118,21 @@ def _of_lake(conf: Conf) -> Iterator[Finding]:
         yield Finding("tables and checkpoints", "bad", str(error), f"{conf.command} replay")
     else:
         yield Finding("tables and checkpoints", "good", "logs and checkpoints are as they were written")
-    for part in parts_of(conf.lake):
+    for part in parts:
         if part["state"] != "running":
             yield Finding(f"part {part['part']}", "bad", f"{part['state']}: {part['reason']}", f"{conf.command} logs {part['part']}")
 
 
-def _of_ports(conf: Conf) -> Iterator[Finding]:
+def _of_ports(conf: Conf, parts: Parts) -> Iterator[Finding]:
     """Free, or taken by the part of `up` that listens there."""
-    running = {part["part"] for part in parts_of(conf.lake)}
-    listening = {f"source {name}": (COLLECTOR, source.transport) for name, source in conf.sources.items()}
+    running = {part["part"] for part in parts}
     wanted = [("page", PAGE, conf.page.host, conf.page.port)]
-    for name, (part, transport) in listening.items():
-        if isinstance(transport, HttpSettings | TcpSettings):
-            wanted.append((name, part, transport.host, transport.port))
+    for name, source in conf.sources.items():
+        if isinstance(source.transport, HttpSettings | TcpSettings):
+            wanted.append((f"source {name}", COLLECTOR, source.transport.host, source.transport.port))
     for name, part, host, port in wanted:
         try:
-            socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+            bind(host, port).close()
             yield Finding(f"port of {name}", "good", f"{host}:{port} is free")
         except OSError as error:
             is_own = part in running
@@ -145,7 +149,7 @@ def _reached(what: str, where: Callable[[], Address | Path | None]) -> Finding:
         elif place is not None:
             socket.create_connection(place, PATIENCE_SECONDS).close()
     except TidemarkError as error:
-        return Finding(what, "bad", describe(error).removeprefix("tidemark: "))
+        return Finding(what, "bad", str(error))
     except OSError as error:
         assert not isinstance(place, Path) and place is not None
         return Finding(what, "bad", f"{place[0]}:{place[1]} cannot be reached: {error.strerror or error}", "tidemark status")

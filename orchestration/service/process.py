@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +12,11 @@ from pathlib import Path
 
 import psutil
 
-from orchestration.service.child import PARENT
+from orchestration.service.child import PARENT, command_line
 from orchestration.service.journal import parsed
 from orchestration.service.parts import Part
 from orchestration.storage.service_state import PartState, State
+from orchestration.utc import to_iso
 
 LONGEST_PAUSE_SECONDS = 60.0
 SOUND_SECONDS = 600.0
@@ -35,9 +35,8 @@ class Command:
 
     def __init__(self, name: str, arguments: Sequence[str], conf: Path, write: Write) -> None:
         """By the main thread: the kernel ends the process when the thread that has started it ends."""
-        command = [sys.executable, "-m", "orchestration.cli.app", "--conf", str(conf), *arguments]
         self._process = subprocess.Popen(
-            command,
+            command_line(conf, *arguments),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -91,7 +90,7 @@ class Process:
         self._has_failed = False
         self._again_at = 0.0
         self._replaced: tuple[str, float] | None = None
-        self.state = PartState(part.name, "waiting", None, None, now(), 0, None)
+        self.state = PartState(part.name, "waiting", None, None, to_iso(datetime.now(UTC)), 0, None)
 
     def look(self) -> None:
         """Start it, again where it has ended, when it is time; a stopped part stays."""
@@ -166,7 +165,7 @@ class Process:
     def _is(self, state: State, reason: str | None, restarts: int | None = None) -> None:
         pid, started = (self._command.pid, self._command.started) if self._command is not None else (None, None)
         count = self.state.restarts if restarts is None else restarts
-        self.state = PartState(self.part.name, state, pid, started, now(), count, reason)
+        self.state = PartState(self.part.name, state, pid, started, to_iso(datetime.now(UTC)), count, reason)
         self._write("up", f"{self.part.name}: {state}" + (f": {reason}" if reason and state != "running" else ""))
 
 
@@ -206,8 +205,3 @@ def _started(process: int) -> float | None:
 def cause(code: int) -> str:
     """Of an end, by the exit code as Popen has it."""
     return signal.Signals(-code).name if code < 0 else f"itself, with exit code {code}"
-
-
-def now() -> str:
-    """ISO 8601, in UTC."""
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

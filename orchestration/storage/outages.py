@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.utc import to_iso
 
 FOLDER = "outages"
 Kind: TypeAlias = Literal["source", "collected", "sink"]
@@ -30,14 +31,14 @@ def current_outage(lake: Location, kind: Kind, name: str) -> Outage | None:
     try:
         return read_atomic(file, "It tells only since when.", Outage)
     except TidemarkError as error:
-        return Outage(_instant(datetime.fromtimestamp(file.local.stat().st_mtime, UTC)), str(error))
+        return Outage(to_iso(datetime.fromtimestamp(file.local.stat().st_mtime, UTC)), str(error))
 
 
 def begin_outage(lake: Location, kind: Kind, name: str, reason: str, now: datetime) -> Outage:
     """The one that is there goes on, also one that an earlier process has begun. Where the lake cannot be written, the reason says so."""
     if (known := current_outage(lake, kind, name)) is not None:
         return known
-    outage = Outage(_instant(now), reason)
+    outage = Outage(to_iso(now), reason)
     try:
         write_atomic(_file(lake, kind, name), outage)
     except OSError as error:  # whatever else writes will come upon it too
@@ -49,10 +50,6 @@ def end_outage(lake: Location, kind: Kind, name: str) -> Outage | None:
     if (known := current_outage(lake, kind, name)) is not None:
         _file(lake, kind, name).local.unlink()
     return known
-
-
-def _instant(instant: datetime) -> str:
-    return f"{instant:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _file(lake: Location, kind: Kind, name: str) -> Location:

@@ -13,10 +13,15 @@ def listener(name: str, endpoint: HttpSettings | TcpSettings) -> socket.socket:
     """For the source of that name; TidemarkError where the port is taken or not allowed."""
     host, port = endpoint.host, endpoint.port
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG)
+        return bind(host, port)
     except OSError as error:
         where = f"source {name} cannot listen on {host}, port {port}"
         raise TidemarkError(f"{where}: {error.strerror}; choose another one in sources.yml.") from error
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens; OSError where the port is taken or not allowed."""
+    return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG)
 
 
 def place(listening: socket.socket) -> str:

@@ -110,8 +110,9 @@ def _settings(spec: ServerSpec) -> dict[str, str]:
 
 
 def _heap_bytes(spec: ServerSpec) -> int:
-    """`driver_memory` is digits and m or g."""
-    return int(spec.driver_memory[:-1]) << {"m": 20, "g": 30}[spec.driver_memory[-1].lower()]
+    from orchestration.conf.pipeline_settings import heap_bytes
+
+    return heap_bytes(spec.driver_memory)
 
 
 def _start_server(spark: "SparkSession", spec: ServerSpec) -> None:
