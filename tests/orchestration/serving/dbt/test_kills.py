@@ -24,7 +24,7 @@ OF_THE_SECOND = (
     r"marts/daily/_delta_log/0{19}[1-9]\.json$",  # the day is new, its group is not; killed builds may have made its first
     r"marts/device_history/_delta_log/0{19}[2-9]\.json$",
     r"marts/worst_devices/_delta_log/0{19}[1-9]\.json$",  # all of it but its row
-    r"ops/marts/_delta_log/0{19}1\.json$",  # and its row, and nobody knows that it has ended
+    r"ops/marts/_delta_log/0{19}2\.json$",  # and its row, and nobody knows that it has ended
 )
 
 
