@@ -1,4 +1,4 @@
-"""An answer as bytes for HTTP: JSON, CSV, or an Arrow stream."""
+"""An answer as bytes for HTTP: JSON, CSV, Parquet, or an Arrow stream."""
 
 import io
 import json
@@ -11,8 +11,10 @@ from pyarrow import csv
 
 from orchestration.rendering import plain, values
 from orchestration.serving.sql.answer import Answer
+from orchestration.serving.sql.output import write_parquet
 
 ARROW, CSV, JSON = "application/vnd.apache.arrow.stream", "text/csv", "application/json"
+PARQUET = "application/vnd.apache.parquet"
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,9 @@ def encoded(answer: Answer, accept: str, name: str) -> Encoded:
         with pa.ipc.new_stream(sink, answer.rows.schema) as stream:
             stream.write_table(answer.rows)
         return Encoded(sink.getvalue(), ARROW, headers)
+    if PARQUET in accept:
+        write_parquet(answer, sink)
+        return Encoded(sink.getvalue(), PARQUET, headers)
     if CSV in accept:
         csv.write_csv(_flat(answer.rows), sink)
         return Encoded(sink.getvalue(), CSV, headers)

@@ -26,7 +26,7 @@ def write(answer: Answer, format: str, output: Path | None = None) -> None:
     else:
         with replacing(output) as draft:
             if format == "parquet":
-                _write_parquet(answer, draft)
+                write_parquet(answer, draft)
             else:
                 _write_text(answer, format, draft)
     if answer.is_cut_off:
@@ -87,7 +87,8 @@ def _write_text(answer: Answer, format: str, file: IO[bytes]) -> None:
     text.detach()
 
 
-def _write_parquet(answer: Answer, file: IO[bytes]) -> None:
+def write_parquet(answer: Answer, file: IO[bytes]) -> None:
+    """TidemarkError for a type that Parquet does not have."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,12 +1,9 @@
 """The prompt of the shell: multi-line editing, colours, history; Tab completes commands, tables, columns of the tables in the text, SQL."""
 
 import os
-import re
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 
-import duckdb
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -17,23 +14,13 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
 from orchestration.rendering import visible
+from orchestration.serving.sql.completion import KEYWORDS, candidates, starting_with, word_before
 from orchestration.serving.sql.session import Session
 from orchestration.serving.sql.shell import COMMANDS, SCREEN_FORMATS, is_command
-from orchestration.serving.sql.shell_names import SnapshotTables
-from orchestration.serving.sql.sql_words import split, words
+from orchestration.serving.sql.sql_words import split
 
 PROMPT = "tidemark> "
 CONTINUATION = "       -> "
-WORD = re.compile(r'[\\\w."?]+$')
-PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-BEFORE_TABLE = re.compile(r'(?:\b(?:from|join|table|describe|summarize)|,)\s+[\w."]*$|^\s*\\d\s+\S*$', re.IGNORECASE)
-KEYWORDS = """
-select distinct from where group by having order by all limit offset with recursive as join left join right join full join cross join asof
-join positional join anti join semi join lateral on using union all union by name intersect except exclude replace columns( pivot unpivot
-case when then else end and or not in between like ilike is null is not null asc desc nulls first nulls last over partition by qualify
-window filter sample describe summarize explain show all tables count(*) sum( avg( min( max( median( quantile_cont( round( date_trunc(
-time_bucket( coalesce( cast( try_cast( unnest( list_transform( lambda interval timestamptz date
-""".split()  # noqa: SIM905  a list of ninety lines says no more
 
 
 def prompts(session: Session) -> Iterator[str]:
@@ -93,55 +80,17 @@ class SqlCompleter(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         """The likeliest first."""
         before = document.text_before_cursor
-        match = WORD.search(before)
-        word = match[0] if match else ""
-        for text in dict.fromkeys(self._candidates(document.text, before, word)):
-            if text.lower().startswith((word.lower(), word.lower().replace('"', ""))):
-                yield Completion(text, start_position=-len(word), display=visible(text))
+        word = word_before(before)
+        for text in starting_with(word, self._candidates(document.text, before)):
+            yield Completion(text, start_position=-len(word), display=visible(text))
 
-    def _candidates(self, text: str, before: str, word: str) -> Iterable[str]:
+    def _candidates(self, text: str, before: str) -> Iterable[str]:
         line = before.lstrip()
         if line.startswith("\\") and " " not in line:
             return COMMANDS
         if line.startswith("\\format"):
             return SCREEN_FORMATS
         try:
-            tables = self._session.tables()
-            names = [".".join(map(quote_name, name.split(".", 1))) for name in sorted(tables.views)]
-            if BEFORE_TABLE.search(before):
-                return names
-            return [*columns(tables, text, word), *names, *dict.fromkeys(KEYWORDS)]
+            return candidates(self._session.tables(), text, before)
         except Exception:  # a query over a lake that cannot be read reports why
-            return dict.fromkeys(KEYWORDS)
-
-
-def columns(tables: SnapshotTables, text: str, word: str) -> Iterator[str]:
-    """Columns of the tables in the text; with their alias or table name in front if the word has one."""
-    qualifier = word.rpartition(".")[0]
-    for alias, table in tables_in(tables, text):
-        if qualifier and qualifier.lower() not in {alias.lower(), table.lower(), table.split(".", 1)[1].lower()}:
-            continue
-        for column, _ in tables.columns(table):
-            yield f"{qualifier}.{quote_name(column)}" if qualifier else quote_name(column)
-
-
-def tables_in(tables: SnapshotTables, text: str) -> Iterator[tuple[str, str]]:
-    """Alias, or an empty text, and SQL name of each table in the text."""
-    listed = [word for word in words(text) if word.kind != "comment"]
-    for place, word in enumerate(listed[:-2]):
-        table = tables.table(f"{word.name}.{listed[place + 2].name}") if word.name and listed[place + 1].text == "." else None
-        if table is not None:
-            following = [word.name for word in listed[place + 3 : place + 5] if word.text.lower() != "as"]
-            yield (following[0] if following else ""), table
-
-
-def quote_name(name: str) -> str:
-    """The name as SQL needs it, in quotes if it is no plain word, or a word of SQL such as `at`."""
-    return name if PLAIN.fullmatch(name) and name.lower() not in _reserved() else '"' + name.replace('"', '""') + '"'
-
-
-@cache
-def _reserved() -> frozenset[str]:
-    kinds = "('reserved', 'type_function')"
-    with duckdb.connect() as connection:
-        return frozenset(word for word, _ in connection.execute(f"from duckdb_keywords() where keyword_category in {kinds}").fetchall())
+            return KEYWORDS

@@ -59,7 +59,7 @@ class QueryApi:
                 async with self.queue.slot(user):
                     if self.active[name] != user:
                         raise RefusedError(CANCELLED)
-                    answer = await self._answer(request, question, name)
+                    answer = await answer_unless_gone(self.workers, request, question, request.headers.get("accept", JSON), name)
             finally:
                 del self.active[name]
             return Response(answer.body, headers=dict(answer.headers), media_type=answer.media_type)
@@ -79,20 +79,21 @@ class QueryApi:
         """GET /health."""
         return JSONResponse({"active": len(self.active)})
 
-    async def _answer(self, request: Request, question: Question, name: str) -> Encoded:
-        """The answer; the query is cancelled if its client disconnects."""
-        answer = asyncio.ensure_future(self.workers.answer(question, request.headers.get("accept", JSON), name))
-        while not answer.done():
-            await asyncio.wait([answer], timeout=POLL_SECONDS)
-            if not answer.done() and await request.is_disconnected():
-                self.workers.cancel(name)
-        return await answer
-
     def _user(self, request: Request) -> str | None:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         # Every token is compared, each in constant time, so that the response time reveals nothing.
         users = [user for token, user in self.users.items() if secrets.compare_digest(token.encode(), given.encode())]
         return users[0] if users else None
+
+
+async def answer_unless_gone(workers: Workers, request: Request, question: Question, accept: str, name: str) -> Encoded:
+    """The answer; the query is cancelled if its client disconnects."""
+    answer = asyncio.ensure_future(workers.answer(question, accept, name))
+    while not answer.done():
+        await asyncio.wait([answer], timeout=POLL_SECONDS)
+        if not answer.done() and await request.is_disconnected():
+            workers.cancel(name)
+    return await answer
 
 
 async def _body(request: Request) -> dict[str, Any]:
