@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.delta import LOG
 
 LOOK_SECONDS = 0.5
 FRESH_SECONDS, AGED_SECONDS = 2.0, 10.0
 """Lags grow while nothing changes: who asks gets facts that are no older than the first, open pages are told after the second."""
-MOST = 100
+MOST = 40
 """Views with their parameters that are kept; the oldest go."""
 K = TypeVar("K")
 T = TypeVar("T")
@@ -24,14 +25,24 @@ class _Read(Generic[T]):
     facts: T
     number: int
     at: float
+    state: object
+
+    def holds(self, number: int, state: object) -> bool:
+        """Whether it need not be read again."""
+        if state is not None:
+            return self.state == state
+        return self.number == number and time.monotonic() - self.at <= FRESH_SECONDS
 
 
 class Facts(Generic[K, T]):
-    """By view: read in a thread when they are asked for. `read`: what a view shows."""
+    """By view: read in a thread when they are asked for. `read`: what a view shows.
 
-    def __init__(self, lake: Location, read: Callable[[K], T]) -> None:
+    `state_of`: what a view depends on alone; None for one that depends on anything in the lake, and on the time.
+    """
+
+    def __init__(self, lake: Location, read: Callable[[K], T], state_of: Callable[[K], object]) -> None:
         """Reads nothing yet."""
-        self._lake, self._read = lake, read
+        self._lake, self._read, self._state_of = lake, read, state_of
         self._stamp: dict[Path, int] = {}
         self._known: dict[K, _Read[T]] = {}
         self._locks: dict[K, asyncio.Lock] = {}
@@ -42,9 +53,10 @@ class Facts(Generic[K, T]):
         """As it is now, or was two seconds ago where nothing has changed."""
         await self._look()
         async with self._locks.setdefault(view, asyncio.Lock()):
-            known = self._known.get(view)
-            if known is None or known.number != self._number or time.monotonic() - known.at > FRESH_SECONDS:
-                known = _Read(await asyncio.to_thread(self._read, view), self._number, time.monotonic())
+            known, number = self._known.get(view), self._number
+            state = await asyncio.to_thread(self._state_of, view)
+            if known is None or not known.holds(number, state):
+                known = _Read(await asyncio.to_thread(self._read, view), number, time.monotonic(), state)
                 self._known.pop(view, None)
                 self._known[view] = known
                 for old in [*self._known][:-MOST]:
@@ -52,13 +64,16 @@ class Facts(Generic[K, T]):
                     self._locks.pop(old, None)
             return known.facts
 
-    async def stream(self, view: K) -> AsyncIterator[T]:
-        """Now, each time that something has changed, and from time to time."""
+    async def stream(self, view: K) -> AsyncIterator[T | TidemarkError]:
+        """Now, and each time that they have changed, if only by their age; an error where they cannot be read."""
         self._listeners += 1
+        shown: T | TidemarkError | None = None
         try:
             while True:
-                facts, seen = await self.newest(view), self._number
-                yield facts
+                facts, seen = await self._newest_or_error(view), self._number
+                if facts is not shown:
+                    yield facts
+                shown = facts
                 async with self._changed:
                     try:
                         async with asyncio.timeout(AGED_SECONDS):
@@ -68,6 +83,12 @@ class Facts(Generic[K, T]):
                         pass
         finally:
             self._listeners -= 1
+
+    async def _newest_or_error(self, view: K) -> T | TidemarkError:
+        try:
+            return await self.newest(view)
+        except TidemarkError as error:
+            return error
 
     async def watch(self) -> None:
         """For ever: look for all who listen."""

@@ -4,14 +4,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from orchestration.conf.model import Conf
 from orchestration.storage.history import history
 from orchestration.utc import from_iso
+from orchestration.web.queries import Look
+from orchestration.web.spans import SPANS
 
-SPANS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
 BARS, LEAST_HEIGHT = 120, 3.0
 """Of a chart; and percents below which a bar would not be seen."""
 PERCENTS = (50, 99)
@@ -43,13 +43,14 @@ class Lag:
     warnings: Sequence[Mapping[str, Any]]
 
 
-def lag(conf: Conf, now: datetime, span: str) -> Lag:
+def lag(look: Look) -> Lag:
     """`span`: one of SPANS; any other is an hour."""
+    span, now = look.asked.get("span", ""), look.now
     span = span if span in SPANS else "hour"
     since = now - SPANS[span]
     by_flow: dict[str, list[dict[str, Any]]] = defaultdict(list)
     warnings = []
-    for told in history(conf.lake, since):
+    for told in history(look.conf.lake, since):
         if "warning" in told:
             warnings.append(told)
         elif "seconds" in told and (name := told.get("flow") or told.get("job")):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow.compute as pc
@@ -21,6 +21,8 @@ from orchestration.storage.tables import LakeStore
 from orchestration.storage.watched_fields import missing_fields
 from orchestration.supervisor import sink_status, source_status, status
 from orchestration.utc import from_iso
+from orchestration.web.freshness import Freshness, NewestFreshness
+from orchestration.web.queries import Look
 
 RATE_SECONDS = 60
 """Rates are of so long, as far as the page has looked."""
@@ -31,7 +33,9 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Node:
-    """A source, flow or sink. `state`: up, down, paused, new or behind. `rows`: of its table, or of a source in the last hour.
+    """A source, flow or sink. `state`: up, down, paused, new, behind, or stale (see freshness).
+
+    `rows`: of its table, or of a source in the last hour.
 
     `rate`: rows a second, None as long as nobody knows. `own`: for how many seconds the oldest row waits that it could have read;
     `inherited`: those that the nodes before it add. `is_culprit`: the one whose own lag is the greatest.
@@ -63,7 +67,7 @@ class Trouble:
 class Overview:
     """`at`: when it was read, UTC. `account`: events of bronze, and by kind what became of measurements; `waiting`: events.
 
-    `batches`: what the run told of the last batch of each flow.
+    `batches`: what the run told of the last batch of each flow. `stale`: groups of which a device is not up to date, the worst first.
     """
 
     at: datetime
@@ -73,6 +77,7 @@ class Overview:
     troubles: Sequence[Trouble]
     parts: Rows = field(default_factory=list)
     batches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    stale: Sequence[Freshness] = ()
 
     def of_layer(self, layer: str) -> list[Node]:
         return [node for node in self.nodes if node.layer == layer]
@@ -84,18 +89,26 @@ class Overview:
         return [(name, count, 100 * count / sum(kinds.values())) for name, count in kinds.items()]
 
 
-def overview(conf: Conf, now: datetime, counts: "Counts") -> Overview:
+def overview(look: Look, counts: "Counts", newest: NewestFreshness) -> Overview:
     """`counts`: what the looks before this one saw, for the rates."""
+    conf, now = look.conf, look.now
+    snapshot = find_snapshot(conf.lake)
+    groups = newest.of(conf, look.queries, snapshot)
     sources, flows, sinks = source_status.status(conf, now), status.status(conf, now), sink_status.status(conf, now)
     counts.note(now, {row["table"]: row["rows"] for row in flows})
-    nodes = [*_of_sources(sources), *_of_flows(flows, sources, counts), *_of_sinks(sinks, flows)]
+    nodes = [
+        *_of_sources(sources),
+        *(_as_fresh(node, conf, groups) for node in _of_flows(flows, sources, counts)),
+        *_of_sinks(sinks, flows),
+    ]
     greatest = max((node.own or 0.0 for node in nodes), default=0.0)
     if greatest >= max(LEAST_CULPRIT_SECONDS, 2 * conf.engine.trigger_seconds):
         nodes = [replace(node, is_culprit=node.own == greatest) for node in nodes]
     parts = parts_of(conf.lake)
     troubles = [replace(of, command=f"{conf.command} {of.command}") for of in _troubles(conf, parts, sources, sinks)]
     bronze = next((row["rows"] for row in flows if row["table"] == status.EVENTS), 0)
-    return Overview(now, find_snapshot(conf.lake), nodes, _account(conf, bronze), troubles, parts, newest_batches(conf.lake))
+    stale = [group for group in groups if group.is_stale]
+    return Overview(now, snapshot, nodes, _account(conf, bronze), troubles, parts, newest_batches(conf.lake), stale)
 
 
 class Counts:
@@ -146,6 +159,16 @@ def _of_flows(flows: Rows, sources: Rows, counts: Counts) -> Iterator[Node]:
         note = f"watermark {row['watermark_at']:%Y-%m-%d %H:%M:%S}" if row["watermark_at"] else ""
         numbers = row["rows"], row["last_batch_at"], counts.rate(row["table"])
         yield Node(row["flow"], layer, state, *numbers, row["lag_seconds"], inherited, row["behind"], note)
+
+
+def _as_fresh(node: Node, conf: Conf, groups: Sequence[Freshness]) -> Node:
+    """A gold stream is as good as the worst device of its groups."""
+    of_stream = [group for group in groups if node.name == f"gold.{conf.stream_of.get(group.group)}" and group.worst is not None]
+    fresh, devices = (sum(getattr(group, name) for group in of_stream) for name in ("fresh", "devices"))
+    if not of_stream:
+        return node
+    state = "stale" if node.state == "up" and fresh < devices else node.state
+    return replace(node, state=state, note=f"{fresh:,} of {devices:,} devices are up to date; {node.note}".removesuffix("; "))
 
 
 def _of_sinks(sinks: Rows, flows: Rows) -> Iterator[Node]:
@@ -199,23 +222,3 @@ def _troubles(conf: Conf, parts: Rows, sources: Rows, sinks: Rows) -> Iterator[T
 
 def _instant(text: str | None) -> datetime | None:
     return from_iso(text) if text else None
-
-
-def age(instant: datetime | None, now: datetime) -> str:
-    """How long ago, for people."""
-    if instant is None:
-        return "never"
-    return lasting((now - instant.astimezone(UTC)).total_seconds())
-
-
-def lasting(seconds: float | None) -> str:
-    """A length of time in its two greatest units."""
-    if seconds is None:
-        return "-"
-    if seconds < 10:
-        return f"{max(seconds, 0):.1f} s"
-    for unit, size, smaller, of in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60), ("min", 60, "s", 1)):
-        if seconds >= size:
-            rest = int(seconds % size) // of
-            return f"{int(seconds) // size} {unit}" + (f" {rest} {smaller}" if rest else "")
-    return f"{seconds:.0f} s"

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from orchestration.audit.quarantine import counted, shown
-from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
+from orchestration.web.queries import Look
 
 MOST = 20
 LONGEST_PAYLOAD = 4000
@@ -23,14 +23,14 @@ class Quarantine:
     rows: Sequence[dict[str, Any]]
 
 
-def shown_quarantine(conf: Conf, now: datetime, rule: str) -> Quarantine:
+def shown_quarantine(look: Look) -> Quarantine:
     """`rule`: one that rows break; else the first."""
-    lake = Lake(conf)
+    lake, rule = Lake(look.conf), look.asked.get("rule", "")
     counts = counted(lake)
     rules = [row["rule"] for row in counts]
     chosen = rule if rule in rules else next(iter(rules), None)
     rows = shown(lake, chosen, None, MOST) if chosen else []
-    return Quarantine(now, counts, chosen, [row | {"payload": readable(row["payload"])} for row in rows])
+    return Quarantine(look.now, counts, chosen, [row | {"payload": readable(row["payload"])} for row in rows])
 
 
 def readable(payload: bytes | None) -> str:

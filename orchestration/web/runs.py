@@ -2,16 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from orchestration.conf.model import Conf
+from orchestration.errors import ConfError
 from orchestration.storage import generations, runs
 from orchestration.storage.delta import is_table, path_of, table_of
+from orchestration.storage.notes import Note, append_note, notes_between
 from orchestration.storage.outages import Kind, current_outage
 from orchestration.storage.snapshots import all_snapshots
+from orchestration.utc import EPOCH, from_iso
+from orchestration.web.queries import Look
 
-MOST = 50
+MOST, LONGEST_NOTE = 50, 2_000
+LAST = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -24,10 +28,12 @@ class Runs:
     snapshots: Sequence[dict[str, Any]]
     generations: Sequence[dict[str, Any]]
     outages: Sequence[dict[str, Any]]
+    notes: Sequence[dict[str, Any]]
 
 
-def shown_runs(conf: Conf, now: datetime) -> Runs:
+def shown_runs(look: Look) -> Runs:
     """From the tables of ops alone."""
+    conf, now = look.conf, look.now
     path = path_of(conf.lake, runs.TABLE)
     rows = sorted(table_of(path).to_pylist(), key=lambda row: row["started_at"], reverse=True) if is_table(path) else []
     jobs = [row for row in rows if row["outcome"] != "declared"][:MOST]
@@ -42,4 +48,19 @@ def shown_runs(conf: Conf, now: datetime) -> Runs:
         for name in of_kind
         if (outage := current_outage(conf.lake, kind, name))
     ]
-    return Runs(now, declared, jobs, pinned[: -MOST - 1 : -1], made[::-1], down)
+    return Runs(now, declared, jobs, pinned[: -MOST - 1 : -1], made[::-1], down, notes_between(conf.lake, EPOCH, LAST)[:MOST])
+
+
+def add_note(look: Look, form: dict[str, str]) -> None:
+    """About the span from `begins` to `ends`, or about one instant; ConfError where they are none, or nothing is said."""
+    text, author = (form.get(name, "").strip() for name in ("text", "author"))
+    if not text or not author or len(text) + len(author) > LONGEST_NOTE:
+        raise ConfError(f"a note has a text and an author, of at most {LONGEST_NOTE:,} characters.")
+    try:
+        begins = from_iso(form.get("begins", "").strip())
+        ends = from_iso(form.get("ends", "").strip() or begins.isoformat())
+    except ValueError as error:
+        raise ConfError(f"a note is about a time such as 2026-01-05T08:00, in UTC: {error}.") from error
+    if ends < begins:
+        raise ConfError("the span of the note ends before it begins.")
+    append_note(look.conf.lake, Note(begins, ends, text, author, look.now))

@@ -2,9 +2,10 @@
 
 import secrets
 from http.cookies import SimpleCookie
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs, parse_qsl, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -20,6 +21,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+MOST_BYTES = 100_000
+"""Of a form."""
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -62,6 +65,29 @@ class Guarded:
             answer.set_cookie(COOKIE, self._token, httponly=True, samesite="strict", secure=scope["scheme"] == "https")
             return answer
         return PlainTextResponse("open the address with the token that tidemark printed, or send Authorization: Bearer TOKEN\n", 401)
+
+
+class FormToken:
+    """What the page writes into its forms, and no other site knows, so that none posts in the name of who looks at the page."""
+
+    def __init__(self) -> None:
+        """Another one after each start."""
+        self.value = secrets.token_urlsafe(32)
+
+    def is_of(self, form: dict[str, str]) -> bool:
+        return secrets.compare_digest(form.get("form_token", "").encode(), self.value.encode())
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """The fields of a form, as browsers send it; none of what is larger than MOST_BYTES, or no form."""
+    content = b""
+    async for part in request.stream():
+        content += part
+        if len(content) > MOST_BYTES:
+            return {}
+    if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        return {}
+    return dict(parse_qsl(content.decode("utf-8", "replace"), keep_blank_values=True))
 
 
 def _with_headers(send: Send) -> Send:

@@ -6,42 +6,54 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from orchestration.conf.model import Conf
+from orchestration.errors import TidemarkError
 from orchestration.rendering import plain
-from orchestration.web import metrics
+from orchestration.storage.delta import path_of, version_of
+from orchestration.storage.notes import TABLE as NOTES
+from orchestration.storage.snapshots import find_snapshot
+from orchestration.web import editor, metrics, quality, runs
+from orchestration.web.devices import devices
 from orchestration.web.facts import Facts
-from orchestration.web.lag import SPANS, lag
-from orchestration.web.overview import Counts, Overview, age, lasting, overview
+from orchestration.web.freshness import NewestFreshness
+from orchestration.web.groups import groups
+from orchestration.web.lag import lag
+from orchestration.web.overview import Counts, Overview, overview
+from orchestration.web.pages import render
 from orchestration.web.quarantine import shown_quarantine
-from orchestration.web.runs import shown_runs
-from orchestration.web.security import Guarded
+from orchestration.web.queries import Look, Queries
+from orchestration.web.readings import readings
+from orchestration.web.security import FormToken, Guarded, form_of
 
-LONGEST_PARAMETER = 1000
+LONGEST_ADDRESS = 16_000
+"""Characters of the parameters of a view; a metric may have a name of hundreds."""
+Key = tuple[str, str]
+"""The path of a view, and its parameters."""
 
 
 @dataclass(frozen=True)
 class View:
-    """A page. `template`: of its live part. `read`: its facts, by a conf, the time and one parameter of the address."""
+    """A page. `template`: of its live part. `is_of_snapshot`: it shows a snapshot, and does not change until there is another one."""
 
     path: str
     title: str
     template: str
-    read: Callable[[Conf, datetime, str], Any]
-    parameter: str = ""
+    read: Callable[[Look], Any]
+    is_of_snapshot: bool = False
+    is_in_menu: bool = True
 
 
 class Site:
@@ -49,22 +61,32 @@ class Site:
 
     def __init__(self, conf: Conf) -> None:
         """Reads nothing yet."""
-        self._conf, counts = conf, Counts()
+        self._conf, self._queries, self._form_token = conf, Queries(conf), FormToken()
+        counts, newest = Counts(), NewestFreshness()
         views = (
-            View("/", "Overview", "overview.html", lambda conf, now, _: overview(conf, now, counts)),
-            View("/batches", "Batches", "batches.html", lag, "span"),
-            View("/quarantine", "Quarantine", "quarantine.html", shown_quarantine, "rule"),
-            View("/runs", "Runs", "runs.html", lambda conf, now, _: shown_runs(conf, now)),
+            View("/", "Overview", "overview.html", lambda look: overview(look, counts, newest)),
+            View("/groups", "Groups", "groups.html", groups, is_of_snapshot=True),
+            View("/readings", "Readings", "readings.html", readings, is_of_snapshot=True, is_in_menu=False),
+            View("/devices", "Devices", "devices.html", devices, is_of_snapshot=True),
+            View("/batches", "Batches", "batches.html", lag),
+            View("/quarantine", "Quarantine", "quarantine.html", shown_quarantine),
+            View("/quality", "Quality", "quality.html", quality.quality),
+            View("/runs", "Runs", "runs.html", runs.shown_runs),
+            View("/sql", "SQL", "editor.html", lambda look: None),
         )
         self._views = {view.path: view for view in views}
-        self._facts: Facts[tuple[str, str], Any] = Facts(conf.lake, self._read)
+        self._facts: Facts[Key, Any] = Facts(conf.lake, self._read, self._state_of)
 
     def application(self, hosts: tuple[str, ...], token: str | None) -> ASGIApp:
         """The ASGI application. `hosts`: see Guarded; `token` None: whoever reaches it may look."""
         routes = [
-            *(Route(path, self.page) for path in self._views),
+            Route("/sql", self.editor),
+            Route("/sql/answer.{format}", self.answer),
+            *(Route(path, self.page) for path in self._views if path != "/sql"),
+            *(Route(path, self.act, methods=["POST"]) for path in self._actions),
             Route("/events", self.events),
             Route("/api/overview", self.api),
+            Route("/api/completions", self.completions),
             Route("/metrics", self.metrics),
             Mount("/static", StaticFiles(directory=str(files("orchestration.web").joinpath("static")))),
         ]
@@ -72,16 +94,41 @@ class Site:
 
     async def page(self, request: Request) -> Response:
         """GET of a view, as its address says."""
-        view, value = self._view_of(request.url.path, request)
-        live = self._live(view, await self._facts.newest((view.path, value)))
-        known = {"path": view.path, view.parameter: value} if value else {"path": view.path}
-        values = {"views": self._views.values(), "view": view, "live": live, "events": f"/events?{urlencode(known)}"}
-        return HTMLResponse(render("frame.html", pipeline=self._conf.pipeline, **values))
+        view, asked = self._views[request.url.path], _asked(request.query_params)
+        live, status = await self._live_or_error(view, asked)
+        return self._framed(view, live, status, events=f"/events?{urlencode({'path': view.path})}{asked and f'&{asked}'}")
+
+    async def editor(self, request: Request) -> Response:
+        """GET /sql: the editor, and the answer of the query in its address."""
+        facts = await editor.editor(self._conf, self._queries, request)
+        return self._framed(self._views["/sql"], self._rendered(self._views["/sql"], facts), 400 if facts.error else 200)
+
+    async def answer(self, request: Request) -> Response:
+        """GET /sql/answer.csv and .parquet: the whole answer of the query in the address, as a file."""
+        accept = editor.FORMATS.get(request.path_params["format"])
+        if accept is None:
+            return PlainTextResponse("there are answer.csv and answer.parquet\n", 404)
+        try:
+            answer = await self._queries.answer(request, editor.question_of(request.query_params), accept)
+        except TidemarkError as error:
+            return PlainTextResponse(f"{error}\n", 400)
+        disposition = {"Content-Disposition": f"attachment; filename=answer.{request.path_params['format']}"}
+        return Response(answer.body, media_type=answer.media_type, headers={**answer.headers, **disposition})
+
+    async def completions(self, request: Request) -> Response:
+        """GET /api/completions?text=...&place=N: what may stand there in a query."""
+        text, place = request.query_params.get("text", ""), request.query_params.get("place", "")
+        try:
+            found = await asyncio.to_thread(editor.completions, self._queries.tables, text, int(place) if place.isdecimal() else len(text))
+        except TidemarkError as error:
+            return JSONResponse({"error": str(error)}, 400)
+        return JSONResponse(found)
 
     async def events(self, request: Request) -> Response:
         """GET /events: the live part of a view each time that it has changed, as server-sent events."""
-        view, value = self._view_of(request.query_params.get("path", "/"), request)
-        return StreamingResponse(self._news(view, value), media_type="text/event-stream")
+        rest = QueryParams([(name, value) for name, value in request.query_params.multi_items() if name != "path"])
+        view = self._views.get(request.query_params.get("path", "/"), self._views["/"])
+        return StreamingResponse(self._news(view, _asked(rest)), media_type="text/event-stream")
 
     async def api(self, request: Request) -> Response:
         """GET /api/overview: what the overview shows, as JSON."""
@@ -91,26 +138,64 @@ class Site:
         """GET /metrics: for Prometheus."""
         return PlainTextResponse(metrics.text(await self._facts.newest(("/", ""))), media_type=metrics.MEDIA_TYPE)
 
-    def _view_of(self, path: str, request: Request) -> tuple[View, str]:
-        view = self._views.get(path) or self._views["/"]
-        return view, request.query_params.get(view.parameter, "")[:LONGEST_PARAMETER] if view.parameter else ""
+    async def act(self, request: Request) -> Response:
+        """POST of a form that the page has given out: what it does is done once, then its view is shown."""
+        form = await form_of(request)
+        if not self._form_token.is_of(form):
+            return PlainTextResponse("this form is not of this page, or of before its restart; go back, load it again, and send it\n", 403)
+        view, act = self._actions[request.url.path]
+        try:
+            await asyncio.to_thread(act, self._look(""), form)
+        except TidemarkError as error:
+            said = Markup(render("error.html", error=str(error)))
+            return self._framed(self._views[view], said, 400)
+        return RedirectResponse(view, 303)
 
-    def _read(self, key: tuple[str, str]) -> Any:
-        view = self._views[key[0]]
-        return view.read(self._conf, datetime.now(UTC), key[1])
+    @property
+    def _actions(self) -> dict[str, tuple[str, Callable[[Look, dict[str, str]], None]]]:
+        """By path: the view that shows what became of it, and what it does."""
+        return {
+            "/quality/release": ("/quality", quality.release),
+            "/runs/notes": ("/runs", runs.add_note),
+            "/sql/queries": ("/sql", editor.save_query),
+        }
 
-    def _live(self, view: View, facts: Any) -> Markup:
-        return Markup(render(view.template, facts=facts, now=datetime.now(UTC)))
+    def _look(self, asked: str) -> Look:
+        return Look(self._conf, datetime.now(UTC), QueryParams(asked), self._queries)
 
-    async def _news(self, view: View, value: str) -> AsyncIterator[str]:
-        async for facts in self._facts.stream((view.path, value)):
-            yield f"data: {json.dumps(self._live(view, facts))}\n\n"
+    def _read(self, key: Key) -> Any:
+        return self._views[key[0]].read(self._look(key[1]))
+
+    def _state_of(self, key: Key) -> object:
+        """What a view depends on alone; None: on anything in the lake, and on the time."""
+        lake = self._conf.lake
+        return (find_snapshot(lake), version_of(path_of(lake, NOTES))) if self._views[key[0]].is_of_snapshot else None
+
+    def _rendered(self, view: View, facts: Any) -> Markup:
+        return Markup(render(view.template, facts=facts, now=datetime.now(UTC), form_token=self._form_token.value))
+
+    def _framed(self, view: View, live: Markup, status: int = 200, events: str = "") -> Response:
+        menu = [of for of in self._views.values() if of.is_in_menu]
+        return HTMLResponse(render("frame.html", pipeline=self._conf.pipeline, views=menu, view=view, live=live, events=events), status)
+
+    async def _live_or_error(self, view: View, asked: str) -> tuple[Markup, int]:
+        try:
+            return self._rendered(view, await self._facts.newest((view.path, asked))), 200
+        except TidemarkError as error:
+            return Markup(render("error.html", error=str(error))), 500
+
+    async def _news(self, view: View, asked: str) -> AsyncIterator[str]:
+        async for facts in self._facts.stream((view.path, asked)):
+            shown = Markup(render("error.html", error=str(facts))) if isinstance(facts, TidemarkError) else self._rendered(view, facts)
+            yield f"data: {json.dumps(shown)}\n\n"
 
     @asynccontextmanager
     async def _life(self, _: Starlette) -> AsyncIterator[None]:
+        self._queries.start()
         watching = asyncio.create_task(self._facts.watch())
         yield
         watching.cancel()
+        self._queries.close()
 
 
 def as_json(facts: Overview) -> dict[str, Any]:
@@ -120,14 +205,7 @@ def as_json(facts: Overview) -> dict[str, Any]:
     return {"at": facts.at, "snapshot": snapshot, "nodes": nodes, "account": facts.account, "troubles": troubles, "parts": facts.parts}
 
 
-@cache
-def _templates() -> Environment:
-    templates = Environment(loader=PackageLoader("orchestration.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    templates.globals |= {"age": age, "lasting": lasting, "spans": [*SPANS]}
-    templates.filters["commas"] = lambda number: f"{number:,}"
-    return templates
-
-
-def render(template: str, **values: Any) -> str:
-    """Every value is escaped."""
-    return _templates().get_template(template).render(**values)
+def _asked(parameters: QueryParams) -> str:
+    """As they are written in an address; none where they are too long."""
+    written = urlencode([(name, value) for name, value in parameters.multi_items() if value])
+    return written if len(written) <= LONGEST_ADDRESS else ""

@@ -21,16 +21,29 @@ function grow() {
   }
 }
 
-function show(html) {
-  if (live.contains(document.getSelection().anchorNode) && !document.getSelection().isCollapsed) return; // somebody copies
-  const focused = live.contains(document.activeElement) ? document.activeElement.id : "";
-  live.innerHTML = html;
-  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
-  grow();
+// Somebody copies, or fills in a form: what they have begun is not taken away.
+function isInUse() {
+  const selection = document.getSelection();
+  if (live.contains(selection.anchorNode) && !selection.isCollapsed) return true;
+  const fields = [...live.querySelectorAll("input:not([type=hidden])")];
+  return fields.some((field) => field === document.activeElement || field.value !== field.defaultValue);
 }
 
-const events = new EventSource(link.dataset.events);
-events.onmessage = (event) => { show(JSON.parse(event.data)); };
-events.onopen = () => { link.textContent = "live"; link.className = ""; };
-events.onerror = () => { link.textContent = "the server does not answer; what is shown is old"; link.className = "lost"; };
+function show(html) {
+  if (isInUse()) return;
+  const focused = live.contains(document.activeElement) ? document.activeElement.id : "";
+  const opened = [...live.querySelectorAll("details[open]")].map((part) => part.id);
+  live.innerHTML = html;
+  for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
+  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+  grow();
+  drawAll();
+}
+
+if (link.dataset.events) {
+  const events = new EventSource(link.dataset.events);
+  events.onmessage = (event) => { show(JSON.parse(event.data)); };
+  events.onopen = () => { link.textContent = "live"; link.className = ""; };
+  events.onerror = () => { link.textContent = "the server does not answer; what is shown is old"; link.className = "lost"; };
+}
 setInterval(grow, 1000);

@@ -1,0 +1,160 @@
+"""Charts of a group: for each metric the windows of some devices, those that are still open, and what vectors carry forward."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from gold.spec import Group
+from gold.vectors import features_of
+from orchestration.storage.delta import literal
+from orchestration.web.queries import Look
+from orchestration.web.spans import Span
+from silver.spec import Aggregation, Metric
+
+PARTS = 750
+"""Of a span. Where a line has more windows, each part of it shows the least and the greatest."""
+WINDOWS = """
+  select device_id, metric, epoch(window_end) as ended, value, revision,
+    count(*) over (partition by device_id, metric) as windows, floor((epoch(window_end) - {start}) / {length} * {parts}) as place
+  from gold.{group}_aggregates
+  where epoch(window_end) > {start} and epoch(window_end) <= {end} and device_id in {devices} and value is not null
+  qualify windows <= 2 * {parts} or row_number() over (partition by device_id, metric, place order by value) = 1
+    or row_number() over (partition by device_id, metric, place order by value desc) = 1
+  order by device_id, metric, window_end
+"""
+OPEN = """
+  select device_id, metric, ended, {measure} as so_far
+  from (select device_id, metric, event_time, value, (floor(epoch(event_time) / {slide}) + number) * {slide} as ended
+    from silver.readings, range(1, {windows}) as of_reading(number)
+    where metric = {metric} and list_contains(groups, {group}) and device_id in {devices} and epoch(event_time) >= {closed} - {step})
+  where ended > {closed} group by device_id, metric, ended
+"""
+CARRIED = """
+  select entity, feature, epoch(window_end) as ended, vector[list_position({features}, feature)] as value
+  from (select entity, window_end, vector, unnest(filled) as feature from gold.{group}_vectors
+    where epoch(window_end) > {start} and epoch(window_end) <= {end} and entity in {entities})
+  where value is not null order by ended
+"""
+MEASURES = {
+    Aggregation.AVERAGE: "avg(value)",
+    Aggregation.LATEST: "arg_max(value, event_time)",
+    Aggregation.FIRST: "arg_min(value, event_time)",
+    Aggregation.STDDEV: "stddev_samp(value)",
+}
+"""Of windows that are still open, so far. Others are called in DuckDB as in conf."""
+Lines = dict[tuple[str, str, str], list[tuple[float, float | None]]]
+"""By metric, device and kind: window, amended, open or carried. A null breaks the line."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Of a metric. `lines`: device, kind and points, the x in seconds since 1970. `thinned`: the windows of a line that shows fewer."""
+
+    group: str
+    metric: Metric
+    start: float
+    end: float
+    lines: Sequence[tuple[str, str, Sequence[tuple[float, float | None]]]]
+    thinned: int = 0
+    bands: Sequence[Mapping[str, Any]] = ()
+
+    def with_bands(self, notes: Sequence[Mapping[str, Any]]) -> "Chart":
+        """Spans of time with a text."""
+        return replace(self, bands=notes)
+
+    @property
+    def data(self) -> str:
+        """JSON for the script that draws it."""
+        lines = [
+            {"device": device, "kind": kind, "x": [x for x, _ in points], "y": [y for _, y in points]}
+            for device, kind, points in self.lines
+        ]
+        bands = [{"start": of["begins_at"].timestamp(), "end": of["ends_at"].timestamp(), "text": of["text"]} for of in self.bands]
+        told = {"group": self.group, "metric": self.metric.name, "unit": self.metric.unit or "", "start": self.start, "end": self.end}
+        return json.dumps({**told, "lines": lines, "bands": bands})
+
+    @property
+    def newest(self) -> Sequence[tuple[str, float, float]]:
+        """The newest windows of each device: device, end and value; for who does not look at the chart."""
+        closed = [(device, points) for device, kind, points in self.lines if kind == "window"]
+        return [(device, x, y) for device, points in closed for x, y in [*reversed(points)][:3] if y is not None]
+
+
+def charts(look: Look, group: Group, span: Span, devices: Sequence[str], *, is_newest: bool) -> list[Chart]:
+    """One a metric that has something to show. `is_newest`: the span reaches up to now, so that open windows belong to it."""
+    of: dict[str, Any] = {"group": group.name, "devices": literal([*devices]), "start": span.start.timestamp(), "end": span.end.timestamp()}
+    windows = look.queries.rows(WINDOWS.format(**of, length=of["end"] - of["start"], parts=PARTS)) if devices else []
+    steps = {name: look.conf.metrics[name] for name in group.metrics}
+    lines: Lines = defaultdict(list)
+    for row in windows:
+        lines[row["metric"], row["device_id"], "window"].append((row["ended"], row["value"]))
+        if row["revision"]:
+            lines[row["metric"], row["device_id"], "amended"].append((row["ended"], row["value"]))
+    if is_newest and windows:
+        _add_open(look, group, steps, lines, of)
+    if group.vector is not None and windows:
+        _add_carried(look, group, lines, of)
+    thinned = {row["metric"]: row["windows"] for row in windows if row["windows"] > 2 * PARTS}
+    drawn = []
+    for name, metric in steps.items():
+        step = metric.slide_seconds or metric.step_seconds
+        of_metric = [
+            (device, kind, [*_broken(points, step)] if kind == "window" and name not in thinned else points)
+            for (measured, device, kind), points in sorted(lines.items())
+            if measured == name
+        ]
+        if of_metric:
+            drawn.append(Chart(group.name, metric, of["start"], of["end"], of_metric, thinned.get(name, 0)))
+    return drawn
+
+
+def _add_open(look: Look, group: Group, metrics: Mapping[str, Metric], lines: Lines, of: Mapping[str, Any]) -> None:
+    """Windows that no watermark has passed, as far as readings have come; each line goes on from its last closed window."""
+    closed: dict[str, float] = {}
+    for (name, _, kind), points in lines.items():
+        if kind == "window":
+            closed[name] = max(closed.get(name, 0.0), points[-1][0])
+    queries = [
+        OPEN.format(
+            slide=metric.slide_seconds or metric.step_seconds,
+            step=metric.step_seconds,
+            closed=closed.get(name, of["start"]),
+            windows=metric.step_seconds // (metric.slide_seconds or metric.step_seconds) + 1,
+            devices=of["devices"],
+            metric=literal(name),
+            group=literal(group.name),
+            measure=MEASURES.get(metric.aggregation, f"{metric.aggregation.value}(value)"),
+        )
+        for name, metric in metrics.items()
+    ]
+    for row in look.queries.rows(f"{' union all '.join(f'({query})' for query in queries)} order by ended"):
+        line = lines[row["metric"], row["device_id"], "open"]
+        if not line:
+            line += lines.get((row["metric"], row["device_id"], "window"), [])[-1:]
+        line.append((row["ended"], row["so_far"]))
+
+
+def _add_carried(look: Look, group: Group, lines: Lines, of: Mapping[str, Any]) -> None:
+    """Features of vectors that an earlier window has filled, by the metric and device that they are of."""
+    assert group.vector is not None
+    by_device = group.vector.entity == "device"
+    metrics = features_of(group, group.vector)
+    names = {**of, "features": f"[{', '.join(map(literal, group.vector.features))}]"}
+    entities = of["devices"] if by_device else literal([group.name])
+    for row in look.queries.rows(CARRIED.format(**names, entities=entities)):
+        metric = metrics.get(row["feature"])
+        device = row["entity"] if by_device else row["feature"].removesuffix(f".{metric}")
+        if metric is not None and (metric, device, "window") in lines:
+            lines[metric, device, "carried"].append((row["ended"], row["value"]))
+
+
+def _broken(points: Sequence[tuple[float, float | None]], step: float) -> Iterator[tuple[float, float | None]]:
+    """With a null behind each window that no other one follows after a step."""
+    for (x, y), (following, _) in pairwise(points):
+        yield x, y
+        if following - x > 1.5 * step:
+            yield x + step, None
+    yield from points[-1:]

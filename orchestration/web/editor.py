@@ -1,0 +1,126 @@
+"""What the view of SQL shows: an editor over one snapshot, the answer of a query as a table and a chart, and saved queries."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from starlette.requests import Request
+
+from orchestration.conf.model import Conf
+from orchestration.errors import ConfError, TidemarkError
+from orchestration.rendering import plain
+from orchestration.serving.sql.answer import Question
+from orchestration.serving.sql.completion import candidates, starting_with, word_before
+from orchestration.serving.sql.encoding import ARROW, CSV, PARQUET
+from orchestration.serving.sql.output import replacing
+from orchestration.serving.sql.shell_names import SnapshotTables
+from orchestration.web.queries import Look, Queries, as_rows, table_of
+
+MOST_SHOWN, MOST_DRAWN, MOST_LINES, MOST_WORDS = 500, 5_000, 8, 40
+LONGEST_CELL = 1_000
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
+FORMATS = {"csv": CSV, "parquet": PARQUET}
+EXAMPLE = "select * from silver.readings order by event_time desc limit 20"
+
+
+@dataclass(frozen=True)
+class Editor:
+    """`error`: why there is no answer. `count`: rows of the answer, of which MOST_SHOWN are `rows`; `chart`: see _chart."""
+
+    query: str
+    snapshot: str
+    saved: Mapping[str, str]
+    error: str = ""
+    columns: Sequence[tuple[str, str]] = ()
+    rows: Sequence[Sequence[str]] = ()
+    count: int = 0
+    is_cut_off: bool = False
+    of_snapshot: Mapping[str, Any] | None = None
+    chart: str = ""
+
+
+def question_of(asked: Mapping[str, str]) -> Question:
+    """ConfError for a snapshot that is no number."""
+    snapshot = asked.get("snapshot", "").strip()
+    if snapshot and not snapshot.isdecimal():
+        raise ConfError(f"{snapshot} is no snapshot; leave it empty for the newest, or take a number of the view of runs.")
+    return Question(asked.get("query", ""), int(snapshot) if snapshot else None)
+
+
+async def editor(conf: Conf, queries: Queries, request: Request) -> Editor:
+    """`query`, `snapshot`; without a query there is an example, which is not asked."""
+    asked = request.query_params
+    query, snapshot, saved = asked.get("query", ""), asked.get("snapshot", ""), saved_queries(conf)
+    if not query.strip():
+        return Editor(EXAMPLE, snapshot, saved)
+    try:
+        answer = await queries.answer(request, question_of(asked), ARROW)
+    except TidemarkError as error:
+        return Editor(query, snapshot, saved, str(error))
+    table = table_of(answer)
+    columns = [(field.name, str(field.type)) for field in table.schema]
+    shown = [[_cell(value) for value in row.values()] for row in as_rows(table.slice(0, MOST_SHOWN))]
+    of_snapshot = json.loads(answer.headers.get("Tidemark-Snapshot", "null"))
+    is_cut_off = answer.headers["Tidemark-Is-Cut-Off"] == "true"
+    return Editor(query, snapshot, saved, "", columns, shown, len(table), is_cut_off, of_snapshot, _chart(table))
+
+
+def completions(tables: Callable[[], SnapshotTables], text: str, place: int) -> dict[str, Any]:
+    """Words that may stand at this place of a text: the beginning that they replace, and the likeliest first."""
+    before = text[:place]
+    word = word_before(before)
+    found = starting_with(word, candidates(tables(), text, before))
+    return {"word": word, "words": [text for text, _ in zip(found, range(MOST_WORDS), strict=False)]}
+
+
+def folder_of(conf: Conf) -> Path:
+    """Of saved queries, beside the folder of conf: a file each."""
+    return conf.folder.parent / "queries"
+
+
+def saved_queries(conf: Conf) -> dict[str, str]:
+    return {file.stem: file.read_text(encoding="utf-8", errors="replace") for file in sorted(folder_of(conf).glob("*.sql"))}
+
+
+def save_query(look: Look, form: dict[str, str]) -> None:
+    """As a file of that `name`, which is replaced. ConfError for a name that is no plain word."""
+    name, query, conf = form.get("name", ""), form.get("query", ""), look.conf
+    if not NAME.fullmatch(name):
+        raise ConfError(f"{name or 'nothing'} is no name for a query: take small letters, digits, - and _, at most 60.")
+    folder_of(conf).mkdir(exist_ok=True)
+    with replacing(folder_of(conf) / f"{name}.sql") as file:
+        file.write(query.replace("\r\n", "\n").rstrip().encode("utf-8") + b"\n")
+
+
+def _cell(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False).strip('"')
+    return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}... ({len(text):,} characters)"
+
+
+def _chart(table: pa.Table) -> str:
+    """JSON for the script that draws it: numbers over the first column, if that is an instant or a number; else empty."""
+    names = table.column_names
+    if len(names) < 2 or len({*names}) < len(names) or len(table) < 2:
+        return ""
+    x, *others = table.slice(0, MOST_DRAWN).sort_by(names[0]).columns if _is_axis(table.schema.types[0]) else [None]
+    if x is None:
+        return ""
+    is_time = pa.types.is_timestamp(x.type)
+    at = (
+        [of / 1e6 for of in x.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()] if is_time else x.cast(pa.float64()).to_pylist()
+    )
+    numbers = [(name, column) for name, column in zip(names[1:], others, strict=True) if _is_number(column.type)][:MOST_LINES]
+    lines = [{"device": name, "kind": "window", "y": column.cast(pa.float64()).to_pylist()} for name, column in numbers]
+    return json.dumps(plain({"is_time": is_time, "x": at, "lines": lines, "bands": []})) if lines else ""
+
+
+def _is_axis(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind)) or _is_number(kind)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return any(of(kind) for of in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))

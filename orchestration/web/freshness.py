@@ -1,0 +1,91 @@
+"""How fresh device groups are: a group is as good as its worst device."""
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gold.spec import Group
+from orchestration.conf.model import Conf
+from orchestration.storage.delta import is_table
+from orchestration.storage.registry import current
+from orchestration.storage.tables import LakeStore
+from orchestration.web.queries import Queries
+
+SINCE, LONGEST = timedelta(days=1), 15.0
+LAST = """
+  select device_group, device_id, max(window_end) as ended_at from gold.aggregates_history
+  where window_end > (select max(window_end) from gold.aggregates_history) - to_seconds({seconds})
+  group by all
+"""
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """Of a group. `devices`: that it has, or had a window of in the day before the newest one; `fresh`: see tolerance.
+
+    `worst`: the device whose newest window is the oldest, and when that ended; None where it had none in that day. Without a device, and
+    as long as no group has a window, there is no worst one.
+    """
+
+    group: str
+    label: str
+    devices: int
+    fresh: int
+    worst: str | None = None
+    worst_at: datetime | None = None
+    newest_at: datetime | None = None
+
+    @property
+    def is_stale(self) -> bool:
+        return self.worst is not None and self.fresh < self.devices
+
+
+def freshness(conf: Conf, queries: Queries) -> Sequence[Freshness]:
+    """Of all groups, those first whose worst device is the oldest."""
+    ended: dict[str, dict[str, datetime | None]] = defaultdict(dict)
+    for device in current(conf.lake):
+        for group in device["groups"] if device["is_known"] else ():
+            ended[group][device["device_id"]] = None
+    for row in queries.rows(LAST.format(seconds=int(SINCE.total_seconds()))) if has_gold(conf) else ():
+        ended[row["device_group"]][row["device_id"]] = row["ended_at"]
+    newest = max((at for devices in ended.values() for at in devices.values() if at), default=None)
+    found = [_of_group(conf, group, ended.get(group.name, {}), newest) for group in conf.groups.values()]
+    return sorted(found, key=lambda of: (of.worst is None, of.worst_at is not None, of.worst_at, of.group))
+
+
+class NewestFreshness:
+    """Of the newest snapshot, for a view that is read more often than it pays to ask."""
+
+    def __init__(self) -> None:
+        """Asks nothing yet."""
+        self._known: tuple[object, float, Sequence[Freshness]] | None = None
+
+    def of(self, conf: Conf, queries: Queries, snapshot: object) -> Sequence[Freshness]:
+        """At most LONGEST seconds old where there is another snapshot."""
+        known, now = self._known, time.monotonic()
+        if known is None or (known[0] != snapshot and now - known[1] > LONGEST):
+            self._known = known = (snapshot, now, freshness(conf, queries))
+        return known[2]
+
+
+def has_gold(conf: Conf) -> bool:
+    store = LakeStore(conf)
+    return any(is_table(store.table_path(store.generation.gold(stream, "aggregates"))) for stream in conf.streams)
+
+
+def tolerance(conf: Conf, group: Group) -> timedelta:
+    """A device is fresh whose newest window ended at most so long before the newest one of all: two windows and the lateness."""
+    return timedelta(seconds=2 * max(conf.metrics[name].step_seconds for name in group.metrics) + group.lateness_seconds)
+
+
+def _of_group(conf: Conf, group: Group, ended: Mapping[str, datetime | None], newest: datetime | None) -> Freshness:
+    label = group.label or group.name
+    if newest is None or not ended:
+        return Freshness(group.name, label, len(ended), 0)
+    since = newest - tolerance(conf, group)
+    worst, worst_at = min(ended.items(), key=lambda of: (of[1] is not None, of[1] or newest, of[0]))
+    fresh = sum(at is not None and at >= since for at in ended.values())
+    newest_of_group = max((at for at in ended.values() if at), default=None)
+    return Freshness(group.name, label, len(ended), fresh, worst, worst_at, newest_of_group)

@@ -1,0 +1,78 @@
+"""What the view of groups shows: how fresh each is, and of one its windows and vectors as charts, with the newest values by device."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from gold.spec import Group
+from orchestration.storage.delta import literal
+from orchestration.storage.notes import notes_between
+from orchestration.web.charts import Chart, charts
+from orchestration.web.freshness import Freshness, freshness, has_gold
+from orchestration.web.queries import Look
+from orchestration.web.spans import Span, instant, span_of
+
+MOST_GROUPS, MOST_ROWS, MOST_DEVICES = 200, 200, 6
+NEWEST = "select min(window_end) as oldest, max(window_end) as newest from {table}_history"
+VALUES = """
+  select device_id, metric, max(window_end) as ended_at, arg_max(value, window_end) as value, arg_max(count, window_end) as count,
+    arg_max(revision, window_end) as revision, count(*) as windows, count(*) filter (revision > 0) as amended
+  from {table} where window_end > {start} and window_end <= {end}{of_devices} group by all order by ended_at, device_id, metric limit {most}
+"""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """`all`: the first MOST_GROUPS of `count`, the worst first. `group` None: none is chosen, and what follows is empty.
+
+    `newest`: the end of its newest window. `values`: rows of VALUES, the oldest first; `devices`: those in the charts.
+    """
+
+    at: datetime
+    all: Sequence[Freshness]
+    count: int
+    group: Group | None = None
+    fresh: Freshness | None = None
+    newest: datetime | None = None
+    span: Span | None = None
+    values: Sequence[Mapping[str, Any]] = ()
+    devices: Sequence[str] = ()
+    charts: Sequence[Chart] = ()
+    known: Mapping[str, Any] = field(default_factory=dict)
+
+    def asked(self, **changes: Any) -> dict[str, Any]:
+        """The parameters of this view, some of them changed."""
+        return {name: value for name, value in {**self.known, **changes}.items() if value not in (None, "")}
+
+
+def groups(look: Look) -> Groups:
+    """`group`, `device` (again for each one), and a span; without a group the freshness of all."""
+    every = freshness(look.conf, look.queries)
+    group = look.conf.groups.get(look.asked.get("group", ""))
+    shown = every[:MOST_GROUPS]
+    if group is None:
+        return Groups(look.now, shown, len(every))
+    fresh = next(of for of in every if of.group == group.name)
+    (reach,) = look.queries.rows(NEWEST.format(table=f"gold.{group.name}_aggregates")) if has_gold(look.conf) else ({"newest": None},)
+    if reach["newest"] is None:
+        return Groups(look.now, shown, len(every), group, fresh)
+    span = span_of(look.asked, reach["newest"])
+    values = _values(look, group, span, ())
+    asked = [name for name in dict.fromkeys(look.asked.getlist("device")) if name][:MOST_DEVICES]
+    devices = asked or [*dict.fromkeys(row["device_id"] for row in sorted(values, key=lambda row: row["device_id"]))][:MOST_DEVICES]
+    drawn = charts(look, group, span, devices, is_newest=span.end >= reach["newest"])
+    known = {"group": group.name, "device": asked, **_span_as_asked(span)}
+    bands = notes_between(look.conf.lake, span.start, span.end)
+    drawn = [chart.with_bands(bands) for chart in drawn]
+    return Groups(look.now, shown, len(every), group, fresh, reach["newest"], span, values, devices, drawn, known)
+
+
+def _values(look: Look, group: Group, span: Span, devices: Sequence[str]) -> list[dict[str, Any]]:
+    of_devices = f" and device_id in {literal([*devices])}" if devices else ""
+    between = {"start": instant(span.start), "end": instant(span.end), "of_devices": of_devices, "most": MOST_ROWS}
+    return look.queries.rows(VALUES.format(table=f"gold.{group.name}_aggregates", **between))
+
+
+def _span_as_asked(span: Span) -> dict[str, str]:
+    return {"span": span.name} if span.name else {"from": span.start.isoformat(), "to": span.end.isoformat()}

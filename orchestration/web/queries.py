@@ -1,0 +1,83 @@
+"""Queries of views, over the newest snapshot, as `tidemark sql-server` answers them: each in a process, within limits."""
+
+import asyncio
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+
+from orchestration.conf.model import Conf
+from orchestration.conf.place import Place
+from orchestration.rendering import values
+from orchestration.serving.sql.answer import Limits, Question
+from orchestration.serving.sql.duckdb_engine import DuckDbEngine
+from orchestration.serving.sql.encoding import ARROW, Encoded
+from orchestration.serving.sql.session import Session
+from orchestration.serving.sql.shell_names import SnapshotTables
+from orchestration.serving.sql.web import answer_unless_gone
+from orchestration.serving.sql.workers import Workers
+
+LIMITS = Limits(seconds=30.0, rows=100_000, result_bytes=32 * 1024 * 1024)
+AT_ONCE = 3
+
+
+class Queries:
+    """Belongs to the event loop in which it is started. `rows` is for the threads that read views."""
+
+    def __init__(self, conf: Conf) -> None:
+        """Starts no process: the first query does."""
+        self._place = Place(conf.lake, conf.stream_of)
+        self._session = Session(DuckDbEngine(self._place, LIMITS), self._place)
+
+    @cached_property
+    def _workers(self) -> Workers:
+        return Workers(self._place, LIMITS, AT_ONCE)
+
+    def tables(self) -> SnapshotTables:
+        """Of the newest snapshot, for completion."""
+        return self._session.tables()
+
+    def start(self) -> None:
+        self._loop, self._slots = asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)
+
+    def close(self) -> None:
+        if "_workers" in vars(self):
+            self._workers.close()
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        """Of a query of a view; TidemarkError where it cannot be answered."""
+        return as_rows(table_of(asyncio.run_coroutine_threadsafe(self._ask(query), self._loop).result()))
+
+    async def answer(self, request: Request, question: Question, accept: str) -> Encoded:
+        """To who has sent the request; a client that goes ends its query."""
+        async with self._slots:
+            return await answer_unless_gone(self._workers, request, question, accept, uuid.uuid4().hex)
+
+    async def _ask(self, query: str) -> Encoded:
+        async with self._slots:
+            return await self._workers.answer(Question(query), ARROW, uuid.uuid4().hex)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a view is read with. `asked`: the parameters of its address."""
+
+    conf: Conf
+    now: datetime
+    asked: QueryParams
+    queries: Queries
+
+
+def table_of(answer: Encoded) -> pa.Table:
+    """Of an answer that is an Arrow stream."""
+    return pa.ipc.open_stream(answer.body).read_all()
+
+
+def as_rows(table: pa.Table) -> list[dict[str, Any]]:
+    cells = [values(column) for column in table.columns]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*cells, strict=True)]

@@ -1,0 +1,79 @@
+"""What a point of a chart is made of: the readings of one window, and the raw event of each with its position."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from orchestration.storage.delta import is_table, literal
+from orchestration.storage.tables import LakeStore
+from orchestration.utc import from_iso
+from orchestration.web.quarantine import readable
+from orchestration.web.queries import Look
+from orchestration.web.spans import instant
+from silver.spec import Metric
+
+MOST, MOST_PAYLOADS = 500, 50
+OF_WINDOW = """
+  select event_time, value, source, ingested_at, bronze_batch, bronze_row, part, '{kind}' as kind from {table}
+  where device_id = {device} and metric = {metric} and event_time >= {start} and event_time < {end}
+"""
+EVENTS = """
+  select bronze_batch, bronze_row, position, header, payload from bronze.events
+  where bronze_batch in {batches} and (bronze_batch, bronze_row) in ({events})
+"""
+
+
+@dataclass(frozen=True)
+class Readings:
+    """`rows`: by event time, at most MOST; those with `payload` None are beyond the first MOST_PAYLOADS."""
+
+    at: datetime
+    device: str
+    metric: Metric | None
+    start: datetime | None = None
+    end: datetime | None = None
+    rows: Sequence[Mapping[str, Any]] = ()
+
+
+def readings(look: Look) -> Readings:
+    """`device`, `metric`, and `end`, the end of a window as an instant or in seconds since 1970; the window is as long as the metric's."""
+    device, metric = look.asked.get("device", ""), look.conf.metrics.get(look.asked.get("metric", ""))
+    end = _instant(look.asked.get("end", ""))
+    if metric is None or end is None:
+        return Readings(look.now, device, metric)
+    start = end - timedelta(seconds=metric.step_seconds)
+    of = {"device": literal(device), "metric": literal(metric.name), "start": instant(start), "end": instant(end)}
+    store = LakeStore(look.conf)
+    tables = {name: kind for name, kind in (("silver.readings", "reading"), ("silver.late", "late")) if is_table(store.table_path(name))}
+    queries = [OF_WINDOW.format(**of, table=name, kind=kind) for name, kind in tables.items()]
+    rows = look.queries.rows(f"{' union all '.join(queries)} order by event_time, bronze_batch, bronze_row limit {MOST}") if queries else []
+    return Readings(look.now, device, metric, start, end, _with_events(look, rows))
+
+
+def _with_events(look: Look, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    shown = rows[:MOST_PAYLOADS]
+    events: dict[tuple[int, int], Mapping[str, Any]] = {}
+    if shown:
+        keys = ", ".join(f"({row['bronze_batch']}, {row['bronze_row']})" for row in shown)
+        batches = literal(sorted({row["bronze_batch"] for row in shown}))
+        found = look.queries.rows(EVENTS.format(batches=batches, events=keys))
+        events = {(of["bronze_batch"], of["bronze_row"]): of for of in found}
+    return [{**row, **_event(events.get((row["bronze_batch"], row["bronze_row"])))} for row in rows]
+
+
+def _event(event: Mapping[str, Any] | None) -> dict[str, Any]:
+    if event is None:
+        return {"position": None, "header": None, "payload": None}
+    return {"position": event["position"], "header": event["header"], "payload": readable(event["payload"])}
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(float(text), tz=from_iso("1970-01-01").tzinfo)
+    except (ValueError, OverflowError, OSError):
+        pass
+    try:
+        return from_iso(text)
+    except ValueError:
+        return None

@@ -1,0 +1,299 @@
+"""Views of groups, devices, quality and SQL in a real browser, over a lake with what is late, duplicate, unreadable, future and hostile."""
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page
+from pyspark.sql import SparkSession
+
+from orchestration.conf.load import load
+from orchestration.location import Location
+from orchestration.storage.delta import path_of, rows_of, table_id
+from orchestration.storage.gate_state import RELEASES, Failure, GateState, write_gate_state
+from orchestration.storage.lease import sole_writer
+from orchestration.storage.notes import TABLE as NOTES
+from orchestration.storage.tables import LakeStore
+from tests.collectors import write_conf
+from tests.lakes import event, land, run
+from tests.pages import Served, chromium, served
+from tests.rows import at
+from tests.services import tidemark
+
+HOSTILE = '<img src=x onerror="document.title=1">'
+LONG, LONGER = "m" * 200, "x" * 500
+"""The longest name that conf takes, and one that an event may have all the same."""
+GROUPS = f"""
+groups:
+  kitchen: {{label: "Kitchen <b>", metrics: [temperature, {LONG}], vector: {{entity: device, max_fill_seconds: 3600}}}}
+  attic: {{metrics: [temperature]}}
+"""
+DEVICES = f"devices:\n  oven: {{groups: [kitchen]}}\n  fridge: {{groups: [kitchen], label: Fridge}}\n  {HOSTILE!r}: {{groups: [kitchen]}}\n"
+METRICS = f"""
+metrics:
+  temperature: {{unit: degC, aggregation: average, step_seconds: 600}}
+  {LONG}: {{aggregation: sum, step_seconds: 600}}
+"""
+SUITE = """
+table: silver.readings
+sample: [device_id]
+expectations:
+  - type: expect_column_values_to_be_between
+    kwargs: {column: value, max_value: 310}
+    severity: warning
+    description: No oven is hotter than 310.
+"""
+VIEWS = (
+    *("/", "/groups", "/groups?group=kitchen&span=day", "/groups?group=attic", "/devices", "/devices?device=oven", "/batches"),
+    *("/quarantine", "/quality", "/runs", "/sql", "/sql?query=from+silver.readings", "/sql?query=select+nothing"),
+    "/readings?device=oven&metric=temperature&end=2026-01-01T12:10:00Z",
+)
+pytestmark = pytest.mark.chromium
+
+
+@pytest.fixture(scope="module")
+def conf(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The oven measures for four hours, the fridge for one, then the oven says something late. Quality has been checked."""
+    folder = tmp_path_factory.mktemp("views")
+    written = write_conf(folder, plant="path: ./landing")
+    for name, text in (("groups", GROUPS), ("devices", DEVICES), ("metrics", METRICS)):
+        (written / f"{name}.yml").write_text(text)
+    (written / "expectations").mkdir()
+    (written / "expectations/ovens.yml").write_text(SUITE)
+    with (written / "pipeline.yml").open("a") as file:
+        file.write("quality: {gates: {silver.readings: hold}}\n")
+    minutes = [at(f"{12 + minute // 60}:{minute % 60:02d}:00") for minute in range(0, 240, 2)]
+    oven = [event("oven", "temperature", 200.0 + place, instant) for place, instant in enumerate(minutes)]
+    fridge = [event("fridge", "temperature", 4.0, instant) for instant in minutes[:30]]
+    long = [event("oven", LONG, 1.0, instant) for instant in minutes[::25]]
+    bad = ["rubbish", event(HOSTILE, "temperature", 20.0, at("12:00:00")), event("oven", "temperature", 1.0, at("2999-01-01")), oven[0]]
+    bad.append(event("oven", LONGER, 1.0, at("12:00:00")))
+    land(folder, "1.jsonl", [*oven, *fridge, *long, *bad])
+    run(load(written), spark)
+    land(folder, "2.jsonl", [event("oven", "temperature", 1000.0, at("12:05:01"))])
+    run(load(written), spark)
+    checked = tidemark(written, "quality")
+    assert "report: " in checked.stderr
+    with sole_writer(Location(folder / "lake")):
+        yield written
+
+
+@pytest.fixture(scope="module")
+def server(conf: Path) -> Iterator[Served]:
+    with served(conf) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser: Browser, server: Served) -> Iterator[Page]:
+    """A page, of which nothing is asked elsewhere and whose console stays empty."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened, asked, said = context.new_page(), list[str](), list[str]()
+    opened.on("request", lambda request: asked.append(request.url))
+    opened.on("pageerror", lambda error: said.append(str(error)))
+    yield opened
+    assert said == []
+    assert all(url.startswith((server.address, "data:")) for url in asked)
+    context.close()
+
+
+def plotted(page: Page, metric: str) -> dict[tuple[str, str], list[float | None]]:
+    """Of the chart of a metric the values by device and kind of line."""
+    told = [json.loads(place.get_attribute("data-plot") or "") for place in page.locator(".plot").all()]
+    (chart,) = [of for of in told if of["metric"] == metric]
+    return {(line["device"], line["kind"]): line["y"] for line in chart["lines"]}
+
+
+def test_a_group_is_as_good_as_its_worst_device_and_the_share_is_said(page: Page, server: Served) -> None:
+    page.goto(f"{server.address}/groups")
+    rows = [row.inner_text().split("\t") for row in page.locator("#all ~ .wide tbody tr").all()]
+    assert rows == [
+        ["Kitchen <b>", "1 of 3", HOSTILE, "2026-01-01 12:10:00", "2026-01-01 15:40:00"],
+        ["attic", "0 of 0", "", "", "none"],
+    ]
+    page.goto(server.address)
+    assert "Kitchen <b>: 1 of 3 devices are up to date; the worst is" in page.inner_text("main")
+    node = page.locator(".node", has_text="gold.kitchen")
+    assert node.locator(".state").inner_text() == "stale"
+    assert page.locator("main img").count() == 0
+
+
+def test_a_chart_marks_windows_that_are_amended_open_and_carried(page: Page, server: Served) -> None:
+    page.goto(f"{server.address}/groups?group=kitchen&span=day")
+    temperature = plotted(page, "temperature")
+    assert temperature["oven", "amended"] == [pytest.approx((200 + 201 + 202 + 203 + 204 + 1000) / 6)]
+    assert temperature["oven", "window"][0] == temperature["oven", "amended"][0]
+    assert temperature["oven", "open"] == [pytest.approx(307.0), pytest.approx(312.0), pytest.approx(317.0)]
+    assert temperature["fridge", "window"] == [4.0] * 6
+    carried = plotted(page, LONG)["oven", "carried"]
+    assert carried and {*carried} == {1.0}
+    assert page.locator(".plot canvas").count() == 2
+    painted = page.evaluate(
+        "(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(of => of))(document.querySelector('canvas'))"
+    )
+    assert painted
+
+
+def test_a_zoom_has_a_link_and_stays_when_the_view_is_brought_anew(page: Page, server: Served, conf: Path, spark: SparkSession) -> None:
+    page.goto(f"{server.address}/groups?group=kitchen&span=day")
+    box = page.locator(".u-over").first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + 60, steps=5)
+    page.mouse.up()
+    page.wait_for_selector("#zoomed:not([hidden])")
+    link = page.get_attribute("#zoomed", "href") or ""
+    assert re.search(r"from=2026-01-01T1\d.*to=2026-01-01T1\d", link)
+    page.goto(f"{server.address}{link}")
+    (first, *_, last) = json.loads(page.locator(".plot").first.get_attribute("data-plot") or "")["lines"][0]["x"]
+    assert at("12:10:00").timestamp() < first < last < at("15:40:00").timestamp()
+
+
+def test_from_a_point_one_gets_to_its_readings_and_their_raw_events(page: Page, server: Served) -> None:
+    page.goto(f"{server.address}/groups?group=kitchen&span=day&device=oven")
+    over = page.locator(".u-over").first
+    box = over.bounding_box()
+    assert box is not None
+    x, y = page.evaluate(
+        "(() => { const u = drawn[0].plot, line = u.series.findIndex((of) => of.class === 'window');"
+        "return [u.valToPos(u.data[0][3], 'x'), u.valToPos(u.data[line][3], 'y')]; })()"
+    )
+    over.click(position={"x": x, "y": y})
+    page.wait_for_selector("h2:has-text('oven: temperature from')")
+    assert len(page.locator(".event").all()) == 5
+    assert '"device": "oven"' in page.locator("pre").first.inner_text()
+    assert "1.jsonl" in page.locator(".event").first.inner_text()
+    page.goto(f"{server.address}/readings?device=oven&metric=temperature&end=2026-01-01T12:10:00Z")
+    assert ["(late)" in of.inner_text() for of in page.locator(".event").all()] == [False, False, False, True, False, False]
+
+
+def test_a_device_has_its_counts_its_registry_and_its_clock(page: Page, server: Served) -> None:
+    page.goto(f"{server.address}/devices?find=OV")
+    page.click("#device-1")
+    page.wait_for_selector("h2:text('oven')")
+    facts = dict(zip(page.locator(".facts dt").all_inner_texts(), page.locator(".facts dd").all_inner_texts(), strict=True))
+    assert {name: facts[name] for name in ("readings", "late", "duplicates", "quarantined", "groups")} == {
+        "readings": "125",
+        "late": "1",
+        "duplicates": "1",
+        "quarantined": "2",
+        "groups": "kitchen",
+    }
+    assert "ahead of the fleet's" in facts["clock"] or "behind the fleet's" in facts["clock"]
+    page.goto(f"{server.address}/devices?find=img")
+    assert page.locator("tbody th").first.inner_text() == HOSTILE
+    assert page.locator("main img").count() == 0
+
+
+def test_an_expectation_that_fails_comes_first_with_its_rows_beside_their_payloads(page: Page, server: Served) -> None:
+    page.goto(f"{server.address}/quality")
+    assert [of.inner_text().partition(":")[0] for of in page.locator("details[open] summary").all()] == [
+        "gold.attic_aggregates",
+        "silver.readings",
+    ]
+    page.click("a:text('No oven is hotter than 310.')")
+    page.wait_for_selector("h2:text('No oven is hotter than 310. (silver.readings): rows that fail')")
+    assert "device_id oven" in page.locator(".event p").first.inner_text()
+    assert '"device": "oven"' in page.locator(".event pre").first.inner_text()
+
+
+def test_a_closed_gate_is_opened_by_a_form_with_a_reason_that_is_kept(page: Page, server: Served, conf: Path) -> None:
+    lake, table = Location(conf.parent / "lake"), LakeStore(load(conf)).table_path("silver.readings")
+    failure = Failure(-1, 2, "2026-01-01T12:00:00Z", (f"critical silver.readings {HOSTILE}",))
+    write_gate_state(lake, GateState("silver.readings", table_id(table), -1, failure))
+    page.goto(f"{server.address}/quality")
+    assert HOSTILE in page.inner_text(".troubles")
+    page.fill("input[name=reason]", "the sensor was exchanged")
+    page.click("button:text('Let it through')")
+    page.wait_for_selector("h2:has-text('Expectations by table')")
+    assert page.locator("input[name=reason]").count() == 0
+    assert [(row["version"], row["reason"]) for row in rows_of(path_of(lake, RELEASES))] == [(2, "the sensor was exchanged")]
+
+
+def test_a_query_is_asked_by_keyboard_and_answered_as_table_chart_csv_and_parquet(page: Page, server: Served) -> None:
+    page.goto(f"{server.address}/sql")
+    page.fill("#query", "")
+    page.type("#query", "select window_end, value from gold.kitchen_agg")
+    page.wait_for_selector("#words li:text('gold.kitchen_aggregates')")
+    page.keyboard.press("Tab")
+    page.type("#query", " where device_id = 'oven' order by 1 limit 12")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("h2:text('12 rows')")
+    assert page.locator(".plot canvas").count() == 1
+    csv = page.request.get(server.address + (page.get_attribute("#csv", "href") or "")).text()
+    assert csv.splitlines()[0] == '"window_end","value"'
+    assert len(csv.splitlines()) == 13
+    parquet = page.request.get(server.address + (page.get_attribute("#parquet", "href") or "")).body()
+    assert pq.read_table(io.BytesIO(parquet)).num_rows == 12
+
+
+def test_a_wrong_query_is_told_with_its_place_and_reads_no_file(page: Page, server: Served) -> None:
+    page.goto(f"{server.address}/sql?query=select+valeu+from+silver.readings")
+    assert "valeu" in page.inner_text("pre.bad")
+    assert "^" in page.inner_text("pre.bad")
+    page.goto(f"{server.address}/sql?query=select+*+from+read_text('/etc/passwd')")
+    assert "root:" not in page.content()
+    assert page.locator("pre.bad").count() == 1
+
+
+def test_a_query_is_saved_as_a_file_beside_conf(page: Page, server: Served, conf: Path) -> None:
+    page.goto(f"{server.address}/sql?query=select+1+as+one")
+    page.fill("input[name=name]", "one")
+    page.click("button:text('Save')")
+    page.click("a:text('one')")
+    page.wait_for_selector("h2:text('1 rows')")
+    assert (conf.parent / "queries/one.sql").read_text() == "select 1 as one\n"
+
+
+def test_a_note_is_kept_and_drawn_behind_the_windows(page: Page, server: Served, conf: Path) -> None:
+    page.goto(f"{server.address}/runs")
+    page.fill("input[name=begins]", "2026-01-01T13:00:00")
+    page.fill("input[name=ends]", "2026-01-01T13:30:00")
+    page.fill("input[name=text]", HOSTILE)
+    page.fill("input[name=author]", "ada")
+    page.click("button:text('Add')")
+    page.wait_for_selector("td:text('ada')")
+    assert page.locator("main img").count() == 0
+    (note,) = rows_of(path_of(Location(conf.parent / "lake"), NOTES))
+    assert (note["begins_at"], note["ends_at"], note["text"], note["author"]) == (at("13:00:00"), at("13:30:00"), HOSTILE, "ada")
+    page.goto(f"{server.address}/groups?group=kitchen&span=day")
+    bands = json.loads(page.locator(".plot").first.get_attribute("data-plot") or "")["bands"]
+    assert bands == [{"start": at("13:00:00").timestamp(), "end": at("13:30:00").timestamp(), "text": HOSTILE}]
+
+
+def test_what_is_filled_in_is_not_taken_away_by_a_batch(page: Page, server: Served, conf: Path) -> None:
+    page.goto(f"{server.address}/runs")
+    page.fill("input[name=text]", "half a note")
+    (conf.parent / "lake/up").mkdir(exist_ok=True)
+    page.evaluate("(() => { const before = show; show = (html) => { before(html); live.dataset.brought = '.'; }; })()")
+    (conf.parent / "lake/up/state.json").touch()
+    page.wait_for_selector("#live[data-brought]")
+    assert page.input_value("input[name=text]") == "half a note"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", VIEWS)
+def test_axe_finds_nothing_serious_and_a_phone_shows_it_whole(browser: Browser, server: Served, path: str, scheme: Any) -> None:
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 360, "height": 740})
+    opened = context.new_page()
+    opened.goto(f"{server.address}{path}")
+    found = Axe().run(opened).response["violations"]
+    serious = [(of["id"], of["nodes"][0]["html"]) for of in found if of["impact"] in ("serious", "critical")]
+    width = opened.evaluate("document.documentElement.scrollWidth")
+    context.close()
+    assert serious == []
+    assert width <= 360
