@@ -67,10 +67,10 @@ def gold(lake: Lake, stream: str) -> Flow:
 
     def closed_windows() -> DataFrame:
         start = start_of(lake, f"gold.{stream}")
-        readings = reading.stream(lake, f"gold.{stream}", "silver.readings", start.version, name="readings")
-        of_stream = of_groups(readings, groups).select(*COUNTED)
-        windows = aggregates(reading.with_ticks(lake, stream, groups, of_stream), groups, metrics)
-        return windows if start == THE_BEGINNING else windows.where(F.unix_millis("window_end") > start.closed_until_ms)
+        all_readings = reading.stream(lake, f"gold.{stream}", "silver.readings", start.version, name="readings")
+        of_stream = of_groups(all_readings, groups).select(*COUNTED)
+        closed = aggregates(reading.with_ticks(lake, stream, groups, of_stream), groups, metrics)
+        return closed if start == THE_BEGINNING else closed.where(F.unix_millis("window_end") > start.closed_until_ms)
 
     return Flow(
         f"gold.{stream}",
