@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gold.aggregates import aggregates, by_window
+from gold.aggregates import aggregates, by_window, of_groups, windowed
 from gold.spec import Group
-from gold.windows import of_groups, windowed
 from silver.spec import Metric
 
 OF_WINDOW = ["device_group", "device_id", "metric", "window_end"]

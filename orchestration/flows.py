@@ -14,8 +14,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from gold.aggregates import aggregates
-from gold.windows import COUNTED, of_groups
+from gold.aggregates import COUNTED, aggregates, of_groups
 from orchestration.connectors.sources.all import sources
 from orchestration.engine import reading, windows, writing
 from orchestration.engine.lake import Lake
@@ -23,9 +22,10 @@ from orchestration.engine.session import from_arrow
 from orchestration.flow import Flow, Intake, Job
 from orchestration.jobs import amendments, ledger, retry
 from orchestration.jobs.bronze import EVENTS
-from orchestration.jobs.measurements import ReferenceData, silver_config
+from orchestration.jobs.measurements import ReferenceData
 from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.ops_tables import LEDGER_FLOW, TICKS
+from orchestration.storage.payload_formats import silver_config
 from silver.enrich import catalogue
 from silver.readings import Reference, readings
 
@@ -67,10 +67,10 @@ def gold(lake: Lake, stream: str) -> Flow:
 
     def closed_windows() -> DataFrame:
         start = start_of(lake, f"gold.{stream}")
-        readings = reading.stream(lake, f"gold.{stream}", "silver.readings", start.version, name="readings")
-        of_stream = of_groups(readings, groups).select(*COUNTED)
-        windows = aggregates(reading.with_ticks(lake, stream, groups, of_stream), groups, metrics)
-        return windows if start == THE_BEGINNING else windows.where(F.unix_millis("window_end") > start.closed_until_ms)
+        all_readings = reading.stream(lake, f"gold.{stream}", "silver.readings", start.version, name="readings")
+        of_stream = of_groups(all_readings, groups).select(*COUNTED)
+        closed = aggregates(reading.with_ticks(lake, stream, groups, of_stream), groups, metrics)
+        return closed if start == THE_BEGINNING else closed.where(F.unix_millis("window_end") > start.closed_until_ms)
 
     return Flow(
         f"gold.{stream}",

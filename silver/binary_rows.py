@@ -16,8 +16,7 @@ from silver import avro_values, protobuf_values, registry_frames
 from silver.avro_values import avro_reader
 from silver.json_text import UnreadableError
 from silver.protobuf_values import in_frame, protobuf_reader
-from silver.records import Node, Record, nodes, rows_of
-from silver.rows import Rows
+from silver.records import Node, Record, Rows, nodes, rows_of
 from silver.sparkplug_values import sparkplug_values
 from silver.spec import DECLARED, PayloadFormat
 

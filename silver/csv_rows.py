@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.rows import Rows, one_an_event
+from silver.records import Rows, one_an_event
 from silver.spec import PayloadFormat
 
 MAX_COLUMNS = 64

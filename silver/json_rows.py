@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from silver.json_text import BLANKS, DEEPEST, LONGEST_NAME, UnreadableError, read_object
-from silver.records import Node, Record, nodes, rows_of
-from silver.rows import Rows
+from silver.records import Node, Record, Rows, nodes, rows_of
 from silver.spec import PayloadFormat
 
 ALWAYS_WITHIN = 1_000

@@ -23,7 +23,7 @@ from silver.instants import to_instants
 from silver.json_rows import json_rows
 from silver.json_text import as_text
 from silver.numbers import found, to_numbers, to_numbers_or_switches
-from silver.rows import Rows, Values
+from silver.records import Rows, Values
 from silver.spec import Origin, PayloadFormat
 
 UTF_8 = "utf-8"

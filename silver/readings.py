@@ -1,19 +1,21 @@
 """The silver layer: events to readings. Pure: the same functions run in the stream, in a replay and in a batch job.
 
 Grain: one accepted measurement, typed, in the metric's unit, UTC, enriched, without duplicates within the lateness.
-What becomes of all other measurements is in silver/account.py.
+A measurement is accepted when every rule holds for it; a rule that is null counts as broken. What becomes of all others is in
+silver/account.py.
 """
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
+from functools import partial, reduce
+from operator import and_
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from expectations.rule_results import passing, with_broken_rules
+from expectations.rule import Rule
 from silver.config import SilverConfig
 from silver.enrich import VALUED, VERSIONS, described
 from silver.measurements import MEASURED, OF_EVENT, measured
@@ -74,6 +76,22 @@ def with_rule_results(events: DataFrame, reference: Reference, config: SilverCon
 def without_keys_of(late: DataFrame, readings: DataFrame) -> DataFrame:
     """Readings without those whose key a row of silver.late has: that one is kept, so they are its duplicates."""
     return readings.join(late.select(*KEYS), on=KEYS, how="left_anti").select(*readings.columns)
+
+
+def passing(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
+    """Rows for which every rule holds; a rule that is null for a row counts as broken."""
+    return rows.where(reduce(and_, map(_holds, rules)))
+
+
+def with_broken_rules(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
+    """All rows, with the names of the rules that each breaks; empty where `passing` lets it through."""
+    broken = F.array_compact(F.array(*(F.when(~_holds(rule), F.lit(rule.name)) for rule in rules)))
+    return rows.withColumn("broken_rules", broken)
+
+
+def _holds(rule: Rule) -> Column:
+    """True or false for every row, never null."""
+    return F.coalesce(F.expr(rule.holds), F.lit(False))
 
 
 def _measured(batches: Iterator[pa.RecordBatch], config: SilverConfig) -> Iterator[pa.RecordBatch]:

@@ -15,8 +15,7 @@ from silver.csv_rows import values_of
 from silver.instants import MICROS_PER, to_instants
 from silver.json_text import ODD, as_text
 from silver.measurements import payload_rows
-from silver.records import Node
-from silver.rows import Rows
+from silver.records import Node, Rows
 from silver.rules import SOMETHING_IS_MEASURED
 from silver.spec import Metric, Origin, PayloadFormat, Time
 

@@ -1,26 +1,49 @@
-"""Objects of payloads to rows: of each the fields that a format declares, as they stand there, whatever wrote the object.
+"""What readers of payloads make of them: rows, of which each declared field can be asked. Objects become rows by way of records.
 
-A class is made of the declared paths. Readers of formats make a record of it of each payload.
+A class of records is made of the declared paths. Readers of formats make a record of it of each payload, whatever wrote the object; rows of
+records have the declared fields as they stand there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
 from silver.json_text import ODD, UnreadableError, values_of
-from silver.rows import Rows, one_an_event
 from silver.spec import ELEMENT, PayloadFormat
 
+Values: TypeAlias = pa.Array | Sequence[Any]
+"""Of a field, one a row, null where it is absent: texts of Arrow, or what stands in JSON."""
 LEAF = str | int | float | bool | None
 MOST_BYTES = 64 * 1024 * 1024
 """Of one field of rows that are handed over at once."""
 Record = msgspec.Struct
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One row an event, or one an element of its list. An event that cannot be read has one row, in which every field is absent.
+
+    `values`: of a field. `event_at`: which event a row is of, from 0; `element_at`: its place in the list. Of each event: `is_readable`;
+    and `elements`, how many there are: 1 where no list is declared, null where there is none.
+    """
+
+    values: Callable[[str], Values]
+    event_at: pa.Array
+    element_at: pa.Array
+    is_readable: pa.Array
+    elements: pa.Array
+
+
+def one_an_event(values: Callable[[str], Values], is_readable: pa.Array) -> Rows:
+    """Rows where no list is declared."""
+    first, one = (pa.array(np.full(len(is_readable), n, np.int32)) for n in (0, 1))
+    return Rows(values, pa.array(np.arange(len(is_readable), dtype=np.int32)), first, is_readable, one)
 
 
 @dataclass(frozen=True)

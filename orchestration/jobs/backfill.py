@@ -8,9 +8,8 @@ from contextlib import nullcontext
 from typing import Any
 
 from orchestration.connectors.sources.all import sources
-from orchestration.connectors.sources.kafka import Kafka
+from orchestration.connectors.sources.kafka import Kafka, Ranges
 from orchestration.connectors.sources.kafka_backfill import Bound, KafkaBackfill, Part, planned
-from orchestration.connectors.sources.kafka_offset import Ranges
 from orchestration.errors import ConfError, TidemarkError
 from orchestration.jobs.bronze import EVENTS, CommittedBatch, commit_batch, poll
 from orchestration.storage.commit import fence

@@ -10,8 +10,8 @@ from math import inf, isinf
 
 import pyarrow as pa
 
+from gold.aggregates import by_metrics
 from gold.spec import Group
-from gold.windows import by_metrics
 from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import ask, instant, literal, open_table, rows_of
 from orchestration.storage.ops_tables import TICKS, TICKS_SCHEMA

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from gold.aggregates import of_groups
 from gold.amendments import closed_in_time, closed_windows, late_again
 from gold.spec import Group, Late
 from gold.vectors import SCHEMA, in_blocks
-from gold.windows import of_groups
 from orchestration.engine.lake import Lake
 from orchestration.engine.pieces import LIMITS, Piece, measured
 from orchestration.engine.windows import by_entity

@@ -14,12 +14,11 @@ import pyarrow as pa
 from confluent_kafka import Message
 
 from orchestration.conf.sink_settings import TopicSettings
-from orchestration.connectors.kafka_client import Asker, KafkaClient, Range
+from orchestration.connectors.kafka_client import HEADERS_OF, Asker, KafkaClient, Range
 from orchestration.connectors.sinks.json_text import json_rows
 from orchestration.connectors.sinks.kafka_messages import writer_of
 from orchestration.connectors.sinks.kafka_producer import Headers, KafkaProducer
 from orchestration.connectors.sinks.sink import Batch, Sink
-from orchestration.connectors.sources.kafka_events import HEADERS_OF
 from orchestration.errors import TidemarkError
 from orchestration.storage.sink_states import SinkPosition
 

@@ -1,26 +1,40 @@
-"""Topics of Kafka as a source. A message is an event; its position is topic/partition/offset.
+"""Topics of Kafka as a source, and its messages as events. The position of an event is topic/partition/offset. A message without a value,
+as a tombstone is, has an empty payload: silver puts it into quarantine.
 
-An offset has for each topic its id, and for each partition the offset of the next message and what was read (kafka_offset.py), such as
-`{"topics": {"readings": {"id": "cHJcgjX1T_Gk3zyy2XKK1Q", "next": {"0": 1200}, "read": {"0": [[0, 1200]]}}}}`. A gap are messages that were
+The offset of the source says what of each topic bronze has, and where reading goes on, such as
+`{"topics": {"readings": {"id": "cHJcgjX1T_Gk3zyy2XKK1Q", "next": {"0": 1200}, "read": {"0": [[0, 1200]]}}}}`. It has for each topic its
+id, and by partition: `next`, the offset of the next message; `read`, the ranges of offsets that bronze has, those of a backfill among
+them; `from`, where reading did not go on where it had ended, because the partition is new, or there is a gap. A gap are messages that were
 never read and are gone, because they were kept for too short a time, or because the topic was deleted and made anew. Reading then goes on
 with the oldest message that is there.
 """
 
 import re
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from operator import itemgetter
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
+from bronze.events import ARRIVED
+from bronze.schema import HEADERS, INSTANT
 from orchestration.conf.transport_settings import KafkaSettings
-from orchestration.connectors.kafka_client import Asker, KafkaClient, Place, Range, Topic
-from orchestration.connectors.sources.kafka_events import events_of
-from orchestration.connectors.sources.kafka_offset import FROM, ID, NEXT, READ, TOPICS, Known, Ranges, joined, next_offset, ranges_read
+from orchestration.connectors.kafka_client import HEADERS_OF, Asker, KafkaClient, Place, Range, Topic
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Source, SourceDownError
 
+TOPICS, ID, NEXT, FROM, READ = "topics", "id", "next", "from", "read"
+Known = Mapping[str, Any]
+"""Of an offset: by topic."""
+Ranges = Sequence[Sequence[int]]
+"""Pairs of the first offset, and the one behind the last."""
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""Since 1970: the years 1 to 9999. A producer may write any number as the time of a message."""
 MAX_MESSAGES, MAX_UNKNOWN = 2_000_000, 10_000
 """Of a batch of bronze; and of one when nobody knows yet how long messages are."""
 CONTENT = ("payload", "key", "headers")
@@ -176,6 +190,66 @@ class Kafka(Source):
         return KafkaClient(asker, self.transport.servers, self.transport.options)
 
 
+def next_offset(known: Known, place: Place) -> int | None:
+    """Where reading of a partition ended; None where it was never read."""
+    offset: int | None = known.get(place[0], {}).get(NEXT, {}).get(str(place[1]))
+    return offset
+
+
+def ranges_read(known: Known, place: Place) -> Ranges:
+    """What bronze has of a partition. Of an offset that does not tell, all before the next message: nothing may come twice."""
+    read: Ranges = known.get(place[0], {}).get(READ, {}).get(str(place[1]), [[0, next_offset(known, place) or 0]])
+    return read
+
+
+def joined(ranges: Iterable[Sequence[int]]) -> list[list[int]]:
+    """The same in order, without empty ones, those that touch as one."""
+    whole: list[list[int]] = []
+    for begin, end in sorted(ranges, key=itemgetter(0)):
+        if whole and begin <= whole[-1][1]:
+            whole[-1][1] = max(end, whole[-1][1])
+        elif begin < end:
+            whole.append([begin, end])
+    return whole
+
+
+def without(ranges: Ranges, others: Ranges) -> list[list[int]]:
+    """What of them lies in none of the others."""
+    left = joined(ranges)
+    for begin, end in others:
+        left = joined(part for first, last in left for part in ((first, min(last, begin)), (max(first, end), last)))
+    return left
+
+
 def _grown(read: Ranges, begin: int, end: int) -> Ranges:
     """With what is read now. What was behind it, of a log that got shorter, is other messages now."""
     return joined([*((first, min(last, begin)) for first, last in read if first < begin), (begin, end)])
+
+
+def events_of(source: str, messages: Sequence[Message]) -> tuple[pa.Table, set[str]]:
+    """ARRIVED, and the topics of messages whose headers cannot be read; these are null then.
+
+    `received_at` is null where the brokers keep no time.
+    """
+    times, unreadable = [message.timestamp() for message in messages], set[str]()
+    is_unknown = np.array([kind == TIMESTAMP_NOT_AVAILABLE for kind, _ in times])
+    micros = np.clip(np.array([ms for _, ms in times], np.int64), FIRST_MS, LAST_MS) * 1000
+    columns = {
+        "payload": pa.array([message.value() or b"" for message in messages], pa.binary()),
+        "header": pa.nulls(len(messages), pa.string()),
+        "source": pa.repeat(source, len(messages)),
+        "position": [f"{message.topic()}/{message.partition()}/{message.offset()}" for message in messages],
+        "received_at": pa.array(micros, INSTANT, mask=is_unknown),
+        "key": pa.array([message.key() for message in messages], pa.binary()),
+        "headers": pa.array([_headers(message, unreadable) for message in messages], HEADERS),
+    }
+    return pa.table(columns, ARRIVED), unreadable
+
+
+def _headers(message: Message, unreadable: set[str]) -> list[dict[str, Any]] | None:
+    try:
+        headers: Any = HEADERS_OF(message)
+    except SystemError:
+        unreadable.add(str(message.topic()))
+        return None
+    return None if headers is None else [{"key": key, "value": value} for key, value in headers]

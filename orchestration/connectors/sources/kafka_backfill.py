@@ -12,8 +12,7 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 
 from orchestration.connectors.kafka_client import Place, Range
-from orchestration.connectors.sources.kafka import Kafka
-from orchestration.connectors.sources.kafka_offset import ID, NEXT, READ, TOPICS, Known, Ranges, joined, next_offset, ranges_read, without
+from orchestration.connectors.sources.kafka import ID, NEXT, READ, TOPICS, Kafka, Known, Ranges, joined, next_offset, ranges_read, without
 from orchestration.connectors.sources.source import Notice, Offset, Source
 from orchestration.errors import TidemarkError
 
