@@ -7,9 +7,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 ADDRESS = re.compile(r"http://([^/]+:(\d+))/")
 
@@ -31,17 +33,21 @@ class Served:
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def ask(self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None) -> tuple[int, Mapping[str, str], str]:
+    def ask(
+        self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: str = ""
+    ) -> tuple[int, Mapping[str, str], str]:
         """Status, headers and body; the path goes as it is, and a stream is not read to its end."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.putrequest(method, path, skip_host="Host" in (headers or {}))
         for name, value in (headers or {}).items():
             connection.putheader(name, value)
-        connection.endheaders()
+        if body:
+            connection.putheader("Content-Length", str(len(body.encode())))
+        connection.endheaders(body.encode() or None)
         answer = connection.getresponse()
-        body = answer.read() if "event-stream" not in answer.headers.get("content-type", "") else b""
+        content = answer.read() if "event-stream" not in answer.headers.get("content-type", "") else b""
         connection.close()
-        return answer.status, dict(answer.headers.items()), body.decode("utf-8", "replace")
+        return answer.status, dict(answer.headers.items()), content.decode("utf-8", "replace")
 
     def end(self) -> None:
         self.process.terminate()
@@ -66,3 +72,15 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+def serious_violations(page: Page) -> list[tuple[str, str]]:
+    """Of the rules of axe-core those that a page breaks seriously, each with the first element that does."""
+    page.evaluate(_axe())
+    found = page.evaluate("axe.run()")["violations"]
+    return [(of["id"], of["nodes"][0]["html"]) for of in found if of["impact"] in ("serious", "critical")]
+
+
+@cache
+def _axe() -> str:
+    return files("axe_playwright_python").joinpath("axe.min.js").read_text()

@@ -1,7 +1,9 @@
 """Requests that must not get through to the page, and the headers that each answer has. No browser, no Spark."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -13,7 +15,12 @@ from tests.pages import Served, served
 
 TOKEN = "correct-horse-battery-staple"
 PAGE = "page: {port: 0, token: '${env:PAGE_TOKEN}', names: [plant.example]}\n"
-PATHS = ("/", "/batches?span=day", "/runs", "/quarantine", "/events", "/api/overview", "/metrics", "/static/page.js")
+PATHS = (
+    *("/", "/batches?span=day", "/runs", "/quarantine", "/quality", "/groups", "/devices", "/readings", "/sql", "/events"),
+    *("/api/overview", "/api/completions?text=sel", "/sql/answer.csv?query=select+1", "/metrics", "/static/page.js"),
+)
+ACTIONS = ("/quality/release", "/runs/notes", "/sql/queries")
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 KNOWN = {"Authorization": f"Bearer {TOKEN}"}
 HOSTS = (
     "evil.example",
@@ -90,9 +97,39 @@ def test_no_path_leads_out_of_its_own_files(server: Served, path: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_no_method_but_get_does_anything(server: Served, method: str) -> None:
+def test_no_method_but_get_does_anything_to_a_view(server: Served, method: str) -> None:
     for path in ("/", "/api/overview"):
         assert server.ask(path, method, KNOWN)[0] in (400, 405)
+
+
+@pytest.mark.parametrize("path", ACTIONS)
+@pytest.mark.parametrize("form_token", ["", "wrong", "none", TOKEN])
+def test_a_form_that_the_page_has_not_given_out_does_nothing(server: Served, path: str, form_token: str) -> None:
+    body = urlencode(
+        {"form_token": form_token, "name": "evil", "query": "select 1", "text": "evil", "author": "evil", "begins": "2026-01-01"}
+    )
+    assert server.ask(path, "POST", KNOWN | FORM, body)[0] == 403
+    assert server.ask(path, "POST", KNOWN | {"Content-Type": "application/json"}, f'{{"form_token": "{form_token}"}}')[0] == 403
+    assert server.ask(path, "POST", FORM, body)[0] == 401
+    assert "evil" not in server.ask("/runs", headers=KNOWN)[2] + server.ask("/sql", headers=KNOWN)[2]
+
+
+@pytest.mark.parametrize("path", ACTIONS)
+def test_a_form_of_the_page_is_refused_from_another_site_by_get_and_where_it_is_too_long(server: Served, path: str) -> None:
+    form_token = re.findall(r'name="form_token" value="([^"]+)"', server.ask("/runs", headers=KNOWN)[2])[0]
+    body = urlencode({"form_token": form_token, "name": "../evil", "text": "", "version": "1", "table": "x", "reason": "y"})
+    of_site = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Origin": "http://evil.example"}
+    assert server.ask(path, "POST", KNOWN | FORM | of_site, body)[0] == 403
+    assert server.ask(f"{path}?{body}", headers=KNOWN)[0] in (404, 405)
+    assert server.ask(path, "POST", KNOWN | FORM, f"{body}&more={'x' * 200_000}")[0] == 403
+    assert server.ask(path, "POST", KNOWN | FORM, body)[0] == 400  # the form is known, and what it asks for is wrong
+
+
+@pytest.mark.parametrize("name", ["../evil", "/etc/cron.d/evil", "a/b", ".", "", "a.sql", "A", "x" * 61, "\0", "ä"])
+def test_a_query_is_saved_under_a_plain_name_only(server: Served, name: str) -> None:
+    form_token = re.findall(r'name="form_token" value="([^"]+)"', server.ask("/sql", headers=KNOWN)[2])[0]
+    body = urlencode({"form_token": form_token, "name": name, "query": "select 1"})
+    assert server.ask("/sql/queries", "POST", KNOWN | FORM, body)[0] == 400
 
 
 def test_an_address_that_other_machines_reach_needs_a_token(tmp_path: Path) -> None:

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pyarrow.parquet as pq
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page
 from pyspark.sql import SparkSession
 
@@ -22,7 +24,7 @@ from orchestration.storage.notes import TABLE as NOTES
 from orchestration.storage.tables import LakeStore
 from tests.collectors import write_conf
 from tests.lakes import event, land, run
-from tests.pages import Served, chromium, served
+from tests.pages import Served, chromium, serious_violations, served
 from tests.rows import at
 from tests.services import tidemark
 
@@ -285,14 +287,44 @@ def test_what_is_filled_in_is_not_taken_away_by_a_batch(page: Page, server: Serv
     assert page.input_value("input[name=text]") == "half a note"
 
 
+@given(
+    st.sampled_from(
+        [
+            "/api/completions",
+            "/api/overview",
+            "/sql/answer.csv",
+            "/sql/answer.parquet",
+            "/sql",
+            "/quality",
+            "/runs",
+            "/groups",
+            "/readings",
+            "/devices",
+        ]
+    ),
+    st.dictionaries(
+        st.sampled_from(["text", "place", "query", "snapshot", "group", "device", "metric", "end", "span", "from", "to", "find", "of"]),
+        st.text(max_size=40)
+        | st.sampled_from(["kitchen", "temperature", "9e99", "nan", "-1", "0001-01-01", "9999-12-31T23:59:59Z", "week"]),
+        max_size=4,
+    ),
+)
+@settings(max_examples=150, deadline=None)
+def test_no_parameter_makes_it_fail_and_json_is_json(server: Served, path: str, parameters: dict[str, str]) -> None:
+    status, headers, body = server.ask(f"{path}?{urlencode(parameters)}")
+    assert status in (200, 400), body
+    if path.startswith("/api"):
+        assert headers["content-type"] == "application/json"
+        assert isinstance(json.loads(body), dict)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", VIEWS)
 def test_axe_finds_nothing_serious_and_a_phone_shows_it_whole(browser: Browser, server: Served, path: str, scheme: Any) -> None:
     context = browser.new_context(color_scheme=scheme, viewport={"width": 360, "height": 740})
     opened = context.new_page()
     opened.goto(f"{server.address}{path}")
-    found = Axe().run(opened).response["violations"]
-    serious = [(of["id"], of["nodes"][0]["html"]) for of in found if of["impact"] in ("serious", "critical")]
+    serious = serious_violations(opened)
     width = opened.evaluate("document.documentElement.scrollWidth")
     context.close()
     assert serious == []
