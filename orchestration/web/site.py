@@ -22,9 +22,9 @@ from starlette.types import ASGIApp
 
 from orchestration.conf.model import Conf
 from orchestration.rendering import plain
-from orchestration.web import metrics
 from orchestration.web.facts import Facts
 from orchestration.web.lag import SPANS, lag
+from orchestration.web.metrics import MEDIA_TYPE, Metrics
 from orchestration.web.overview import Counts, Overview, age, lasting, overview
 from orchestration.web.quarantine import shown_quarantine
 from orchestration.web.runs import shown_runs
@@ -49,7 +49,7 @@ class Site:
 
     def __init__(self, conf: Conf) -> None:
         """Reads nothing yet."""
-        self._conf, counts = conf, Counts()
+        self._conf, self._metrics, counts = conf, Metrics(conf), Counts()
         views = (
             View("/", "Overview", "overview.html", lambda conf, now, _: overview(conf, now, counts)),
             View("/batches", "Batches", "batches.html", lag, "span"),
@@ -89,7 +89,8 @@ class Site:
 
     async def metrics(self, request: Request) -> Response:
         """GET /metrics: for Prometheus."""
-        return PlainTextResponse(metrics.text(await self._facts.newest(("/", ""))), media_type=metrics.MEDIA_TYPE)
+        facts = await self._facts.newest(("/", ""))
+        return PlainTextResponse(await asyncio.to_thread(self._metrics.text, facts), media_type=MEDIA_TYPE)
 
     def _view_of(self, path: str, request: Request) -> tuple[View, str]:
         view = self._views.get(path) or self._views["/"]
