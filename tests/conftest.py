@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from tests.broker import Broker
     from tests.object_store import Store
 
-PROGRAMS = {"bubblewrap": "bwrap", "chromium": "chromium", "mosquitto": "mosquitto", "postgres": "postgres"}
+PROGRAMS = {
+    "bubblewrap": "bwrap",
+    "chromium": "chromium",
+    "mosquitto": "mosquitto",
+    "postgres": "postgres",
+    "prometheus": "prometheus",
+}
 """By marker: what a test cannot do without, and no package brings."""
 PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin")))])
 """Debian keeps servers away from it."""

@@ -3,7 +3,8 @@
 import json
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -16,6 +17,7 @@ from orchestration.rendering import plain, show, visible
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from orchestration.conf.model import Conf
     from orchestration.flow import Flow, Intake, Job
     from orchestration.storage.lease import Lease
     from orchestration.supervisor.summary import Summary
@@ -51,13 +53,12 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
     from orchestration.engine.progress import Progress
     from orchestration.flows import flows
     from orchestration.storage import generations
-    from orchestration.storage.history import note
     from orchestration.storage.lease import sole_writer
     from orchestration.supervisor.run import run_continuously, run_once
 
     conf, stop, is_first, summaries = load(obj["conf"]), threading.Event(), True, list["Summary"]()
     console = Console(stderr=True, force_terminal=False if format == "json" else None)
-    with sole_writer(conf.lake) as lease:
+    with sole_writer(conf.lake) as lease, _noting(conf) as note:
         _listen(stop)
         while is_first or not (once or stop.is_set()):
             is_first = False
@@ -67,7 +68,7 @@ def command(obj: dict[str, Any], once: bool, layers: tuple[str, ...], names: tup
             lake.start = partial(_start, lease, stop)
             chosen = _chosen(flows(lake), layers, names)
             try:
-                with heap_is_named(lake), Progress([flow.name for flow in chosen], console, partial(note, conf.lake)) as progress:
+                with heap_is_named(lake), Progress([flow.name for flow in chosen], console, note) as progress:
                     run_once(lake, chosen, progress, stop, summaries.append) if once else run_continuously(lake, chosen, progress, stop)
             finally:
                 for summary in summaries:
@@ -79,6 +80,18 @@ def _chosen(declared: "list[Intake | Flow | Job]", layers: tuple[str, ...], name
     if unknown:
         raise click.UsageError(f"there is no flow {unknown[0]}; the flows are {', '.join(flow.name for flow in declared)}")
     return [flow for flow in declared if (not layers or flow.layer in layers) and (not names or flow.name in names)]
+
+
+def _noting(conf: "Conf") -> "AbstractContextManager[Callable[[Mapping[str, Any]], None]]":
+    """What gets the facts of each batch: the history, and beside it an OpenTelemetry collector where conf names one."""
+    from orchestration.storage.history import note
+
+    of_lake = partial(note, conf.lake)
+    if conf.traces is None:
+        return nullcontext(of_lake)
+    from orchestration.supervisor.traces import traced
+
+    return traced(conf.traces, conf.pipeline, of_lake)
 
 
 def _listen(stop: threading.Event) -> None:

@@ -65,6 +65,7 @@ class Conf:
     sinks: dict[str, SinkSettings] = field(default_factory=dict)
     schedules: dict[str, ScheduleSettings] = field(default_factory=dict)
     page: PageSettings = field(default_factory=PageSettings)
+    traces: str | None = None
     warnings: tuple[str, ...] = ()
     """Lines for `tidemark check`: what is probably wrong."""
 

@@ -244,3 +244,6 @@ class PipelineFile(Setting):
     """What `tidemark up` does by the clock, by name; ops.runs has a row for each time. Nothing here changes a result of the pipeline."""
     page: PageSettings = Field(default_factory=PageSettings, examples=[{"port": 8643}])
     """Where the live page is. Nothing here changes a result of the pipeline."""
+    traces: Address | None = Field(default=None, examples=["http://127.0.0.1:4318/v1/traces"])
+    """Address of an OpenTelemetry collector that gets a span for each batch, by OTLP over HTTP. Absent or null: none. Nothing here
+    changes a result of the pipeline."""

@@ -1,15 +1,25 @@
-"""Metrics for Prometheus: what the overview shows, by flow, source, sink and part. No label per device."""
+"""Metrics for Prometheus: what the overview shows, and what quarantine and quality hold. No label per device."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from orchestration.utc import from_iso
-from orchestration.web.overview import Overview
+from expectations.suite import Severity
+from orchestration.audit import quarantine
+from orchestration.conf.model import Conf
+from orchestration.engine.lake import Lake
+from orchestration.location import Location
+from orchestration.quality.history import RESULTS, last_checked, last_runs
+from orchestration.storage.delta import path_of, version_of
+from orchestration.storage.gate_state import READ_BY_GOLD, closed_gates, is_holding
+from orchestration.supervisor import status
+from orchestration.web.overview import Node, Overview
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-BAD, TABLES = ("down", "behind"), ("bronze", "silver", "gold")
+TABLES = ("bronze", "silver", "gold")
 OF_BATCH = (
     ("seconds", "batch_seconds", "How long the last batch took."),
     ("rows", "batch_rows", "Rows of its input that the last batch read."),
@@ -19,25 +29,56 @@ OF_BATCH = (
 """Of the last batch of each flow: what the run calls it, the name of the metric, and what it says."""
 
 
+class Metrics:
+    """Of one conf. What has to read rows is kept until its table has a new version."""
+
+    def __init__(self, conf: Conf) -> None:
+        """Reads nothing yet."""
+        self._conf, self._kept = conf, dict[str, tuple[tuple[Location, int], list[Metric]]]()
+
+    def text(self, facts: Overview) -> bytes:
+        """In Prometheus' text format."""
+        registry = CollectorRegistry()
+        registry.register(_Scrape(facts, (*self._of_quarantine(), *self._of_quality(), _of_gates(self._conf))))
+        return generate_latest(registry)
+
+    def _of_quarantine(self) -> list[Metric]:
+        lake = Lake(self._conf)
+        return self._newest(lake.table_path(quarantine.TABLE), lambda: [*_by_rule(quarantine.counted(lake))])
+
+    def _of_quality(self) -> list[Metric]:
+        return self._newest(path_of(self._conf.lake, RESULTS), lambda: [*_of_suites(self._conf.lake)])
+
+    def _newest(self, table: Location, read: Callable[[], list[Metric]]) -> list[Metric]:
+        name, version = table.name, (table, version_of(table))
+        if name not in self._kept or self._kept[name][0] != version:
+            self._kept[name] = version, read()
+        return self._kept[name][1]
+
+
 class _Scrape:
-    def __init__(self, facts: Overview) -> None:
-        self._facts = facts
+    def __init__(self, facts: Overview, more: tuple[Metric, ...]) -> None:
+        self._facts, self._more = facts, more
 
     def collect(self) -> Iterator[Metric]:
         """Of the newest facts."""
-        yield from self._of_nodes()
-        yield from self._of_batches()
-        yield from self._of_account()
-        yield from self._of_parts()
+        yield from (*self._of_nodes(), *self._of_batches(), *self._of_account(), *self._of_parts(), *self._more)
 
     def _of_nodes(self) -> Iterator[Metric]:
-        values = (
-            ("up", "1 where a source, flow or sink is neither down nor behind its newest input.", lambda node: node.state not in BAD),
+        at = self._facts.at.timestamp()
+        values: tuple[tuple[str, str, Callable[[Node], float | None]], ...] = (
+            ("up", "0 where a source or sink does not answer.", lambda node: node.state != "down"),
             ("lag_seconds", "How long the oldest row waits that the node could have read.", lambda node: node.own),
             ("inherited_lag_seconds", "What the nodes before it add.", lambda node: node.inherited),
             ("behind_rows", "Rows of its input that the node has not read.", lambda node: node.behind),
-            ("last_batch_timestamp_seconds", "When its last batch was finished.", lambda node: node.last_at and node.last_at.timestamp()),
+            ("last_batch_timestamp_seconds", "When its last batch was finished.", lambda node: _seconds(node.last_at)),
             ("table_rows", "Rows of the table that the flow writes.", lambda node: node.rows if node.layer in TABLES else None),
+            ("watermark_timestamp_seconds", "Up to here the flow takes readings for late.", lambda node: _seconds(node.watermark_at)),
+            (
+                "watermark_delay_seconds",
+                "How far its watermark is behind the clock.",
+                lambda node: at - node.watermark_at.timestamp() if node.watermark_at else None,
+            ),
         )
         for name, help_text, value_of in values:
             family = GaugeMetricFamily(f"tidemark_{name}", help_text, labels=["node", "layer"])
@@ -53,17 +94,11 @@ class _Scrape:
                 if key in batch:
                     family.add_metric([flow], batch[key])
             yield family
-        watermark = GaugeMetricFamily(
-            "tidemark_watermark_timestamp_seconds", "Up to here the flow takes readings for late.", labels=["node"]
-        )
-        for flow, batch in self._facts.batches.items():
-            if batch.get("watermark_at"):
-                watermark.add_metric([flow], from_iso(batch["watermark_at"]).timestamp())
-        yield watermark
 
     def _of_account(self) -> Iterator[Metric]:
         account = self._facts.account
-        measurements = CounterMetricFamily("tidemark_measurements", "What became of each measurement.", labels=["outcome"])
+        # A retry takes rows out of the quarantine, so this is no counter.
+        measurements = GaugeMetricFamily("tidemark_measurements", "What became of each measurement.", labels=["outcome"])
         for kind, count in account.items():
             if kind not in ("events", "waiting"):
                 measurements.add_metric([kind], count)
@@ -86,8 +121,36 @@ class _Scrape:
         yield from (restarts, running)
 
 
-def text(facts: Overview) -> bytes:
-    """In Prometheus' text format."""
-    registry = CollectorRegistry()
-    registry.register(_Scrape(facts))
-    return generate_latest(registry)
+def _seconds(instant: datetime | None) -> float | None:
+    """Since 1970."""
+    return instant.timestamp() if instant else None
+
+
+def _by_rule(counts: list[dict[str, Any]]) -> Iterator[Metric]:
+    help_text = "Rows of the quarantine that break the rule; one that breaks two counts under both."
+    family = GaugeMetricFamily("tidemark_quarantined_rows", help_text, labels=["rule", "source"])
+    for row in counts:
+        family.add_metric([row["rule"], row["source"]], row["rows"])
+    yield family
+
+
+def _of_suites(lake: Location) -> Iterator[Metric]:
+    help_text = "Expectations that failed in the last run of a suite on a table."
+    failed = GaugeMetricFamily("tidemark_quality_failed_expectations", help_text, labels=["table", "suite", "severity"])
+    for (table, suite), run in last_runs(lake).items():
+        of_run = [result.expectation.severity for result in run.results if result.outcome.is_success is False]
+        for severity in Severity:
+            failed.add_metric([table, suite, severity.value], of_run.count(severity))
+    yield failed
+    checked = GaugeMetricFamily("tidemark_quality_checked_timestamp_seconds", "When the suite last ran.", labels=["suite"])
+    for suite, at in last_checked(lake).items():
+        checked.add_metric([suite], at.timestamp())
+    yield checked
+
+
+def _of_gates(conf: Conf) -> Metric:
+    family = GaugeMetricFamily("tidemark_quality_gate_closed", "1 where the gate holds back rows from gold.", labels=["table"])
+    closed = {state.table for state in closed_gates(conf, lambda name: status.path_of(conf, name))}
+    for table in READ_BY_GOLD if is_holding(conf) else ():
+        family.add_metric([table], float(table in closed))
+    return family

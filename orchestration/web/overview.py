@@ -39,6 +39,7 @@ class Node:
 
     `rate`: rows a second, None as long as nobody knows. `own`: for how many seconds the oldest row waits that it could have read;
     `inherited`: those that the nodes before it add. `is_culprit`: the one whose own lag is the greatest.
+    `watermark_at`: None where the flow has none.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Node:
     behind: int | None = None
     note: str = ""
     is_culprit: bool = False
+    watermark_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,9 @@ def _of_flows(flows: Rows, sources: Rows, counts: Counts) -> Iterator[Node]:
         state = "new" if row["last_batch"] is None else "behind" if row["behind"] else "up"
         note = f"watermark {row['watermark_at']:%Y-%m-%d %H:%M:%S}" if row["watermark_at"] else ""
         numbers = row["rows"], row["last_batch_at"], counts.rate(row["table"])
-        yield Node(row["flow"], layer, state, *numbers, row["lag_seconds"], inherited, row["behind"], note)
+        yield Node(
+            row["flow"], layer, state, *numbers, row["lag_seconds"], inherited, row["behind"], note, watermark_at=row["watermark_at"]
+        )
 
 
 def _as_fresh(node: Node, conf: Conf, groups: Sequence[Freshness]) -> Node:

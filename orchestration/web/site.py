@@ -25,12 +25,13 @@ from orchestration.rendering import plain
 from orchestration.storage.delta import path_of, version_of
 from orchestration.storage.notes import TABLE as NOTES
 from orchestration.storage.snapshots import find_snapshot
-from orchestration.web import editor, metrics, quality, runs
+from orchestration.web import editor, quality, runs
 from orchestration.web.devices import devices
 from orchestration.web.facts import Facts
 from orchestration.web.freshness import NewestFreshness
 from orchestration.web.groups import groups
 from orchestration.web.lag import lag
+from orchestration.web.metrics import MEDIA_TYPE, Metrics
 from orchestration.web.overview import Counts, Overview, overview
 from orchestration.web.pages import render
 from orchestration.web.quarantine import shown_quarantine
@@ -61,7 +62,7 @@ class Site:
 
     def __init__(self, conf: Conf) -> None:
         """Reads nothing yet."""
-        self._conf, self._queries, self._form_token = conf, Queries(conf), FormToken()
+        self._conf, self._queries, self._form_token, self._metrics = conf, Queries(conf), FormToken(), Metrics(conf)
         counts, newest = Counts(), NewestFreshness()
         views = (
             View("/", "Overview", "overview.html", lambda look: overview(look, counts, newest)),
@@ -136,7 +137,8 @@ class Site:
 
     async def metrics(self, request: Request) -> Response:
         """GET /metrics: for Prometheus."""
-        return PlainTextResponse(metrics.text(await self._facts.newest(("/", ""))), media_type=metrics.MEDIA_TYPE)
+        facts = await self._facts.newest(("/", ""))
+        return PlainTextResponse(await asyncio.to_thread(self._metrics.text, facts), media_type=MEDIA_TYPE)
 
     async def act(self, request: Request) -> Response:
         """POST of a form that the page has given out: what it does is done once, then its view is shown."""
