@@ -96,8 +96,8 @@ class Site:
     async def page(self, request: Request) -> Response:
         """GET of a view, as its address says."""
         view, asked = self._views[request.url.path], _asked(request.query_params)
-        live, status = await self._live_or_error(view, asked)
-        return self._framed(view, live, status, events=f"/events?{urlencode({'path': view.path})}{asked and f'&{asked}'}")
+        live, status, number = await self._live_or_error(view, asked)
+        return self._framed(view, live, status, f"/events?{urlencode({'path': view.path})}{asked and f'&{asked}'}", number)
 
     async def editor(self, request: Request) -> Response:
         """GET /sql: the editor, and the answer of the query in its address."""
@@ -176,20 +176,21 @@ class Site:
     def _rendered(self, view: View, facts: Any) -> Markup:
         return Markup(render(view.template, facts=facts, now=datetime.now(UTC), form_token=self._form_token.value))
 
-    def _framed(self, view: View, live: Markup, status: int = 200, events: str = "") -> Response:
-        menu = [of for of in self._views.values() if of.is_in_menu]
-        return HTMLResponse(render("frame.html", pipeline=self._conf.pipeline, views=menu, view=view, live=live, events=events), status)
+    def _framed(self, view: View, live: Markup, status: int = 200, events: str = "", number: str = "") -> Response:
+        values = {"views": [of for of in self._views.values() if of.is_in_menu], "view": view, "live": live}
+        return HTMLResponse(render("frame.html", pipeline=self._conf.pipeline, events=events, number=number, **values), status)
 
-    async def _live_or_error(self, view: View, asked: str) -> tuple[Markup, int]:
+    async def _live_or_error(self, view: View, asked: str) -> tuple[Markup, int, str]:
         try:
-            return self._rendered(view, await self._facts.newest((view.path, asked))), 200
+            facts = await self._facts.newest((view.path, asked))
+            return self._rendered(view, facts), 200, _number_of(facts)
         except TidemarkError as error:
-            return Markup(render("error.html", error=str(error))), 500
+            return Markup(render("error.html", error=str(error))), 500, ""
 
     async def _news(self, view: View, asked: str) -> AsyncIterator[str]:
         async for facts in self._facts.stream((view.path, asked)):
             shown = Markup(render("error.html", error=str(facts))) if isinstance(facts, TidemarkError) else self._rendered(view, facts)
-            yield f"data: {json.dumps(shown)}\n\n"
+            yield f"id: {_number_of(facts)}\ndata: {json.dumps(shown)}\n\n"
 
     @asynccontextmanager
     async def _life(self, _: Starlette) -> AsyncIterator[None]:
@@ -205,6 +206,11 @@ def as_json(facts: Overview) -> dict[str, Any]:
     snapshot = facts.snapshot and {"snapshot_id": facts.snapshot.snapshot_id, "at": facts.snapshot.at}
     nodes, troubles = ([vars(each) for each in of] for of in (facts.nodes, facts.troubles))
     return {"at": facts.at, "snapshot": snapshot, "nodes": nodes, "account": facts.account, "troubles": troubles, "parts": facts.parts}
+
+
+def _number_of(facts: Any) -> str:
+    """Of what a page shows: it is not brought again to a page that has just shown it."""
+    return "" if isinstance(facts, TidemarkError) else str(facts.at.timestamp())
 
 
 def _asked(parameters: QueryParams) -> str:

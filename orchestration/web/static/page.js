@@ -42,7 +42,10 @@ function show(html) {
 
 if (link.dataset.events) {
   const events = new EventSource(link.dataset.events);
-  events.onmessage = (event) => { show(JSON.parse(event.data)); };
+  events.onmessage = (event) => {
+    if (event.lastEventId !== link.dataset.shown) show(JSON.parse(event.data));
+    link.dataset.shown = event.lastEventId;
+  };
   events.onopen = () => { link.textContent = "live"; link.className = ""; };
   events.onerror = () => { link.textContent = "the server does not answer; what is shown is old"; link.className = "lost"; };
 }
