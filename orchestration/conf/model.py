@@ -78,7 +78,7 @@ class Conf:
         """The group that gold.<group>_<kind> names; None for another table."""
         return self.groups.get(table.removeprefix("gold.").rpartition("_")[0]) if table.startswith("gold.") else None
 
-    @property
+    @cached_property
     def stream_of(self) -> dict[str, str]:
         """The stream of each group."""
         return {name: group.stream for name, group in self.groups.items()}

@@ -63,7 +63,7 @@ class Lake(LakeStore):
         Tables that no snapshot pins (ops, quality, the registry) are read in their latest version, and so is everything in a lake
         without snapshots.
         """
-        self.show(view for view in views(self.conf, snapshot_for(self.conf.lake, query, snapshot, at)).values() if view.is_meant(query))
+        self.show(views(self.conf, snapshot_for(self.conf.lake, query, snapshot, at), query).values())
         return self.spark.sql(query)
 
     def show(self, views: Iterable[View]) -> None:

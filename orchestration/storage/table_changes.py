@@ -90,7 +90,7 @@ def pinned_table(conf: Conf, name: str, snapshot: Snapshot) -> PinnedTable | Non
     lake = conf.lake
     if name.startswith("marts."):
         return _pinned_mart(lake, name)
-    view = views(conf, snapshot).get(name)
+    view = views(conf, snapshot, name).get(name)
     if view is None or view.parts[0].version is None:
         return None
     location, version = view.parts[0].location, view.parts[0].version

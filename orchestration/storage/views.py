@@ -67,14 +67,17 @@ class View:
         return self.select([part.spark() for part in self.parts])
 
 
-def views(plant: Plant, snapshot: Snapshot | None) -> dict[str, View]:
-    """By SQL name. Tables that no snapshot pins (ops, quality, the registry) in their latest version, and all where there is no snapshot.
+def views(plant: Plant, snapshot: Snapshot | None, query: str | None = None) -> dict[str, View]:
+    """By SQL name. `query`: only those that it can mean, as it has their name somewhere: there are several for each of many groups.
 
+    Tables that no snapshot pins (ops, quality, the registry) in their latest version, and all where there is no snapshot.
     Marts are there in a snapshot that knows them (see marts.snapshot_for).
     """
     generation = active_generation(plant.lake) if snapshot is None else numbered(plant.lake, snapshot.generation)
-    found = [*_of_tables(plant.lake, generation, snapshot), *_of_gold(plant, generation, snapshot)]
-    return {view.name: view for view in found if not (view.name.startswith("marts.") and view.parts[0].version is None)}
+    text = None if query is None else query.lower()
+    found = (*_of_tables(plant.lake, generation, snapshot), *_of_gold(plant, generation, snapshot, text))
+    meant = (view for view in found if text is None or view.is_meant(text))
+    return {view.name: view for view in meant if not (view.name.startswith("marts.") and view.parts[0].version is None)}
 
 
 def _of_tables(lake: Location, generation: Generation, snapshot: Snapshot | None) -> Iterator[View]:
@@ -90,8 +93,8 @@ def _of_tables(lake: Location, generation: Generation, snapshot: Snapshot | None
                 yield View(shown, (replace(part, where=" and ".join(conditions)),))
 
 
-def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None) -> Iterator[View]:
-    """Each group from the table that its stream writes, and all groups together."""
+def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None, text: str | None) -> Iterator[View]:
+    """Each group from the table that its stream writes, and all groups together. `text`: only of groups that it names."""
     for kind, (schema, key) in KINDS.items():
         columns, groups_of = tuple(schema.names), dict[str, list[str]]()
         for group, stream in plant.stream_of.items():
@@ -99,13 +102,13 @@ def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None) ->
         parts = {name: _part(plant.lake, generation, snapshot, name) for name in groups_of}
         parts = {name: part for name, part in parts.items() if (part.location / LOG).exists()}
         for name, part in parts.items():
-            for group in groups_of[name]:
+            for group in (group for group in groups_of[name] if text is None or group.lower() in text):
                 of_group = Part(part.location, part.version, f"device_group = '{group}'")
                 yield from _revisions(f"gold.{group}_{kind}", (of_group,), columns[1:], key[1:])
         # What another generation has of a group is not shown.
-        several = tuple(replace(part, where=of_groups(groups_of[name])) for name, part in parts.items())
+        several = (replace(part, where=of_groups(groups_of[name])) for name, part in parts.items())
         if parts:
-            yield from _revisions(f"gold.{kind}", several if len(parts) > 1 else tuple(parts.values()), columns, key)
+            yield from _revisions(f"gold.{kind}", tuple(several if len(parts) > 1 else parts.values()), columns, key)
 
 
 def _part(lake: Location, generation: Generation, snapshot: Snapshot | None, name: str) -> Part:

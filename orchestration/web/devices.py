@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from orchestration.storage.delta import is_table, literal
-from orchestration.storage.registry import current, versions
+from orchestration.storage.registry import versions
 from orchestration.storage.tables import LakeStore
 from orchestration.web.queries import Look
 from orchestration.web.spans import Span, instant, span_of
@@ -14,50 +14,45 @@ from orchestration.web.spans import Span, instant, span_of
 MOST = 200
 TABLES = {"readings": "silver.readings", "late": "silver.late", "duplicates": "silver.duplicates", "quarantined": "silver.quarantine"}
 OF_TABLE = """
-  select device_id, '{kind}' as kind, count(*) as rows, max(event_time) as measured_at, max(ingested_at) as came_at,
-    median(epoch(ingested_at) - epoch(event_time)) as delay
-  from {table} where ingested_at > {start} and ingested_at <= {end} and device_id is not null{of_device} group by all
+  select device_id, '{kind}' as kind, count(*) as rows, max(event_time) as measured_at, max(ingested_at) as came_at
+  from {table} where ingested_at > {start} and ingested_at <= {end} and device_id is not null and {which} group by all
 """
+ALL = """
+  with newest as (select device_id, groups, zone, is_known from silver.devices where {which}
+    qualify row_number() over (partition by device_id order by registered_at desc) = 1),
+  seen as (select device_id, max(came_at) as seen_at, max(measured_at) filter (kind = 'readings') as measured_at, {sums}
+    from ({counted}) group by device_id)
+  select coalesce(newest.device_id, seen.device_id) as name, groups, zone, coalesce(is_known, false) as is_known,
+    seen.* exclude (device_id), count(*) over () as devices
+  from newest full join seen using (device_id) order by seen_at nulls first, name limit {most}
+"""
+SUM = "coalesce(sum(rows) filter (kind = '{kind}'), 0) as {kind}"
 BY_METRIC = """
   select metric, count(*) as rows, arg_max(value, event_time) as value, max(event_time) as measured_at
   from silver.readings where device_id = {device} and ingested_at > {start} and ingested_at <= {end} group by all order by metric
 """
-FLEET = """
-  select median(delay) as delay from (select median(epoch(ingested_at) - epoch(event_time)) as delay
+DELAYS = """
+  select median(delay) as fleet, max(delay) filter (device_id = {device}) as device
+  from (select device_id, median(epoch(ingested_at) - epoch(event_time)) as delay
     from silver.readings where ingested_at > {start} and ingested_at <= {end} group by device_id)
 """
 
 
 @dataclass(frozen=True)
-class OfDevice:
-    """What came of a device in the span. `counts`: by kind of TABLES; `seen_at`: when its newest row came, None for none.
-
-    `delay`: seconds from measurement to arrival, the median of its readings.
-    """
-
-    name: str
-    groups: Sequence[str]
-    zone: str | None
-    is_known: bool
-    counts: Mapping[str, int]
-    seen_at: datetime | None = None
-    measured_at: datetime | None = None
-    delay: float | None = None
-
-
-@dataclass(frozen=True)
 class Devices:
-    """`all`: at most MOST of `count`, those first that were not seen for the longest. `device` None: none is chosen.
+    """`all`: at most MOST of `count`, rows of ALL, those first that were not seen for the longest. `device` None: none is chosen.
 
-    `fleet_delay`: the median of all devices. `registered`: versions of the device in the registry, the newest first.
+    `delay`: seconds from measurement to arrival, the median of its readings; `fleet_delay`: the median of all devices. `metrics`: rows of
+    BY_METRIC. `registered`: versions of the device in the registry, the newest first.
     """
 
     at: datetime
     span: Span | None
     looked_for: str
-    all: Sequence[OfDevice] = ()
+    all: Sequence[Mapping[str, Any]] = ()
     count: int = 0
-    device: OfDevice | None = None
+    device: Mapping[str, Any] | None = None
+    delay: float | None = None
     fleet_delay: float | None = None
     metrics: Sequence[Mapping[str, Any]] = ()
     registered: Sequence[Mapping[str, Any]] = ()
@@ -65,13 +60,11 @@ class Devices:
     @property
     def ahead(self) -> float | None:
         """By how many seconds its clock is ahead of the fleet's, where both send as soon as they measure."""
-        if self.device is None or self.device.delay is None or self.fleet_delay is None:
-            return None
-        return self.fleet_delay - self.device.delay
+        return None if self.delay is None or self.fleet_delay is None else self.fleet_delay - self.delay
 
 
 def devices(look: Look) -> Devices:
-    """`device`; or `find`, a part of names; and a span that ends when the newest reading came."""
+    """`device`; or `find`, a part of names; and a span that ends when the newest row came."""
     store = LakeStore(look.conf)
     tables = {kind: name for kind, name in TABLES.items() if is_table(store.table_path(name))}
     name, part = look.asked.get("device", ""), look.asked.get("find", "")
@@ -80,32 +73,15 @@ def devices(look: Look) -> Devices:
     if newest is None:
         return Devices(look.now, None, part)
     span = span_of(look.asked, newest, "day")
-    of = {"start": instant(span.start), "end": instant(span.end), "of_device": f" and device_id = {literal(name)}" if name else ""}
-    counted = look.queries.rows(" union all ".join(OF_TABLE.format(kind=kind, table=table, **of) for kind, table in tables.items()))
-    found = _of_devices(current(look.conf.lake), counted)
+    of = {"start": instant(span.start), "end": instant(span.end), "device": literal(name)}
+    which = f"device_id = {literal(name)}" if name else f"contains(lower(device_id), {literal(part.lower())})"
+    counted = " union all ".join(OF_TABLE.format(kind=kind, table=table, which=which, **of) for kind, table in tables.items())
+    sums = ", ".join(SUM.format(kind=kind) for kind in TABLES)
+    found = look.queries.rows(ALL.format(which=which, counted=counted, sums=sums, most=MOST))
     if not name:
-        chosen = [device for device in found if part.lower() in device.name.lower()]
-        return Devices(look.now, span, part, chosen[:MOST], len(chosen))
-    device = next((of for of in found if of.name == name), OfDevice(name, (), None, False, {}))
-    metrics = look.queries.rows(BY_METRIC.format(device=literal(name), **of))
-    delay = look.queries.rows(FLEET.format(**of))[0]["delay"]
+        return Devices(look.now, span, part, found, found[0]["devices"] if found else 0)
+    (delays,) = look.queries.rows(DELAYS.format(**of))
     registered = sorted((row for row in versions(look.conf.lake) if row["device_id"] == name), key=lambda row: row["registered_at"])
-    return Devices(look.now, span, part, (), 1, device, delay, metrics, registered[::-1])
-
-
-def _of_devices(registered: Sequence[Mapping[str, Any]], counted: Sequence[Mapping[str, Any]]) -> list[OfDevice]:
-    """Those seen longest ago first; those that were not seen at all before them."""
-    known = {row["device_id"]: row for row in registered}
-    rows: dict[str, list[Mapping[str, Any]]] = {}
-    for row in counted:
-        rows.setdefault(row["device_id"], []).append(row)
-    found = [_of_device(name, known.get(name), rows.get(name, ())) for name in known | rows]
-    return sorted(found, key=lambda of: (of.seen_at is not None, of.seen_at, of.name))
-
-
-def _of_device(name: str, registered: Mapping[str, Any] | None, rows: Sequence[Mapping[str, Any]]) -> OfDevice:
-    counts = {row["kind"]: row["rows"] for row in rows}
-    seen_at = max((row["came_at"] for row in rows), default=None)
-    of_readings = next((row for row in rows if row["kind"] == "readings"), {"measured_at": None, "delay": None})
-    groups, zone, is_known = (registered["groups"], registered["zone"], registered["is_known"]) if registered else ((), None, False)
-    return OfDevice(name, groups or (), zone, is_known, counts, seen_at, of_readings["measured_at"], of_readings["delay"])
+    device = next(iter(found), dict.fromkeys(TABLES, 0) | {"name": name, "groups": (), "zone": None, "seen_at": None, "measured_at": None})
+    metrics = look.queries.rows(BY_METRIC.format(**of))
+    return Devices(look.now, span, part, (), 1, device, delays["device"], delays["fleet"], metrics, registered[::-1])

@@ -12,13 +12,13 @@ from starlette.requests import Request
 
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError, TidemarkError
-from orchestration.rendering import plain
+from orchestration.rendering import plain, values
 from orchestration.serving.sql.answer import Question
 from orchestration.serving.sql.completion import candidates, starting_with, word_before
 from orchestration.serving.sql.encoding import ARROW, CSV, PARQUET
 from orchestration.serving.sql.output import replacing
 from orchestration.serving.sql.shell_names import SnapshotTables
-from orchestration.web.queries import Look, Queries, as_rows, table_of
+from orchestration.web.queries import Look, Queries, table_of
 
 MOST_SHOWN, MOST_DRAWN, MOST_LINES, MOST_WORDS = 500, 5_000, 8, 40
 LONGEST_CELL = 1_000
@@ -63,7 +63,8 @@ async def editor(conf: Conf, queries: Queries, request: Request) -> Editor:
         return Editor(query, snapshot, saved, str(error))
     table = table_of(answer)
     columns = [(field.name, str(field.type)) for field in table.schema]
-    shown = [[_cell(value) for value in row.values()] for row in as_rows(table.slice(0, MOST_SHOWN))]
+    cells = [[_cell(value) for value in values(column)] for column in table.slice(0, MOST_SHOWN).columns]
+    shown = [*zip(*cells, strict=True)]
     of_snapshot = json.loads(answer.headers.get("Tidemark-Snapshot", "null"))
     is_cut_off = answer.headers["Tidemark-Is-Cut-Off"] == "true"
     return Editor(query, snapshot, saved, "", columns, shown, len(table), is_cut_off, of_snapshot, _chart(table))

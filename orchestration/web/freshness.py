@@ -8,11 +8,15 @@ from datetime import datetime, timedelta
 
 from gold.spec import Group
 from orchestration.conf.model import Conf
-from orchestration.storage.delta import is_table
-from orchestration.storage.registry import current
+from orchestration.storage.delta import is_table, path_of
+from orchestration.storage.registry import TABLE as DEVICES
 from orchestration.storage.tables import LakeStore
 from orchestration.web.queries import Queries
 
+MEMBERS = """
+  select device_id, unnest(groups) as device_group from (select device_id, groups, is_known from silver.devices
+    qualify row_number() over (partition by device_id order by registered_at desc) = 1) where is_known
+"""
 SINCE, LONGEST = timedelta(days=1), 15.0
 LAST = """
   select device_group, device_id, max(window_end) as ended_at from gold.aggregates_history
@@ -45,9 +49,8 @@ class Freshness:
 def freshness(conf: Conf, queries: Queries) -> Sequence[Freshness]:
     """Of all groups, those first whose worst device is the oldest."""
     ended: dict[str, dict[str, datetime | None]] = defaultdict(dict)
-    for device in current(conf.lake):
-        for group in device["groups"] if device["is_known"] else ():
-            ended[group][device["device_id"]] = None
+    for row in queries.rows(MEMBERS) if is_table(path_of(conf.lake, DEVICES)) else ():
+        ended[row["device_group"]][row["device_id"]] = None
     for row in queries.rows(LAST.format(seconds=int(SINCE.total_seconds()))) if has_gold(conf) else ():
         ended[row["device_group"]][row["device_id"]] = row["ended_at"]
     newest = max((at for devices in ended.values() for at in devices.values() if at), default=None)

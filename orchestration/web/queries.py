@@ -13,7 +13,6 @@ from starlette.requests import Request
 
 from orchestration.conf.model import Conf
 from orchestration.conf.place import Place
-from orchestration.rendering import values
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.serving.sql.encoding import ARROW, Encoded
@@ -21,6 +20,7 @@ from orchestration.serving.sql.session import Session
 from orchestration.serving.sql.shell_names import SnapshotTables
 from orchestration.serving.sql.web import answer_unless_gone
 from orchestration.serving.sql.workers import Workers
+from orchestration.storage.delta import python_rows
 
 LIMITS = Limits(seconds=30.0, rows=100_000, result_bytes=32 * 1024 * 1024)
 AT_ONCE = 3
@@ -51,7 +51,7 @@ class Queries:
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         """Of a query of a view; TidemarkError where it cannot be answered."""
-        return as_rows(table_of(asyncio.run_coroutine_threadsafe(self._ask(query), self._loop).result()))
+        return python_rows(table_of(asyncio.run_coroutine_threadsafe(self._ask(query), self._loop).result()))
 
     async def answer(self, request: Request, question: Question, accept: str) -> Encoded:
         """To who has sent the request; a client that goes ends its query."""
@@ -76,8 +76,3 @@ class Look:
 def table_of(answer: Encoded) -> pa.Table:
     """Of an answer that is an Arrow stream."""
     return pa.ipc.open_stream(answer.body).read_all()
-
-
-def as_rows(table: pa.Table) -> list[dict[str, Any]]:
-    cells = [values(column) for column in table.columns]
-    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*cells, strict=True)]

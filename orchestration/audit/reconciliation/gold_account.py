@@ -116,7 +116,7 @@ def open_gold_tables(lake: Lake, snapshot: Snapshot, since: date | None = None) 
     groups = [group for group in _groups(lake, snapshot) if group.stream in as_begun]
     if not groups:
         return None
-    of_snapshot, known = numbered(lake.conf.lake, snapshot.generation), views(lake.conf, snapshot)
+    of_snapshot, known = numbered(lake.conf.lake, snapshot.generation), views(lake.conf, snapshot, "gold.aggregates gold.late")
     places = {word: Part(of_snapshot.table(lake.conf.lake, name), snapshot.versions[name]) for word, name in OF_BOTH.items()}
     words = _words(lake, snapshot, groups, since)
     for word, kind in (("counted", "aggregates"), ("set_aside", "late")):

@@ -54,7 +54,8 @@ def plot(conf: Conf, group: Group, entities: Sequence[str], output: Path) -> Pat
     """Draw the group's vectors into a PNG; without `entities` the first twelve by name. TidemarkError if there is nothing to draw."""
     if group.vector is None:
         raise TidemarkError(f"{group.name} has no vector to draw: declare one in {conf.folder / 'groups.yml'}.")
-    view = views(conf, None).get(f"gold.{group.name}_vectors")
+    name = f"gold.{group.name}_vectors"
+    view = views(conf, None, name).get(name)
     existing = entities_of(view) if view else []
     if view is None or not existing:
         raise TidemarkError(f"gold.{group.name}_vectors holds no vectors yet: bring it up to date with `tidemark run --once`.")

@@ -7,7 +7,7 @@ the tables at their versions, loads no extension, writes nothing, and takes no o
 import re
 import resource
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from orchestration.serving.sql.refusal import RefusedError
 from orchestration.storage.delta import PLAIN, files_of, literal, open_table
 from orchestration.storage.duckdb_view import quoted, select_from_table
 from orchestration.storage.marts import snapshot_for
+from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import Plant, View, views
 
 MEMORY = 1024**3
@@ -63,14 +64,14 @@ class DuckDbEngine:
         if len(question.query.encode("utf-8", "replace")) > self._limits.query_bytes:
             raise RefusedError(f"the query is longer than {self._limits.query_bytes:,} bytes: split it.")
         snapshot = snapshot_for(self._plant.lake, question.query, question.snapshot_id, question.at)
-        known = views(self._plant, snapshot)
+        meant = views(self._plant, snapshot, None if SHOWS.search(question.query) else question.query)
         timer = threading.Timer(self._limits.seconds, self._end, [f"took longer than {self._limits.seconds:g} s and was cancelled"])
         timer.start()
         try:
             with duckdb.connect(config=SETTINGS) as self._connection, _bounded_memory():
-                rows, is_cut_off = self._answered(self._connection, question.query, known)
+                rows, is_cut_off = self._answered(self._connection, question.query, [*meant.values()])
         except (duckdb.Error, OSError, MemoryError) as error:  # OSError: an error of DuckDB's that came by way of Arrow
-            raise self._worded(error, question.query, known) from error
+            raise self._worded(error, question.query, snapshot) from error
         finally:
             timer.cancel()
             self._connection = None
@@ -85,9 +86,9 @@ class DuckDbEngine:
         if self._connection is not None:
             self._connection.interrupt()
 
-    def _answered(self, connection: duckdb.DuckDBPyConnection, query: str, known: Mapping[str, View]) -> tuple[pa.Table, bool]:
+    def _answered(self, connection: duckdb.DuckDBPyConnection, query: str, meant: Sequence[View]) -> tuple[pa.Table, bool]:
         statement = checked(connection, query)
-        files = _create_views(connection, [view for view in known.values() if SHOWS.search(query) or view.is_meant(query)])
+        files = _create_views(connection, meant)
         # DuckDB may read these files, and so by a name in quotes too, with the rows that came after the snapshot.
         if "parquet" in query.lower() and any(file.rpartition("/")[2].partition(".")[0] in query for file in files):
             raise RefusedError("a query reads the tables of the lake, not their files.")
@@ -113,7 +114,7 @@ class DuckDbEngine:
             kept = kept.slice(0, int(kept.num_rows * self._limits.result_bytes / kept.nbytes))
         return _readable(kept), kept.num_rows < found.num_rows
 
-    def _worded(self, error: Exception, query: str, known: Mapping[str, View]) -> TidemarkError:
+    def _worded(self, error: Exception, query: str, snapshot: Snapshot | None) -> TidemarkError:
         text = re.sub(r"^[\w ]+ Error: ", "", str(error).strip()).replace("\n\n", "\n")
         text = ADVICE.sub("", text)
         if self._ended_by:
@@ -123,7 +124,7 @@ class DuckDbEngine:
         if "read-only mode" in text:
             return RefusedError("a query only reads.")
         if match := NO_TABLE.search(text):
-            text = text.replace(match[0], f"there is no table {match[1]}{_hint(match[1], known)}", 1)
+            text = text.replace(match[0], f"there is no table {match[1]}{_hint(match[1], views(self._plant, snapshot))}", 1)
         shown = PATH.sub(lambda path: path[0] if path[0] in query else "(a file)", text.replace(str(self._plant.lake), "(the lake)"))
         if isinstance(error, FAILURES):
             return TidemarkError(f"DuckDB cannot answer this query: {shown.splitlines()[0]}")
