@@ -15,10 +15,10 @@ USER = re.compile(r"^([A-Za-z0-9_.-]+):(\S{16,})$")
 
 
 @click.command(epilog="Example: tidemark sql-server --port 8642 --users users.txt")
-@click.option("--port", type=click.IntRange(0, 65535), default=8642, show_default=True, help="On 127.0.0.1; 0: any free port.")
+@click.option("--port", type=click.IntRange(0, 65535), help="On 127.0.0.1; 0: any free port. Default: that of conf, or 8642.")
 @click.option("--users", type=PATH, help="A file of NAME:TOKEN lines, tokens of 16 characters or more. Default: you, with a new token.")
 @click.pass_obj
-def command(obj: dict[str, Any], port: int, users: Path | None) -> None:
+def command(obj: dict[str, Any], port: int | None, users: Path | None) -> None:
     """Answer queries over HTTP on this machine, in DuckDB's SQL; `tidemark sql --engine server` asks it.
 
     \b
@@ -29,12 +29,15 @@ def command(obj: dict[str, Any], port: int, users: Path | None) -> None:
     Queries only read. Each is over one snapshot, by default the newest, also while a pipeline runs. Users take turns.
     """
     from orchestration.conf.load import load
+    from orchestration.conf.pipeline_settings import SqlServerSettings
     from orchestration.conf.place import Place
     from orchestration.serving.sql.server import serve
 
     conf = load(obj["conf"])
+    settings = conf.sql_server or SqlServerSettings()
+    users = users or settings.users
     by_token = {secrets.token_urlsafe(32): getpass.getuser()} | (_users(users) if users else {})
-    serve(Place(conf.lake, conf.stream_of), port, by_token, lambda line: click.echo(line, err=True))
+    serve(Place(conf.lake, conf.stream_of), settings.port if port is None else port, by_token, lambda line: click.echo(line, err=True))
 
 
 def _users(file: Path) -> dict[str, str]:

@@ -27,6 +27,7 @@ def command(obj: dict[str, Any], what: str | None, format: str) -> None:
     down_since        since when every attempt has failed
     offset            up to where bronze has read the source
     last_received_at  when the newest event of the last batch came to the source
+    waiting_messages  of Kafka: what a run saw in the topics at its last look, and bronze does not have
     waiting_bytes     of pushed events: what bronze does not have yet; lag_seconds: how long the first of them has been waiting
 
     \b

@@ -41,6 +41,7 @@ def build(folder: Path, settings: Settings) -> Conf:
         sinks=pipeline.sinks,
         schedules=pipeline.schedules,
         page=pipeline.page,
+        sql_server=pipeline.sql_server,
         traces=pipeline.traces,
     )
 

@@ -7,7 +7,16 @@ from pathlib import Path
 
 from expectations.rule import Rule
 from gold.spec import Group
-from orchestration.conf.pipeline_settings import Engine, GateMode, Maintenance, PageSettings, Quality, Reference, ScheduleSettings
+from orchestration.conf.pipeline_settings import (
+    Engine,
+    GateMode,
+    Maintenance,
+    PageSettings,
+    Quality,
+    Reference,
+    ScheduleSettings,
+    SqlServerSettings,
+)
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.transport_settings import Transport
 from orchestration.location import Location
@@ -65,6 +74,7 @@ class Conf:
     sinks: dict[str, SinkSettings] = field(default_factory=dict)
     schedules: dict[str, ScheduleSettings] = field(default_factory=dict)
     page: PageSettings = field(default_factory=PageSettings)
+    sql_server: SqlServerSettings | None = None
     traces: str | None = None
     warnings: tuple[str, ...] = ()
     """Lines for `tidemark check`: what is probably wrong."""

@@ -216,6 +216,16 @@ class PageSettings(Setting):
 
 
 @dataclass(frozen=True)
+class SqlServerSettings(Setting):
+    """`tidemark up` runs `tidemark sql-server` too, and both take this."""
+
+    port: Port = Field(default=8642, examples=[8642])
+    """On 127.0.0.1. 0: any free port."""
+    users: OrAbsent[AbsolutePath] = Field(default=None, examples=["./users.txt"])
+    """A file of NAME:TOKEN lines that only you can read. Left out: you, with a new token at each start."""
+
+
+@dataclass(frozen=True)
 class PipelineFile(Setting):
     """The pipeline as a whole: where its tables are, what it promises, how Spark runs."""
 
@@ -244,6 +254,8 @@ class PipelineFile(Setting):
     """What `tidemark up` does by the clock, by name; ops.runs has a row for each time. Nothing here changes a result of the pipeline."""
     page: PageSettings = Field(default_factory=PageSettings, examples=[{"port": 8643}])
     """Where the live page is. Nothing here changes a result of the pipeline."""
+    sql_server: OrAbsent[SqlServerSettings] = Field(default=None, examples=[{"port": 8642}])
+    """Queries over HTTP, as a part of `tidemark up`. Left out: it does not run there."""
     traces: Address | None = Field(default=None, examples=["http://127.0.0.1:4318/v1/traces"])
     """Address of an OpenTelemetry collector that gets a span for each batch, by OTLP over HTTP. Absent or null: none. Nothing here
     changes a result of the pipeline."""

@@ -7,7 +7,7 @@ from orchestration.conf.model import Conf
 from orchestration.conf.pipeline_settings import PageSettings
 from orchestration.conf.transport_settings import Collected
 
-STREAMS, COLLECTOR, PAGE = "streams", "collector", "page"
+STREAMS, COLLECTOR, PAGE, SQL_SERVER = "streams", "collector", "page", "sql-server"
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,14 @@ def parts_of(conf: Conf) -> Iterator[Part]:
     if any(isinstance(source.transport, Collected) for source in conf.sources.values()):
         yield Part(COLLECTOR, ("collect",))
     yield Part(PAGE, ("serve",))
+    if conf.sql_server is not None:
+        yield Part(SQL_SERVER, ("sql-server",))
 
 
 def concern_of(part: str, conf: Conf) -> object:
     """What of a conf a part was started with; where it has changed, the part has to be started again."""
     if part == COLLECTOR:
         return conf.sources, conf.lake
-    return conf if part == PAGE else replace(conf, schedules={}, page=PageSettings())
+    if part == SQL_SERVER:
+        return conf.sql_server, conf.lake, conf.stream_of
+    return conf if part == PAGE else replace(conf, schedules={}, page=PageSettings(), sql_server=None)

@@ -40,20 +40,20 @@ def history(lake: Location, since: datetime) -> Iterator[dict[str, Any]]:
 
 
 def newest_batches(lake: Location) -> dict[str, dict[str, Any]]:
-    """The last batch of each flow among the newest some hundred lines, which is quick however long the history is."""
-    newest = next(reversed(_files(lake)), None)
-    if newest is None:
-        return {}
-    with newest.open("rb") as stream:
-        stream.seek(max(newest.stat().st_size - TAIL_BYTES, 0))
-        lines = stream.read().decode("utf-8", "replace").splitlines()
+    """The last batch of each flow among the newest some hundred lines of two days, which is quick however long the history is."""
     batches = {}
-    for line in lines:
+    for line in (line for file in _files(lake)[-2:] for line in _tail(file)):
         with suppress(ValueError, AttributeError):
             facts = json.loads(line)
             if "flow" in facts:
                 batches[facts["flow"]] = facts
     return batches
+
+
+def _tail(file: Path) -> list[str]:
+    with file.open("rb") as stream:
+        stream.seek(max(file.stat().st_size - TAIL_BYTES, 0))
+        return stream.read().decode("utf-8", "replace").splitlines()
 
 
 def _files(lake: Location) -> list[Path]:

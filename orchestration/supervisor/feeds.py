@@ -14,6 +14,7 @@ from orchestration.engine.progress import Progress
 from orchestration.engine.queries import WriteBarrier
 from orchestration.flow import Intake
 from orchestration.jobs.bronze import EVENTS, CommittedBatch, PendingBatch, commit_batch, poll
+from orchestration.storage.ends import note_ends
 from orchestration.storage.positions import is_begun_by_silver
 from orchestration.supervisor.outages import Outages
 
@@ -117,6 +118,8 @@ class Feeds:
             return None
         self._down.pop(source.name, None)
         self._outages.answered(source.name)
+        if ends := source.ends():
+            note_ends(self._lake.conf.lake, source.name, ends)
         for notice in (*source.notices(), *(ready.notices if ready else ())):
             self._progress.notice(notice)
         return ready

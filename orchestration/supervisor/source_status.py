@@ -7,12 +7,13 @@ from orchestration.conf.model import Conf, Source
 from orchestration.connectors.sources.all import source_of
 from orchestration.connectors.sources.spool import BYTE, SEGMENT
 from orchestration.connectors.sources.spool_records import MARK_BYTES, waiting
+from orchestration.storage.ends import noted_ends
 from orchestration.storage.lake_layout import spool_folder
 from orchestration.storage.outages import Outage, current_outage
 from orchestration.storage.source_offsets import SourceOffset, rows_since, source_offsets
 from orchestration.storage.tables import LakeStore
 
-WAITING = ("waiting_bytes", "lag_seconds")
+WAITING = ("waiting_messages", "waiting_bytes", "lag_seconds")
 COLUMNS = ("source", "kind", "state", "down_since", "offset", "last_received_at", "rows_last_hour", *WAITING, "reason")
 
 
@@ -30,10 +31,11 @@ def _row(conf: Conf, declared: Source, known: SourceOffset | None, rows: int, no
     name = declared.name
     outage = current_outage(conf.lake, "source", name) or current_outage(conf.lake, "collected", name)
     waiting_bytes, lag_seconds = _waiting(conf, name, known, now)
+    waiting_messages = source_of(conf, name).waiting(known.offset if known else {}, noted_ends(conf.lake, name))
     told = (
         *(name, declared.transport.kind, _state(declared, known, outage), outage and outage.since),
         *(known and source_of(conf, name).describe(known.offset), known and known.received_at, rows),
-        *(waiting_bytes, lag_seconds, outage and outage.reason),
+        *(waiting_messages, waiting_bytes, lag_seconds, outage and outage.reason),
     )
     return dict(zip(COLUMNS, told, strict=True))
 

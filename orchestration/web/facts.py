@@ -109,6 +109,6 @@ class Facts(Generic[K, T]):
 def stamp_of(lake: Location) -> dict[Path, int]:
     """When each log of a table, and each small file that says how things are, was changed last: some microseconds each."""
     logs = [log.local for pattern in (f"*/*/{LOG}", f"generations/*/*/*/{LOG}") for log in lake.glob(pattern)]
-    files = [*lake.local.glob("outages/*"), *lake.local.glob("quality/gates/*"), lake.local / "up" / "state.json"]
+    files = [*lake.local.glob("outages/*"), lake.local / "ends", *lake.local.glob("quality/gates/*"), lake.local / "up" / "state.json"]
     spools = lake.local.glob("spool/*")
     return {path: path.stat().st_mtime_ns for path in (*logs, *files, *spools) if path.exists()}

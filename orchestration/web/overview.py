@@ -98,10 +98,11 @@ def overview(look: Look, counts: "Counts", newest: NewestFreshness) -> Overview:
     groups = newest.of(conf, look.queries, snapshot)
     sources, flows, sinks = source_status.status(conf, now), status.status(conf, now), sink_status.status(conf, now)
     counts.note(now, {row["table"]: row["rows"] for row in flows})
+    lags = _own_lags(sources, flows)
     nodes = [
         *_of_sources(sources),
-        *(_as_fresh(node, conf, groups) for node in _of_flows(flows, sources, counts)),
-        *_of_sinks(sinks, flows),
+        *(_as_fresh(node, conf, groups) for node in _of_flows(flows, lags, counts)),
+        *_of_sinks(sinks, lags),
     ]
     greatest = max((node.own or 0.0 for node in nodes), default=0.0)
     if greatest >= max(LEAST_CULPRIT_SECONDS, 2 * conf.engine.trigger_seconds):
@@ -140,28 +141,47 @@ def _of_sources(sources: Rows) -> Iterator[Node]:
             row["rows_last_hour"],
             _instant(row["last_received_at"]),
             own=row["lag_seconds"],
+            behind=row["waiting_messages"],
             note=note,
         )
 
 
-def _of_flows(flows: Rows, sources: Rows, counts: Counts) -> Iterator[Node]:
-    """One a flow: of several tables the first. What a flow inherits is what those before it have of their own."""
-    own: dict[str, float] = {"sources": max((row["lag_seconds"] or 0.0 for row in sources), default=0.0)}
+def _own_lags(sources: Rows, flows: Rows) -> dict[str, float]:
+    """By layer the longest that a node of it has of its own; the ledger is nobody's input."""
+    lags = dict.fromkeys(LAYERS, 0.0) | {"sources": max((row["lag_seconds"] or 0.0 for row in sources), default=0.0)}
+    for row in flows:
+        if row["flow"] != status.LEDGER:
+            layer = row["flow"].split(".", 1)[0]
+            lags[layer] = max(lags[layer], row["lag_seconds"] or 0.0)
+    return lags
+
+
+def _before(layer: str, lags: Mapping[str, float]) -> float:
+    """What a node of a layer inherits."""
+    return sum(lags[name] for name in LAYERS[: LAYERS.index(layer)])
+
+
+def _of_flows(flows: Rows, lags: Mapping[str, float], counts: Counts) -> Iterator[Node]:
+    """One a flow: of several tables the first."""
     seen = set[str]()
     for row in flows:
-        layer = row["flow"].split(".", 1)[0]
         if row["flow"] in seen or row["flow"] == "gold.amendments":
             continue
         seen.add(row["flow"])
-        before = LAYERS[: LAYERS.index(layer)]
-        inherited = sum(own.get(name, 0.0) for name in before)
-        if row["flow"] != status.LEDGER and row["lag_seconds"] is not None:
-            own[layer] = max(own.get(layer, 0.0), row["lag_seconds"])
+        layer = row["flow"].split(".", 1)[0]
         state = "new" if row["last_batch"] is None else "behind" if row["behind"] else "up"
         note = f"watermark {row['watermark_at']:%Y-%m-%d %H:%M:%S}" if row["watermark_at"] else ""
         numbers = row["rows"], row["last_batch_at"], counts.rate(row["table"])
         yield Node(
-            row["flow"], layer, state, *numbers, row["lag_seconds"], inherited, row["behind"], note, watermark_at=row["watermark_at"]
+            row["flow"],
+            layer,
+            state,
+            *numbers,
+            row["lag_seconds"],
+            _before(layer, lags),
+            row["behind"],
+            note,
+            watermark_at=row["watermark_at"],
         )
 
 
@@ -175,24 +195,11 @@ def _as_fresh(node: Node, conf: Conf, groups: Sequence[Freshness]) -> Node:
     return replace(node, state=state, note=f"{fresh:,} of {devices:,} devices are up to date; {node.note}".removesuffix("; "))
 
 
-def _of_sinks(sinks: Rows, flows: Rows) -> Iterator[Node]:
-    inherited = sum(
-        max((row["lag_seconds"] or 0.0 for row in flows if row["flow"].startswith(f"{layer}.")), default=0.0) for layer in LAYERS
-    )
+def _of_sinks(sinks: Rows, lags: Mapping[str, float]) -> Iterator[Node]:
     for row in sinks:
         state = "down" if row["down_since"] else "new" if row["snapshot"] is None else "behind" if row["rows_behind"] else "up"
-        yield Node(
-            row["sink"],
-            "sinks",
-            state,
-            0,
-            _instant(row["sent_at"]),
-            None,
-            row["lag_seconds"],
-            inherited,
-            row["rows_behind"],
-            f"from {row['table']}",
-        )
+        sent_at, lag, rows = _instant(row["sent_at"]), row["lag_seconds"], row["rows_behind"]
+        yield Node(row["sink"], "sinks", state, 0, sent_at, None, lag, _before("sinks", lags), rows, f"from {row['table']}")
 
 
 def _account(conf: Conf, bronze: int) -> dict[str, int]:

@@ -2,11 +2,11 @@
 
 import socket
 
+from orchestration.conf.meaning import is_loopback
 from orchestration.conf.transport_settings import HttpSettings, TcpSettings
 from orchestration.errors import TidemarkError
 
 BACKLOG = 2048
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def listener(name: str, endpoint: HttpSettings | TcpSettings) -> socket.socket:
@@ -31,5 +31,5 @@ def place(listening: socket.socket) -> str:
 
 def warning(listening: socket.socket, secret: str | None) -> str:
     """Behind the address of what others can reach and nothing protects."""
-    is_open = listening.getsockname()[0] not in LOOPBACK and secret is None
+    is_open = not is_loopback(listening.getsockname()[0]) and secret is None
     return "; WITHOUT A SECRET: whoever reaches this port can send events" if is_open else ""

@@ -57,6 +57,8 @@ class Kafka(Source):
     """Of a run that ends: where partitions ended at its first look."""
     _message_bytes: float | None = None
     """On average, of those that were read last."""
+    _ends: Mapping[Place, int] = field(default_factory=dict)
+    """Of partitions, at the last look."""
     _amiss: set[tuple[str, str]] = field(default_factory=set)
     """What, and of which topic."""
     _told: set[tuple[str, str]] = field(default_factory=set)
@@ -71,6 +73,7 @@ class Kafka(Source):
         there = self.there(known)
         places = [(name, partition) for name, topic in there.items() for partition in topic.partitions]
         first, last = self.client.offsets(places, "earliest"), self.client.offsets(places, "latest")
+        self._ends = last
         same = {name for name, topic in there.items() if known.get(name, {}).get(ID) == topic.topic_id}
         ended = {place: next_offset(known, place) for place in places if place[0] in same}
         goes_on = {place: offset for place, offset in ended.items() if offset is not None and first[place] <= offset <= last[place]}
@@ -93,6 +96,18 @@ class Kafka(Source):
         places = [f"{topic}/{partition} {number}" for topic, of in offset.get(TOPICS, {}).items() for partition, number in of[NEXT].items()]
         more = f" and {len(places) - MAX_DESCRIBED} more" if len(places) > MAX_DESCRIBED else ""
         return ", ".join(places[:MAX_DESCRIBED]) + more
+
+    def ends(self) -> Mapping[str, int]:
+        """The offset of the next message that comes to each partition, `readings/0`."""
+        return {f"{topic}/{partition}": end for (topic, partition), end in self._ends.items()}
+
+    def waiting(self, offset: Offset, ends: Mapping[str, int]) -> int | None:
+        """Over all partitions; of one that was never read, all of its offsets."""
+        if not ends:
+            return None
+        known: Known = offset.get(TOPICS, {})
+        places = {place: next_offset(known, (topic, int(number))) or 0 for place in ends for topic, _, number in [place.rpartition("/")]}
+        return sum(max(0, end - places[place]) for place, end in ends.items())
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Sequence[Range]]:
         """All ranges are one part: brokers are asked for them at once, so that a hundred cost no more time than one."""

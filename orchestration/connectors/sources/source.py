@@ -75,6 +75,14 @@ class Source(ABC):
     def read(self, partition: Any) -> Iterator[pa.Table]:
         """The rows of a part: ARRIVED of bronze/events.py. The same whenever it is read."""
 
+    def ends(self) -> Mapping[str, int]:
+        """By place, where what can be read ended at the last look; empty where that is no count of messages."""
+        return {}
+
+    def waiting(self, offset: Offset, ends: Mapping[str, int]) -> int | None:
+        """Messages between an offset and these ends; None where it has no ends. Asks nobody."""
+        return None
+
     def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
         """What should lie between them and is gone; the same whenever it is asked."""
         return []

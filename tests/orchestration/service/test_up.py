@@ -124,3 +124,28 @@ def test_detached_it_returns_once_it_runs_and_down_ends_it(conf: Path) -> None:
     assert tidemark(conf, "down").returncode == 0
     assert not accepts(conf)
     assert rows(conf, "status", "parts") == []
+
+
+def test_the_page_and_the_sql_server_run_beside_it_and_answer(conf: Path) -> None:
+    page, sql = free_ports(2)
+    with (conf / "pipeline.yml").open("a") as file:
+        file.write(f"page: {{port: {page}}}\nsql_server: {{port: {sql}}}\n")
+    running = Up(conf, "page", "sql-server")
+    try:
+        until(lambda: answers(f"http://127.0.0.1:{page}/api/overview"))
+        until(lambda: answers(f"http://127.0.0.1:{sql}/health"))
+        asked = tidemark(conf, "sql", "--engine", "server", "select 42 as answer")
+        assert "42" in asked.stdout, asked.stderr
+        running.kill("sql-server")
+        until(lambda: running.part("sql-server").restarts == 1)
+        until(lambda: answers(f"http://127.0.0.1:{sql}/health"))
+    finally:
+        running.end()
+
+
+def answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False

@@ -12,10 +12,11 @@ import pytest
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
-from orchestration.connectors.sources.all import sources
+from orchestration.connectors.sources.all import source_of, sources
 from orchestration.connectors.sources.spool_records import encoded, segment_file
 from orchestration.jobs.bronze import EVENTS, commit_batch, poll
 from orchestration.storage.delta import log_of, version_of
+from orchestration.storage.ends import note_ends
 from orchestration.storage.outages import begin_outage
 from orchestration.storage.source_offsets import source_offsets
 from orchestration.storage.tables import LakeStore, ensure
@@ -57,7 +58,7 @@ def of(conf: Conf, source: str, now: datetime = NOW) -> dict[str, Any]:
 def test_a_source_that_was_never_read_is_new_and_has_nothing_to_say(tmp_path: Path) -> None:
     conf = load(write_conf(tmp_path, plant="path: ./landing", web="http: {port: 0}", fleet=KAFKA))
     rows = [tuple(row[name] for name in COLUMNS) for row in status(conf, NOW)]
-    nothing = (None, None, None, 0, None, None, None)
+    nothing = (None, None, None, 0, None, None, None, None)
     assert rows == [("plant", "files", "new", *nothing), ("web", "http", "new", *nothing), ("fleet", "kafka", "new", *nothing)]
     assert not (tmp_path / "lake").exists()
 
@@ -79,6 +80,16 @@ def test_what_is_spooled_and_not_read_waits_since_it_came(tmp_path: Path) -> Non
     lengths = [spool(conf, "web", number, b"{}", b"{}", seconds_ago=60 - number) for number in (1, 2)]
     row = of(conf, "web")
     assert (row["waiting_bytes"], row["lag_seconds"]) == (sum(lengths), 59.0)
+
+
+def test_of_kafka_messages_wait_that_a_run_has_seen_and_bronze_does_not_have(tmp_path: Path) -> None:
+    conf = made(tmp_path, fleet=KAFKA)
+    assert of(conf, "fleet")["waiting_messages"] is None
+    note_ends(conf.lake, "fleet", {"readings/0": 120, "readings/1": 30})
+    assert of(conf, "fleet")["waiting_messages"] == 150
+    fleet = source_of(conf, "fleet")
+    offset = {"topics": {"readings": {"id": "x", "next": {"0": 100, "1": 31}}}}
+    assert fleet.waiting(offset, {"readings/0": 120, "readings/1": 30}) == 20
 
 
 def test_the_rows_of_the_last_hour_are_those_of_commits_within_it(tmp_path: Path) -> None:
