@@ -13,6 +13,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+CHROMIUM = "/usr/bin/chromium"
 ADDRESS = re.compile(r"http://([^/]+:(\d+))/")
 
 
@@ -69,7 +70,7 @@ def served(conf: Path, **environment: str) -> Iterator[Served]:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()
 

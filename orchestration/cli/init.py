@@ -8,7 +8,7 @@ from orchestration.cli.option_types import PATH
 from orchestration.conf.load import load, summary
 from orchestration.conf.model import Conf
 from orchestration.conf.proposal import proposal_of
-from orchestration.conf.starter import findings_of, starter_sources, write_proposal, write_starter
+from orchestration.conf.starter import findings_of, land, starter_sources, write_proposal, write_starter
 from orchestration.conf.transport_settings import Collected, LandingFolder
 from orchestration.rendering import visible
 
@@ -17,7 +17,8 @@ from orchestration.rendering import visible
 @click.argument("folder", metavar="DIR", type=PATH)
 @click.option("--from", "sample", metavar="FILE", type=PATH, help="A sample of your data: JSON lines or CSV, perhaps gzipped.")
 @click.option("--source", type=click.Choice([*starter_sources()]), help="How events come; a starter conf for that.")
-def command(folder: Path, sample: Path | None, source: str | None) -> None:
+@click.option("--copy", "is_copied", is_flag=True, help="Copy the sample into the landing folder, so that the first run has data.")
+def command(folder: Path, sample: Path | None, source: str | None, is_copied: bool) -> None:
     """Write a conf folder: the commented starter conf, or one proposed from a sample of your data.
 
     Of a sample the first 1,000 lines are read: fields, times, devices and metrics in it become a conf with comments that
@@ -26,11 +27,13 @@ def command(folder: Path, sample: Path | None, source: str | None) -> None:
     \b
     Examples:
       tidemark init conf
-      tidemark init plant/conf --from readings.csv.gz
+      tidemark init plant/conf --from readings.csv.gz --copy && tidemark --conf plant/conf up
       tidemark init fleet/conf --source kafka
     """
     if sample and source:
         raise click.UsageError("--from and --source both say how events come; name one of them")
+    if is_copied and sample is None:
+        raise click.UsageError("--copy is for a sample: name it with --from")
     if sample is None:
         write_starter(folder, source)
     else:
@@ -41,9 +44,13 @@ def command(folder: Path, sample: Path | None, source: str | None) -> None:
     conf = load(folder)
     if sample is not None:
         click.echo(f"preview: {visible(_previewed(conf, sample))}", err=True)
+    if sample is not None and is_copied:
+        click.echo(f"copied: {land(conf, sample)}", err=True)
     click.echo(f"{folder}: {summary(conf)}")
     click.echo(f"next: {_first_step(folder, conf)}, then", err=True)
-    click.echo(f"  tidemark --conf {folder} check && tidemark --conf {folder} run --once", err=True)
+    command = f"tidemark --conf {folder}"
+    click.echo(f"  {command} run --once    # all that waits, through all layers", err=True)
+    click.echo(f"  {command} up            # for ever, with a live page at http://127.0.0.1:{conf.page.port}/", err=True)
 
 
 def _previewed(conf: Conf, sample: Path) -> str:
@@ -57,7 +64,8 @@ def _previewed(conf: Conf, sample: Path) -> str:
 def _first_step(folder: Path, conf: Conf) -> str:
     transport = next(iter(conf.sources.values())).transport
     if isinstance(transport, LandingFolder):
-        return f"read the comments in {folder}, put files into {transport.path}"
+        has_files = transport.path.is_dir() and any(transport.path.iterdir())
+        return f"read the comments in {folder}" + ("" if has_files else f", put files into {transport.path}")
     if isinstance(transport, Collected):
         return f"read the comments in {folder}, start `tidemark --conf {folder} collect` in another terminal, send events"
     return f"set what the comments in {folder / 'sources.yml'} name"

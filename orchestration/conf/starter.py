@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from importlib import resources
 from pathlib import Path
 
@@ -9,7 +10,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from orchestration.conf.diagnostic import counted, printable
 from orchestration.conf.files import FILES, MODELS
+from orchestration.conf.model import Conf
 from orchestration.conf.proposal import DECADE_SECONDS, Proposal, file_name_pattern, suffix_of
+from orchestration.conf.transport_settings import LandingFolder
 from orchestration.conf.vocabulary import WORDS
 from orchestration.errors import ConfError
 
@@ -40,6 +43,23 @@ def write_proposal(folder: Path, proposal: Proposal) -> None:
     """The proposed conf; raises ConfError where a file of a conf is already there."""
     findings = findings_of(proposal)
     _write(folder, {f"{name}.yml": _rendered(f"{name}.yml", proposal, findings) for name in FILES})
+
+
+def land(conf: Conf, sample: Path) -> Path:
+    """Copy the sample into the landing folder of a proposed conf; ConfError where a file of its name is there."""
+    (source,) = conf.sources.values()
+    assert isinstance(source.transport, LandingFolder)  # a proposal has no other
+    place = source.transport.path / sample.name
+    if place.exists():
+        raise ConfError(f"{place} is there already, and is not overwritten; leave --copy out")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    draft = place.with_name(f".{place.name}.draft")  # a file appears whole or not at all
+    try:
+        shutil.copyfile(sample, draft)
+        draft.rename(place)
+    except OSError as error:
+        raise ConfError(f"{place} cannot be written ({error.strerror})") from None
+    return place
 
 
 def findings_of(proposal: Proposal) -> list[str]:

@@ -81,7 +81,8 @@ def test_init_for_a_kind_of_source_writes_a_conf_without_mistakes_and_says_what_
     captured = capsys.readouterr()
     assert exit_code(["--conf", str(folder), "check"]) == 0
     assert captured.out.startswith(f"{folder}: no mistakes; pipeline tidemark with 1 source, ")
-    assert captured.err.endswith(f", then\n  tidemark --conf {folder} check && tidemark --conf {folder} run --once\n")
+    assert f", then\n  tidemark --conf {folder} run --once " in captured.err
+    assert f"\n  tidemark --conf {folder} up " in captured.err
     assert (f"start `tidemark --conf {folder} collect`" in captured.err) == isinstance(source.transport, Collected)
 
 
@@ -99,3 +100,17 @@ def test_init_takes_a_sample_or_a_kind(tmp_path: Path, capsys: pytest.CaptureFix
     assert "--from and --source both say how events come" in capsys.readouterr().err
     assert exit_code(["init", str(tmp_path / "conf"), "--source", "carrier-pigeon"]) == 2
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_sample_can_be_copied_to_where_the_first_run_finds_it_and_nothing_there_is_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.csv").write_text("ts,x\n2026-01-05 00:00:00,1.5\n2026-01-05 00:00:10,2.5\n")
+    assert exit_code(["init", str(tmp_path / "plant/conf"), "--from", str(tmp_path / "a.csv"), "--copy"]) == 0
+    assert (tmp_path / "plant/landing/a.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
+    assert "put files" not in capsys.readouterr().err
+    (tmp_path / "plant/landing/a.csv").write_text("mine")
+    assert exit_code(["init", str(tmp_path / "plant/again"), "--from", str(tmp_path / "a.csv"), "--copy"]) == 2
+    assert "plant/landing/a.csv is there already, and is not overwritten; leave --copy out" in capsys.readouterr().err
+    assert (tmp_path / "plant/landing/a.csv").read_text() == "mine"
+    assert exit_code(["init", str(tmp_path / "third"), "--copy"]) == 2
