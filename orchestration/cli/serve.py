@@ -13,9 +13,13 @@ def command(obj: dict[str, Any], port: int | None) -> None:
 
     \b
     /               the flow graph with lags, the account of events, what is wrong
+    /groups         how fresh groups are, their windows and vectors as charts
+    /devices        when each was seen, what became of what it sent
     /batches        how long batches take, and the steps of the newest
     /quarantine     what broke which rule, with payloads
-    /runs           jobs by the clock, snapshots, generations
+    /quality        expectations over time, rows that fail, the release of a gate
+    /runs           jobs by the clock, snapshots, generations, notes
+    /sql            an editor over one snapshot
     /api/overview   the overview as JSON
     /metrics        for Prometheus
     """
