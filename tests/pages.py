@@ -23,7 +23,7 @@ class Served:
     def __init__(self, conf: Path, **environment: str) -> None:
         """Returns when it listens."""
         command = [sys.executable, "-m", "orchestration.cli.app", "--conf", str(conf), "serve", "--port", "0"]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | environment, start_new_session=True)
         assert self.process.stderr is not None
         self.said = self.process.stderr.readline()
         match = ADDRESS.search(self.said)

@@ -28,7 +28,17 @@ ORDER = (
 """Rooms of orchestration, from top to bottom: a room imports only what stands below it."""
 TOP_LEVEL = {
     *("bronze", "silver", "gold", "expectations", "orchestration", "tests", "conf", ".ci"),
-    *("README.md", "pipeline.svg", "report.png", "page.png", "page-dark.png", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"),
+    *(
+        "README.md",
+        "pipeline.svg",
+        "report.png",
+        "page.png",
+        "page-dark.png",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "LICENSE",
+    ),
     *("Makefile", "pyproject.toml", "requirements.lock"),
 }
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc", "base", "core", "shared"}
