@@ -163,10 +163,12 @@ class Service:
             process.end(max(end - time.monotonic(), 0.1))
         self._note(is_full=False)
 
-    def _write(self, part: str, line: str) -> None:
-        self._journal.write(part, line)
-        if part == "up" or not line.startswith("{"):
-            self._tell(line if part == "up" else f"{part}: {line}")
+    def _write(self, part: str, text: str) -> None:
+        """Each of its lines with the part before it: why a part was stopped, may take several."""
+        for line in text.splitlines() or [""]:
+            self._journal.write(part, line)
+            if part == "up" or not line.startswith("{"):
+                self._tell(line if part == "up" else f"{part}: {line}")
 
 
 def _stamp(folder: Path) -> dict[Path, int]:

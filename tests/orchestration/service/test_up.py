@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.service.process import STOPPED
 from tests.collectors import write_conf
 from tests.disk import Disk
 from tests.server_process import free_ports
@@ -96,6 +97,7 @@ def test_a_lasting_mistake_stops_a_part_until_conf_has_changed(up: Up, conf: Pat
     sources.write_text(good.replace(f"port: {port}", f"port: {port}, token: '${{env:NOT_SET}}'"))
     until(lambda: up.part("collector").state == "stopped")
     assert "${env:NOT_SET}" in str(up.part("collector").reason)
+    assert f"Z up   {STOPPED}\n" in tidemark(conf, "logs", "up").stdout
     sources.write_text(good)
     until(lambda: up.part("collector").state == "running")
     until(lambda: accepts(conf))
