@@ -21,8 +21,8 @@ from tests.services import Up, rows
 from tests.soak.plant import Plant
 from tests.waiting import until
 
-NOTICE_SECONDS = 150.0
-"""In which `up` has said of a disturbance what it is, at the latest: a store that is stopped is asked three times for 30 s each."""
+NOTICE_SECONDS = 240.0
+"""In which `up` has said of a disturbance what it is, at the latest: of a store that is stopped it knows after two minutes (measured)."""
 RECOVER_SECONDS = 300.0
 """In which all is as it was, and a new snapshot holds what has come meanwhile. A part that ends often waits a minute; Spark starts slowly
 on two cores."""
