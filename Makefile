@@ -132,6 +132,12 @@ fuzz: install ## bring HOSTILE=1000000 hostile payloads through a lake and accou
 	$(call step,"seed $(SEED)")
 	$(PY) -m pytest -v -m fuzz --hostile $(HOSTILE) --seed $(SEED) tests/orchestration/audit/reconciliation/test_hostile_payloads.py
 
+.PHONY: soak
+soak: MINUTES = 30
+soak: install postgres ## disturb a plant under `tidemark up` for MINUTES=30 in every way, and see that it says so and loses nothing; SEED=... repeats, and is printed; as root also a full disk
+	$(call step,"seed $(SEED)")
+	$(PY) -m pytest -v -rP -m soak --minutes $(MINUTES) --seed $(SEED) tests/soak
+
 .PHONY: cuts
 cuts: install ## read snapshots while a run writes, compacts and removes: none is torn
 	$(PY) -m pytest -v -m snapshots tests/orchestration/storage

@@ -112,7 +112,7 @@ def _of_lake(conf: Conf, parts: Parts) -> Iterator[Finding]:
     yield Finding("lease", "good", holder)
     store = LakeStore(conf)
     try:
-        refuse_damage(store, [name for name, *_ in flows(conf)])
+        refuse_damage(store, [name for name, *_ in flows(conf, store.generation)])
         refuse_older_tables(store)
     except TidemarkError as error:
         yield Finding("tables and checkpoints", "bad", str(error), f"{conf.command} replay")

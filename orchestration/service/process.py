@@ -26,6 +26,7 @@ MOST_ALIKE = 5
 DRAIN_SECONDS, HUNG_SECONDS, LONG_DRAIN_SECONDS = 60.0, 5.0, 600.0
 """After SIGTERM, before SIGKILL; the second where it hangs, the third where only the conf has changed."""
 POLL_SECONDS = 0.1
+STOPPED = "Once that is mended, save a file of the conf, or use `tidemark down` and `tidemark up`: then it begins anew."
 Write = Callable[[str, str], None]
 """To the journal: who says it, and a line."""
 
@@ -152,7 +153,7 @@ class Process:
             self._pauses = self._alike = 0
         self._alike = self._alike + 1 if verdict == "unknown" and reason == self.state.reason else 1
         if verdict == "lasting" or self._alike >= MOST_ALIKE:
-            self._is("stopped", reason)
+            self._is("stopped", f"{reason}\n  {STOPPED}")
         else:
             self._pauses += 1
             self._has_failed = True

@@ -18,7 +18,7 @@ from orchestration.service.journal import Journal
 from orchestration.service.parts import STREAMS, concern_of, parts_of
 from orchestration.service.process import DRAIN_SECONDS, Process, end_session
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.service_state import ServiceState, folder_of, last_beat, read_service, write_service
+from orchestration.storage.service_state import ServiceState, folder_of, keep_reserve, last_beat, read_service, write_service
 
 LOOK_SECONDS = 0.2
 CONF_SECONDS = 2.0
@@ -141,13 +141,15 @@ class Service:
             streams.break_off(f"it said nothing for {silence:.0f} s")
 
     def _note(self, is_full: bool) -> None:
-        """Tell other commands, when something has changed."""
+        """Tell other commands, when something has changed; as long as the disk has room, keep some for that."""
+        if not is_full:
+            keep_reserve(self.conf.lake)
         full = "the disk of the lake is full; it starts when there is room"
         states = [process.state for process in self._processes.values()]
         parts = [replace(state, reason=full) if is_full and state.state == "waiting" else state for state in states]
         state = ServiceState(os.getpid(), parts)
         if state != self._written:
-            with suppress(OSError):  # the disk is full: the next look tries again
+            with suppress(OSError):  # others were faster than the reserve: the next look tries again
                 write_service(self.conf.lake, state)
                 self._written = state
 
@@ -161,10 +163,12 @@ class Service:
             process.end(max(end - time.monotonic(), 0.1))
         self._note(is_full=False)
 
-    def _write(self, part: str, line: str) -> None:
-        self._journal.write(part, line)
-        if part == "up" or not line.startswith("{"):
-            self._tell(line if part == "up" else f"{part}: {line}")
+    def _write(self, part: str, text: str) -> None:
+        """Each of its lines with the part before it: why a part was stopped, may take several."""
+        for line in text.splitlines() or [""]:
+            self._journal.write(part, line)
+            if part == "up" or not line.startswith("{"):
+                self._tell(line if part == "up" else f"{part}: {line}")
 
 
 def _stamp(folder: Path) -> dict[Path, int]:

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -30,6 +32,7 @@ OpenTable: TypeAlias = DeltaTable
 OF_LOG = {"delta.enableExpiredLogCleanup": "false", "delta.checkpointInterval": "10"}
 """Checkpoints at each tenth commit, whoever makes it. Delta would forget versions by their age alone, 30 days; maintenance knows which ones
 snapshots and streams need."""
+_opened: ContextVar[dict[str, OpenTable] | None] = ContextVar("opened", default=None)
 Filters = Sequence[tuple[str, str, Any]]
 
 
@@ -38,13 +41,28 @@ def path_of(lake: Location, name: str) -> Location:
     return lake / name.replace(".", "/", 1)
 
 
+@contextmanager
+def each_table_opened_once() -> Iterator[None]:
+    """For whoever reads much of many tables: in this context the newest version of each stays what it was at first, and costs once."""
+    token = _opened.set({})
+    try:
+        yield
+    finally:
+        _opened.reset(token)
+
+
 def is_table(path: Location) -> bool:
-    return DeltaTable.is_deltatable(str(path))
+    return str(path) in (_opened.get() or ()) or DeltaTable.is_deltatable(str(path))
 
 
 def open_table(path: Location, version: int | None = None) -> OpenTable:
     """The table at a version, None for the newest one."""
-    return DeltaTable(str(path), version=version)
+    opened = _opened.get()
+    if opened is None or version is not None:
+        return DeltaTable(str(path), version=version)
+    if str(path) not in opened:
+        opened[str(path)] = DeltaTable(str(path))
+    return opened[str(path)]
 
 
 def table_id(path: Location) -> str:
@@ -53,7 +71,7 @@ def table_id(path: Location) -> str:
 
 def version_of(path: Location) -> int:
     """The newest version; -1 where there is no table."""
-    return DeltaTable(str(path)).version() if is_table(path) else -1
+    return open_table(path).version() if is_table(path) else -1
 
 
 def written_by(path: Location, app_id: str, version: int | None = None) -> int:

@@ -99,7 +99,15 @@ def removable_log(table: Location, needs: RetentionNeeds) -> list[Location]:
     return []
 
 
-def _positions(checkpoint: Location, table_id: str) -> Iterator[Position]:
+def _positions(checkpoint: Location, table_id: str) -> list[Position]:
+    """Of a damaged one nothing is known, so that all is kept: it is one of an earlier generation, or no run would have begun."""
+    try:
+        return [*_known_positions(checkpoint, table_id)]
+    except (ValueError, LookupError, TypeError):
+        return [Position(0)]
+
+
+def _known_positions(checkpoint: Location, table_id: str) -> Iterator[Position]:
     """Of a gold stream what its amendments have seen, if that is less than what the stream has read."""
     batch, amended = last_batch(checkpoint).last_batch, checkpoint / "amendments.json"
     if batch is not None and amended.exists():

@@ -1,7 +1,13 @@
-"""What `tidemark up` runs, for other commands and the next `up`: `up/state.json` in the lake. Streams touch `up/heartbeat`."""
+"""What `tidemark up` runs, for other commands and the next `up`: `up/state.json` in the lake. Streams touch `up/heartbeat`.
 
+`up/reserve` keeps room for the state: what runs is asked for when the disk is full, too.
+"""
+
+import errno
+import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from orchestration.location import Location
@@ -9,6 +15,8 @@ from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.lease import is_held
 
 FOLDER = "up"
+RESERVE_BYTES = 1024 * 1024
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 State: TypeAlias = Literal["running", "hangs", "waiting", "stopped"]
 
 
@@ -55,7 +63,26 @@ def parts_of(lake: Location) -> list[dict[str, Any]]:
 
 
 def write_service(lake: Location, state: ServiceState) -> None:
-    write_atomic(_file(lake), state)
+    """On a full disk in the room of the reserve, which is gone then."""
+    try:
+        write_atomic(_file(lake), state)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        _reserve(lake).unlink(missing_ok=True)
+        write_atomic(_file(lake), state)
+
+
+def keep_reserve(lake: Location) -> None:
+    """Make it, where it is not there; where that does not work, it is tried again at the next call."""
+    file = _reserve(lake)
+    if file.exists():
+        return
+    try:
+        with file.open("wb") as stream:
+            os.posix_fallocate(stream.fileno(), 0, RESERVE_BYTES)
+    except OSError:
+        file.unlink(missing_ok=True)
 
 
 def beat(lake: Location) -> None:
@@ -75,6 +102,10 @@ def last_beat(lake: Location) -> float | None:
 
 def _file(lake: Location) -> Location:
     return folder_of(lake) / "state.json"
+
+
+def _reserve(lake: Location) -> Path:
+    return (folder_of(lake) / "reserve").local
 
 
 def _heartbeat(lake: Location) -> Location:

@@ -14,7 +14,7 @@ from orchestration.conf.model import Conf
 from orchestration.location import Location
 from orchestration.storage.checkpoints import Batch, last_batch, read_up_to
 from orchestration.storage.delta import added, commit, is_table, max_in_log, open_table, version_of
-from orchestration.storage.generations import active_generation
+from orchestration.storage.generations import Generation
 from orchestration.storage.source_offsets import offsets_told_at, source_offsets
 from orchestration.storage.tables import LakeStore
 
@@ -35,26 +35,25 @@ def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
 
     Bronze has no arrears here: what waits for it are files, not rows.
     """
-    lines = []
-    for flow, source, tables in flows(conf):
+    lines, lake = [], LakeStore(conf)
+    for flow, source, tables in flows(conf, lake.generation):
         if flow == LEDGER:
-            batch, arrears = of_ledger(conf, now)
+            batch, arrears = of_ledger(lake, now)
         elif flow == EVENTS:
-            batch, arrears = of_bronze(path_of(conf, EVENTS)), Arrears()
+            batch, arrears = of_bronze(lake.table_path(EVENTS)), Arrears()
         else:
-            checkpoint = active_generation(conf.lake).checkpoint(conf.lake, flow)
+            checkpoint = lake.checkpoint(flow)
             batch = last_batch(checkpoint)
-            arrears = arrears_of(checkpoint, batch, path_of(conf, source), now) if source else Arrears()
-        lines += [{"flow": flow, "table": table, "rows": rows(path_of(conf, table))} | asdict(batch) | asdict(arrears) for table in tables]
+            arrears = arrears_of(checkpoint, batch, lake.table_path(source), now) if source else Arrears()
+        lines += [{"flow": flow, "table": name, "rows": rows(lake.table_path(name))} | asdict(batch) | asdict(arrears) for name in tables]
     return lines
 
 
-def flows(conf: Conf) -> Iterator[tuple[str, str | None, list[str]]]:
+def flows(conf: Conf, generation: Generation) -> Iterator[tuple[str, str | None, list[str]]]:
     """Name, source table and tables of each flow; told again as orchestration.flows takes a second to import; a test compares the two."""
     yield EVENTS, None, [EVENTS]
     yield "silver.readings", EVENTS, ["silver.readings"]
     yield LEDGER, EVENTS, ["silver.quarantine", "silver.late", "silver.duplicates"]
-    generation = active_generation(conf.lake)
     for stream in conf.streams:
         yield f"gold.{stream}", "silver.readings", [generation.gold(stream, kind) for kind in ("aggregates", "vectors")]
     yield "gold.amendments", None, [*dict.fromkeys(generation.gold(stream, "late") for stream in conf.streams)]
@@ -93,9 +92,9 @@ def of_bronze(events: Location) -> Batch:
     return Batch(max(batches), commit(events, offsets_told_at(events))[1]) if batches else Batch()
 
 
-def of_ledger(conf: Conf, now: datetime) -> tuple[Batch, Arrears]:
+def of_ledger(lake: LakeStore, now: datetime) -> tuple[Batch, Arrears]:
     """The newest bronze batch that the ledger has passed, when, and what bronze holds after it."""
-    passed, events = path_of(conf, "ops.ledger"), path_of(conf, EVENTS)
+    passed, events = lake.table_path("ops.ledger"), lake.table_path(EVENTS)
     if not is_table(passed):
         return Batch(), Arrears()
     newest = max_in_log(passed, "bronze_batch")

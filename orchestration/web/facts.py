@@ -11,7 +11,7 @@ from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.delta import LOG
 
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 0.8
 FRESH_SECONDS, AGED_SECONDS = 2.0, 10.0
 """Lags grow while nothing changes: who asks gets facts that are no older than the first, open pages are told after the second."""
 MOST = 40
@@ -48,6 +48,11 @@ class Facts(Generic[K, T]):
         self._locks: dict[K, asyncio.Lock] = {}
         self._listeners = self._number = 0
         self._changed = asyncio.Condition()
+
+    @property
+    def number(self) -> int:
+        """Grows each time that something in the lake has changed."""
+        return self._number
 
     async def newest(self, view: K) -> T:
         """As it is now, or was two seconds ago where nothing has changed."""

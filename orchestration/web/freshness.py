@@ -1,13 +1,16 @@
 """How fresh device groups are: a group is as good as its worst device."""
 
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gold.spec import Group
 from orchestration.conf.model import Conf
+from orchestration.errors import TidemarkError
 from orchestration.storage.delta import is_table, path_of
 from orchestration.storage.registry import TABLE as DEVICES
 from orchestration.storage.tables import LakeStore
@@ -59,18 +62,27 @@ def freshness(conf: Conf, queries: Queries) -> Sequence[Freshness]:
 
 
 class NewestFreshness:
-    """Of the newest snapshot, for a view that is read more often than it pays to ask."""
+    """For a view that is read more often than it pays to ask: it is asked beside it, at most each LONGEST seconds."""
 
     def __init__(self) -> None:
         """Asks nothing yet."""
-        self._known: tuple[object, float, Sequence[Freshness]] | None = None
+        self._known: Sequence[Freshness] = ()
+        self._asked: tuple[object, float] = (self, -LONGEST)
+        self._asking = threading.Lock()
 
     def of(self, conf: Conf, queries: Queries, snapshot: object) -> Sequence[Freshness]:
-        """At most LONGEST seconds old where there is another snapshot."""
-        known, now = self._known, time.monotonic()
-        if known is None or (known[0] != snapshot and now - known[1] > LONGEST):
-            self._known = known = (snapshot, now, freshness(conf, queries))
-        return known[2]
+        """As it was when it was asked last; nothing before the first answer."""
+        if self._asked[0] != snapshot and time.monotonic() - self._asked[1] > LONGEST and self._asking.acquire(blocking=False):
+            self._asked = snapshot, time.monotonic()
+            threading.Thread(target=self._ask, args=(conf, queries), daemon=True).start()
+        return self._known
+
+    def _ask(self, conf: Conf, queries: Queries) -> None:
+        try:
+            with suppress(TidemarkError):  # the overview has more to say than this
+                self._known = freshness(conf, queries)
+        finally:
+            self._asking.release()
 
 
 def has_gold(conf: Conf) -> bool:

@@ -213,7 +213,8 @@ def _troubles(conf: Conf, parts: Rows, sources: Rows, sinks: Rows) -> Iterator[T
     """The worst first."""
     for part in parts:
         if part["state"] != "running":
-            yield Trouble(f"{part['part']} is {part['state']}: {part['reason']}", f"logs {part['part']}", part["state"] == "waiting")
+            state = "hangs" if part["state"] == "hangs" else f"is {part['state']}"
+            yield Trouble(f"{part['part']} {state}: {part['reason']}", f"logs {part['part']}", part["state"] == "waiting")
     if not is_held(conf.lake):
         yield Trouble("Nothing writes the lake now: what is shown here does not move.", "up", is_warning=True)
     for line in describe_gates(conf, lambda name: status.path_of(conf, name)):

@@ -4,7 +4,6 @@ import asyncio
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -30,24 +29,21 @@ class Queries:
     """Belongs to the event loop in which it is started. `rows` is for the threads that read views."""
 
     def __init__(self, conf: Conf) -> None:
-        """Starts no process: the first query does."""
+        """Starts no process yet."""
         self._place = Place(conf.lake, conf.stream_of)
         self._session = Session(DuckDbEngine(self._place, LIMITS), self._place)
-
-    @cached_property
-    def _workers(self) -> Workers:
-        return Workers(self._place, LIMITS, AT_ONCE)
 
     def tables(self) -> SnapshotTables:
         """Of the newest snapshot, for completion."""
         return self._session.tables()
 
     def start(self) -> None:
+        """A process too, which takes its time: whoever asks waits for it, and others do not."""
         self._loop, self._slots = asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)
+        self._workers = self._loop.run_in_executor(None, Workers, self._place, LIMITS, AT_ONCE)
 
-    def close(self) -> None:
-        if "_workers" in vars(self):
-            self._workers.close()
+    async def close(self) -> None:
+        (await self._workers).close()
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         """Of a query of a view; TidemarkError where it cannot be answered."""
@@ -56,11 +52,11 @@ class Queries:
     async def answer(self, request: Request, question: Question, accept: str) -> Encoded:
         """To who has sent the request; a client that goes ends its query."""
         async with self._slots:
-            return await answer_unless_gone(self._workers, request, question, accept, uuid.uuid4().hex)
+            return await answer_unless_gone(await self._workers, request, question, accept, uuid.uuid4().hex)
 
     async def _ask(self, query: str) -> Encoded:
         async with self._slots:
-            return await self._workers.answer(Question(query), ARROW, uuid.uuid4().hex)
+            return await (await self._workers).answer(Question(query), ARROW, uuid.uuid4().hex)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.rendering import plain
-from orchestration.storage.delta import path_of, version_of
+from orchestration.storage.delta import each_table_opened_once, path_of, version_of
 from orchestration.storage.notes import TABLE as NOTES
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.web import editor, quality, runs
@@ -47,13 +47,17 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class View:
-    """A page. `template`: of its live part. `is_of_snapshot`: it shows a snapshot, and does not change until there is another one."""
+    """A page. `template`: of its live part. `is_of_snapshot`: it shows a snapshot, and does not change until there is another one.
+
+    `ages`: what it shows changes with time, even where nothing in the lake does.
+    """
 
     path: str
     title: str
     template: str
     read: Callable[[Look], Any]
     is_of_snapshot: bool = False
+    ages: bool = False
     is_in_menu: bool = True
 
 
@@ -65,11 +69,11 @@ class Site:
         self._conf, self._queries, self._form_token, self._metrics = conf, Queries(conf), FormToken(), Metrics(conf)
         counts, newest = Counts(), NewestFreshness()
         views = (
-            View("/", "Overview", "overview.html", lambda look: overview(look, counts, newest)),
+            View("/", "Overview", "overview.html", lambda look: overview(look, counts, newest), ages=True),
             View("/groups", "Groups", "groups.html", groups, is_of_snapshot=True),
             View("/readings", "Readings", "readings.html", readings, is_of_snapshot=True, is_in_menu=False),
             View("/devices", "Devices", "devices.html", devices, is_of_snapshot=True),
-            View("/batches", "Batches", "batches.html", lag),
+            View("/batches", "Batches", "batches.html", lag, ages=True),
             View("/quarantine", "Quarantine", "quarantine.html", shown_quarantine),
             View("/quality", "Quality", "quality.html", quality.quality),
             View("/runs", "Runs", "runs.html", runs.shown_runs),
@@ -166,12 +170,15 @@ class Site:
         return Look(self._conf, datetime.now(UTC), QueryParams(asked), self._queries)
 
     def _read(self, key: Key) -> Any:
-        return self._views[key[0]].read(self._look(key[1]))
+        with each_table_opened_once():
+            return self._views[key[0]].read(self._look(key[1]))
 
     def _state_of(self, key: Key) -> object:
         """What a view depends on alone; None: on anything in the lake, and on the time."""
-        lake = self._conf.lake
-        return (find_snapshot(lake), version_of(path_of(lake, NOTES))) if self._views[key[0]].is_of_snapshot else None
+        view, lake = self._views[key[0]], self._conf.lake
+        if view.is_of_snapshot:
+            return find_snapshot(lake), version_of(path_of(lake, NOTES))
+        return None if view.ages else self._facts.number
 
     def _rendered(self, view: View, facts: Any) -> Markup:
         return Markup(render(view.template, facts=facts, now=datetime.now(UTC), form_token=self._form_token.value))
@@ -198,7 +205,7 @@ class Site:
         watching = asyncio.create_task(self._facts.watch())
         yield
         watching.cancel()
-        self._queries.close()
+        await self._queries.close()
 
 
 def as_json(facts: Overview) -> dict[str, Any]:

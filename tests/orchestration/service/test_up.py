@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from orchestration.service.process import STOPPED
 from tests.collectors import write_conf
+from tests.disk import Disk
 from tests.server_process import free_ports
 from tests.services import Up, rows, tidemark
 from tests.waiting import until
@@ -95,6 +97,7 @@ def test_a_lasting_mistake_stops_a_part_until_conf_has_changed(up: Up, conf: Pat
     sources.write_text(good.replace(f"port: {port}", f"port: {port}, token: '${{env:NOT_SET}}'"))
     until(lambda: up.part("collector").state == "stopped")
     assert "${env:NOT_SET}" in str(up.part("collector").reason)
+    assert f"Z up   {STOPPED}\n" in tidemark(conf, "logs", "up").stdout
     sources.write_text(good)
     until(lambda: up.part("collector").state == "running")
     until(lambda: accepts(conf))
@@ -107,6 +110,28 @@ def test_a_conf_with_mistakes_changes_nothing_that_runs(up: Up, conf: Path) -> N
     until(lambda: "conf has changed and has mistakes" in up.said)
     assert up.part("collector") == before
     assert "metrics.yml:2" in up.said
+
+
+@pytest.fixture
+def disk(conf: Path) -> Iterator[Disk]:
+    """That of the lake."""
+    made = Disk(conf.parent / "lake")
+    yield made
+    made.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a disk that is small")
+def test_on_a_full_disk_a_part_that_ended_waits_and_status_says_so(disk: Disk, up: Up, conf: Path) -> None:
+    until(lambda: accepts(conf))
+    until((disk.folder / "up" / "reserve").exists)
+    disk.leave(0)
+    up.kill("collector")
+    until(lambda: up.part("collector").state == "waiting")
+    (row,) = rows(conf, "status", "parts")
+    assert (row["state"], row["reason"]) == ("waiting", "the disk of the lake is full; it starts when there is room")
+    disk.restore()
+    until(lambda: accepts(conf))
+    assert up.part("collector").reason == "it ended by SIGKILL"
 
 
 def test_an_unknown_part_and_a_down_without_an_up_are_told(conf: Path) -> None:

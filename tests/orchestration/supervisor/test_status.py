@@ -14,6 +14,7 @@ from gold.spec import Group
 from orchestration import flows as wired
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
+from orchestration.storage.generations import active_generation
 from orchestration.supervisor.status import COLUMNS, flows, status
 from tests.lakes import bare_conf
 
@@ -58,7 +59,7 @@ def of(flow: str, conf: Conf, now: datetime = NOON) -> dict[str, Any]:
 
 def test_the_flows_are_those_that_run(tmp_path: Path) -> None:
     conf = conf_of(tmp_path)
-    assert [(name, tables) for name, _, tables in flows(conf)] == [
+    assert [(name, tables) for name, _, tables in flows(conf, active_generation(conf.lake))] == [
         (flow.name, [table.name for table in flow.tables]) for flow in wired.flows(Lake(conf))
     ]
 

@@ -1,0 +1,94 @@
+"""`tidemark up` with all of its parts: what comes by files and by HTTP is in gold and on the page, also after kills of each part."""
+
+import json
+import os
+import signal
+import urllib.request
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestration.service.process import session_of
+from tests.collectors import write_conf
+from tests.lakes import event, land, minutes
+from tests.rows import at
+from tests.server_process import free_ports
+from tests.services import Up, rows, tidemark
+from tests.waiting import until
+
+pytestmark = pytest.mark.spark
+START = at("2026-01-05T00:00:00")
+
+
+class Plant:
+    """`up` runs it whole; a source of each kind."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, (self.port, self.page) = folder, free_ports(2)
+        self.conf = write_conf(folder, plant="path: ./landing", web=f"http: {{port: {self.port}}}")
+        with (self.conf / "pipeline.yml").open("a") as file:
+            file.write(f"page: {{port: {self.page}}}\nengine: {{driver_memory: 1g, trigger_seconds: 1}}\n")
+        (folder / "landing").mkdir()
+        self.up = Up(self.conf)
+
+    def bring(self, first: int) -> None:
+        """An hour of readings, the first half by HTTP, the second by a file, which settles first."""
+        lines = [event("oven", "temperature", 1.0, time) for time in minutes(START + timedelta(hours=first), 60)]
+        until(lambda: self._posted("\n".join(lines[:30])))
+        land(self.folder, f"{first}.json", lines[30:])
+
+    def has(self, windows: int) -> bool:
+        """Whether so many windows are closed, for readers of the newest snapshot."""
+        asked = tidemark(self.conf, "sql", "select count(*) as n from gold.kitchen_aggregates", "--format", "json")
+        return asked.returncode == 0 and json.loads(asked.stdout)[0]["n"] == windows
+
+    def overview(self) -> dict[str, Any]:
+        """As the page shows it."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.page}/api/overview") as answer:
+            facts: dict[str, Any] = json.load(answer)
+            return facts
+
+    def _posted(self, body: str) -> bool:
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/events", body.encode(), {"Content-Type": "application/x-ndjson"})
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return bool(answer.status == 202)
+        except OSError:
+            return False
+
+
+@pytest.fixture
+def plant(tmp_path: Path) -> Iterator[Plant]:
+    made = Plant(tmp_path)
+    yield made
+    if made.up.process.poll() is None:
+        made.up.end()
+
+
+def test_what_comes_is_in_gold_and_on_the_page_also_when_parts_and_up_itself_are_killed(plant: Plant) -> None:
+    plant.bring(0)
+    until(lambda: plant.has(windows=4), pause_seconds=1.0)  # 00:59 and ten minutes of lateness close those until 00:40
+    assert [(row["part"], row["state"], row["restarts"]) for row in rows(plant.conf, "status", "parts")] == [
+        ("streams", "running", 0),
+        ("collector", "running", 0),
+        ("page", "running", 0),
+    ]
+    assert plant.overview()["troubles"] == []
+    for part in ("streams", "collector", "page"):
+        plant.up.kill(part)
+    until(lambda: [row["restarts"] for row in rows(plant.conf, "status", "parts")] == [1, 1, 1])
+    plant.bring(1)
+    until(lambda: plant.has(windows=10), pause_seconds=1.0)
+    os.kill(plant.up.process.pid, signal.SIGKILL)
+    plant.up.process.wait()
+    plant.up = Up(plant.conf)
+    plant.bring(2)
+    until(lambda: plant.has(windows=16), pause_seconds=1.0)
+    assert plant.overview()["account"]["events"] == 180
+    sessions = [plant.up.part(name).pid for name in ("streams", "collector", "page")]
+    assert plant.up.end() == 0
+    assert [process for session in sessions if session for process in session_of(session)] == []
+    assert [tidemark(plant.conf, command).returncode for command in ("ledger", "verify")] == [0, 0]
