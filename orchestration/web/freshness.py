@@ -11,20 +11,22 @@ from datetime import datetime, timedelta
 from gold.spec import Group
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
-from orchestration.storage.delta import is_table, path_of
+from orchestration.storage.delta import is_table, literal, path_of
 from orchestration.storage.registry import TABLE as DEVICES
 from orchestration.storage.tables import LakeStore
 from orchestration.web.queries import Queries
 
 MEMBERS = """
   select device_id, unnest(groups) as device_group from (select device_id, groups, is_known from silver.devices
-    qualify row_number() over (partition by device_id order by registered_at desc) = 1) where is_known
+    qualify row_number() over (partition by device_id order by registered_at desc) = 1)
+  where is_known and {which}
 """
 SINCE, LONGEST = timedelta(days=1), 15.0
 LAST = """
-  select device_group, device_id, max(window_end) as ended_at from gold.aggregates_history
-  where window_end > (select max(window_end) from gold.aggregates_history) - to_seconds({seconds})
-  group by all
+  with newest as (select max(window_end) as newest from gold.aggregates_history),
+  last as (select device_group, device_id, max(window_end) as ended_at from gold.aggregates_history, newest
+    where window_end > newest - to_seconds({seconds}) and {of_group} group by device_group, device_id)
+  select device_group, device_id, ended_at, newest from newest left join last on true
 """
 
 
@@ -49,15 +51,21 @@ class Freshness:
         return self.worst is not None and self.fresh < self.devices
 
 
-def freshness(conf: Conf, queries: Queries) -> Sequence[Freshness]:
-    """Of all groups, those first whose worst device is the oldest."""
+def freshness(conf: Conf, queries: Queries, group: str | None = None) -> Sequence[Freshness]:
+    """Of all groups, or of one, those first whose worst device is the oldest."""
     ended: dict[str, dict[str, datetime | None]] = defaultdict(dict)
-    for row in queries.rows(MEMBERS) if is_table(path_of(conf.lake, DEVICES)) else ():
+    which, of_group = (
+        ("true", "true") if group is None else (f"list_contains(groups, {literal(group)})", f"device_group = {literal(group)}")
+    )
+    for row in queries.rows(MEMBERS.format(which=which)) if is_table(path_of(conf.lake, DEVICES)) else ():
         ended[row["device_group"]][row["device_id"]] = None
-    for row in queries.rows(LAST.format(seconds=int(SINCE.total_seconds()))) if has_gold(conf) else ():
-        ended[row["device_group"]][row["device_id"]] = row["ended_at"]
-    newest = max((at for devices in ended.values() for at in devices.values() if at), default=None)
-    found = [_of_group(conf, group, ended.get(group.name, {}), newest) for group in conf.groups.values()]
+    newest = None
+    for row in queries.rows(LAST.format(seconds=int(SINCE.total_seconds()), of_group=of_group)) if has_gold(conf) else ():
+        newest = row["newest"]
+        if row["device_id"] is not None:
+            ended[row["device_group"]][row["device_id"]] = row["ended_at"]
+    chosen = conf.groups.values() if group is None else [conf.groups[group]]
+    found = [_of_group(conf, of, ended.get(of.name, {}), newest) for of in chosen]
     return sorted(found, key=lambda of: (of.worst is None, of.worst_at is not None, of.worst_at, of.group))
 
 

@@ -24,7 +24,7 @@ VALUES = """
 
 @dataclass(frozen=True)
 class Groups:
-    """`all`: the first MOST_GROUPS of `count`, the worst first. `group` None: none is chosen, and what follows is empty.
+    """`all`: the first MOST_GROUPS of `count`, the worst first. `group` None: none is chosen, and what follows is empty; else `all` is.
 
     `newest`: the end of its newest window. `values`: rows of VALUES, the oldest first; `devices`: those in the charts.
     """
@@ -48,15 +48,14 @@ class Groups:
 
 def groups(look: Look) -> Groups:
     """`group`, `device` (again for each one), and a span; without a group the freshness of all."""
-    every = freshness(look.conf, look.queries)
     group = look.conf.groups.get(look.asked.get("group", ""))
-    shown = every[:MOST_GROUPS]
     if group is None:
-        return Groups(look.now, shown, len(every))
-    fresh = next(of for of in every if of.group == group.name)
+        every = freshness(look.conf, look.queries)
+        return Groups(look.now, every[:MOST_GROUPS], len(every))
+    (fresh,) = freshness(look.conf, look.queries, group.name)
     (reach,) = look.queries.rows(NEWEST.format(table=f"gold.{group.name}_aggregates")) if has_gold(look.conf) else ({"newest": None},)
     if reach["newest"] is None:
-        return Groups(look.now, shown, len(every), group, fresh)
+        return Groups(look.now, (), 0, group, fresh)
     span = span_of(look.asked, reach["newest"])
     values = _values(look, group, span, ())
     asked = [name for name in dict.fromkeys(look.asked.getlist("device")) if name][:MOST_DEVICES]
@@ -65,7 +64,7 @@ def groups(look: Look) -> Groups:
     known = {"group": group.name, "device": asked, **_span_as_asked(span)}
     bands = notes_between(look.conf.lake, span.start, span.end)
     drawn = [chart.with_bands(bands) for chart in drawn]
-    return Groups(look.now, shown, len(every), group, fresh, reach["newest"], span, values, devices, drawn, known)
+    return Groups(look.now, (), 0, group, fresh, reach["newest"], span, values, devices, drawn, known)
 
 
 def _values(look: Look, group: Group, span: Span, devices: Sequence[str]) -> list[dict[str, Any]]:

@@ -1,6 +1,8 @@
 """The live page in a real browser: what it shows, that it stays true, and who can use it."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,13 @@ from orchestration.storage.lease import sole_writer
 from orchestration.storage.outages import begin_outage, end_outage
 from orchestration.storage.runs import RunOfJob, append_run
 from tests.collectors import write_conf
-from tests.lakes import event, land, run
+from tests.lakes import copy_tree, event, land, run
 from tests.pages import Served, chromium, served
 from tests.rows import at
 from tests.waiting import until
 
 HOSTILE = '<img src=x onerror="document.title=1">'
+COMMAND = [sys.executable, "-m", "orchestration.cli.app"]
 pytestmark = pytest.mark.chromium
 
 
@@ -212,3 +215,22 @@ def test_a_lake_without_a_snapshot_and_one_without_a_table_have_a_page(tmp_path:
         assert "No batch ended in the last hour" in running.ask("/batches?span=century")[2]
         assert "Nothing is in quarantine" in running.ask("/quarantine?rule=%3Cscript%3E")[2]
         assert "There is none yet" in running.ask("/runs")[2]
+
+
+@pytest.mark.slow
+def test_while_a_lake_is_replayed_every_view_has_an_answer_and_then_shows_the_new_generation(conf: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "plant"
+    copy_tree(conf.parent, copied)
+    said = tmp_path / "replay.txt"
+    with served(copied / "conf") as running, said.open("w") as output:
+        replay = subprocess.Popen([*COMMAND, "--conf", str(copied / "conf"), "replay"], stdout=output, stderr=output)
+        asked = 0
+        while replay.poll() is None:
+            for path in ("/", "/groups?group=kitchen", "/devices", "/quality", "/runs", "/metrics"):
+                status, _, body = running.ask(path)
+                assert status == 200, body
+                asked += 1
+        assert replay.returncode == 0, said.read_text()
+        assert asked > 50
+        assert '<th scope="row">2</th>' in running.ask("/runs")[2]
+        assert json.loads(running.ask("/api/overview")[2])["account"]["waiting"] == 0
