@@ -84,7 +84,7 @@ function draw(place) {
       height: 240,
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       scales: { x: { time: told.is_time !== false } },
-      axes: [told.is_time === false ? axis : { ...axis, values: instants }, { ...axis, size: 60 }],
+      axes: [told.is_time === false ? axis : { ...axis, values: instants }, { ...axis, size: 70, values: (_, splits) => splits.map((value) => String(Number(value.toPrecision(6)))) }],
       series: [told.is_time === false ? { label: "x" } : first, ...told.lines.map((line) => seriesOf(line, devices))],
       cursor: { drag: { x: true, y: false }, sync: told.group ? { key: told.group } : undefined },
       hooks: {
