@@ -19,7 +19,7 @@ from orchestration.storage.outages import begin_outage, end_outage
 from orchestration.storage.runs import RunOfJob, append_run
 from tests.collectors import write_conf
 from tests.lakes import copy_tree, event, land, run
-from tests.pages import Served, chromium, served
+from tests.pages import Served, served
 from tests.rows import at
 from tests.waiting import until
 
@@ -39,33 +39,6 @@ def conf(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     run(load(written), spark)
     with sole_writer(Location(folder / "lake")):
         yield written
-
-
-@pytest.fixture(scope="module")
-def server(conf: Path) -> Iterator[Served]:
-    with served(conf) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture
-def page(browser: Browser, server: Served) -> Iterator[Page]:
-    """The overview, opened; nothing that it asks for is elsewhere, and its console stays empty."""
-    context = browser.new_context()
-    opened, asked, said = context.new_page(), list[str](), list[str]()
-    opened.on("request", lambda request: asked.append(request.url))
-    opened.on("console", lambda message: said.append(message.text))
-    opened.on("pageerror", lambda error: said.append(str(error)))
-    opened.goto(server.address)
-    yield opened
-    assert said == []
-    assert all(url.startswith((server.address, "data:")) for url in asked)
-    context.close()
 
 
 def test_the_overview_shows_each_flow_and_where_every_event_is(page: Page) -> None:

@@ -23,7 +23,7 @@ from orchestration.storage.lease import sole_writer
 from orchestration.storage.notes import TABLE as NOTES
 from orchestration.storage.tables import LakeStore
 from tests.page_lakes import HOSTILE, LONG, plant
-from tests.pages import Served, chromium, serious_violations, served
+from tests.pages import Served, serious_violations
 from tests.rows import at
 
 VIEWS = (
@@ -40,31 +40,6 @@ def conf(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     written = plant(folder, spark)
     with sole_writer(Location(folder / "lake")):
         yield written
-
-
-@pytest.fixture(scope="module")
-def server(conf: Path) -> Iterator[Served]:
-    with served(conf) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture
-def page(browser: Browser, server: Served) -> Iterator[Page]:
-    """A page, of which nothing is asked elsewhere and whose console stays empty."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    opened, asked, said = context.new_page(), list[str](), list[str]()
-    opened.on("request", lambda request: asked.append(request.url))
-    opened.on("pageerror", lambda error: said.append(str(error)))
-    yield opened
-    assert said == []
-    assert all(url.startswith((server.address, "data:")) for url in asked)
-    context.close()
 
 
 def plotted(page: Page, metric: str) -> dict[tuple[str, str], list[float | None]]:
