@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from orchestration.conf.load import load
@@ -33,6 +34,33 @@ expectations:
     severity: warning
     description: No oven is hotter than 310.
 """
+
+VIEWS = (
+    *("/", "/groups", "/groups?group=kitchen&span=day", "/groups?group=attic", "/devices", "/devices?device=oven", "/batches"),
+    *("/quarantine", "/quality", "/runs", "/sql", "/sql?query=from+silver.readings", "/sql?query=select+nothing"),
+    "/readings?device=oven&metric=temperature&end=2026-01-01T12:10:00Z",
+)
+"""Addresses of all views, with what the lake has."""
+PATHS = st.sampled_from(
+    [
+        "/api/completions",
+        "/api/overview",
+        "/sql/answer.csv",
+        "/sql/answer.parquet",
+        "/sql",
+        "/quality",
+        "/runs",
+        "/groups",
+        "/readings",
+        "/devices",
+    ]
+)
+PARAMETERS = st.dictionaries(
+    st.sampled_from(["text", "place", "query", "snapshot", "group", "device", "metric", "end", "span", "from", "to", "find", "of"]),
+    st.text(max_size=40) | st.sampled_from(["kitchen", "temperature", "9e99", "nan", "-1", "0001-01-01", "9999-12-31T23:59:59Z", "week"]),
+    max_size=4,
+)
+"""Any of them, and of those that views ask for."""
 
 
 def plant(folder: Path, spark: SparkSession) -> Path:

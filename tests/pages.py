@@ -1,6 +1,7 @@
 """The live page as a process, and Debian's chromium that looks at it."""
 
 import http.client
+import json
 import os
 import re
 import subprocess
@@ -85,3 +86,10 @@ def serious_violations(page: Page) -> list[tuple[str, str]]:
 @cache
 def _axe() -> str:
     return files("axe_playwright_python").joinpath("axe.min.js").read_text()
+
+
+def plotted(page: Page, metric: str) -> dict[tuple[str, str], list[float | None]]:
+    """Of the chart of a metric the values by device and kind of line."""
+    told = [json.loads(place.get_attribute("data-plot") or "") for place in page.locator(".plot").all()]
+    (chart,) = [of for of in told if of["metric"] == metric]
+    return {(line["device"], line["kind"]): line["y"] for line in chart["lines"]}

@@ -1,5 +1,6 @@
 """What the view of SQL shows: an editor over one snapshot, the answer of a query as a table and a chart, and saved queries."""
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +16,13 @@ from orchestration.errors import ConfError, TidemarkError
 from orchestration.rendering import plain, values
 from orchestration.serving.sql.answer import Question
 from orchestration.serving.sql.completion import candidates, starting_with, word_before
-from orchestration.serving.sql.encoding import ARROW, CSV, PARQUET
+from orchestration.serving.sql.encoding import ARROW, CSV, PARQUET, Encoded
 from orchestration.serving.sql.output import replacing
 from orchestration.serving.sql.shell_names import SnapshotTables
 from orchestration.web.queries import Look, Queries, table_of
+from orchestration.web.security import whole
 
-MOST_SHOWN, MOST_DRAWN, MOST_LINES, MOST_WORDS = 500, 5_000, 8, 40
+MOST_SHOWN, MOST_COLUMNS, MOST_DRAWN, MOST_LINES, MOST_WORDS = 200, 100, 5_000, 8, 40
 LONGEST_CELL = 1_000
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 FORMATS = {"csv": CSV, "parquet": PARQUET}
@@ -29,7 +31,10 @@ EXAMPLE = "select * from silver.readings order by event_time desc limit 20"
 
 @dataclass(frozen=True)
 class Editor:
-    """`error`: why there is no answer. `count`: rows of the answer, of which MOST_SHOWN are `rows`; `chart`: see _chart."""
+    """`error`: why there is no answer. `count`, `columns_count`: of the answer, of which at most MOST_SHOWN and MOST_COLUMNS are shown.
+
+    `chart`: see _chart.
+    """
 
     query: str
     snapshot: str
@@ -38,6 +43,7 @@ class Editor:
     columns: Sequence[tuple[str, str]] = ()
     rows: Sequence[Sequence[str]] = ()
     count: int = 0
+    columns_count: int = 0
     is_cut_off: bool = False
     of_snapshot: Mapping[str, Any] | None = None
     chart: str = ""
@@ -46,9 +52,10 @@ class Editor:
 def question_of(asked: Mapping[str, str]) -> Question:
     """ConfError for a snapshot that is no number."""
     snapshot = asked.get("snapshot", "").strip()
-    if snapshot and not snapshot.isdecimal():
-        raise ConfError(f"{snapshot} is no snapshot; leave it empty for the newest, or take a number of the view of runs.")
-    return Question(asked.get("query", ""), int(snapshot) if snapshot else None)
+    number = whole(snapshot, -1)
+    if snapshot and number < 0:
+        raise ConfError(f"{snapshot[:20]} is no snapshot; leave it empty for the newest, or take a number of the view of runs.")
+    return Question(asked.get("query", ""), number if snapshot else None)
 
 
 async def editor(conf: Conf, queries: Queries, request: Request) -> Editor:
@@ -61,13 +68,18 @@ async def editor(conf: Conf, queries: Queries, request: Request) -> Editor:
         answer = await queries.answer(request, question_of(asked), ARROW)
     except TidemarkError as error:
         return Editor(query, snapshot, saved, str(error))
-    table = table_of(answer)
+    return await asyncio.to_thread(_answered, query, snapshot, saved, answer)
+
+
+def _answered(query: str, snapshot: str, saved: Mapping[str, str], answer: Encoded) -> Editor:
+    every = table_of(answer)
+    table = every.select(range(min(every.num_columns, MOST_COLUMNS)))
     columns = [(field.name, str(field.type)) for field in table.schema]
     cells = [[_cell(value) for value in values(column)] for column in table.slice(0, MOST_SHOWN).columns]
     shown = [*zip(*cells, strict=True)]
     of_snapshot = json.loads(answer.headers.get("Tidemark-Snapshot", "null"))
     is_cut_off = answer.headers["Tidemark-Is-Cut-Off"] == "true"
-    return Editor(query, snapshot, saved, "", columns, shown, len(table), is_cut_off, of_snapshot, _chart(table))
+    return Editor(query, snapshot, saved, "", columns, shown, len(table), every.num_columns, is_cut_off, of_snapshot, _chart(table))
 
 
 def completions(tables: Callable[[], SnapshotTables], text: str, place: int) -> dict[str, Any]:
@@ -103,19 +115,21 @@ def _cell(value: Any) -> str:
 
 
 def _chart(table: pa.Table) -> str:
-    """JSON for the script that draws it: numbers over the first column, if that is an instant or a number; else empty."""
+    """JSON for the script that draws it: numbers over the first column, if that is an instant or a number; else empty.
+
+    Rows in which that is null are left out.
+    """
     names = table.column_names
-    if len(names) < 2 or len({*names}) < len(names) or len(table) < 2:
+    if len(names) < 2 or len({*names}) < len(names) or not _is_axis(table.schema.types[0]):
         return ""
-    x, *others = table.slice(0, MOST_DRAWN).sort_by(names[0]).columns if _is_axis(table.schema.types[0]) else [None]
-    if x is None:
+    x, *others = table.filter(table.column(0).is_valid()).slice(0, MOST_DRAWN).sort_by(names[0]).columns
+    if len(x) < 2:
         return ""
     is_time = pa.types.is_timestamp(x.type)
-    at = (
-        [of / 1e6 for of in x.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()] if is_time else x.cast(pa.float64()).to_pylist()
-    )
+    micros = x.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64()).to_pylist() if is_time else []
+    at = [of / 1e6 for of in micros] if is_time else x.cast(pa.float64(), safe=False).to_pylist()
     numbers = [(name, column) for name, column in zip(names[1:], others, strict=True) if _is_number(column.type)][:MOST_LINES]
-    lines = [{"device": name, "kind": "window", "y": column.cast(pa.float64()).to_pylist()} for name, column in numbers]
+    lines = [{"device": name, "kind": "window", "y": column.cast(pa.float64(), safe=False).to_pylist()} for name, column in numbers]
     return json.dumps(plain({"is_time": is_time, "x": at, "lines": lines, "bands": []})) if lines else ""
 
 

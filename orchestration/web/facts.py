@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -40,9 +41,9 @@ class Facts(Generic[K, T]):
     `state_of`: what a view depends on alone; None for one that depends on anything in the lake, and on the time.
     """
 
-    def __init__(self, lake: Location, read: Callable[[K], T], state_of: Callable[[K], object]) -> None:
-        """Reads nothing yet."""
-        self._lake, self._read, self._state_of = lake, read, state_of
+    def __init__(self, lake: Location, read: Callable[[K], T], state_of: Callable[[K], object], threads: Callable[[K], Executor]) -> None:
+        """Reads nothing yet. `threads`: where a view is read, so that those that wait for queries keep no other waiting."""
+        self._lake, self._read, self._state_of, self._threads = lake, read, state_of, threads
         self._stamp: dict[Path, int] = {}
         self._known: dict[K, _Read[T]] = {}
         self._locks: dict[K, asyncio.Lock] = {}
@@ -61,7 +62,8 @@ class Facts(Generic[K, T]):
             known, number = self._known.get(view), self._number
             state = await asyncio.to_thread(self._state_of, view)
             if known is None or not known.holds(number, state):
-                known = _Read(await asyncio.to_thread(self._read, view), number, time.monotonic(), state)
+                facts = await asyncio.get_running_loop().run_in_executor(self._threads(view), self._read, view)
+                known = _Read(facts, number, time.monotonic(), state)
                 self._known.pop(view, None)
                 self._known[view] = known
                 for old in [*self._known][:-MOST]:

@@ -13,6 +13,7 @@ from orchestration.storage import quality_tables
 from orchestration.storage.gate_state import GateState, closed_gates
 from orchestration.web.quarantine import readable
 from orchestration.web.queries import Look
+from orchestration.web.security import whole
 
 BARS, LEAST_HEIGHT, MOST_TABLES = 60, 8.0, 100
 
@@ -80,7 +81,7 @@ def quality(look: Look) -> QualityFacts:
 def release(look: Look, form: dict[str, str]) -> None:
     """Let versions of a `table` through, up to this `version`; ConfError where they are not held back, or without a `reason`."""
     table, version, reason = (form.get(name, "") for name in ("table", "version", "reason"))
-    release_version(Lake(look.conf), table, int(version) if version.isdecimal() else -1, reason, look.now)
+    release_version(Lake(look.conf), table, whole(version, -1), reason, look.now)
 
 
 def _checked(place: int, key: Sequence[str], points: Sequence[Point]) -> Checked:

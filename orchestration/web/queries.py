@@ -15,6 +15,7 @@ from orchestration.conf.place import Place
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.serving.sql.encoding import ARROW, Encoded
+from orchestration.serving.sql.refusal import RefusedError
 from orchestration.serving.sql.session import Session
 from orchestration.serving.sql.shell_names import SnapshotTables
 from orchestration.serving.sql.web import answer_unless_gone
@@ -22,7 +23,8 @@ from orchestration.serving.sql.workers import Workers
 from orchestration.storage.delta import python_rows
 
 LIMITS = Limits(seconds=30.0, rows=100_000, result_bytes=32 * 1024 * 1024)
-AT_ONCE = 3
+OF_VIEWS, OF_EDITOR = 3, 2
+"""Queries at once. Views and the editor do not wait for each other."""
 
 
 class Queries:
@@ -39,8 +41,9 @@ class Queries:
 
     def start(self) -> None:
         """A process too, which takes its time: whoever asks waits for it, and others do not."""
-        self._loop, self._slots = asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)
-        self._workers = self._loop.run_in_executor(None, Workers, self._place, LIMITS, AT_ONCE)
+        self._loop = asyncio.get_running_loop()
+        self._of_views, self._of_editor = asyncio.Semaphore(OF_VIEWS), asyncio.Semaphore(OF_EDITOR)
+        self._workers = self._loop.run_in_executor(None, Workers, self._place, LIMITS, OF_VIEWS + OF_EDITOR)
 
     async def close(self) -> None:
         (await self._workers).close()
@@ -51,11 +54,13 @@ class Queries:
 
     async def answer(self, request: Request, question: Question, accept: str) -> Encoded:
         """To who has sent the request; a client that goes ends its query."""
-        async with self._slots:
+        async with self._of_editor:
+            if await request.is_disconnected():
+                raise RefusedError("whoever asked has gone.")
             return await answer_unless_gone(await self._workers, request, question, accept, uuid.uuid4().hex)
 
     async def _ask(self, query: str) -> Encoded:
-        async with self._slots:
+        async with self._of_views:
             return await (await self._workers).answer(Question(query), ARROW, uuid.uuid4().hex)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from orchestration.storage.delta import is_table, literal
+from orchestration.storage.delta import FIRST_INSTANT, is_table, literal
 from orchestration.storage.tables import LakeStore
 from orchestration.utc import from_iso
 from orchestration.web.quarantine import readable
@@ -40,7 +40,7 @@ def readings(look: Look) -> Readings:
     """`device`, `metric`, and `end`, the end of a window as an instant or in seconds since 1970; the window is as long as the metric's."""
     device, metric = look.asked.get("device", ""), look.conf.metrics.get(look.asked.get("metric", ""))
     end = _instant(look.asked.get("end", ""))
-    if metric is None or end is None:
+    if metric is None or end is None or end - FIRST_INSTANT < timedelta(seconds=metric.step_seconds):
         return Readings(look.now, device, metric)
     start = end - timedelta(seconds=metric.step_seconds)
     of = {"device": literal(device), "metric": literal(metric.name), "start": instant(start), "end": instant(end)}

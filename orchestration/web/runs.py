@@ -11,11 +11,11 @@ from orchestration.storage.delta import is_table, path_of, table_of
 from orchestration.storage.notes import Note, append_note, notes_between
 from orchestration.storage.outages import Kind, current_outage
 from orchestration.storage.snapshots import all_snapshots
-from orchestration.utc import EPOCH, from_iso
+from orchestration.utc import from_iso
 from orchestration.web.queries import Look
 
 MOST, LONGEST_NOTE = 50, 2_000
-LAST = datetime.max.replace(tzinfo=UTC)
+FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def shown_runs(look: Look) -> Runs:
         for name in of_kind
         if (outage := current_outage(conf.lake, kind, name))
     ]
-    return Runs(now, declared, jobs, pinned[: -MOST - 1 : -1], made[::-1], down, notes_between(conf.lake, EPOCH, LAST)[:MOST])
+    return Runs(now, declared, jobs, pinned[: -MOST - 1 : -1], made[::-1], down, notes_between(conf.lake, FIRST, LAST)[:MOST])
 
 
 def add_note(look: Look, form: dict[str, str]) -> None:
@@ -57,9 +57,9 @@ def add_note(look: Look, form: dict[str, str]) -> None:
     if not text or not author or len(text) + len(author) > LONGEST_NOTE:
         raise ConfError(f"a note has a text and an author, of at most {LONGEST_NOTE:,} characters.")
     try:
-        begins = from_iso(form.get("begins", "").strip())
-        ends = from_iso(form.get("ends", "").strip() or begins.isoformat())
-    except ValueError as error:
+        begins = from_iso(form.get("begins", "").strip()).astimezone(UTC)
+        ends = from_iso(form.get("ends", "").strip() or begins.isoformat()).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
         raise ConfError(f"a note is about a time such as 2026-01-05T08:00, in UTC: {error}.") from error
     if ends < begins:
         raise ConfError("the span of the note ends before it begins.")

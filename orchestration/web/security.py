@@ -90,6 +90,11 @@ async def form_of(request: Request) -> dict[str, str]:
     return dict(parse_qsl(content.decode("utf-8", "replace"), keep_blank_values=True))
 
 
+def whole(text: str, otherwise: int) -> int:
+    """A whole number that a request gives as a text; `otherwise` for none, and for one of more than 18 digits."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else otherwise
+
+
 def _with_headers(send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -37,7 +38,7 @@ from orchestration.web.pages import render
 from orchestration.web.quarantine import shown_quarantine
 from orchestration.web.queries import Look, Queries
 from orchestration.web.readings import readings
-from orchestration.web.security import FormToken, Guarded, form_of
+from orchestration.web.security import FormToken, Guarded, form_of, whole
 
 LONGEST_ADDRESS = 16_000
 """Characters of the parameters of a view; a metric may have a name of hundreds."""
@@ -80,7 +81,9 @@ class Site:
             View("/sql", "SQL", "editor.html", lambda look: None),
         )
         self._views = {view.path: view for view in views}
-        self._facts: Facts[Key, Any] = Facts(conf.lake, self._read, self._state_of)
+        # Two, as who waits for queries keeps a thread.
+        self._threads = {asks: ThreadPoolExecutor(4, "view") for asks in (False, True)}
+        self._facts: Facts[Key, Any] = Facts(conf.lake, self._read, self._state_of, self._threads_of)
 
     def application(self, hosts: tuple[str, ...], token: str | None) -> ASGIApp:
         """The ASGI application. `hosts`: see Guarded; `token` None: whoever reaches it may look."""
@@ -106,7 +109,8 @@ class Site:
     async def editor(self, request: Request) -> Response:
         """GET /sql: the editor, and the answer of the query in its address."""
         facts = await editor.editor(self._conf, self._queries, request)
-        return self._framed(self._views["/sql"], self._rendered(self._views["/sql"], facts), 400 if facts.error else 200)
+        live = await asyncio.to_thread(self._rendered, self._views["/sql"], facts)
+        return self._framed(self._views["/sql"], live, 400 if facts.error else 200)
 
     async def answer(self, request: Request) -> Response:
         """GET /sql/answer.csv and .parquet: the whole answer of the query in the address, as a file."""
@@ -124,7 +128,7 @@ class Site:
         """GET /api/completions?text=...&place=N: what may stand there in a query."""
         text, place = request.query_params.get("text", ""), request.query_params.get("place", "")
         try:
-            found = await asyncio.to_thread(editor.completions, self._queries.tables, text, int(place) if place.isdecimal() else len(text))
+            found = await asyncio.to_thread(editor.completions, self._queries.tables, text, whole(place, len(text)))
         except TidemarkError as error:
             return JSONResponse({"error": str(error)}, 400)
         return JSONResponse(found)
@@ -132,7 +136,9 @@ class Site:
     async def events(self, request: Request) -> Response:
         """GET /events: the live part of a view each time that it has changed, as server-sent events."""
         rest = QueryParams([(name, value) for name, value in request.query_params.multi_items() if name != "path"])
-        view = self._views.get(request.query_params.get("path", "/"), self._views["/"])
+        view = self._views.get(request.query_params.get("path", "/"))
+        if view is None or view.path == "/sql":
+            return PlainTextResponse("this view does not change\n", 404)
         return StreamingResponse(self._news(view, _asked(rest)), media_type="text/event-stream")
 
     async def api(self, request: Request) -> Response:
@@ -172,6 +178,9 @@ class Site:
     def _read(self, key: Key) -> Any:
         with each_table_opened_once():
             return self._views[key[0]].read(self._look(key[1]))
+
+    def _threads_of(self, key: Key) -> Executor:
+        return self._threads[self._views[key[0]].is_of_snapshot]
 
     def _state_of(self, key: Key) -> object:
         """What a view depends on alone; None: on anything in the lake, and on the time."""

@@ -1,8 +1,10 @@
 """Views of groups, devices, quality and SQL in a real browser, over a lake with what is late, duplicate, unreadable, future and hostile."""
 
+import http.client
 import io
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,6 @@ from urllib.parse import urlencode
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page
 from pyspark.sql import SparkSession
 
@@ -22,15 +23,10 @@ from orchestration.storage.gate_state import RELEASES, Failure, GateState, write
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.notes import TABLE as NOTES
 from orchestration.storage.tables import LakeStore
-from tests.page_lakes import HOSTILE, LONG, plant
-from tests.pages import Served, serious_violations
+from tests.page_lakes import HOSTILE, LONG, PARAMETERS, PATHS, VIEWS, plant
+from tests.pages import Served, plotted, serious_violations
 from tests.rows import at
 
-VIEWS = (
-    *("/", "/groups", "/groups?group=kitchen&span=day", "/groups?group=attic", "/devices", "/devices?device=oven", "/batches"),
-    *("/quarantine", "/quality", "/runs", "/sql", "/sql?query=from+silver.readings", "/sql?query=select+nothing"),
-    "/readings?device=oven&metric=temperature&end=2026-01-01T12:10:00Z",
-)
 pytestmark = pytest.mark.chromium
 
 
@@ -40,13 +36,6 @@ def conf(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     written = plant(folder, spark)
     with sole_writer(Location(folder / "lake")):
         yield written
-
-
-def plotted(page: Page, metric: str) -> dict[tuple[str, str], list[float | None]]:
-    """Of the chart of a metric the values by device and kind of line."""
-    told = [json.loads(place.get_attribute("data-plot") or "") for place in page.locator(".plot").all()]
-    (chart,) = [of for of in told if of["metric"] == metric]
-    return {(line["device"], line["kind"]): line["y"] for line in chart["lines"]}
 
 
 def test_a_group_is_as_good_as_its_worst_device_and_the_share_is_said(page: Page, server: Served) -> None:
@@ -221,28 +210,59 @@ def test_what_is_filled_in_is_not_taken_away_by_a_batch(page: Page, server: Serv
     assert page.input_value("input[name=text]") == "half a note"
 
 
-@given(
-    st.sampled_from(
-        [
-            "/api/completions",
-            "/api/overview",
-            "/sql/answer.csv",
-            "/sql/answer.parquet",
-            "/sql",
-            "/quality",
-            "/runs",
-            "/groups",
-            "/readings",
-            "/devices",
-        ]
-    ),
-    st.dictionaries(
-        st.sampled_from(["text", "place", "query", "snapshot", "group", "device", "metric", "end", "span", "from", "to", "find", "of"]),
-        st.text(max_size=40)
-        | st.sampled_from(["kitchen", "temperature", "9e99", "nan", "-1", "0001-01-01", "9999-12-31T23:59:59Z", "week"]),
-        max_size=4,
-    ),
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select null::timestamp a, 1 b union all select timestamp '2026-01-01', 2 union all select timestamp '2026-01-02', 3",
+        "select timestamp_ns '2020-01-01 00:00:00.123456789' a, 1 b union all select timestamp_ns '2021-01-01 00:00:00.123456789', 2",
+        "select 9223372036854775807::bigint a, 9223372036854775807::bigint b union all select 1, 2",
+        "select 'nan'::double a, 'inf'::double b union all select 1, 2",
+        "select " + ", ".join(f"i as c{n}" for n in range(2000)) + " from range(500) t(i)",
+        "select 1 a, 2 a",
+    ],
 )
+def test_odd_columns_are_answered_with_a_chart_or_without(server: Served, query: str) -> None:
+    status, _, body = server.ask(f"/sql?{urlencode({'query': query})}")
+    assert (status, 'id="answer"' in body) == (200, True)
+    assert len(body) < 3_000_000
+
+
+@pytest.mark.parametrize(
+    "path", ["/readings?device=a&metric=temperature&end=0001-01-01T00:00:00Z", f"/sql?query=select+1&snapshot={'9' * 5000}"]
+)
+def test_numbers_and_instants_beyond_all_bounds_are_told(server: Served, path: str) -> None:
+    assert server.ask(path)[0] in (200, 400)
+    assert server.ask(f"/api/completions?text=a&place={'9' * 5000}")[0] == 200
+    assert server.ask("/events?path=/sql")[0] == server.ask("/events?path=/none")[0] == 404
+
+
+def test_queries_without_end_keep_no_view_waiting(server: Served) -> None:
+    endless = urlencode({"query": "select sum(a.i * b.i) from range(100000000) a(i), range(1000000) b(i)"})
+    waiting = [http.client.HTTPConnection("127.0.0.1", server.port) for _ in range(6)]
+    for connection in waiting:
+        connection.request("GET", f"/sql?{endless}")
+    time.sleep(1)
+    begin = time.monotonic()
+    for number in range(4):
+        assert server.ask(f"/groups?group=kitchen&device=d{number}")[0] == 200
+    assert server.ask("/api/overview")[0] == server.ask("/metrics")[0] == 200
+    took = time.monotonic() - begin
+    for connection in waiting:
+        connection.close()
+    assert took < 25  # those queries end after 30 s
+
+
+@pytest.mark.parametrize("begins", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "1850-01-01T00:00:00"])
+def test_a_note_on_any_instant_is_refused_or_shown(server: Served, begins: str) -> None:
+    form_token = re.findall(r'name="form_token" value="([^"]+)"', server.ask("/runs")[2])[0]
+    form = urlencode({"form_token": form_token, "begins": begins, "text": "long ago", "author": "ada"})
+    status = server.ask("/runs/notes", "POST", {"Content-Type": "application/x-www-form-urlencoded"}, form)[0]
+    _, _, shown = server.ask("/runs")
+    assert (status, "long ago" in shown) == ((303, True) if begins.startswith("1850") else (400, False))
+    assert server.ask("/groups?group=kitchen")[0] == 200
+
+
+@given(PATHS, PARAMETERS)
 @settings(max_examples=150, deadline=None)
 def test_no_parameter_makes_it_fail_and_json_is_json(server: Served, path: str, parameters: dict[str, str]) -> None:
     status, headers, body = server.ask(f"{path}?{urlencode(parameters)}")

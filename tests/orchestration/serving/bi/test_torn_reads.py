@@ -167,4 +167,4 @@ def test_no_read_of_two_tables_is_torn(
     print(f"{len(answers)} reads in {time.monotonic() - began:.0f} s beside {writer[0].count - at_first} snapshots")
     assert len(answers) >= OF_BI
     assert [rows for rows in answers if len(rows) != 1 or rows[0][1] != rows[0][2] or rows[0][1] != 3 * (rows[0][0] + 1)] == []
-    assert len({rows[0][0] for rows in answers}) >= 5
+    assert len({rows[0][0] for rows in answers}) >= 3
