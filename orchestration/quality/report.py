@@ -54,13 +54,12 @@ class Item:
     @property
     def bars(self) -> list[Bar]:
         """The last runs; one bar alone is no trend."""
-        points = self.points[-BARS:]
-        return [_bar(point, self.most) for point in points] if len(points) > 1 else []
+        return bars(self.points) if len(self.points) > 1 else []
 
     @property
     def most(self) -> float:
         """The greatest share of rows that failed in one of the last runs, 0 to 100."""
-        return max((point.unexpected_percent or 0 for point in self.points[-BARS:]), default=0.0)
+        return most_failing(self.points)
 
 
 def write_report(run: Run, file: Path, rows: FailedRows = NO_ROWS, trends: Trends = NO_TRENDS) -> None:
@@ -95,6 +94,16 @@ def _items(place: str, table: TableResult, rows: FailedRows, trends: Trends) -> 
         key = identity(table.table, result)
         failed = rows.get(key) or [FailedRow(sample, None) for sample in result.outcome.samples]
         yield Item(f"{place}e{n}", table.table, result, failed, trends.get(key, ()))
+
+
+def bars(points: Sequence[Point]) -> list[Bar]:
+    """The last runs, the oldest first."""
+    return [_bar(point, most_failing(points)) for point in points[-BARS:]]
+
+
+def most_failing(points: Sequence[Point]) -> float:
+    """The greatest share of rows that failed in one of the last runs, 0 to 100."""
+    return max((point.unexpected_percent or 0 for point in points[-BARS:]), default=0.0)
 
 
 def _bar(point: Point, most: float) -> Bar:

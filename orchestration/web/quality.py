@@ -9,21 +9,19 @@ from orchestration.engine.lake import Lake
 from orchestration.quality.failed_rows import FAILED_ROW_SCHEMA, FAILED_ROWS
 from orchestration.quality.history import Point, Streak, streak, trends
 from orchestration.quality.release import release_version
+from orchestration.quality.report import Bar, bars
 from orchestration.storage import quality_tables
 from orchestration.storage.gate_state import GateState, closed_gates
 from orchestration.web.quarantine import readable
 from orchestration.web.queries import Look
 from orchestration.web.security import whole
 
-BARS, LEAST_HEIGHT, MOST_TABLES = 60, 8.0, 100
+MOST_TABLES = 100
 
 
 @dataclass(frozen=True)
 class Checked:
-    """An expectation on a table. `place`: its number on this page.
-
-    `bars`: of the last runs, the oldest first: a word, and the height in percent.
-    """
+    """An expectation on a table. `place`: its number on this page. `bars`: of the last runs, as in the report."""
 
     place: int
     table: str
@@ -32,7 +30,7 @@ class Checked:
     description: str
     newest: Point
     streak: Streak | None
-    bars: Sequence[tuple[str, float]]
+    bars: Sequence[Bar]
 
     @property
     def key(self) -> str:
@@ -85,17 +83,8 @@ def release(look: Look, form: dict[str, str]) -> None:
 
 
 def _checked(place: int, key: Sequence[str], points: Sequence[Point]) -> Checked:
-    most = max((point.unexpected_percent or 0.0 for point in points), default=0.0) or 100.0
-    words = {True: "done", False: "failed", None: "unknown"}
-    bars = [
-        (
-            words[point.is_success],
-            max(100 * (point.unexpected_percent or 0.0) / most, LEAST_HEIGHT if point.is_success is not False else 40.0),
-        )
-        for point in points[-BARS:]
-    ]
     table, suite, expectation, description = key
-    return Checked(place, table, suite, expectation, description or expectation, points[-1], streak(points), bars)
+    return Checked(place, table, suite, expectation, description or expectation, points[-1], streak(points), bars(points))
 
 
 def _failed(look: Look, of: Checked) -> list[dict[str, Any]]:
