@@ -29,6 +29,9 @@ ALWAYS = EPOCH
 # than any of them gives the same answer to whoever asks, and whenever.
 NOTICE = timedelta(seconds=10)
 
+NEWEST = "select * from silver.devices qualify row_number() over (partition by device_id order by registered_at desc) = 1"
+"""As `current`, for DuckDB."""
+
 Version = dict[str, Any]
 """One row of the table."""
 

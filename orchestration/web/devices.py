@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from orchestration.storage.delta import is_table, literal
-from orchestration.storage.registry import versions
+from orchestration.storage.registry import NEWEST, versions
 from orchestration.storage.tables import LakeStore
 from orchestration.web.queries import Look
 from orchestration.web.spans import Span, instant, span_of
@@ -18,8 +18,7 @@ OF_TABLE = """
   from {table} where ingested_at > {start} and ingested_at <= {end} and device_id is not null and {which} group by all
 """
 ALL = """
-  with newest as (select device_id, groups, zone, is_known from silver.devices where {which}
-    qualify row_number() over (partition by device_id order by registered_at desc) = 1),
+  with newest as (from ({newest}) where {which}),
   seen as (select device_id, max(came_at) as seen_at, max(measured_at) filter (kind = 'readings') as measured_at, {sums}
     from ({counted}) group by device_id)
   select coalesce(newest.device_id, seen.device_id) as name, groups, zone, coalesce(is_known, false) as is_known,
@@ -77,7 +76,7 @@ def devices(look: Look) -> Devices:
     which = f"device_id = {literal(name)}" if name else f"contains(lower(device_id), {literal(part.lower())})"
     counted = " union all ".join(OF_TABLE.format(kind=kind, table=table, which=which, **of) for kind, table in tables.items())
     sums = ", ".join(SUM.format(kind=kind) for kind in TABLES)
-    found = look.queries.rows(ALL.format(which=which, counted=counted, sums=sums, most=MOST))
+    found = look.queries.rows(ALL.format(newest=NEWEST, which=which, counted=counted, sums=sums, most=MOST))
     if not name:
         return Devices(look.now, span, part, found, found[0]["devices"] if found else 0)
     (delays,) = look.queries.rows(DELAYS.format(**of))

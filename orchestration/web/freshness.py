@@ -12,14 +12,13 @@ from gold.spec import Group
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.storage.delta import is_table, literal, path_of
+from orchestration.storage.registry import NEWEST
 from orchestration.storage.registry import TABLE as DEVICES
 from orchestration.storage.tables import LakeStore
 from orchestration.web.queries import Queries
 
 MEMBERS = """
-  select device_id, unnest(groups) as device_group from (select device_id, groups, is_known from silver.devices
-    qualify row_number() over (partition by device_id order by registered_at desc) = 1)
-  where is_known and {which}
+  select device_id, unnest(groups) as device_group from ({newest}) where is_known and {which}
 """
 SINCE, LONGEST = timedelta(days=1), 15.0
 LAST = """
@@ -57,7 +56,7 @@ def freshness(conf: Conf, queries: Queries, group: str | None = None) -> Sequenc
     which, of_group = (
         ("true", "true") if group is None else (f"list_contains(groups, {literal(group)})", f"device_group = {literal(group)}")
     )
-    for row in queries.rows(MEMBERS.format(which=which)) if is_table(path_of(conf.lake, DEVICES)) else ():
+    for row in queries.rows(MEMBERS.format(newest=NEWEST, which=which)) if is_table(path_of(conf.lake, DEVICES)) else ():
         ended[row["device_group"]][row["device_id"]] = None
     newest = None
     for row in queries.rows(LAST.format(seconds=int(SINCE.total_seconds()), of_group=of_group)) if has_gold(conf) else ():
