@@ -121,7 +121,7 @@ def by_metric(values: Mapping[str, int]) -> Column:
 
 def _end_seconds(metrics: Mapping[str, Metric]) -> Column:
     """Ends, in seconds since 1970, of the windows around `event_time`. A window holds its first instant and not its end."""
-    slide = by_metric({name: m.slide_seconds or m.step_seconds for name, m in metrics.items()})
+    slide = by_metric({name: m.every_seconds for name, m in metrics.items()})
     seconds = F.unix_seconds("event_time")
     first_end = seconds - F.pmod(seconds, slide) + slide
     if all(m.slide_seconds is None for m in metrics.values()):

@@ -90,7 +90,7 @@ def features_of(group: Group, vector: Vector) -> dict[str, str]:
 
 def base_seconds(features: Mapping[str, str], metrics: Mapping[str, Metric]) -> int:
     """From one vector to the next, where none is left out: the least step of the features' metrics."""
-    return min(metrics[name].slide_seconds or metrics[name].step_seconds for name in features.values())
+    return min(metrics[name].every_seconds for name in features.values())
 
 
 def _shapes(groups: Iterable[Group], metrics: Mapping[str, Metric]) -> Iterable[Shape]:

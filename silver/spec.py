@@ -59,6 +59,11 @@ class Metric:
     conversions: dict[str, Conversion] = field(default_factory=dict)
     label: str | None = None
 
+    @property
+    def every_seconds(self) -> int:
+        """From the begin of one window to that of the next."""
+        return self.slide_seconds or self.step_seconds
+
 
 @dataclass(frozen=True)
 class Origin:

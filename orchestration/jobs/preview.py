@@ -155,7 +155,7 @@ def _windows(conf: Conf, measurements: Rows) -> Rows:
 
 def _ends(rows: Rows, metric: Metric) -> set[tuple[str, int]]:
     """Of windows around readings, in slides since 1970, each with its device."""
-    slide = metric.slide_seconds or metric.step_seconds
+    slide = metric.every_seconds
     first = [(row["device_id"], (row["event_time"] - EPOCH) // timedelta(seconds=slide)) for row in rows]
     return {(device, end + n) for device, end in first for n in range(metric.step_seconds // slide)}
 

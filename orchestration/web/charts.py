@@ -3,13 +3,14 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from gold.spec import Group
 from gold.vectors import features_of
 from orchestration.storage.delta import literal
+from orchestration.storage.notes import notes_between
 from orchestration.web.queries import Look
 from orchestration.web.spans import Span
 from silver.spec import Aggregation, Metric
@@ -51,19 +52,16 @@ Lines = dict[tuple[str, str, str], list[tuple[float, float | None]]]
 
 @dataclass(frozen=True)
 class Chart:
-    """Of a metric. `lines`: device, kind and points, the x in seconds since 1970. `thinned`: the windows of a line that shows fewer."""
+    """Of a metric. `lines`: device, kind and points, the x in seconds since 1970. `thinned`: the windows of a line that shows fewer.
+
+    `notes`: on spans of time, see storage/notes.py.
+    """
 
     group: str
     metric: Metric
-    start: float
-    end: float
     lines: Sequence[tuple[str, str, Sequence[tuple[float, float | None]]]]
-    thinned: int = 0
-    bands: Sequence[Mapping[str, Any]] = ()
-
-    def with_bands(self, notes: Sequence[Mapping[str, Any]]) -> "Chart":
-        """Spans of time with a text."""
-        return replace(self, bands=notes)
+    thinned: int
+    notes: Sequence[Mapping[str, Any]]
 
     @property
     def data(self) -> str:
@@ -72,9 +70,8 @@ class Chart:
             {"device": device, "kind": kind, "x": [x for x, _ in points], "y": [y for _, y in points]}
             for device, kind, points in self.lines
         ]
-        bands = [{"start": of["begins_at"].timestamp(), "end": of["ends_at"].timestamp(), "text": of["text"]} for of in self.bands]
-        told = {"group": self.group, "metric": self.metric.name, "unit": self.metric.unit or "", "start": self.start, "end": self.end}
-        return json.dumps({**told, "lines": lines, "bands": bands})
+        bands = [{"start": of["begins_at"].timestamp(), "end": of["ends_at"].timestamp(), "text": of["text"]} for of in self.notes]
+        return json.dumps({"group": self.group, "metric": self.metric.name, "lines": lines, "bands": bands})
 
     @property
     def newest(self) -> Sequence[tuple[str, float, float]]:
@@ -98,16 +95,15 @@ def charts(look: Look, group: Group, span: Span, devices: Sequence[str], *, is_n
     if group.vector is not None and windows:
         _add_carried(look, group, lines, of)
     thinned = {row["metric"]: row["windows"] for row in windows if row["windows"] > 2 * PARTS}
-    drawn = []
+    drawn, notes = [], notes_between(look.conf.lake, span.start, span.end)
     for name, metric in steps.items():
-        step = metric.slide_seconds or metric.step_seconds
         of_metric = [
-            (device, kind, [*_broken(points, step)] if kind == "window" and name not in thinned else points)
+            (device, kind, [*_broken(points, metric.every_seconds)] if kind == "window" and name not in thinned else points)
             for (measured, device, kind), points in sorted(lines.items())
             if measured == name
         ]
         if of_metric:
-            drawn.append(Chart(group.name, metric, of["start"], of["end"], of_metric, thinned.get(name, 0)))
+            drawn.append(Chart(group.name, metric, of_metric, thinned.get(name, 0), notes))
     return drawn
 
 
@@ -119,10 +115,10 @@ def _add_open(look: Look, group: Group, metrics: Mapping[str, Metric], lines: Li
             closed[name] = max(closed.get(name, 0.0), points[-1][0])
     queries = [
         OPEN.format(
-            slide=metric.slide_seconds or metric.step_seconds,
+            slide=metric.every_seconds,
             step=metric.step_seconds,
             closed=closed.get(name, of["start"]),
-            windows=metric.step_seconds // (metric.slide_seconds or metric.step_seconds) + 1,
+            windows=metric.step_seconds // metric.every_seconds + 1,
             devices=of["devices"],
             metric=literal(name),
             group=literal(group.name),

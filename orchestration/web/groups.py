@@ -6,19 +6,17 @@ from datetime import datetime
 from typing import Any
 
 from gold.spec import Group
-from orchestration.storage.delta import literal
-from orchestration.storage.notes import notes_between
 from orchestration.web.charts import Chart, charts
 from orchestration.web.freshness import Freshness, freshness, has_gold
 from orchestration.web.queries import Look
 from orchestration.web.spans import Span, instant, span_of
 
 MOST_GROUPS, MOST_ROWS, MOST_DEVICES = 200, 200, 6
-NEWEST = "select min(window_end) as oldest, max(window_end) as newest from {table}_history"
+NEWEST = "select max(window_end) as newest from {table}_history"
 VALUES = """
   select device_id, metric, max(window_end) as ended_at, arg_max(value, window_end) as value, arg_max(count, window_end) as count,
     arg_max(revision, window_end) as revision, count(*) as windows, count(*) filter (revision > 0) as amended
-  from {table} where window_end > {start} and window_end <= {end}{of_devices} group by all order by ended_at, device_id, metric limit {most}
+  from {table} where window_end > {start} and window_end <= {end} group by all order by ended_at, device_id, metric limit {most}
 """
 
 
@@ -57,19 +55,16 @@ def groups(look: Look) -> Groups:
     if reach["newest"] is None:
         return Groups(look.now, (), 0, group, fresh)
     span = span_of(look.asked, reach["newest"])
-    values = _values(look, group, span, ())
+    values = _values(look, group, span)
     asked = [name for name in dict.fromkeys(look.asked.getlist("device")) if name][:MOST_DEVICES]
     devices = asked or [*dict.fromkeys(row["device_id"] for row in sorted(values, key=lambda row: row["device_id"]))][:MOST_DEVICES]
     drawn = charts(look, group, span, devices, is_newest=span.end >= reach["newest"])
     known = {"group": group.name, "device": asked, **_span_as_asked(span)}
-    bands = notes_between(look.conf.lake, span.start, span.end)
-    drawn = [chart.with_bands(bands) for chart in drawn]
     return Groups(look.now, (), 0, group, fresh, reach["newest"], span, values, devices, drawn, known)
 
 
-def _values(look: Look, group: Group, span: Span, devices: Sequence[str]) -> list[dict[str, Any]]:
-    of_devices = f" and device_id in {literal([*devices])}" if devices else ""
-    between = {"start": instant(span.start), "end": instant(span.end), "of_devices": of_devices, "most": MOST_ROWS}
+def _values(look: Look, group: Group, span: Span) -> list[dict[str, Any]]:
+    between = {"start": instant(span.start), "end": instant(span.end), "most": MOST_ROWS}
     return look.queries.rows(VALUES.format(table=f"gold.{group.name}_aggregates", **between))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from orchestration.storage.delta import FIRST_INSTANT, is_table, literal
@@ -70,7 +70,7 @@ def _event(event: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _instant(text: str) -> datetime | None:
     try:
-        return datetime.fromtimestamp(float(text), tz=from_iso("1970-01-01").tzinfo)
+        return datetime.fromtimestamp(float(text), UTC)
     except (ValueError, OverflowError, OSError):
         pass
     try:

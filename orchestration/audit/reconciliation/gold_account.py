@@ -167,7 +167,7 @@ def _groups(lake: Lake, snapshot: Snapshot) -> list[Group]:
 
 def _words(lake: Lake, snapshot: Snapshot, groups: Sequence[Group], since: date | None) -> dict[str, str]:
     metrics = {name: lake.conf.metrics[name] for group in groups for name in group.metrics}
-    slides = {name: metric.slide_seconds or metric.step_seconds for name, metric in metrics.items()}
+    slides = {name: metric.every_seconds for name, metric in metrics.items()}
     return {
         "bronze_batch": str(snapshot.bronze_batch),
         "since": str(to_micros(datetime(since.year, since.month, since.day, tzinfo=UTC)) if since else -(2**60)),
