@@ -59,7 +59,7 @@ def _show(conf: "Conf", what: str | None, format: str, now: datetime) -> None:
     from orchestration.storage.watched_fields import missing_fields
     from orchestration.supervisor import source_status
     from orchestration.supervisor.sink_status import describe_down
-    from orchestration.supervisor.status import COLUMNS, path_of, status
+    from orchestration.supervisor.status import COLUMNS, status
 
     parts = parts_of(conf.lake)
     if what == "parts" or (what is None and format == "table" and parts):
@@ -74,5 +74,5 @@ def _show(conf: "Conf", what: str | None, format: str, now: datetime) -> None:
         show(status(conf, now), format, COLUMNS)
     down = [f"down since {row['down_since']}: {row['reason']}" for row in sources if row["down_since"]]
     changed = (*map(str, changed_settings(LakeStore(conf))), *missing_fields(conf.lake))
-    for line in (*describe_gates(conf, lambda name: path_of(conf, name)), *down, *describe_down(conf), *changed):
+    for line in (*describe_gates(conf, LakeStore(conf).table_path), *down, *describe_down(conf), *changed):
         click.echo(visible(line), err=True)

@@ -59,10 +59,6 @@ def flows(conf: Conf, generation: Generation) -> Iterator[tuple[str, str | None,
     yield "gold.amendments", None, [*dict.fromkeys(generation.gold(stream, "late") for stream in conf.streams)]
 
 
-def path_of(conf: Conf, table: str) -> Location:
-    return LakeStore(conf).table_path(table)
-
-
 def rows(table: Location) -> int:
     """Rows of a table as its log counts them; 0 where there is no table."""
     return open_table(table).count() if is_table(table) else 0

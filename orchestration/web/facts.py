@@ -4,9 +4,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
@@ -28,11 +29,9 @@ class _Read(Generic[T]):
     at: float
     state: object
 
-    def holds(self, number: int, state: object) -> bool:
-        """Whether it need not be read again."""
-        if state is not None:
-            return self.state == state
-        return self.number == number and time.monotonic() - self.at <= FRESH_SECONDS
+    def holds(self, number: int) -> bool:
+        """Whether it need not be read again: nothing in the lake has changed, and it does not age, or is young."""
+        return self.number == number and (self.state is not None or time.monotonic() - self.at <= FRESH_SECONDS)
 
 
 class Facts(Generic[K, T]):
@@ -46,7 +45,7 @@ class Facts(Generic[K, T]):
         self._lake, self._read, self._state_of, self._threads = lake, read, state_of, threads
         self._stamp: dict[Path, int] = {}
         self._known: dict[K, _Read[T]] = {}
-        self._locks: dict[K, asyncio.Lock] = {}
+        self._locks = WeakValueDictionary[K, asyncio.Lock]()
         self._listeners = self._number = 0
         self._changed = asyncio.Condition()
 
@@ -58,17 +57,21 @@ class Facts(Generic[K, T]):
     async def newest(self, view: K) -> T:
         """As it is now, or was two seconds ago where nothing has changed."""
         await self._look()
+        return await self._seen_newest(view)
+
+    async def _seen_newest(self, view: K) -> T:
+        """Of the lake as it was looked at last."""
         async with self._locks.setdefault(view, asyncio.Lock()):
-            known, number = self._known.get(view), self._number
-            state = await asyncio.to_thread(self._state_of, view)
-            if known is None or not known.holds(number, state):
-                facts = await asyncio.get_running_loop().run_in_executor(self._threads(view), self._read, view)
-                known = _Read(facts, number, time.monotonic(), state)
-                self._known.pop(view, None)
-                self._known[view] = known
-                for old in [*self._known][:-MOST]:
-                    del self._known[old]
-                    self._locks.pop(old, None)
+            known, number = self._known.pop(view, None), self._number
+            if known is None or not known.holds(number):
+                state = await asyncio.to_thread(self._state_of, view)
+                if known is None or state is None or known.state != state:
+                    facts = await asyncio.get_running_loop().run_in_executor(self._threads(view), self._read, view)
+                    known = _Read(facts, number, time.monotonic(), state)
+                known = replace(known, number=number)
+            self._known[view] = known
+            for old in [*self._known][:-MOST]:
+                del self._known[old]
             return known.facts
 
     async def stream(self, view: K) -> AsyncIterator[T | TidemarkError]:
@@ -76,6 +79,7 @@ class Facts(Generic[K, T]):
         self._listeners += 1
         shown: T | TidemarkError | None = None
         try:
+            await self._look()
             while True:
                 facts, seen = await self._newest_or_error(view), self._number
                 if facts is not shown:
@@ -93,7 +97,7 @@ class Facts(Generic[K, T]):
 
     async def _newest_or_error(self, view: K) -> T | TidemarkError:
         try:
-            return await self.newest(view)
+            return await self._seen_newest(view)
         except TidemarkError as error:
             return error
 

@@ -15,7 +15,7 @@ from orchestration.location import Location
 from orchestration.quality.history import RESULTS, last_checked, last_runs
 from orchestration.storage.delta import path_of, version_of
 from orchestration.storage.gate_state import READ_BY_GOLD, closed_gates, is_holding
-from orchestration.supervisor import status
+from orchestration.storage.tables import LakeStore
 from orchestration.web.overview import Node, Overview
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -150,7 +150,7 @@ def _of_suites(lake: Location) -> Iterator[Metric]:
 
 def _of_gates(conf: Conf) -> Metric:
     family = GaugeMetricFamily("tidemark_quality_gate_closed", "1 where the gate holds back rows from gold.", labels=["table"])
-    closed = {state.table for state in closed_gates(conf, lambda name: status.path_of(conf, name))}
+    closed = {state.table for state in closed_gates(conf, LakeStore(conf).table_path)}
     for table in READ_BY_GOLD if is_holding(conf) else ():
         family.add_metric([table], float(table in closed))
     return family

@@ -98,10 +98,10 @@ def overview(look: Look, counts: "Counts", newest: NewestFreshness) -> Overview:
     groups = newest.of(conf, look.queries, snapshot)
     sources, flows, sinks = source_status.status(conf, now), status.status(conf, now), sink_status.status(conf, now)
     counts.note(now, {row["table"]: row["rows"] for row in flows})
-    lags = _own_lags(sources, flows)
+    lags, up_to_date = _own_lags(sources, flows), _up_to_date(conf, groups)
     nodes = [
         *_of_sources(sources),
-        *(_as_fresh(node, conf, groups) for node in _of_flows(flows, lags, counts)),
+        *(_as_fresh(node, up_to_date) for node in _of_flows(flows, lags, counts)),
         *_of_sinks(sinks, lags),
     ]
     greatest = max((node.own or 0.0 for node in nodes), default=0.0)
@@ -185,12 +185,22 @@ def _of_flows(flows: Rows, lags: Mapping[str, float], counts: Counts) -> Iterato
         )
 
 
-def _as_fresh(node: Node, conf: Conf, groups: Sequence[Freshness]) -> Node:
+def _up_to_date(conf: Conf, groups: Sequence[Freshness]) -> dict[str, tuple[int, int]]:
+    """By gold stream, of the devices of its groups: how many are up to date, and how many there are."""
+    found: dict[str, tuple[int, int]] = {}
+    for group in groups:
+        if group.worst is not None:
+            name = f"gold.{conf.stream_of[group.group]}"
+            fresh, devices = found.get(name, (0, 0))
+            found[name] = fresh + group.fresh, devices + group.devices
+    return found
+
+
+def _as_fresh(node: Node, up_to_date: Mapping[str, tuple[int, int]]) -> Node:
     """A gold stream is as good as the worst device of its groups."""
-    of_stream = [group for group in groups if node.name == f"gold.{conf.stream_of.get(group.group)}" and group.worst is not None]
-    fresh, devices = (sum(getattr(group, name) for group in of_stream) for name in ("fresh", "devices"))
-    if not of_stream:
+    if node.name not in up_to_date:
         return node
+    fresh, devices = up_to_date[node.name]
     state = "stale" if node.state == "up" and fresh < devices else node.state
     return replace(node, state=state, note=f"{fresh:,} of {devices:,} devices are up to date; {node.note}".removesuffix("; "))
 
@@ -217,7 +227,7 @@ def _troubles(conf: Conf, parts: Rows, sources: Rows, sinks: Rows) -> Iterator[T
             yield Trouble(f"{part['part']} {state}: {part['reason']}", f"logs {part['part']}", part["state"] == "waiting")
     if not is_held(conf.lake):
         yield Trouble("Nothing writes the lake now: what is shown here does not move.", "up", is_warning=True)
-    for line in describe_gates(conf, lambda name: status.path_of(conf, name)):
+    for line in describe_gates(conf, LakeStore(conf).table_path):
         yield Trouble(line.strip(), "status")
     for kind, rows in (("source", sources), ("sink", sinks)):
         for row in rows:

@@ -44,6 +44,12 @@ LONGEST_ADDRESS = 16_000
 """Characters of the parameters of a view; a metric may have a name of hundreds."""
 Key = tuple[str, str]
 """The path of a view, and its parameters."""
+ACTIONS: dict[str, tuple[str, Callable[[Look, dict[str, str]], None]]] = {
+    "/quality/release": ("/quality", quality.release),
+    "/runs/notes": ("/runs", runs.add_note),
+    "/sql/queries": ("/sql", editor.save_query),
+}
+"""What a form does, by the path that it is sent to, and the view that shows what became of it."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +84,8 @@ class Site:
             View("/quarantine", "Quarantine", "quarantine.html", shown_quarantine),
             View("/quality", "Quality", "quality.html", quality.quality),
             View("/runs", "Runs", "runs.html", runs.shown_runs),
-            View("/sql", "SQL", "editor.html", lambda look: None),
         )
+        self._editor = View("/sql", "SQL", "editor.html", lambda look: None)
         self._views = {view.path: view for view in views}
         # Two, as who waits for queries keeps a thread.
         self._threads = {asks: ThreadPoolExecutor(4, "view") for asks in (False, True)}
@@ -90,8 +96,8 @@ class Site:
         routes = [
             Route("/sql", self.editor),
             Route("/sql/answer.{format}", self.answer),
-            *(Route(path, self.page) for path in self._views if path != "/sql"),
-            *(Route(path, self.act, methods=["POST"]) for path in self._actions),
+            *(Route(path, self.page) for path in self._views),
+            *(Route(path, self.act, methods=["POST"]) for path in ACTIONS),
             Route("/events", self.events),
             Route("/api/overview", self.api),
             Route("/api/completions", self.completions),
@@ -109,8 +115,8 @@ class Site:
     async def editor(self, request: Request) -> Response:
         """GET /sql: the editor, and the answer of the query in its address."""
         facts = await editor.editor(self._conf, self._queries, request)
-        live = await asyncio.to_thread(self._rendered, self._views["/sql"], facts)
-        return self._framed(self._views["/sql"], live, 400 if facts.error else 200)
+        live = await asyncio.to_thread(self._rendered, self._editor, facts)
+        return self._framed(self._editor, live, 400 if facts.error else 200)
 
     async def answer(self, request: Request) -> Response:
         """GET /sql/answer.csv and .parquet: the whole answer of the query in the address, as a file."""
@@ -137,7 +143,7 @@ class Site:
         """GET /events: the live part of a view each time that it has changed, as server-sent events."""
         rest = QueryParams([(name, value) for name, value in request.query_params.multi_items() if name != "path"])
         view = self._views.get(request.query_params.get("path", "/"))
-        if view is None or view.path == "/sql":
+        if view is None:
             return PlainTextResponse("this view does not change\n", 404)
         return StreamingResponse(self._news(view, _asked(rest)), media_type="text/event-stream")
 
@@ -155,22 +161,13 @@ class Site:
         form = await form_of(request)
         if not self._form_token.is_of(form):
             return PlainTextResponse("this form is not of this page, or of before its restart; go back, load it again, and send it\n", 403)
-        view, act = self._actions[request.url.path]
+        view, act = ACTIONS[request.url.path]
         try:
             await asyncio.to_thread(act, self._look(""), form)
         except TidemarkError as error:
             said = Markup(render("error.html", error=str(error)))
-            return self._framed(self._views[view], said, 400)
+            return self._framed(self._views.get(view, self._editor), said, 400)
         return RedirectResponse(view, 303)
-
-    @property
-    def _actions(self) -> dict[str, tuple[str, Callable[[Look, dict[str, str]], None]]]:
-        """By path: the view that shows what became of it, and what it does."""
-        return {
-            "/quality/release": ("/quality", quality.release),
-            "/runs/notes": ("/runs", runs.add_note),
-            "/sql/queries": ("/sql", editor.save_query),
-        }
 
     def _look(self, asked: str) -> Look:
         return Look(self._conf, datetime.now(UTC), QueryParams(asked), self._queries)
@@ -193,7 +190,7 @@ class Site:
         return Markup(render(view.template, facts=facts, now=datetime.now(UTC), form_token=self._form_token.value))
 
     def _framed(self, view: View, live: Markup, status: int = 200, events: str = "", number: str = "") -> Response:
-        values = {"views": [of for of in self._views.values() if of.is_in_menu], "view": view, "live": live}
+        values = {"views": [of for of in (*self._views.values(), self._editor) if of.is_in_menu], "view": view, "live": live}
         return HTMLResponse(render("frame.html", pipeline=self._conf.pipeline, events=events, number=number, **values), status)
 
     async def _live_or_error(self, view: View, asked: str) -> tuple[Markup, int, str]:

@@ -24,7 +24,7 @@ from orchestration.storage.gate_state import GATED, Failure, GateState, write_ga
 from orchestration.storage.history import note
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.service_state import PartState, ServiceState, folder_of, write_service
-from orchestration.supervisor.status import path_of
+from orchestration.storage.tables import LakeStore
 from tests.collectors import write_conf
 from tests.lakes import event, land, run, write
 from tests.pages import Served, served
@@ -53,7 +53,7 @@ def conf(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     with (written / "pipeline.yml").open("a") as file:
         file.write(SETTINGS)
     note(lake, {"flow": "silver.readings", "batch": 0, "rows": 15, "seconds": 1.5, "state_rows": 12, "state_bytes": 4096})
-    readings = path_of(load(written), GATED)
+    readings = LakeStore(load(written)).table_path(GATED)
     write_gate_state(lake, GateState(GATED, table_id(readings), -1, Failure(-1, 1, "now", ("critical",))))
     failed = Result("own", Expectation("expect_x", "x", Severity.CRITICAL, {}), Outcome(False, "1 row"))
     append_results(lake, Run("1", at("13:00"), "test", Cause.ASKED, (TableResult(GATED, 1, table_id(readings), 12, (failed,)),)))
