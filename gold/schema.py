@@ -57,3 +57,76 @@ VECTOR_KEY = ("device_group", "entity", "window_end")
 """Of a row of gold.vectors, beside its revision."""
 KINDS = {"aggregates": (AGGREGATES, WINDOW_KEY), "vectors": (VECTORS, VECTOR_KEY), "late": (LATE, ())}
 """The tables of gold by name: their columns, and the key of which readers see the newest revision."""
+
+FLOW = ("flow", pa.string(), "name in conf/flows.yml")
+_OF_READING = (
+    ("bronze_batch", pa.int64(), "lineage: identity of the event"),
+    ("bronze_row", pa.int64(), "lineage: identity of the event"),
+    ("part", pa.int32(), "lineage: which measurement of the event, from 0"),
+)
+_MEASURES = (
+    ("count", pa.int64(), "readings"),
+    ("min", pa.float64(), "least value"),
+    ("max", pa.float64(), "greatest value"),
+    ("sum", pa.float64(), "sum of values"),
+    ("first", pa.float64(), "value of the first reading"),
+    ("latest", pa.float64(), "value of the last reading"),
+)
+
+SESSIONS = declared(
+    FLOW,
+    ("device_id", pa.string(), "as the source names it"),
+    ("session_start", INSTANT, "event time of the first reading, UTC"),
+    ("session_end", INSTANT, "event time of the last reading plus the gap, UTC"),
+    *_MEASURES,
+    *_OF_READING,
+)
+"""Grain: one session of one device that has ended. Key: flow, device_id, session_start. Lineage is that of the first reading."""
+
+PAIRS = declared(
+    FLOW,
+    ("key", pa.string(), "the device, or the zone, that both readings are of; null where a reading has no zone"),
+    ("left_device", pa.string(), "null where there is no reading of the left side"),
+    ("left_time", INSTANT, "its event time, UTC"),
+    ("left_value", pa.float64(), "in the unit of the metric"),
+    ("right_device", pa.string(), "null where there is no reading of the right side"),
+    ("right_time", INSTANT, "its event time, UTC"),
+    ("right_value", pa.float64(), "in the unit of the metric"),
+    *((f"{side}_{name}", kind, text) for side in ("left", "right") for name, kind, text in _OF_READING),
+)
+"""Grain: two readings that belong together, or one that found no partner in its range of time. Key: flow and the lineage of both."""
+
+STATES = declared(
+    FLOW,
+    ("device_id", pa.string(), "as the source names it"),
+    ("changed_at", INSTANT, "when the state began, by event time, UTC"),
+    ("state", pa.string(), "the new state"),
+    ("previous", pa.string(), "the state before"),
+    ("seconds", pa.float64(), "how long that lasted; null where nobody knows when it began"),
+    ("value", pa.float64(), "of the reading that changed the state; null where time alone did"),
+    *_OF_READING,
+)
+"""Grain: one change of the state of one device. Key: flow, device_id, changed_at, state. Lineage is that of the reading, null where
+time alone changed the state."""
+
+MEASURES = declared(
+    FLOW,
+    ("device_id", pa.string(), "as the source names it"),
+    ("window_start", INSTANT, "first instant of the window, UTC"),
+    ("window_end", INSTANT, "first instant after the window, UTC"),
+    ("value", pa.float64(), "distance: metres; duty_cycle: share of the known time, 0 to 1; counter: increase in the unit of the metric"),
+    ("highest", pa.float64(), "distance: greatest speed in m/s; counter: greatest rise from one reading to the next; duty_cycle: null"),
+    ("known_seconds", pa.float64(), "duty_cycle: seconds of the window in which the state is known; else null"),
+    ("count", pa.int64(), "distance and counter: readings that ended a step; duty_cycle: readings"),
+    ("glitches", pa.int64(), "counter: readings of 0 that the next one contradicts; else null"),
+    ("wraps", pa.int64(), "counter: times it passed `wraps_at`; else null"),
+    ("resets", pa.int64(), "counter: times it began anew, as a meter that was swapped; else null"),
+)
+"""Grain: one closed window of one device in which something is known. Key: flow, device_id, window_start."""
+FLOW_KINDS = {
+    "sessions": (SESSIONS, ("device_id", "session_start")),
+    "pairs": (PAIRS, ("key", "left_time", "right_time")),
+    "states": (STATES, ("device_id", "changed_at")),
+    "measures": (MEASURES, ("device_id", "window_start")),
+}
+"""The tables of flows.yml by name: their columns, and those by which a reader finds rows."""

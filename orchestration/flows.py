@@ -1,6 +1,7 @@
 """All flows on one screen: read this first.
 
     sources -> bronze.events -> silver.readings -> gold.aggregates and gold.vectors
+                             -> gold.flows: gold.sessions, gold.pairs, gold.states, gold.measures
                              -> silver.ledger: silver.quarantine, silver.late, silver.duplicates
 
 The intake brings what sources have to bronze, each read from an offset of its own. A flow is one streaming query that feeds one layer:
@@ -20,7 +21,7 @@ from orchestration.engine import reading, windows, writing
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.flow import Flow, Intake, Job
-from orchestration.jobs import amendments, ledger, retry
+from orchestration.jobs import amendments, ledger, plant_flows, retry
 from orchestration.jobs.bronze import EVENTS
 from orchestration.jobs.measurements import ReferenceData, silver_config
 from orchestration.storage.bindings import THE_BEGINNING, start_of
@@ -37,6 +38,7 @@ def flows(lake: Lake) -> list[Intake | Flow | Job]:
         silver_ledger(lake),
         *(gold(lake, stream) for stream in lake.conf.streams),
         gold_amendments(lake),
+        *([gold_flows(lake)] if lake.conf.flows else []),
     ]
 
 
@@ -83,6 +85,11 @@ def gold(lake: Lake, stream: str) -> Flow:
 def gold_amendments(lake: Lake) -> Job:
     written = {table.name: table for stream in lake.conf.streams for table in lake.gold(stream)[2:]}
     return Job(amendments.NAME, tuple(written.values()), run=lambda: amendments.amend_all(lake, lake.conf.streams))
+
+
+def gold_flows(lake: Lake) -> Job:
+    written = {f"gold.{flow.table}": lake.tables[f"gold.{flow.table}"] for flow in lake.conf.flows.values()}
+    return Job(plant_flows.NAME, tuple(written.values()), run=lambda: plant_flows.follow_all(lake))
 
 
 def quarantine_retry(lake: Lake, chosen: retry.Chosen) -> AbstractContextManager[retry.Verdict]:

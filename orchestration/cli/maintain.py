@@ -49,5 +49,5 @@ def command(obj: dict[str, Any], dry_run: bool, format: str) -> int | None:
     with sole_writer(lake.conf.lake):
         fence(sealed_tables(lake).values())
         show(list(maintain(lake, now, WriteBarrier(threading.Event()).hold)), format, COLUMNS)
-        take_snapshot(lake, [*lake.conf.streams], now)  # queries then read the large files
+        take_snapshot(lake, now)  # queries then read the large files
     return None

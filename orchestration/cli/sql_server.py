@@ -37,7 +37,8 @@ def command(obj: dict[str, Any], port: int | None, users: Path | None) -> None:
     settings = conf.sql_server or SqlServerSettings()
     users = users or settings.users
     by_token = {secrets.token_urlsafe(32): getpass.getuser()} | (_users(users) if users else {})
-    serve(Place(conf.lake, conf.stream_of), settings.port if port is None else port, by_token, lambda line: click.echo(line, err=True))
+    place = Place(conf.lake, conf.stream_of, conf.table_of_flow)
+    serve(place, settings.port if port is None else port, by_token, lambda line: click.echo(line, err=True))
 
 
 def _users(file: Path) -> dict[str, str]:

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 from expectations.rule import Rule
+from gold.flow_spec import TABLES, By, FlowSpec, Join, Kind, Pairs, StateMachine, Transition
 from gold.spec import Group, Vector
 from orchestration.conf.files import Settings
+from orchestration.conf.flow_settings import FlowSettings
 from orchestration.conf.membership import Membership
 from orchestration.conf.model import Conf, Device, Source
 from orchestration.conf.payload_schemas import schemas_of
@@ -35,6 +37,7 @@ def build(folder: Path, settings: Settings) -> Conf:
         },
         groups={name: _group(name, group, policy) for name, group in groups.items()},
         rules=tuple(Rule(name, rule.holds.strip()) for name, rule in (settings.rules.rules or {}).items()),
+        flows={name: FlowSpec(name, _kind(flow), flow.group) for name, flow in (settings.flows.flows or {}).items()},
         maintenance=pipeline.maintenance,
         quality=pipeline.quality,
         dbt_project=pipeline.dbt.project,
@@ -76,3 +79,13 @@ def _group(name: str, group: GroupSettings, policy: Policy) -> Group:
     lateness = policy.lateness_seconds if group.lateness_seconds is None else group.lateness_seconds
     vector = group.vector and Vector(**vars(group.vector) | {"features": group.vector.features or group.metrics})
     return Group(name=name, **vars(group) | {"lateness_seconds": lateness, "stream": group.stream or name, "vector": vector})
+
+
+def _kind(flow: FlowSettings) -> Kind:
+    if flow.join:
+        same = {key: value for key, value in vars(flow.join).items() if key != "keep"}
+        return Pairs(**same | {"by": By(flow.join.by), "join": Join(flow.join.keep)})
+    if flow.states:
+        return StateMachine(**vars(flow.states) | {"transitions": tuple(Transition(**vars(of)) for of in flow.states.transitions)})
+    (name,) = flow.chosen
+    return TABLES[name][0](**vars(getattr(flow, name)))

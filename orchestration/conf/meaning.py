@@ -12,6 +12,7 @@ from typing import Any
 
 from orchestration.conf.diagnostic import quoted
 from orchestration.conf.document import Step
+from orchestration.conf.flow_meaning import check_flows
 from orchestration.conf.group_meaning import check_devices, check_groups
 from orchestration.conf.names import Declared
 from orchestration.conf.pipeline_settings import Engine, PolicySettings, heap_bytes
@@ -49,6 +50,7 @@ def check_meaning(folder: Path, sound: Mapping[str, Any], declared: Declared) ->
     yield from check_devices(devices, declared)
     yield from check_groups(sound.get("groups") or {}, devices, declared)
     yield from check_rules(sound.get("rules") or {}, sources)
+    yield from check_flows(sound.get("flows") or {}, declared)
     yield from _check_paths(folder, sound)
 
 

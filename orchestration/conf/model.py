@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from expectations.rule import Rule
+from gold.flow_spec import FlowSpec
 from gold.spec import Group
 from orchestration.conf.pipeline_settings import (
     Engine,
@@ -68,6 +69,7 @@ class Conf:
     devices: dict[str, Device]
     groups: dict[str, Group]
     rules: tuple[Rule, ...]
+    flows: dict[str, FlowSpec] = field(default_factory=dict)
     maintenance: Maintenance = field(default_factory=Maintenance)
     quality: Quality = field(default_factory=Quality)
     dbt_project: Path | None = None
@@ -92,6 +94,11 @@ class Conf:
     def stream_of(self) -> dict[str, str]:
         """The stream of each group."""
         return {name: group.stream for name, group in self.groups.items()}
+
+    @cached_property
+    def table_of_flow(self) -> dict[str, str]:
+        """The kind of table that each flow writes."""
+        return {name: flow.table for name, flow in self.flows.items()}
 
     @cached_property
     def streams(self) -> dict[str, list[Group]]:

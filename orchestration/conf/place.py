@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from gold.flow_spec import TABLES
 from orchestration.location import Location
 
 
@@ -30,10 +31,11 @@ def absolute(folder: Path, path: str, *, follows_links: bool = True) -> Path:
 
 @dataclass(frozen=True)
 class Place:
-    """What SQL needs of a conf: where the lake is, and the stream of each group."""
+    """What SQL needs of a conf: where the lake is, the stream of each group, and the kind of table of each flow."""
 
     lake: Location
     stream_of: dict[str, str]
+    table_of_flow: dict[str, str]
 
 
 def place_of(folder: Path) -> Place | None:
@@ -41,7 +43,9 @@ def place_of(folder: Path) -> Place | None:
     try:
         pipeline, groups = (_read(folder / name) for name in ("pipeline.yml", "groups.yml"))
         streams = {name: group.get("stream") or name for name, group in groups["groups"].items()}
-        return Place(Location(absolute(folder, pipeline["lake"])), streams)
+        flows = _read(file)["flows"] if (file := folder / "flows.yml").exists() else None
+        tables = {name: TABLES[(flow.keys() & TABLES.keys()).pop()][1] for name, flow in (flows or {}).items()}
+        return Place(Location(absolute(folder, pipeline["lake"])), streams, tables)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError):
         return None
 

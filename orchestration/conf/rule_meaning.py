@@ -1,6 +1,6 @@
 """What rules.yml means: that each rule is true or false of a reading, and asks for nothing else."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import duckdb
 from sqlglot import exp
@@ -24,19 +24,25 @@ COLUMNS = [column.split()[0] for column in READING.split(", ")]
 
 def check_rules(rules: Mapping[str, RuleSettings], sources: Mapping[str, SourceSettings]) -> Iterator[Finding]:
     """Rules that no reading can be asked, and those that no reading of a source can keep."""
-    if not rules:
-        return
+    problems = problems_of_predicates([rule.holds for rule in rules.values()])
+    for (name, rule), problem in zip(rules.items(), problems, strict=True):
+        if name in BUILT_IN:
+            yield Finding(("rules", name), f"{quoted(name)} is the name of a built-in rule; choose another")
+        if problem:
+            yield Finding.of(("rules", name, "holds"), problem)
+        elif problem := _absent_attribute(rule.holds, sources):
+            yield Finding.of(("rules", name, "holds"), problem, is_warning=True)
+
+
+def problems_of_predicates(predicates: Sequence[str]) -> list[str | None]:
+    """What is wrong with each predicate over a reading; None for nothing."""
+    if not predicates:
+        return []
     with duckdb.connect(config={"threads": 1}) as store:
         # One reading, of texts that are no numbers.
         store.execute(f"create table reading ({READING})")
         store.execute("insert into reading (device_id, metric, unit, zone, source) values ('x', 'x', 'x', 'x', 'x')")
-        for name, rule in rules.items():
-            if name in BUILT_IN:
-                yield Finding(("rules", name), f"{quoted(name)} is the name of a built-in rule; choose another")
-            if problem := _problem(rule.holds, store):
-                yield Finding.of(("rules", name, "holds"), problem)
-            elif problem := _absent_attribute(rule.holds, sources):
-                yield Finding.of(("rules", name, "holds"), problem, is_warning=True)
+        return [_problem(predicate, store) for predicate in predicates]
 
 
 def _absent_attribute(predicate: str, sources: Mapping[str, SourceSettings]) -> str | None:

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from bronze.schema import EVENTS_PARTITION
+from gold.schema import FLOW_KINDS
 from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
@@ -55,7 +56,7 @@ NOT_LATE = """
 """
 
 OF_ONE_GROUP = "device_group, window_end"
-"""How tables of gold are sorted: most queries are of one group."""
+"""How tables of groups are sorted: most queries are of one group."""
 Hold = Callable[[str], AbstractContextManager[object]]
 """Given the name of a table: while it is held, nobody else appends to the table."""
 
@@ -94,7 +95,7 @@ def maintain(lake: Lake, now: datetime, hold: Hold) -> Iterator[dict[str, Any]]:
         row = task.as_row()
         for partition in task.small:
             with hold(task.name):
-                compact(task.location, FULL_BYTES, partition, OF_ONE_GROUP if task.name.startswith("gold.") else None)
+                compact(task.location, FULL_BYTES, partition, _order(task.name))
             crash.point(crash.Point.COMPACTED)
         for file in (*task.removable, *task.log):
             remove(file)
@@ -119,6 +120,14 @@ def next_at(lake: Lake, now: datetime) -> datetime | None:
     done = (row["at"] for row in rows_of(lake.table_path(TABLE), columns=["at"]))
     begun = (snapshot.at for snapshot in all_snapshots(lake.conf.lake)[:1])
     return (max(done, default=None) or next(begun, now)) + every
+
+
+def _order(name: str) -> str | None:
+    """Of a table of gold: that by which most queries ask."""
+    kind = name.removeprefix("gold.").partition("@")[0]
+    if kind in FLOW_KINDS:
+        return ", ".join(("flow", *FLOW_KINDS[kind][1]))
+    return OF_ONE_GROUP if name.startswith("gold.") else None
 
 
 def _retain(lake: Lake) -> timedelta:

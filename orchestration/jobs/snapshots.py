@@ -1,44 +1,40 @@
-"""Where a consistent cut is, and the snapshot that pins it."""
+"""The snapshot that pins a consistent cut (see prefix.py)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from orchestration import crash
 from orchestration.engine.lake import Lake
-from orchestration.engine.writing import is_half_done
-from orchestration.jobs import retry
-from orchestration.jobs.amendments import is_amended
+from orchestration.jobs import plant_flows
+from orchestration.jobs.plant_flows import Reach
+from orchestration.jobs.prefix import consistent_prefix, gold_positions
 from orchestration.storage.delta import version_of
-from orchestration.storage.positions import GoldPosition, gold_position
+from orchestration.storage.positions import GoldPosition
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot, pin
 
 
-def take_snapshot(lake: Lake, streams: Sequence[str], now: datetime) -> Snapshot | None:
+def take_snapshot(lake: Lake, now: datetime) -> Snapshot | None:
     """Pin the present cut, unless it is pinned already, or parts of the pipeline are half done, or behind others.
 
     Nothing may write gold meanwhile.
     """
-    reaches = {stream: reached for stream in streams if (reached := gold_position(lake, stream)) is not None}
-    bronze_batch = _prefix(lake, reaches) if len(reaches) == len(streams) else None
-    if bronze_batch is None:
+    positions, flows = gold_positions(lake), plant_flows.reaches(lake)
+    bronze_batch = consistent_prefix(lake, positions)
+    if positions is None or bronze_batch is None or any(reach.bronze_batch != bronze_batch for reach in flows.values()):
         return None
     versions = {name: version_of(table.location) for name, table in lake.tables.items()}
-    closed = {stream: datetime.fromtimestamp(reached.closed_until_ms / 1000, UTC) for stream, reached in reaches.items()}
     newest = find_snapshot(lake.conf.lake)
     number = lake.generation.generation
     if newest is not None and (newest.generation, newest.bronze_batch, newest.versions) == (number, bronze_batch, versions):
         return None
     crash.point(crash.Point.SNAPSHOT_DUE)
-    return pin(lake.conf.lake, Snapshot(0 if newest is None else newest.snapshot_id + 1, now, number, bronze_batch, versions, closed))
+    snapshot_id = 0 if newest is None else newest.snapshot_id + 1
+    return pin(lake.conf.lake, Snapshot(snapshot_id, now, number, bronze_batch, versions, _closed_until(positions, flows)))
 
 
-def _prefix(lake: Lake, reaches: Mapping[str, GoldPosition]) -> int | None:
-    """The bronze batch at which everything is; None while something is behind or half done, and before the first."""
-    # Versions would pin what a kill left: of gold a part of a batch, of silver rows that are in quarantine as well.
-    if retry.pending(lake) is not None or any(is_half_done(lake, stream) for stream in reaches):
-        return None
-    if not all(is_amended(lake, stream, reached) for stream, reached in reaches.items()):
-        return None
-    prefixes = {reached.bronze_batch for reached in reaches.values()} | {reached.accounted_for for reached in reaches.values()}
-    return prefixes.pop() if len(prefixes) == 1 and min(prefixes) >= 0 else None
+def _closed_until(positions: Mapping[str, GoldPosition], flows: Mapping[str, Reach]) -> dict[str, datetime]:
+    """By stream, and by flow of flows.yml."""
+    milliseconds = {stream: reached.closed_until_ms for stream, reached in positions.items()}
+    milliseconds |= {name: max(reach.until // 1000, 0) for name, reach in flows.items()}
+    return {name: datetime.fromtimestamp(number / 1000, UTC) for name, number in milliseconds.items()}

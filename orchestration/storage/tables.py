@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltalake import Schema
 
 from bronze.schema import EVENTS, EVENTS_PARTITION
-from gold.schema import KINDS, WINDOW_KEY
+from gold.schema import FLOW_KINDS, KINDS, WINDOW_KEY
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
@@ -61,7 +61,12 @@ class LakeStore:
         return f"{self.conf.pipeline}/{flow}/{table}/{self.generation.holder(flow)}"
 
     def stored(self, name: str) -> str:
-        """The name of the table that holds one: gold.<group>_<kind> is a part of the table that the stream of the group writes."""
+        """The name of the table that holds one: gold.<group>_<kind> is a part of the table that the stream of the group writes.
+
+        And gold.<flow> a part of that of its kind.
+        """
+        if name.removeprefix("gold.") in self.conf.flows:
+            return f"gold.{self.conf.flows[name.removeprefix('gold.')].table}"
         group = self.conf.group_of(name)
         return self.generation.gold(group.stream, name.rpartition("_")[2]) if group else name
 
@@ -87,6 +92,9 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
         for kind, (schema, key) in KINDS.items():
             of_key = (*key, "revision") if key else (*WINDOW_KEY,)
             declared[generation.gold(stream, kind)] = schema, (*of_key, "gold_batch")
+    for kind in {flow.table for flow in conf.flows.values()}:
+        schema, key = FLOW_KINDS[kind]
+        declared[f"gold.{kind}"] = schema, ("flow", *key)
     return {
         name: Table(name, generation.table(conf.lake, name), schema, statistics, EVENTS_PARTITION if name == "bronze.events" else None)
         for name, (schema, statistics) in declared.items()

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from gold.schema import KINDS
+from gold.schema import FLOW_KINDS, KINDS
 from orchestration.location import Location
 from orchestration.storage.delta import LOG, literal
 from orchestration.storage.generations import FOLDER, Generation, active_generation, numbered
@@ -26,6 +26,10 @@ class Plant(Protocol):
     @property
     def stream_of(self) -> Mapping[str, str]:
         """Device groups by name, and the gold stream of each."""
+
+    @property
+    def table_of_flow(self) -> Mapping[str, str]:
+        """Flows of flows.yml by name, and the kind of table that each writes."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,11 @@ def views(plant: Plant, snapshot: Snapshot | None, query: str | None = None) -> 
     """
     generation = active_generation(plant.lake) if snapshot is None else numbered(plant.lake, snapshot.generation)
     text = None if query is None else query.lower()
-    found = (*_of_tables(plant.lake, generation, snapshot), *_of_gold(plant, generation, snapshot, text))
+    found = (
+        *_of_tables(plant.lake, generation, snapshot),
+        *_of_gold(plant, generation, snapshot, text),
+        *_of_flows(plant, generation, snapshot),
+    )
     meant = (view for view in found if text is None or view.is_meant(text))
     return {view.name: view for view in meant if not (view.name.startswith("marts.") and view.parts[0].version is None)}
 
@@ -109,6 +117,18 @@ def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None, te
         several = (replace(part, where=of_groups(groups_of[name])) for name, part in parts.items())
         if parts:
             yield from _revisions(f"gold.{kind}", tuple(several if len(parts) > 1 else parts.values()), columns, key)
+
+
+def _of_flows(plant: Plant, generation: Generation, snapshot: Snapshot | None) -> Iterator[View]:
+    """Each flow from the table of its kind, and all of one kind together."""
+    for kind, (schema, _) in FLOW_KINDS.items():
+        part = _part(plant.lake, generation, snapshot, f"gold.{kind}")
+        flows = [flow for flow, table in plant.table_of_flow.items() if table == kind]
+        if not flows or not (part.location / LOG).exists() or (snapshot and part.version is None):
+            continue
+        yield View(f"gold.{kind}", (replace(part, where=f"flow in {literal(flows)}"),))
+        for flow in flows:
+            yield View(f"gold.{flow}", (replace(part, where=f"flow = '{flow}'"),), tuple(schema.names[1:]))
 
 
 def _part(lake: Location, generation: Generation, snapshot: Snapshot | None, name: str) -> Part:

@@ -11,7 +11,7 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, POLL_SECONDS, WriteBarrier, prepare_query, run_to_end, start_queries
 from orchestration.flow import Flow, Intake, Job
-from orchestration.jobs import amendments, idle_groups, maintenance, missing_fields, retry
+from orchestration.jobs import amendments, idle_groups, maintenance, missing_fields, plant_flows, retry
 from orchestration.jobs.snapshots import take_snapshot
 from orchestration.quality import suites
 from orchestration.storage.bindings import bind, changed_since_begun
@@ -75,6 +75,7 @@ class PipelineRun:
             self._progress.notice(Notice("settings have changed", {"reason": str(change)}))
         for flow in self.flows["gold"]:
             amendments.refuse_older(lake, flow.name.removeprefix("gold."))
+        plant_flows.refuse_changed(lake)
         refuse_older_tables(lake)
         self._sealing = Sealing(lake, names)
         retry.finish(lake)
@@ -168,6 +169,7 @@ class PipelineRun:
         if amendments.NAME in self._jobs:
             self.quality_gate.let_late_through()
         self._do(amendments.NAME)
+        self._do(plant_flows.NAME)
         self._pin()
         self.quality_gate.warn()
 
@@ -208,7 +210,7 @@ class PipelineRun:
 
     def _pin(self) -> None:
         if not self.barrier.stop.is_set():
-            take_snapshot(self._lake, [*self._lake.conf.streams], datetime.now(UTC))
+            take_snapshot(self._lake, datetime.now(UTC))
             self.deliveries.wake()
 
     def _do(self, name: str) -> None:

@@ -11,11 +11,13 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
+from gold.schema import FLOW_KINDS
 from gold.spec import Group
 from orchestration import crash
 from orchestration.engine.lake import Lake
@@ -24,7 +26,7 @@ from orchestration.engine.queries import AVAILABLE_NOW, WriteBarrier, run_to_end
 from orchestration.errors import TidemarkError
 from orchestration.flow import Flow, Intake, Job
 from orchestration.flows import flows, reference_data
-from orchestration.jobs import amendments, retry
+from orchestration.jobs import amendments, plant_flows, retry
 from orchestration.jobs import replay as batch_replay
 from orchestration.jobs.replay import OF_SILVER, PinnedGeneration
 from orchestration.jobs.silver_replay import silver
@@ -64,7 +66,8 @@ class Plan:
         """Folders below the lake that get a place in the new generation."""
         if self.is_silver:
             yield from (name.replace(".", "/", 1) for name in (*OF_SILVER, LEDGER))
-            yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], LEDGER_FLOW, retry.NAME))
+            yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], LEDGER_FLOW, retry.NAME, plant_flows.NAME))
+            yield from (f"gold/{kind}" for kind in FLOW_KINDS)
         yield from (f"checkpoints/gold.{stream}" for stream in self.streams)
 
 
@@ -116,7 +119,7 @@ def catch_up(following: Lake, plan: Plan, progress: Progress) -> None:
     if is_holding(following.conf) and not (plan.is_silver and _has_passed(following, barrier.stop)):
         return
     run_to_end(start_queries(following, gold, AVAILABLE_NOW, barrier), progress, barrier)
-    for _ in amendments.amend_all(following, plan.streams):
+    for _ in chain(amendments.amend_all(following, plan.streams), plant_flows.follow_all(following) if plan.is_silver else ()):
         pass
 
 
@@ -146,7 +149,7 @@ def finish(following: Lake, plan: Plan, progress: Progress) -> None:
             catch_up(following, plan, progress)
             generations.switch(lake, datetime.now(UTC))
             crash.point(crash.Point.SWAPPED)
-            take_snapshot(following, [*following.conf.streams], datetime.now(UTC))
+            take_snapshot(following, datetime.now(UTC))
 
     await_switch(lake, switch)
 

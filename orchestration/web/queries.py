@@ -32,7 +32,7 @@ class Queries:
 
     def __init__(self, conf: Conf) -> None:
         """Starts no process yet."""
-        self._place = Place(conf.lake, conf.stream_of)
+        self._place = Place(conf.lake, conf.stream_of, conf.table_of_flow)
         self._session = Session(DuckDbEngine(self._place, LIMITS), self._place)
 
     def tables(self) -> SnapshotTables:

@@ -14,6 +14,7 @@ from orchestration.audit.verify.compare import Comparison, Outcome, compared, ti
 from orchestration.audit.verify.evaluation import CHUNK_ROWS, evaluate_into
 from orchestration.audit.verify.gold_windows import EVER, vectors, windows
 from orchestration.audit.verify.lake_snapshot import LakeSnapshot
+from orchestration.audit.verify.plant_flows import flow_outcome
 from orchestration.audit.verify.silver_account import prepare, silver_outcomes
 from orchestration.audit.verify.store import (
     AGGREGATES,
@@ -52,10 +53,10 @@ class Report:
 def verify(
     snapshot: LakeSnapshot, conf: Conf, groups: Sequence[str] | None = None, since: date | None = None, progress: Progress = lambda *_: None
 ) -> Report:
-    """Compare every table of the snapshot with what bronze gives. `groups`: of gold only these.
+    """Compare every table of the snapshot with what bronze gives. `groups`: of gold only these, and no flows of flows.yml.
 
     `since`: only what was ingested on that day or later, and windows that begin then or later; what is recorded of before is taken
-    as it is.
+    as it is. Flows are not compared then: what they carry begins with the first event.
     """
     chosen = [group for name, group in conf.groups.items() if groups is None or name in groups]
     start = EVER if since is None else datetime(since.year, since.month, since.day, tzinfo=UTC)
@@ -71,6 +72,10 @@ def verify(
         for at, group in enumerate(chosen):
             progress(f"gold.{group.name}", at, len(chosen))
             outcomes += _of_group(store, snapshot, conf, group, start)
+        if groups is None and since is None:
+            for flow in conf.flows.values():
+                progress(f"gold.{flow.name}", 0, 1)
+                outcomes.append(flow_outcome(store, snapshot, flow))
     return Report(tuple(outcomes))
 
 

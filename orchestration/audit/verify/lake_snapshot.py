@@ -1,5 +1,6 @@
 """One consistent state of a lake: which version of each table, which prefix of bronze, and up to when windows are closed."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from orchestration.storage.checkpoints import last_batch, offsets, read_up_to
 from orchestration.storage.delta import is_table, max_in_log, table_id, version_of
 from orchestration.storage.generations import Generation, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
+from orchestration.utc import from_micros
 
 GOLD_KINDS = ("aggregates", "vectors", "late")
 
@@ -19,7 +21,8 @@ GOLD_KINDS = ("aggregates", "vectors", "late")
 class LakeSnapshot:
     """`tables`: where each is, by its name; `versions`: of those that exist. `bronze_batch`: the newest of the prefix.
 
-    `closed_until`: by gold stream; windows that end there or before are emitted. A stream that emitted nothing yet is not in it.
+    `closed_until`: by gold stream; windows that end there or before are emitted. A stream that emitted nothing yet is not in it. And by
+    `gold.flows/<flow>`: readings before that instant are counted.
     """
 
     generation: Generation
@@ -48,13 +51,15 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
     if "bronze.events" not in versions:
         raise TidemarkError(f"{conf.lake} holds no bronze.events, so there is nothing to verify; run `tidemark run --once` first")
     closed = {stream: _watermark(generation.checkpoint(conf.lake, f"gold.{stream}")) for stream in conf.streams}
+    closed |= {f"gold.flows/{name}": _flow_until(generation.checkpoint(conf.lake, "gold.flows") / name) for name in conf.flows}
     passed = _passed(generation.checkpoint(conf.lake, "silver.readings"), tables)
     return LakeSnapshot(generation, tables, versions, passed, {stream: at for stream, at in closed.items() if at is not None})
 
 
 def _names(conf: Conf, generation: Generation) -> list[str]:
     silver = [f"silver.{name}" for name in ("devices", "readings", "quarantine", "late", "duplicates")]
-    return ["bronze.events", *silver, *(generation.gold(stream, kind) for stream in conf.streams for kind in GOLD_KINDS)]
+    gold = [generation.gold(stream, kind) for stream in conf.streams for kind in GOLD_KINDS]
+    return ["bronze.events", *silver, *gold, *{f"gold.{flow.table}": None for flow in conf.flows.values()}]
 
 
 def _passed(checkpoint: Location, tables: Mapping[str, Location]) -> int:
@@ -71,3 +76,10 @@ def _passed(checkpoint: Location, tables: Mapping[str, Location]) -> int:
 def _watermark(checkpoint: Location) -> datetime | None:
     batch = last_batch(checkpoint).last_batch
     return None if batch is None else datetime.fromtimestamp(offsets(checkpoint, batch).watermark_ms / 1000, UTC)
+
+
+def _flow_until(folder: Location) -> datetime | None:
+    """Of a flow of flows.yml."""
+    file = (folder / "slice.json").local
+    until = json.loads(file.read_text())["after"]["until"] if file.exists() else -1
+    return from_micros(until) if until >= 0 else None

@@ -176,7 +176,7 @@ def test_a_replay_pins_no_quarantine_that_a_killed_retry_left(killed: list[Conf]
     replay(made, spark, "kitchen")
     assert all_snapshots(made.lake) == before
     retry.finish(Lake(made, spark))
-    pinned = snapshots.take_snapshot(Lake(made), ["kitchen"], START)
+    pinned = snapshots.take_snapshot(Lake(made), START)
     assert pinned is not None
     assert pinned.generation == 2
     assert wrong(made) == []

@@ -1,0 +1,146 @@
+"""Measures of one device by windows that need what came before: distance, share of time, rise of a counter. Pure.
+
+Windows tumble, from multiples of `every_seconds` since 1970. A step from one reading to the next belongs to the window of its later one.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bronze.schema import INSTANT
+from gold.flow_spec import Counter, Distance, DutyCycle
+from gold.schema import MEASURES
+from gold.slices import SECOND, Instants, Slice, Stepped, codes, instants, micros, without_flow
+
+COLUMNS = without_flow(MEASURES)
+ITEM = pa.schema(
+    [
+        *(("device_id", pa.string()), ("event_time", INSTANT), ("value", pa.float64()), ("other", pa.float64())),
+        ("is_on", pa.bool_()),
+    ]
+)
+"""Carried: what has not been in a closed window, and before it the last two of each device. `other`: the longitude; else null."""
+LOOK_BACK = 2
+EARTH_RADIUS = 6_371_008.8
+"""Mean radius in metres (IUGG)."""
+Numbers = npt.NDArray[Any]
+
+
+class _Items:
+    """Items in order of device and time, as arrays."""
+
+    def __init__(self, items: pa.Table) -> None:
+        items = items.sort_by([("device_id", "ascending"), ("event_time", "ascending")])
+        self.table, self.device, self.time = items, codes(items["device_id"]), micros(items["event_time"])
+        self.value, self.other = (items[name].to_numpy() for name in ("value", "other"))
+
+    def is_of_device_before(self, back: int) -> npt.NDArray[np.bool_]:
+        """Whether the item so many places before is of the same device."""
+        same = np.zeros(len(self.device), bool)
+        same[back:] = self.device[back:] == self.device[: max(len(self.device) - back, 0)]
+        return same
+
+
+def distance(of: Distance, this: Slice) -> Stepped:
+    """Great circles between positions that follow each other. A latitude without its longitude counts nowhere."""
+    sides = [this.readings.filter(pc.equal(this.readings["metric"], metric)) for metric in (of.latitude, of.longitude)]
+    longitude = sides[1].select(["device_id", "event_time", "value"]).rename_columns(["device_id", "event_time", "other"])
+    positions = sides[0].select(["device_id", "event_time", "value"]).join(longitude, ["device_id", "event_time"], join_type="inner")
+    items = _Items(pa.concat_tables([this.carried, _items(positions)]))
+    here = np.flatnonzero(items.is_of_device_before(1))
+    there = here - 1
+    latitude, longitude = (np.radians(side) for side in (items.value, items.other))
+    half = (
+        np.sin((latitude[here] - latitude[there]) / 2) ** 2
+        + np.cos(latitude[here]) * np.cos(latitude[there]) * np.sin((longitude[here] - longitude[there]) / 2) ** 2
+    )
+    metres = 2 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(half, 1)))
+    speed = metres / ((items.time[here] - items.time[there]) / SECOND)
+    return _by_window(of.every_seconds, this, items, here, items.time[here], {"value": metres, "highest": speed})
+
+
+def counter(of: Counter, this: Slice) -> Stepped:
+    """A reading of 0 is left out of account until the next one shows what it was: a glitch, where that is not below the one before.
+
+    A fall is a wrap where `wraps_at` is declared and the value falls from its upper into its lower half; else the counter began anew at 0.
+    """
+    items = _Items(pa.concat_tables([this.carried, _items(this.readings)]))
+    value, is_second, is_third = items.value, items.is_of_device_before(1), items.is_of_device_before(2)
+    before, long_before = (np.append(np.zeros(min(back, len(value))), value[: max(len(value) - back, 0)]) for back in (1, 2))
+    is_zero = is_second & (value == 0) & (before > 0)
+    is_behind_zero = is_third & np.append(False, is_zero[:-1])[: len(value)]
+    base = np.where(is_behind_zero, long_before, before)
+    here = np.flatnonzero(is_second & ~is_zero)
+    base, now, is_behind_zero = base[here], value[here], is_behind_zero[here]
+    is_fall = now < base
+    half = np.inf if of.wraps_at is None else of.wraps_at / 2
+    is_wrap = is_fall & (base > half) & (now < half)
+    rise = np.select([is_wrap, is_fall], [(of.wraps_at or 0) - base + now, now], now - base)
+    counted = {"glitches": is_behind_zero & ~is_fall, "wraps": is_wrap, "resets": is_fall & ~is_wrap}
+    return _by_window(of.every_seconds, this, items, here, items.time[here], {"value": rise, "highest": rise, **counted})
+
+
+def duty_cycle(of: DutyCycle, this: Slice) -> Stepped:
+    """Each reading holds until the next one, at most `hold_seconds`; time of a reading of which the predicate is null is not known."""
+    met = this.readings.append_column("is_on", this.readings["fits_0"])
+    items = _Items(pa.concat_tables([this.carried, _items(met)]))
+    every, begin, end = of.every_seconds * SECOND, *_window_bounds(of.every_seconds, this)
+    is_last = ~np.append(items.is_of_device_before(1)[1:], False)[: len(items.time)]
+    following = np.where(is_last, end, np.append(items.time[1:], 0)[: len(items.time)])
+    until = np.minimum(np.minimum(items.time + of.hold_seconds * SECOND, following), end)
+    since = np.maximum(items.time, begin)
+    here = np.flatnonzero((since < until) & items.table["is_on"].is_valid().to_numpy())
+    windows = (until[here] - 1) // every - since[here] // every + 1
+    here = np.repeat(here, windows)
+    window = since[here] // every + np.arange(len(here)) - np.repeat(windows.cumsum() - windows, windows)
+    known = (np.minimum(until[here], (window + 1) * every) - np.maximum(since[here], window * every)) / SECOND
+    on = np.where(pc.fill_null(items.table["is_on"], False).to_numpy()[here], known, 0)
+    count = (items.time[here] // every == window).astype(np.int64)
+    measures = {"value": on, "known_seconds": known, "count": count}
+    stepped = _by_window(of.every_seconds, this, items, here, window * every, measures)
+    share = pc.divide(stepped.rows["value"], stepped.rows["known_seconds"])
+    return Stepped(stepped.rows.set_column(COLUMNS.get_field_index("value"), COLUMNS.field("value"), share), stepped.carried)
+
+
+def _items(rows: pa.Table) -> pa.Table:
+    columns = [rows[name] if name in rows.column_names else pa.nulls(len(rows), ITEM.field(name).type) for name in ITEM.names]
+    return pa.table(columns, ITEM)
+
+
+def _window_bounds(every_seconds: int, this: Slice) -> tuple[int, int]:
+    """The windows that close in this slice: from the first instant of the first to the first after the last."""
+    every = every_seconds * SECOND
+    return this.after // every * every, this.until // every * every
+
+
+def _by_window(  # noqa: PLR0917
+    every_seconds: int, this: Slice, items: _Items, here: Numbers, time: Instants, measures: dict[str, Numbers]
+) -> Stepped:
+    """Measures at places `here` of items, each at a time, summed up by device and window; of `highest` the greatest."""
+    every, begin, end = every_seconds * SECOND, *_window_bounds(every_seconds, this)
+    is_due = (time >= begin) & (time < end)
+    columns = {"count": np.ones(len(here), np.int64)} | measures
+    steps = {
+        name: pa.array(column[is_due].astype(np.int64) if column.dtype == bool else column[is_due]) for name, column in columns.items()
+    }
+    keyed = pa.table({"device_id": items.table["device_id"].take(here[is_due]), "window": pa.array(time[is_due] // every), **steps})
+    summed = keyed.group_by(["device_id", "window"]).aggregate([(name, "max" if name == "highest" else "sum") for name in steps])
+    window = summed["window"].to_numpy()
+    known = {"device_id": summed["device_id"], "window_start": instants(window * every), "window_end": instants((window + 1) * every)}
+    known |= {name: summed[f"{name}_{'max' if name == 'highest' else 'sum'}"] for name in steps}
+    rows = pa.table([known.get(field.name, pa.nulls(len(summed), field.type)) for field in COLUMNS], COLUMNS)
+    return Stepped(rows, _left(items, end))
+
+
+def _left(items: _Items, end: int) -> pa.Table:
+    """What is in no closed window, and before it the last items of each device."""
+    is_before = items.time < end
+    is_behind_me = np.zeros(len(items.time), bool)
+    back = LOOK_BACK
+    is_behind_me[: len(items.time) - back] = (
+        (items.device[back:] == items.device[:-back]) & is_before[back:] if len(items.time) > back else False
+    )
+    return items.table.filter(pa.array(~(is_before & is_behind_me)))

@@ -1,0 +1,121 @@
+"""States: one row of each change of the state of one device, by a table of transitions or by its silence. Pure."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from bronze.schema import INSTANT
+from gold.flow_spec import Silence, StateMachine, Transition
+from gold.schema import STATES
+from gold.slices import LINEAGE, SECOND, Slice, Stepped, codes, fits, instants, micros, without_flow
+
+COLUMNS = without_flow(STATES)
+IN_ORDER = [("device_id", "ascending"), ("event_time", "ascending"), ("metric", "ascending")]
+STATE = pa.schema([("device_id", pa.string()), ("state", pa.string()), ("since", INSTANT)])
+"""Carried: the state of each device."""
+LAST = pa.schema([("device_id", pa.string()), ("event_time", INSTANT)])
+"""Carried: the last reading of each device."""
+HEARD, SILENT = "heard", "silent"
+
+
+class _Change(NamedTuple):
+    """`reading`: the place of the one that caused it; None where time did."""
+
+    device_id: str
+    at: int
+    state: str
+    previous: str
+    since: int
+    reading: int | None
+
+
+def state_machine(of: StateMachine, this: Slice) -> Stepped:
+    """`this.carried`: STATE. The first state of a device begins at its first reading. Time goes before a reading of the same instant."""
+    readings = this.readings.sort_by(IN_ORDER)
+    states = dict(zip(this.carried["device_id"].to_pylist(), _pairs(this.carried), strict=True))
+    met = [fits(readings, at) for at in range(len(of.transitions))]
+    changes: list[_Change] = []
+
+    def pass_time(device_id: str, until: int) -> None:
+        while change := _by_time(of, device_id, states[device_id], until):
+            changes.append(change)
+            states[device_id] = change.state, change.at
+
+    for place, (device_id, at) in enumerate(zip(readings["device_id"].to_pylist(), micros(readings["event_time"]).tolist(), strict=True)):
+        if device_id not in states:
+            states[device_id] = of.initial, at
+        pass_time(device_id, at)
+        state, since = states[device_id]
+        fitting = (to for way, to in enumerate(of.transitions) if to.source == state and met[way][place])
+        if (transition := next(fitting, None)) is not None:
+            changes.append(_Change(device_id, at, transition.target, state, since, place))
+            states[device_id] = transition.target, at
+    for device_id in states:
+        pass_time(device_id, this.until)
+    return Stepped(_rows(changes, readings), _state(states))
+
+
+def silence(of: Silence, this: Slice) -> Stepped:
+    """`this.carried`: LAST. A reading after exactly `after_seconds` comes in time."""
+    patience = of.after_seconds * SECOND
+    readings = this.readings.sort_by(IN_ORDER)
+    items = pa.concat_tables([this.carried, readings.select(LAST.names)])
+    order = np.lexsort((micros(items["event_time"]), codes(items["device_id"])))
+    device, time = codes(items["device_id"])[order], micros(items["event_time"])[order]
+    names, is_last = items["device_id"].take(order), np.append(device[1:] != device[:-1], True)[: len(order)]
+    # Where a device is carried as silent, the slice before has said so: its silence began before this slice.
+    until = np.append(time[1:], 0)[: len(order)]
+    until[is_last] = np.maximum(this.until, time[is_last])
+    begins = time + patience
+    is_silent, is_back = (until > begins) & (begins >= this.after), (until > begins) & ~is_last
+    place = order - len(this.carried)
+    changes = [
+        *_changes(names, np.flatnonzero(is_silent), lambda at: (int(begins[at]), SILENT, HEARD, int(time[at]), None)),
+        *_changes(names, np.flatnonzero(is_back), lambda at: (int(time[at + 1]), HEARD, SILENT, int(begins[at]), int(place[at + 1]))),
+    ]
+    last = items.take(order[is_last])
+    return Stepped(_rows(changes, readings), last)
+
+
+def _changes(names: pa.ChunkedArray, places: Any, told: Any) -> Iterator[_Change]:
+    for at in places.tolist():
+        yield _Change(names[at].as_py(), *told(at))
+
+
+def _by_time(of: StateMachine, device_id: str, now: tuple[str, int], until: int) -> _Change | None:
+    """The change that time alone makes of a state by an instant."""
+    state, since = now
+    timed = [to for to in of.transitions if to.source == state and to.after_seconds is not None]
+    first: Transition | None = min(timed, key=lambda to: to.after_seconds or 0, default=None)
+    if first is None or (at := since + (first.after_seconds or 0) * SECOND) > until:
+        return None
+    return _Change(device_id, at, first.target, state, since, None)
+
+
+def _rows(changes: list[_Change], readings: pa.Table) -> pa.Table:
+    of_reading = readings.take(pa.array([change.reading for change in changes], pa.int64()))
+    columns: dict[str, Any] = {
+        "device_id": [change.device_id for change in changes],
+        "changed_at": instants(np.array([change.at for change in changes], np.int64)),
+        "state": [change.state for change in changes],
+        "previous": [change.previous for change in changes],
+        "seconds": [(change.at - change.since) / SECOND for change in changes],
+        "value": of_reading["value"],
+        **{name: of_reading[name] for name in LINEAGE},
+    }
+    return pa.table([_typed(columns[field.name], field.type) for field in COLUMNS], COLUMNS)
+
+
+def _typed(column: Any, kind: pa.DataType) -> Any:
+    return pa.array(column, kind) if isinstance(column, list) else column
+
+
+def _pairs(carried: pa.Table) -> list[tuple[str, int]]:
+    return list(zip(carried["state"].to_pylist(), micros(carried["since"]).tolist(), strict=True))
+
+
+def _state(states: dict[str, tuple[str, int]]) -> pa.Table:
+    names, since = [state for state, _ in states.values()], np.array([since for _, since in states.values()], np.int64)
+    return pa.table([pa.array(states, pa.string()), pa.array(names, pa.string()), instants(since)], STATE)

@@ -1,0 +1,263 @@
+"""Flows of flows.yml once more, from all readings that came in time, by SQL of DuckDB and, where a state goes on, row by row in Python."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from expectations.translation import to_duckdb, without_failures
+from gold.flow_spec import Counter, Distance, DutyCycle, FlowSpec, Join, Pairs, Sessions, Silence, StateMachine
+from orchestration.audit.verify.compare import Comparison, Outcome, compared, timed
+from orchestration.audit.verify.gold_windows import EVER, WHOLE_MULTIPLE
+from orchestration.audit.verify.lake_snapshot import LakeSnapshot
+from orchestration.audit.verify.store import IDENTITY, listed, record
+
+Row = tuple[Any, ...]
+OF_EVENT = "bronze_batch BIGINT, bronze_row BIGINT, part INTEGER"
+SIDE = "{0}_device VARCHAR, {0}_time TIMESTAMP, {0}_value DOUBLE, {0}_bronze_batch BIGINT, {0}_bronze_row BIGINT, {0}_part INTEGER"
+TABLES = {
+    "sessions": (
+        f"""flow VARCHAR, device_id VARCHAR, session_start TIMESTAMP, session_end TIMESTAMP, count BIGINT, min DOUBLE, max DOUBLE,
+        sum DOUBLE, first DOUBLE, latest DOUBLE, {OF_EVENT}""",
+        Comparison(
+            "",
+            ("device_id", "session_start"),
+            ("session_end", "count", "min", "max", "sum", "first", "latest", *IDENTITY),
+            {"sum": "size"},
+        ),
+    ),
+    "pairs": (
+        f"flow VARCHAR, key VARCHAR, {SIDE.format('left')}, {SIDE.format('right')}",
+        Comparison(
+            "",
+            tuple(f"{side}_{name}" for side in ("left", "right") for name in IDENTITY),
+            ("key", *(f"{side}_{name}" for side in ("left", "right") for name in ("device", "time", "value"))),
+            {},
+        ),
+    ),
+    "states": (
+        f"""flow VARCHAR, device_id VARCHAR, changed_at TIMESTAMP, state VARCHAR, previous VARCHAR, seconds DOUBLE, value DOUBLE,
+        {OF_EVENT}""",
+        Comparison("", ("device_id", "changed_at", "state"), ("previous", "seconds", "value", *IDENTITY), {}),
+    ),
+    "measures": (
+        """flow VARCHAR, device_id VARCHAR, window_start TIMESTAMP, window_end TIMESTAMP, value DOUBLE, highest DOUBLE,
+        known_seconds DOUBLE, count BIGINT, glitches BIGINT, wraps BIGINT, resets BIGINT""",
+        Comparison(
+            "",
+            ("device_id", "window_start"),
+            ("window_end", "value", "highest", "known_seconds", "count", "glitches", "wraps", "resets"),
+            dict.fromkeys(("value", "highest", "known_seconds"), "size"),
+        ),
+    ),
+}
+SESSIONS = """
+  with marked as (select *, coalesce(event_time - lag(event_time) over same >= to_seconds({gap}), true) as begins from taken
+    window same as (partition by device_id order by event_time, metric)),
+  numbered as (select *, sum(begins::int) over (partition by device_id order by event_time, metric) as number from marked)
+  select device_id, min(event_time) as session_start, max(event_time) + to_seconds({gap}) as session_end, count(*) as count,
+    min(value) as min, max(value) as max, sum(value) as sum, max(abs(value)) as size, list(value order by event_time, metric)[1] as first,
+    list(value order by event_time desc, metric desc)[1] as latest, {lineage}
+  from numbered group by device_id, number having max(event_time) + to_seconds({gap}) <= $until
+"""
+MATCHED = """
+  create or replace temp table matched as
+  select l.{by} as key, {left}, {right} from taken l join taken r on l.{by} = r.{by} and l.metric = $left and r.metric = $right
+    and l.fits_0 and r.fits_1 and r.event_time between l.event_time + to_seconds({first}) and l.event_time + to_seconds({last})
+    and (l.bronze_batch, l.bronze_row, l.part) <> (r.bronze_batch, r.bronze_row, r.part)
+"""
+ALONE = """
+  union all by name select {by} as key, {side} from taken s
+  where metric = ${name} and fits_{at} and event_time + to_seconds({wait}) < $until
+    and not exists (from matched m where {same})
+"""
+SILENCE = """
+  with following as (select *, lead(event_time) over same as next_time, lead(value) over same as next_value, {next_lineage} from taken
+    window same as (partition by device_id order by event_time, metric)),
+  silent as (select *, event_time + to_seconds({patience}) as begun from following
+    where coalesce(next_time, $until) > event_time + to_seconds({patience}))
+  select device_id, begun as changed_at, 'silent' as state, 'heard' as previous, {patience}::double as seconds, null::double as value,
+    null::bigint as bronze_batch, null::bigint as bronze_row, null::int as part from silent
+  union all select device_id, next_time, 'heard', 'silent', epoch_us(next_time - begun) / 1e6, next_value, {next} from silent
+  where next_time is not null
+"""
+DISTANCE = """
+  with placed as (select y.device_id, y.event_time, radians(y.value) as y, radians(x.value) as x from taken y join taken x
+    on x.device_id = y.device_id and x.event_time = y.event_time and y.metric = $latitude and x.metric = $longitude),
+  ways as (select *, lag(y) over same as y0, lag(x) over same as x0, lag(event_time) over same as time0 from placed
+    window same as (partition by device_id order by event_time)),
+  metres as (select *, 12742017.6 * asin(sqrt(least(1, pow(sin((y - y0) / 2), 2) + cos(y0) * cos(y) * pow(sin((x - x0) / 2), 2)))) as way
+    from ways where y0 is not null)
+  select device_id, {window_start} as window_start, sum(way) as value, max(way / (epoch_us(event_time - time0) / 1e6)) as highest,
+    null::double as known_seconds, count(*) as count, null::bigint as glitches, null::bigint as wraps, null::bigint as resets,
+    max(way) as size
+  from metres group by all
+"""
+DUTY_CYCLE = """
+  with spans as (select *, least(event_time + to_seconds({hold}), coalesce(lead(event_time) over same, $until), $until) as ended from taken
+    window same as (partition by device_id order by event_time)),
+  cut as (select *, make_timestamp(unnest(range(epoch_us({window_start}), epoch_us(ended), {every}000000))) as window_start from spans
+    where ended > event_time),
+  pieces as (select *, epoch_us(least(ended, window_start + to_seconds({every})) - greatest(event_time, window_start)) / 1e6 as known
+    from cut where fits_0 is not null)
+  select device_id, window_start, sum(case when fits_0 then known else 0 end) / sum(known) as value, null::double as highest,
+    sum(known) as known_seconds, count(*) filter (event_time >= window_start) as count, null::bigint as glitches, null::bigint as wraps,
+    null::bigint as resets, 1.0 as size from pieces where known > 0 group by device_id, window_start
+"""
+WINDOW_START = "make_timestamp(whole_multiple(epoch_us(event_time), {}000000))"
+STATES = pa.schema(
+    [
+        *(("device_id", pa.string()), ("changed_at", pa.timestamp("us")), ("state", pa.string()), ("previous", pa.string())),
+        *(
+            ("seconds", pa.float64()),
+            ("value", pa.float64()),
+            ("bronze_batch", pa.int64()),
+            ("bronze_row", pa.int64()),
+            ("part", pa.int32()),
+        ),
+    ]
+)
+COUNTS = ("glitches", "wraps", "resets")
+STEPS = pa.schema(
+    [("device_id", pa.string()), ("event_time", pa.timestamp("us")), ("rise", pa.float64()), *((name, pa.int64()) for name in COUNTS)]
+)
+
+
+def flow_outcome(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, flow: FlowSpec) -> Outcome:
+    """Rows of a flow against what readings of the prefix give."""
+    columns, of = TABLES[flow.table]
+
+    def compare() -> Outcome:
+        record(store, snapshot, f"gold.{flow.table}", "recorded_flow", columns, where=f"flow = '{flow.name}'")
+        until = snapshot.closed_until.get(f"gold.flows/{flow.name}", EVER).replace(tzinfo=None)
+        _take(store, flow, until)
+        _expect(store, flow, until)
+        return compared(store, "recorded_flow", "expected_flow", Comparison(f"gold.{flow.name}", of.key, of.columns, of.near))
+
+    return timed(compare)
+
+
+def _take(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -> None:
+    """Makes `taken`: readings of the flow that came in time, before an instant, with its predicates as columns `fits_<n>`."""
+    met = "".join(f", ({to_duckdb(without_failures(predicate))}) as fits_{at}" for at, predicate in enumerate(flow.predicates))
+    in_time = f"semi join (from counted where not is_late) using ({listed(IDENTITY)})"
+    conditions = ["event_time < $until", *(["list_contains($metrics, metric)"] if flow.metrics else [])]
+    conditions += ["list_contains(groups, $group)"] if flow.group else []
+    known = {"until": until} | ({"metrics": list(flow.metrics)} if flow.metrics else {}) | ({"group": flow.group} if flow.group else {})
+    store.execute(
+        f"create or replace temp table taken as select *{met} from accepted {in_time} where {' and '.join(conditions)}",
+        known,
+    )
+    store.execute(WHOLE_MULTIPLE)
+
+
+def _expect(store: duckdb.DuckDBPyConnection, flow: FlowSpec, until: datetime) -> None:
+    """Makes `expected_flow`."""
+    lineage = listed(IDENTITY)
+    match flow.of:
+        case Sessions(gap_seconds=gap):
+            first = ", ".join(f"list({name} order by event_time, metric)[1] as {name}" for name in IDENTITY)
+            _make(store, SESSIONS.format(gap=gap, lineage=first), until=until)
+        case Pairs() as of:
+            _expect_pairs(store, of, until)
+        case Silence(after_seconds=patience):
+            following = ", ".join(f"lead({name}) over same as next_{name}" for name in IDENTITY)
+            _make(store, SILENCE.format(patience=patience, next_lineage=following, next=listed(IDENTITY, "next_")), until=until)
+        case StateMachine() as machine:
+            changes = [change for device in _by_device(store, f"{lineage}, {_fits(flow)}") for change in _states(machine, device, until)]
+            store.register("states_of_flow", pa.Table.from_pylist([dict(zip(STATES.names, of, strict=True)) for of in changes], STATES))
+            _make(store, "from states_of_flow")
+        case Distance(latitude=latitude, longitude=longitude, every_seconds=every):
+            sql = DISTANCE.format(window_start=WINDOW_START.format(every))
+            _make(store, _closed(sql, every), until=until, latitude=latitude, longitude=longitude)
+        case DutyCycle(every_seconds=every, hold_seconds=hold):
+            sql = DUTY_CYCLE.format(window_start=WINDOW_START.format(every), every=every, hold=hold)
+            _make(store, _closed(sql, every), until=until)
+        case Counter(every_seconds=every) as counter:
+            steps = [step for device in _by_device(store, lineage) for step in _steps(counter, device)]
+            store.register("steps_of_flow", pa.Table.from_pylist([dict(zip(STEPS.names, of, strict=True)) for of in steps], STEPS))
+            counts = ", ".join(f"sum({name})::bigint as {name}" for name in COUNTS)
+            sql = (
+                f"select device_id, {WINDOW_START.format(every)} as window_start, sum(rise) as value, max(rise) as highest,"
+                f" null::double as known_seconds, count(*) as count, {counts}, max(abs(rise)) as size from steps_of_flow group by all"
+            )
+            _make(store, _closed(sql, every), until=until)
+
+
+def _make(store: duckdb.DuckDBPyConnection, sql: str, **values: object) -> None:
+    store.execute(f"create or replace temp table expected_flow as {sql}", values or None)
+
+
+def _closed(sql: str, every: int) -> str:
+    ended = f"window_start + to_seconds({every})"
+    return f"select *, {ended} as window_end from ({sql}) where {ended} <= $until"
+
+
+def _expect_pairs(store: duckdb.DuckDBPyConnection, of: Pairs, until: datetime) -> None:
+    def side(name: str, alias: str) -> str:
+        named = {"device_id": "device", "event_time": "time", "value": "value"} | {column: column for column in IDENTITY}
+        return ", ".join(f"{alias}.{column} as {name}_{short}" for column, short in named.items())
+
+    by = "device_id" if of.by == "device" else "zone"
+    sides = {"left": side("left", "l"), "right": side("right", "r")}
+    store.execute(MATCHED.format(by=by, first=of.from_seconds, last=of.until_seconds, **sides), {"left": of.left, "right": of.right})
+    sql, values = "select * from matched where greatest(left_time, right_time) < $until", {"until": until}
+    kept = {Join.INNER: (), Join.LEFT: ("left",), Join.FULL: ("left", "right")}[of.join]
+    for at, name in enumerate(kept):
+        same = " and ".join(f"m.{name}_{column} = s.{column}" for column in IDENTITY)
+        wait = max(0, of.until_seconds if name == "left" else -of.from_seconds)
+        sql += ALONE.format(by=by, side=side(name, "s"), name=name, at=at, wait=wait, same=same)
+        values |= {name: getattr(of, name)}
+    nulls = store.sql("select * from matched limit 0").columns
+    _make(store, f"select {', '.join(nulls)} from (from (select * from matched limit 0) union all by name ({sql}))", **values)
+
+
+def _fits(flow: FlowSpec) -> str:
+    return f"[{', '.join(f'coalesce(fits_{at}, false)' for at in range(len(flow.predicates)))}]"
+
+
+def _by_device(store: duckdb.DuckDBPyConnection, columns: str) -> Iterator[list[Row]]:
+    rows = store.execute(f"select device_id, event_time, value, {columns} from taken order by device_id, event_time").fetchall()
+    yield from (list(of_device) for _, of_device in groupby(rows, key=itemgetter(0)))
+
+
+def _states(machine: StateMachine, rows: list[Row], until: datetime) -> Iterator[Row]:
+    """Row by row; between two rows, and behind the last one, time alone may change the state."""
+    state, since = machine.initial, rows[0][1]
+    nobody: Row = (rows[0][0], until, None, None, None, None, [])
+    for device_id, at, value, batch, row, part, fits in [*rows, nobody]:
+        while timed := [(wait, to.target) for to in machine.transitions if to.source == state and (wait := to.after_seconds) is not None]:
+            wait, target = min(timed)
+            changed = since + timedelta(seconds=wait)
+            if changed > at:
+                break
+            yield device_id, changed, target, state, float(wait), None, None, None, None
+            state, since = target, changed
+        for to, fit in zip(machine.transitions, fits, strict=False):
+            if fit and to.source == state:
+                yield device_id, at, to.target, state, (at - since).total_seconds(), value, batch, row, part
+                state, since = to.target, at
+                break
+
+
+def _steps(counter: Counter, rows: list[Row]) -> Iterator[Row]:
+    """From each reading to the next that counts: 0 after more than 0 is put aside, and the one behind it says what it was."""
+    base: float | None = None
+    aside = False
+    for place, (device_id, at, value, *_) in enumerate(rows):
+        now = float(value)
+        before = float(rows[place - 1][2]) if place else 0.0
+        if base is None:
+            base = now
+        elif now == 0 and before > 0:
+            aside = True
+        else:
+            fell = now < base
+            wrapped = fell and counter.wraps_at is not None and now < counter.wraps_at / 2 < base
+            rise = now - base if not fell else now + (counter.wraps_at or 0.0) - base if wrapped else now
+            yield device_id, at, rise, int(aside and not fell), int(wrapped), int(fell and not wrapped)
+            base, aside = now, False
