@@ -66,15 +66,17 @@ def events() -> list[str]:
     return lines
 
 
-def landed(folder: Path, cuts: int) -> None:
-    """In files, each with its lines in disorder, a duplicate, and a line that is late."""
-    lines, chance = events(), random.Random(cuts)
+def ran(folder: Path, cuts: int, spark: SparkSession) -> Conf:
+    """Run by run, each over a file with its lines in disorder, a duplicate, and but for the first one a line that is late."""
+    lines, chance, made = events(), random.Random(cuts), plant(folder)
     size = -(-len(lines) // cuts)
     for number, begin in enumerate(range(0, len(lines), size)):
         part = lines[begin : begin + size]
         chance.shuffle(part)
         late = [event("oven", "power", 9, START - timedelta(hours=1))] if number else []
         land(folder, f"{number}.json", [*part, part[0], *late])
+        run(made, spark)
+    return made
 
 
 def differences(made: Conf) -> list[str]:
@@ -94,10 +96,7 @@ def _plain(rows: Any) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def in_two(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Conf:
-    folder = tmp_path_factory.mktemp("in_two")
-    landed(folder, 2)
-    run(made := plant(folder), spark)
-    return made
+    return ran(tmp_path_factory.mktemp("in_two"), 2, spark)
 
 
 def test_every_kind_of_flow_has_rows_and_verify_gives_the_same_ones(in_two: Conf) -> None:
@@ -112,17 +111,7 @@ def test_every_kind_of_flow_has_rows_and_verify_gives_the_same_ones(in_two: Conf
 
 @pytest.mark.parametrize("cuts", [1, 7])
 def test_rows_are_the_same_in_one_batch_and_in_seven(cuts: int, in_two: Conf, spark: SparkSession, tmp_path: Path) -> None:
-    landed(tmp_path, cuts)
-    made = plant(tmp_path)
-    if cuts == 7:  # run by run
-        files = sorted((tmp_path / "landing").iterdir())
-        later = [(file, file.read_bytes()) for file in files[1:]]
-        for file, _ in later:
-            file.unlink()
-        for file, content in later:
-            run(made, spark)
-            file.write_bytes(content)
-    run(made, spark)
+    made = ran(tmp_path, cuts, spark)
     assert rows_of(made) == rows_of(in_two)
     assert differences(made) == []
 
