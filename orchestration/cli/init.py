@@ -8,7 +8,7 @@ from orchestration.cli.option_types import PATH
 from orchestration.conf.load import load, summary
 from orchestration.conf.model import Conf
 from orchestration.conf.proposal import proposal_of
-from orchestration.conf.starter import findings_of, land, starter_sources, write_proposal, write_starter
+from orchestration.conf.starter import examples, findings_of, land, starter_sources, write_proposal, write_starter
 from orchestration.conf.transport_settings import Collected, LandingFolder
 from orchestration.rendering import visible
 
@@ -17,8 +17,9 @@ from orchestration.rendering import visible
 @click.argument("folder", metavar="DIR", type=PATH)
 @click.option("--from", "sample", metavar="FILE", type=PATH, help="A sample of your data: JSON lines or CSV, perhaps gzipped.")
 @click.option("--source", type=click.Choice([*starter_sources()]), help="How events come; a starter conf for that.")
+@click.option("--example", type=click.Choice([*examples()]), help="Also a file of questions that need more than a window.")
 @click.option("--copy", "is_copied", is_flag=True, help="Copy the sample into the landing folder, so that the first run has data.")
-def command(folder: Path, sample: Path | None, source: str | None, is_copied: bool) -> None:
+def command(folder: Path, sample: Path | None, source: str | None, example: str | None, is_copied: bool) -> None:
     """Write a conf folder: the commented starter conf, or one proposed from a sample of your data.
 
     Of a sample the first 1,000 lines are read: fields, times, devices and metrics in it become a conf with comments that
@@ -29,13 +30,16 @@ def command(folder: Path, sample: Path | None, source: str | None, is_copied: bo
       tidemark init conf
       tidemark init plant/conf --from readings.csv.gz --copy && tidemark --conf plant/conf up
       tidemark init fleet/conf --source kafka
+      tidemark init conf --example sessions
     """
     if sample and source:
         raise click.UsageError("--from and --source both say how events come; name one of them")
+    if sample and example:
+        raise click.UsageError("--example asks for metrics of the starter conf, which a sample does not have: leave one of them out")
     if is_copied and sample is None:
         raise click.UsageError("--copy is for a sample: name it with --from")
     if sample is None:
-        write_starter(folder, source)
+        write_starter(folder, source, example)
     else:
         proposal = proposal_of(sample)
         write_proposal(folder, proposal)

@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from orchestration.conf.diagnostic import counted, printable
-from orchestration.conf.files import FILES, MODELS
+from orchestration.conf.files import FILES, MODELS, OPTIONAL
 from orchestration.conf.model import Conf
 from orchestration.conf.proposal import DECADE_SECONDS, Proposal, file_name_pattern, suffix_of
 from orchestration.conf.transport_settings import LandingFolder
@@ -17,6 +17,7 @@ from orchestration.conf.vocabulary import WORDS
 from orchestration.errors import ConfError
 
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
+PROPOSED = tuple(f"{name}.yml" for name in FILES if name not in OPTIONAL or name == "rules")
 NOT_TEXTS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 """To some YAML reader or other."""
 
@@ -27,22 +28,32 @@ def starter_sources() -> dict[str, str]:
     return {file.name.removesuffix(".yml"): file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)}
 
 
-def write_starter(folder: Path, source: str | None = None) -> None:
-    """The default conf, comments and all; with another `source` where a kind of starter_sources is named.
+def write_starter(folder: Path, source: str | None = None, example: str | None = None) -> None:
+    """The default conf, comments and all; with another `source` where a kind of starter_sources is named, and one of `examples`.
 
     Raises ConfError where a file of a conf is already there.
     """
     conf = resources.files("conf")
-    texts = {f"{name}.yml": conf.joinpath(f"{name}.yml").read_text(encoding="utf-8") for name in FILES}
+    texts = {f"{name}.yml": file.read_text(encoding="utf-8") for name in FILES if (file := conf.joinpath(f"{name}.yml")).is_file()}
     if source is not None:
         texts["sources.yml"] = "# yaml-language-server: $schema=schema/sources.json\n" + starter_sources()[source]
+    if example is not None:
+        name, text = examples()[example]
+        texts[f"{name}.yml"] = f"# yaml-language-server: $schema=schema/{name}.json\n{text}"
     _write(folder, texts)
+
+
+def examples() -> dict[str, tuple[str, str]]:
+    """By name: the file of a conf that each is an example of, and its text; gold/FLOWS.md explains them."""
+    files = resources.files("orchestration.conf").joinpath("examples").iterdir()
+    texts = {file.name.removesuffix(".yml"): file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)}
+    return {name: (next(of for of in OPTIONAL if f"\n{of}:\n" in text), text) for name, text in texts.items()}
 
 
 def write_proposal(folder: Path, proposal: Proposal) -> None:
     """The proposed conf; raises ConfError where a file of a conf is already there."""
     findings = findings_of(proposal)
-    _write(folder, {f"{name}.yml": _rendered(f"{name}.yml", proposal, findings) for name in FILES})
+    _write(folder, {name: _rendered(name, proposal, findings) for name in PROPOSED})
 
 
 def land(conf: Conf, sample: Path) -> Path:

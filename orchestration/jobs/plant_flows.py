@@ -6,7 +6,7 @@ and Delta refuses rows that are there already. No query of Spark: measured besid
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 
 import duckdb
 import pyarrow as pa
@@ -22,41 +22,19 @@ from orchestration.errors import TidemarkError
 from orchestration.jobs.prefix import consistent_prefix, gold_positions
 from orchestration.jobs.ranges import pieces
 from orchestration.location import Location
-from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage import flow_positions
+from orchestration.storage.atomic_json import write_atomic
 from orchestration.storage.bindings import REPAIR
 from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import ask, in_log, instant, literal, open_table, written_by
+from orchestration.storage.flow_positions import Reach, Round
 from orchestration.storage.row_files import read_rows, write_rows
 from silver.evaluated import PLAIN_INSTANT, retyped
 
-NAME = "gold.flows"
-FILE = "slice.json"
+NAME = flow_positions.FLOW
 READINGS = "silver.readings"
 SLICE_ROWS = 1_000_000
 """Readings of one slice: bounds the memory."""
-
-
-@dataclass(frozen=True)
-class Reach:
-    """Readings before `until` (microseconds since 1970) are counted; with them all that counts of bronze up to `bronze_batch`.
-
-    `lateness_seconds`: of the policy then. Spark takes a shorter one over a batch later than the conf has it.
-    """
-
-    bronze_batch: int = -1
-    until: int = THE_BEGINNING
-    lateness_seconds: int = 0
-
-
-@dataclass(frozen=True)
-class Round:
-    """`carried`: the digest of what the slice before left; empty for nothing. `up_to` None: no slice is begun."""
-
-    number: int = 0
-    after: Reach = field(default_factory=Reach)
-    up_to: Reach | None = None
-    plan: str = ""
-    carried: str = ""
 
 
 def follow_all(lake: Lake) -> Iterator[int]:
@@ -205,8 +183,8 @@ def _folder(lake: Lake, flow: FlowSpec) -> Location:
 
 
 def _read(lake: Lake, flow: FlowSpec) -> Round:
-    return read_atomic(_folder(lake, flow) / FILE, REPAIR, Round) or Round()
+    return flow_positions.read(lake, flow.name) or Round()
 
 
 def _write(lake: Lake, flow: FlowSpec, this: Round) -> None:
-    write_atomic(_folder(lake, flow) / FILE, this)
+    write_atomic(_folder(lake, flow) / flow_positions.FILE, this)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.jobs import plant_flows
-from orchestration.jobs.plant_flows import Reach
 from orchestration.jobs.prefix import consistent_prefix, gold_positions
 from orchestration.storage.delta import version_of
+from orchestration.storage.flow_positions import Reach
 from orchestration.storage.positions import GoldPosition
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot, pin

@@ -7,16 +7,18 @@ is a version and the index of the last file read of it; a negative index means t
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from orchestration.conf.model import Conf
 from orchestration.location import Location
+from orchestration.storage import flow_positions
 from orchestration.storage.checkpoints import Batch, last_batch, read_up_to
 from orchestration.storage.delta import added, commit, is_table, max_in_log, open_table, version_of
 from orchestration.storage.generations import Generation
 from orchestration.storage.source_offsets import offsets_told_at, source_offsets
 from orchestration.storage.tables import LakeStore
+from orchestration.utc import from_micros
 
 LEDGER, EVENTS = "silver.ledger", "bronze.events"
 COLUMNS = ("flow", "table", "rows", "last_batch", "last_batch_at", "watermark_at", "lag_seconds", "behind")
@@ -39,6 +41,8 @@ def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
     for flow, source, tables in flows(conf, lake.generation):
         if flow == LEDGER:
             batch, arrears = of_ledger(lake, now)
+        elif flow == flow_positions.FLOW:
+            batch, arrears = _of_flows(lake), Arrears()
         elif flow == EVENTS:
             batch, arrears = of_bronze(lake.table_path(EVENTS)), Arrears()
         else:
@@ -56,6 +60,8 @@ def flows(conf: Conf, generation: Generation) -> Iterator[tuple[str, str | None,
     yield LEDGER, EVENTS, ["silver.quarantine", "silver.late", "silver.duplicates"]
     for stream in conf.streams:
         yield f"gold.{stream}", "silver.readings", [generation.gold(stream, kind) for kind in ("aggregates", "vectors")]
+    if conf.flows:
+        yield flow_positions.FLOW, None, [*dict.fromkeys(f"gold.{flow.table}" for flow in conf.flows.values())]
     yield "gold.amendments", None, [*dict.fromkeys(generation.gold(stream, "late") for stream in conf.streams)]
 
 
@@ -96,6 +102,16 @@ def of_ledger(lake: LakeStore, now: datetime) -> tuple[Batch, Arrears]:
     newest = max_in_log(passed, "bronze_batch")
     batch = Batch() if newest is None else Batch(newest, _last_written_at(passed))
     return batch, arrears_after(-1 if newest is None else newest, events, now)
+
+
+def _of_flows(lake: LakeStore) -> Batch:
+    """The bronze batch that all flows of flows.yml have passed, and the instant before which all readings are counted."""
+    begun = [flow for name in lake.conf.flows if (flow := flow_positions.read(lake, name))]
+    if len(begun) < len(lake.conf.flows):
+        return Batch()
+    at = max((lake.checkpoint(flow_positions.FLOW) / name / flow_positions.FILE).local.stat().st_mtime for name in lake.conf.flows)
+    watermark = from_micros(max(min(flow.after.until for flow in begun), 0))
+    return Batch(min(flow.after.bronze_batch for flow in begun), datetime.fromtimestamp(at, UTC), watermark)
 
 
 def _last_written_at(table: Location) -> datetime:

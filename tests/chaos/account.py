@@ -15,11 +15,19 @@ IDENTITY = ["bronze_batch", "bronze_row"]
 MEASUREMENT = [*IDENTITY, "part"]
 LINEAGE = {*MEASUREMENT, "kept_batch", "kept_row", "kept_part", "cause"}
 GOLD = {"gold.aggregates": [*WINDOW_KEY], "gold.vectors": [*VECTOR_KEY]}
+FLOWS = {
+    "gold.sessions": ["flow", "device_id", "session_start"],
+    "gold.pairs": ["flow", *(f"{side}_{name}" for side in ("left", "right") for name in MEASUREMENT)],
+    "gold.states": ["flow", "device_id", "changed_at", "state"],
+    "gold.measures": ["flow", "device_id", "window_start"],
+}
+"""Of readings that came in time, which are others where the cut is another."""
 KEYS = {
     "bronze.events": IDENTITY,
     **{f"silver.{name}": MEASUREMENT for name in ("readings", "quarantine", "late", "duplicates")},
     "ops.ledger": ["bronze_batch", "source", "events"],  # a retry corrects it by a row of no events
     **GOLD,
+    **FLOWS,
 }
 KEYS_OF_ANOTHER_CUT = {
     "bronze.events": ["position", "payload"],

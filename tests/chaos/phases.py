@@ -107,6 +107,8 @@ PHASES = (
     Phase("amendments: late rows of a group written", Point.LATE_FOR_GROUP_WRITTEN, is_second=True),
     Phase("amendments: first of two tables written", Point.AMENDMENT_HALF_WRITTEN, 2),
     Phase("amendments: written, round not ended", Point.AMENDMENT_WRITTEN),
+    Phase("flows of conf: slice chosen, nothing written", Point.FLOW_BEGUN, 2),
+    Phase("flows of conf: rows written, state not", Point.FLOW_WRITTEN, 2),
     Phase("all done, snapshot row not written", Point.SNAPSHOT_DUE),
     Phase("while running continuously", Point.AGGREGATES_WRITTEN, command=("run",)),
     Phase("at any moment", AnyMoment()),

@@ -43,6 +43,21 @@ groups:
     idle_close_seconds: 86400
     vector: {entity: group, features: [oven-01.temperature, press-01.vibration, press-01.power], max_fill_seconds: 3600}
 """
+FLOWS = """
+flows:
+  heating: {sessions: {metric: power, gap_seconds: 120}}
+  answered: {join: {left: vibration, right: power, from_seconds: -60, until_seconds: 60, by: zone, keep: full, left_when: value > 3}}
+  oven_state:
+    states:
+      metric: power
+      initial: idle
+      transitions:
+        - {from: idle, to: busy, when: value > 1000}
+        - {from: busy, to: idle, when: value < 900}
+        - {from: busy, to: stuck, after_seconds: 900}
+  silent: {silence: {after_seconds: 120}}
+  rise: {counter: {metric: power, every_seconds: 300}}
+"""
 DEVICES = """
 devices:
   oven-01: {groups: [kitchen, building]}
@@ -64,6 +79,7 @@ class Plant:
         pipeline.write_text(pipeline.read_text().replace("max_batch_bytes: 268435456", "max_batch_bytes: 1048576"))
         (folder / "conf" / "groups.yml").write_text(GROUPS)
         (folder / "conf" / "devices.yml").write_text(DEVICES)
+        (folder / "conf" / "flows.yml").write_text(FLOWS)
         for name in ("landing", "lake"):
             (folder / name).mkdir()
 

@@ -35,6 +35,8 @@ PARTS: Mapping[str, Part] = {
     "state: snapshot, RocksDB": Part("checkpoints/silver.readings/state/0/0/*.zip"),
     "state: SST file, RocksDB": Part("checkpoints/silver.readings/state/0/0/SSTs/*.sst"),
     "amendments": Part("checkpoints/gold.kitchen/amendments.json", rb'"number": (\d)'),
+    "slice of a flow": Part("checkpoints/gold.flows/warm/slice.json", rb'"number": (\d)'),
+    "state of a flow": Part("checkpoints/gold.flows/warm/*.arrow"),
     "Delta log, bronze": Part("bronze/events/_delta_log/*.json", OF_A_LOG),
     "Delta log, silver": Part("silver/readings/_delta_log/*[0-9].json", OF_A_LOG),
     "Delta log, gold": Part("gold/aggregates/_delta_log/*.json", OF_A_LOG),

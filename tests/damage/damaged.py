@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from gold.flow_spec import FlowSpec, Sessions
 from orchestration.cli.app import exit_code
 from orchestration.conf.model import Conf
 from orchestration.engine import queries, writing
@@ -29,7 +30,7 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 CLOCK = {"ingested_at", "ingested_on", "received_at"}
 TABLES = (
     *("bronze.events", "silver.readings", "silver.quarantine", "silver.late", "silver.duplicates", "ops.ledger"),
-    *("gold.aggregates", "gold.vectors", "gold.late"),
+    *("gold.aggregates", "gold.vectors", "gold.late", "gold.sessions"),
 )
 
 
@@ -91,7 +92,7 @@ def readings(first: int, last: int, value: int) -> list[str]:
 
 def built(spark: SparkSession, provider: str, folder: Path) -> Damaged:
     """Of two bronze batches, with late rows and duplicates; as it was after the first, it is in `earlier`."""
-    made = conf(folder, groups={"kitchen": KITCHEN})
+    made = conf(folder, groups={"kitchen": KITCHEN}, flows={"warm": FlowSpec("warm", Sessions(60, "temperature"))})
     spark.conf.set(PROVIDER, provider)
     with (
         patch.dict(queries.SNAPSHOTS, maintenanceInterval="100ms", minDeltasForSnapshot="1"),  # two short runs would leave none

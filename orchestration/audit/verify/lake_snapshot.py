@@ -1,6 +1,5 @@
 """One consistent state of a lake: which version of each table, which prefix of bronze, and up to when windows are closed."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -8,10 +7,12 @@ from datetime import UTC, datetime
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
+from orchestration.storage import flow_positions
 from orchestration.storage.checkpoints import last_batch, offsets, read_up_to
 from orchestration.storage.delta import is_table, max_in_log, table_id, version_of
 from orchestration.storage.generations import Generation, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.tables import LakeStore
 from orchestration.utc import from_micros
 
 GOLD_KINDS = ("aggregates", "vectors", "late")
@@ -51,7 +52,9 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
     if "bronze.events" not in versions:
         raise TidemarkError(f"{conf.lake} holds no bronze.events, so there is nothing to verify; run `tidemark run --once` first")
     closed = {stream: _watermark(generation.checkpoint(conf.lake, f"gold.{stream}")) for stream in conf.streams}
-    closed |= {f"gold.flows/{name}": _flow_until(generation.checkpoint(conf.lake, "gold.flows") / name) for name in conf.flows}
+    store = LakeStore(conf, generation)
+    begun = {f"{flow_positions.FLOW}/{name}": flow for name in conf.flows if (flow := flow_positions.read(store, name))}
+    closed |= {name: from_micros(max(flow.after.until, 0)) for name, flow in begun.items()}
     passed = _passed(generation.checkpoint(conf.lake, "silver.readings"), tables)
     return LakeSnapshot(generation, tables, versions, passed, {stream: at for stream, at in closed.items() if at is not None})
 
@@ -76,10 +79,3 @@ def _passed(checkpoint: Location, tables: Mapping[str, Location]) -> int:
 def _watermark(checkpoint: Location) -> datetime | None:
     batch = last_batch(checkpoint).last_batch
     return None if batch is None else datetime.fromtimestamp(offsets(checkpoint, batch).watermark_ms / 1000, UTC)
-
-
-def _flow_until(folder: Location) -> datetime | None:
-    """Of a flow of flows.yml."""
-    file = (folder / "slice.json").local
-    until = json.loads(file.read_text())["after"]["until"] if file.exists() else -1
-    return from_micros(until) if until >= 0 else None

@@ -1,0 +1,40 @@
+"""How far each flow of flows.yml has come, as its folder tells: without Spark, without reading a row."""
+
+from dataclasses import dataclass, field
+
+from gold.slices import THE_BEGINNING
+from orchestration.storage.atomic_json import read_atomic
+from orchestration.storage.bindings import REPAIR
+from orchestration.storage.tables import LakeStore
+
+FLOW = "gold.flows"
+"""The job that writes them."""
+FILE = "slice.json"
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Readings before `until` (microseconds since 1970) are counted; with them all that counts of bronze up to `bronze_batch`.
+
+    `lateness_seconds`: of the policy then. Spark takes a shorter one over a batch later than the conf has it.
+    """
+
+    bronze_batch: int = -1
+    until: int = THE_BEGINNING
+    lateness_seconds: int = 0
+
+
+@dataclass(frozen=True)
+class Round:
+    """`carried`: the digest of what the slice before left; empty for nothing. `up_to` None: no slice is begun."""
+
+    number: int = 0
+    after: Reach = field(default_factory=Reach)
+    up_to: Reach | None = None
+    plan: str = ""
+    carried: str = ""
+
+
+def read(lake: LakeStore, name: str) -> Round | None:
+    """Of the flow of that name; None where it has not begun."""
+    return read_atomic(lake.checkpoint(FLOW) / name / FILE, REPAIR, Round)
