@@ -210,6 +210,10 @@ bench-kafka: install ## 2,000,000 events from Kafka and from files, ROUNDS=1 tim
 bench-groups: install ## 2,000,000 events of 20,000 devices in 3, 300 and 10,000 groups: do many cost more?
 	$(PY) -m tests.bench.groups
 
+.PHONY: bench-flows
+bench-flows: install ## flows of flows.yml beside Spark's own operators for sessions, joins and states, over EVENTS=1000000 readings
+	$(PY) -m tests.bench.flows
+
 .PHONY: bench-page
 bench-page: install chromium ## after make demo: how soon the live page shows something, what open pages cost, alone and beside a run of RATE=5000 events/s
 	$(PY) -m tests.bench.page --rate $(RATE)

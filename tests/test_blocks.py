@@ -18,7 +18,7 @@ import pytest
 from bronze.schema import EVENTS, INSTANT
 from orchestration.audit.verify.gold_windows import windows
 from orchestration.cli.app import COMMANDS
-from orchestration.conf.document import read_document
+from orchestration.conf.document import Document, read_document
 from orchestration.conf.files import FILES
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
@@ -69,7 +69,8 @@ def write_part(part: str, folder: Path, *, is_whole: bool) -> None:
         (folder / "expectations" / f"suite_{len(part)}.yml").write_text(part, encoding="utf-8")
         return
     name = next(name for name in FILES if document.data.keys() <= schema_of(name)["properties"].keys())
-    of_default, _ = read_document(ROOT / "conf" / f"{name}.yml")
+    default = ROOT / "conf" / f"{name}.yml"
+    of_default = read_document(default)[0] if default.exists() else Document(str(default), {}, {})
     assert of_default is not None
     if not is_whole:
         for key, value in document.data.items() if name in ("metrics", "devices", "groups") else ():

@@ -1,0 +1,157 @@
+"""Sessions, joins and states: our slices beside Spark's own operators, over the same readings: `make bench-flows`."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from rich.console import Console
+
+from gold.flow_spec import FlowSpec, Kind, Pairs, Sessions, StateMachine, Transition
+from gold.flows import nothing_carried, readings_of, step
+from gold.slices import SECOND, THE_BEGINNING, Slice, instants
+from orchestration.conf.pipeline_settings import Engine
+from orchestration.engine.jars import fetched
+from orchestration.engine.session import HEAP_STORE, ROCKSDB_STORE, spark_session
+from tests.bench.script import narrow_table, parser_for, script, write_report
+
+DEVICES, GAP, WITHIN, LATENESS, SLICES = 200, 30, 5, 600, 8
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+START = 1_767_571_200
+MACHINE = StateMachine("power", "idle", (Transition("idle", "busy", "value > 0.9"), Transition("busy", "idle", "value < 0.1")))
+KINDS: dict[str, Kind] = {
+    "sessions": Sessions(GAP, "power"),
+    "join, left": Pairs("command", "power", WITHIN, join="left"),  # type: ignore[arg-type]
+    "state machine": MACHINE,
+}
+
+
+def main() -> int:
+    """Measure in turn, tell."""
+    options = parser_for(__doc__, "bench-flows")
+    options.add_argument("--events", type=int, default=1_000_000)
+    options.add_argument("--rounds", type=int, default=3)
+    chosen = options.parse_args()
+    rows, folder = _readings(chosen.events), chosen.work / "flows"
+    spark = spark_session(Engine(driver_memory="2g", cores=2), fetched(), chosen.work / "flows.log")
+    (folder / "in").mkdir(parents=True, exist_ok=True)
+    for number, part in enumerate(_slices(rows)):
+        pq.write_table(part, folder / "in" / f"{number}.parquet")
+    seconds: dict[str, list[float]] = {}
+    for _ in range(chosen.rounds):
+        for name, of in KINDS.items():
+            seconds.setdefault(f"{name}: slices", []).append(_timed(lambda of=of: _by_slices(of, rows)))  # type: ignore[misc]
+            query = QUERIES[name]
+            place = str(folder / f"checkpoint-{time.time_ns()}")
+            of_spark = _timed(lambda query=query, place=place: _by_spark(spark, query, str(folder / "in"), place))  # type: ignore[misc]
+            seconds.setdefault(f"{name}: Spark", []).append(of_spark)
+    table = narrow_table("what", "seconds, median", "readings a second")
+    for name, taken in seconds.items():
+        table.add_row(name, f"{np.median(taken):.2f}", f"{chosen.events / np.median(taken):,.0f}")
+    Console().print(table)
+    write_report(chosen, {"events": chosen.events, "seconds": seconds})
+    return 0
+
+
+def _readings(count: int) -> pa.Table:
+    """Of 200 devices, each in turn, with gaps; every tenth is a command."""
+    place = np.arange(count)
+    second = START + place // DEVICES * 4 + (place // DEVICES // 50) * GAP
+    chance = np.random.default_rng(7)
+    columns = {
+        "device_id": pa.array(np.char.add("device-", (place % DEVICES).astype(str))),
+        "zone": pa.nulls(count, pa.string()),
+        "metric": pa.array(np.where(chance.random(count) < 0.1, "command", "power")),
+        "event_time": instants(second * SECOND),
+        "value": pa.array(chance.random(count)),
+        "bronze_batch": pa.array(place * 0),
+        "bronze_row": pa.array(place),
+        "part": pa.array((place * 0).astype(np.int32)),
+    }
+    return pa.table(columns)
+
+
+def _slices(rows: pa.Table) -> Iterator[pa.Table]:
+    size = -(-len(rows) // SLICES)
+    yield from (rows.slice(at, size) for at in range(0, len(rows), size))
+
+
+def _by_slices(of: Kind, rows: pa.Table) -> None:
+    flow = FlowSpec("flow", of)
+    carried, after = nothing_carried(flow), THE_BEGINNING
+    for part in _slices(rows):
+        taken = part.filter(pa.compute.is_in(part["metric"], pa.array(flow.metrics)))
+        value = taken["value"].to_numpy()
+        met = {"value > 0.9": value > 0.9, "value < 0.1": value < 0.1, "true": value >= 0}
+        columns = [*taken.columns, *(pa.array(met[predicate]) for predicate in flow.predicates)]
+        until = pa.compute.max(part["event_time"]).cast(pa.int64()).as_py()
+        stepped = step(flow, Slice(carried, pa.table(columns, readings_of(flow)), after, until))
+        carried, after = stepped.carried, until
+
+
+def _by_spark(spark: SparkSession, query: Callable[[DataFrame], DataFrame], folder: str, checkpoint: str) -> None:
+    schema = spark.read.parquet(folder).schema
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", "1").parquet(folder).withWatermark("event_time", "0 seconds")
+    writer = query(stream).writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True)
+    writer.start().awaitTermination()
+
+
+def _sessions(rows: DataFrame) -> DataFrame:
+    rows.sparkSession.conf.set(PROVIDER, HEAP_STORE)
+    window = F.session_window("event_time", f"{GAP} seconds")
+    return rows.where("metric = 'power'").groupBy("device_id", window).agg(F.count("value"), F.min("value"), F.max("value"), F.sum("value"))
+
+
+def _join(rows: DataFrame) -> DataFrame:
+    left, right = (rows.where(f"metric = '{metric}'").alias(metric) for metric in ("command", "power"))
+    within = (
+        "command.device_id = power.device_id and power.event_time between command.event_time"
+        f" and command.event_time + interval {WITHIN} seconds"
+    )
+    return left.join(right, F.expr(within), "left").select("command.device_id", "command.value", F.col("power.value").alias("other"))
+
+
+class _Machine(StatefulProcessor):
+    """The state of a device, in the order in which rows come."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._state = handle.getValueState("state", "state string")
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
+        held = self._state.get()
+        state, changes = held[0] if held else "idle", []
+        for frame in rows:
+            for value in frame["value"]:
+                if (state == "idle" and value > 0.9) or (state == "busy" and value < 0.1):
+                    state = "busy" if state == "idle" else "idle"
+                    changes.append((key[0], state))
+        self._state.update((state,))
+        yield pd.DataFrame(changes, columns=["device_id", "state"])
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+
+def _machine(rows: DataFrame) -> DataFrame:
+    rows.sparkSession.conf.set(PROVIDER, ROCKSDB_STORE)  # the only store that takes it
+    grouped = rows.where("metric = 'power'").groupBy("device_id")
+    return grouped.transformWithStateInPandas(_Machine(), "device_id string, state string", "append", "none")
+
+
+QUERIES: dict[str, Callable[[DataFrame], DataFrame]] = {"sessions": _sessions, "join, left": _join, "state machine": _machine}
+
+
+def _timed(work: Callable[[], None]) -> float:
+    began = time.monotonic()
+    work()
+    return time.monotonic() - began
+
+
+if __name__ == "__main__":
+    script(main)
