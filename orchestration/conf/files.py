@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import get_type_hints
 
+from orchestration.conf.alert_settings import AlertsFile
 from orchestration.conf.pipeline_settings import PipelineFile
 from orchestration.conf.plant_settings import DevicesFile, GroupsFile, MetricsFile, RulesFile
 from orchestration.conf.source_settings import SourcesFile
@@ -12,7 +13,7 @@ from orchestration.conf.values import Setting
 
 @dataclass(frozen=True)
 class Settings:
-    """The six files of one conf folder, without mistakes."""
+    """The files of one conf folder, without mistakes."""
 
     pipeline: PipelineFile
     sources: SourcesFile
@@ -20,9 +21,12 @@ class Settings:
     devices: DevicesFile
     groups: GroupsFile
     rules: RulesFile
+    alerts: AlertsFile
 
 
 FILES = tuple(get_type_hints(Settings))
+OPTIONAL = {"rules", "alerts"}
+"""Files that may be absent: then there are none of what they declare."""
 ENTRIES = (*FILES[1:], "sinks")
 """Settings whose entries are objects of their own, each with a name."""
 MODELS: dict[str, type[Setting]] = {**get_type_hints(Settings), "suite": SuiteFile}

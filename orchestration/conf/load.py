@@ -7,7 +7,7 @@ from typing import Any
 from orchestration.conf.build import build
 from orchestration.conf.diagnostic import Diagnostic, counted
 from orchestration.conf.document import Document, read_document
-from orchestration.conf.files import FILES, Settings
+from orchestration.conf.files import FILES, OPTIONAL, Settings
 from orchestration.conf.meaning import check_meaning
 from orchestration.conf.model import Conf
 from orchestration.conf.names import Declared
@@ -37,6 +37,7 @@ def summary(conf: Conf) -> str:
         f"{counted(len(conf.groups), 'group')} in {counted(len(conf.streams), 'stream')}",
         f"{counted(len(rules_of(conf.policy, conf.rules)), 'rule')} ({len(conf.rules)} of your own)",
         *([counted(len(conf.sinks), "sink")] if conf.sinks else []),
+        *([counted(len(conf.alerts), "alert")] if conf.alerts else []),
     ]
     return f"no mistakes; pipeline {conf.pipeline} with {', '.join(parts)}"
 
@@ -49,8 +50,8 @@ def _checked(folder: Path) -> tuple[dict[str, Any], set[Diagnostic]]:
     sound: dict[str, Any] = {}
     for name in FILES:
         document, unreadable = read_document(path := folder / f"{name}.yml")
-        if name == "rules" and not path.exists():  # there may be none
-            document, unreadable = Document(str(path), {"rules": None}, {}), []
+        if name in OPTIONAL and not path.exists():
+            document, unreadable = Document(str(path), {name: None}, {}), []
         diagnostics |= set(unreadable)
         if document is not None:
             documents[name] = document

@@ -19,6 +19,8 @@ from orchestration.errors import ConfError
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 NOT_TEXTS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 """To some YAML reader or other."""
+FILES_OF_A_START = [name for name in FILES if resources.files("conf").joinpath(f"{name}.yml").is_file()]
+"""Others are written by who needs them."""
 
 
 def starter_sources() -> dict[str, str]:
@@ -33,7 +35,7 @@ def write_starter(folder: Path, source: str | None = None) -> None:
     Raises ConfError where a file of a conf is already there.
     """
     conf = resources.files("conf")
-    texts = {f"{name}.yml": conf.joinpath(f"{name}.yml").read_text(encoding="utf-8") for name in FILES}
+    texts = {f"{name}.yml": conf.joinpath(f"{name}.yml").read_text(encoding="utf-8") for name in FILES_OF_A_START}
     if source is not None:
         texts["sources.yml"] = "# yaml-language-server: $schema=schema/sources.json\n" + starter_sources()[source]
     _write(folder, texts)
@@ -42,7 +44,7 @@ def write_starter(folder: Path, source: str | None = None) -> None:
 def write_proposal(folder: Path, proposal: Proposal) -> None:
     """The proposed conf; raises ConfError where a file of a conf is already there."""
     findings = findings_of(proposal)
-    _write(folder, {f"{name}.yml": _rendered(f"{name}.yml", proposal, findings) for name in FILES})
+    _write(folder, {f"{name}.yml": _rendered(f"{name}.yml", proposal, findings) for name in FILES_OF_A_START})
 
 
 def land(conf: Conf, sample: Path) -> Path:
