@@ -85,10 +85,18 @@ def samples(
     recovers = f"({alert.recover_when}\n)" if alert.recover_when else f"not ({alert.when}\n)"
     verdict = f"case when try({alert.when}\n) then true when try({recovers}) then false end"
     found = store.sql(
-        f'select "@".*, {_shown(alert)}::double as value, {verdict} as verdict from ({with_fields}) as sample '
+        f'select "@".*, {_quoted(shown(alert))}::double as value, {verdict} as verdict from ({with_fields}) as sample '
         f'where "@"."at" >= {_instant(since)} order by "@"."at", "@".entity'
     ).to_arrow_table()
     return found, store.sql(newest).to_arrow_table() if newest else None
+
+
+def shown(alert: Alert) -> str:
+    """The field that is the value of a sample: of vector and account the first number that `when` names, else value or readings."""
+    numbers = {name.lower(): name for name, kind in fields(alert.signal).items() if kind in ("double", "bigint")}
+    named = [((match[1] or "").replace('""', '"') or match[2]).lower() for match in NAME.finditer(alert.when)]
+    first, *_ = [*(numbers[name] for name in named if name in numbers and alert.signal.kind in ("vector", "account")), *numbers.values()]
+    return first
 
 
 def _queries(signal: Signal, rows: str, before: str, since: datetime, until: datetime) -> tuple[str, str, str]:
@@ -156,14 +164,6 @@ def _sample(entity: str, at: str, lineage: tuple[str, ...]) -> str:
     """A value of SAMPLE: `lineage` are columns, the rest of it is null."""
     values = [entity, at, *(name if name in lineage else "null" for name in LINEAGE)]
     return f"row({', '.join(values)})::{SAMPLE}"
-
-
-def _shown(alert: Alert) -> str:
-    """The value of a sample: of vector and account the first number that `when` names, of others the value or the readings."""
-    numbers = {name.lower(): name for name, kind in fields(alert.signal).items() if kind in ("double", "bigint")}
-    named = [((match[1] or "").replace('""', '"') or match[2]).lower() for match in NAME.finditer(alert.when)]
-    first, *_ = [*(numbers[name] for name in named if name in numbers and alert.signal.kind in ("vector", "account")), *numbers.values()]
-    return _quoted(first)
 
 
 def _instant(at: datetime) -> str:

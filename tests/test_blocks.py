@@ -70,11 +70,10 @@ def write_part(part: str, folder: Path, *, is_whole: bool) -> None:
         return
     name = next(name for name in FILES if document.data.keys() <= schema_of(name)["properties"].keys())
     of_default, _ = read_document(ROOT / "conf" / f"{name}.yml")
-    assert of_default is not None
-    if not is_whole:
-        for key, value in document.data.items() if name in ("metrics", "devices", "groups") else ():
-            document.data[key] = of_default.data[key] | value
-    rest = {} if is_whole else of_default.data
+    assert of_default is not None or name == "alerts"
+    rest = of_default.data if of_default and not is_whole else {}
+    for key, value in document.data.items() if rest and name in ("metrics", "devices", "groups") else ():
+        document.data[key] = rest[key] | value
     (folder / f"{name}.yml").write_text(json.dumps(rest | document.data), encoding="utf-8")
 
 
