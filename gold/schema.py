@@ -130,3 +130,32 @@ FLOW_KINDS = {
     "measures": (MEASURES, ("device_id", "window_start")),
 }
 """The tables of flows.yml by name: their columns, and those by which a reader finds rows."""
+SAMPLES = declared(
+    ("entity", pa.string(), "a device, a group or a source"),
+    ("at", INSTANT, "event time of a reading, end of a window or an interval, UTC"),
+    ("ingested_at", INSTANT, "of a reading: from its event, UTC"),
+    ("bronze_batch", pa.int64(), "lineage of a reading: identity of the event"),
+    ("bronze_row", pa.int64(), "lineage of a reading: identity of the event"),
+    ("part", pa.int32(), "lineage of a reading: which measurement of the event, from 0"),
+    ("window_start", INSTANT, "lineage of a window or vector, UTC"),
+    ("window_end", INSTANT, "lineage of a window or vector, UTC"),
+    ("value", pa.float64(), "what is shown of it; may be null"),
+    ("verdict", pa.bool_(), "true: the condition of the alert; false: that of its recovery; null: neither"),
+)
+"""Grain: one row of one entity at one instant, as an alert judges it."""
+
+ALERTS = declared(
+    ("alert", pa.string(), "name in conf/alerts.yml"),
+    ("entity", pa.string(), "a device, a group or a source"),
+    ("state", pa.string(), "normal, pending, firing, recovering, no data or flapping"),
+    ("previous_state", pa.string(), "what it was until then; firing again where only the severity changes"),
+    ("at", INSTANT, "when it changed by event time, UTC"),
+    ("since", INSTANT, "when the condition of the state began, UTC: for firing the first sample that was true"),
+    ("known_at", INSTANT, "when the event that changed it was ingested, UTC; `at` where time alone or a window did"),
+    ("severity", pa.string(), "as declared, with escalation"),
+    ("value", pa.float64(), "of the sample that changed it, or of the last one that did where time alone did; may be null"),
+    ("summary", pa.string(), "for people"),
+    ("alert_id", pa.string(), "the same from the first change away from normal to the one back to it"),
+    *((field.name, field.type, field.metadata[b"comment"].decode()) for field in list(SAMPLES)[3:8]),
+)
+"""Grain: one change of state of one entity under one alert. Key: alert, entity, at, state, previous_state. Append only."""

@@ -18,7 +18,7 @@ import pytest
 from bronze.schema import EVENTS, INSTANT
 from orchestration.audit.verify.gold_windows import windows
 from orchestration.cli.app import COMMANDS
-from orchestration.conf.document import Document, read_document
+from orchestration.conf.document import read_document
 from orchestration.conf.files import FILES
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
@@ -69,13 +69,11 @@ def write_part(part: str, folder: Path, *, is_whole: bool) -> None:
         (folder / "expectations" / f"suite_{len(part)}.yml").write_text(part, encoding="utf-8")
         return
     name = next(name for name in FILES if document.data.keys() <= schema_of(name)["properties"].keys())
-    default = ROOT / "conf" / f"{name}.yml"
-    of_default = read_document(default)[0] if default.exists() else Document(str(default), {}, {})
-    assert of_default is not None
-    if not is_whole:
-        for key, value in document.data.items() if name in ("metrics", "devices", "groups") else ():
-            document.data[key] = of_default.data[key] | value
-    rest = {} if is_whole else of_default.data
+    of_default, _ = read_document(ROOT / "conf" / f"{name}.yml")
+    assert of_default is not None or name in {"alerts", "flows"}
+    rest = of_default.data if of_default and not is_whole else {}
+    for key, value in document.data.items() if rest and name in ("metrics", "devices", "groups") else ():
+        document.data[key] = rest[key] | value
     (folder / f"{name}.yml").write_text(json.dumps(rest | document.data), encoding="utf-8")
 
 

@@ -1,10 +1,13 @@
 """Checked settings to the dataclasses of the layers. Nothing here can fail on settings that passed the checks."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from expectations.rule import Rule
+from gold.alert_spec import Alert, Escalation, Flapping, Hours, NoData, Signal
 from gold.flow_spec import TABLES, By, FlowSpec, Join, Kind, Pairs, StateMachine, Transition
 from gold.spec import Group, Vector
+from orchestration.conf.alert_settings import WEEK, AlertSettings, HoursSettings
 from orchestration.conf.files import Settings
 from orchestration.conf.flow_settings import FlowSettings
 from orchestration.conf.membership import Membership
@@ -22,6 +25,7 @@ def build(folder: Path, settings: Settings) -> Conf:
     pipeline, groups = settings.pipeline, settings.groups.groups or {}
     membership = Membership({name: group.devices for name, group in groups.items()})
     policy = Policy(**vars(pipeline.policy))
+    of_groups = {name: _group(name, group, policy) for name, group in groups.items()}
     return Conf(
         folder=folder.resolve(),
         pipeline=pipeline.pipeline,
@@ -35,7 +39,7 @@ def build(folder: Path, settings: Settings) -> Conf:
             for name, device in (settings.devices.devices or {}).items()
             for of in [device or DeviceSettings()]
         },
-        groups={name: _group(name, group, policy) for name, group in groups.items()},
+        groups=of_groups,
         rules=tuple(Rule(name, rule.holds.strip()) for name, rule in (settings.rules.rules or {}).items()),
         flows={name: FlowSpec(name, _kind(flow), flow.group) for name, flow in (settings.flows.flows or {}).items()},
         maintenance=pipeline.maintenance,
@@ -46,6 +50,7 @@ def build(folder: Path, settings: Settings) -> Conf:
         page=pipeline.page,
         sql_server=pipeline.sql_server,
         traces=pipeline.traces,
+        alerts={name: _alert(name, alert, of_groups) for name, alert in (settings.alerts.alerts or {}).items()},
     )
 
 
@@ -89,3 +94,32 @@ def _kind(flow: FlowSettings) -> Kind:
         return StateMachine(**vars(flow.states) | {"transitions": tuple(Transition(**vars(of)) for of in flow.states.transitions)})
     (name,) = flow.chosen
     return TABLES[name][0](**vars(getattr(flow, name)))
+
+
+def _alert(name: str, alert: AlertSettings, groups: Mapping[str, Group]) -> Alert:
+    others = {
+        "signal": signal_of(alert, {name: group.vector.features for name, group in groups.items() if group.vector}),
+        "no_data": alert.no_data and NoData(**vars(alert.no_data)),
+        "escalate": tuple(Escalation(**vars(step)) for step in alert.escalate),
+        "hours": alert.hours and _hours(alert.hours),
+        "flapping": alert.flapping and Flapping(**vars(alert.flapping)),
+    }
+    same = {key: value for key, value in vars(alert).items() if key in Alert.__dataclass_fields__ and value is not None}
+    return Alert(name, **same | others)
+
+
+def signal_of(alert: AlertSettings, features: Mapping[str, tuple[str, ...]]) -> Signal:
+    """What an alert looks at. `features`: of the vectors of groups, by the name of the group."""
+    (kind,) = alert.chosen
+    intervals = alert.count or alert.account
+    of_values = {
+        "metric": alert.reading or alert.window,
+        "group": alert.vector or alert.group,
+        "features": features.get(alert.vector or "", ()),
+    }
+    return Signal(kind, **of_values | (vars(intervals) if intervals else {}))
+
+
+def _hours(hours: HoursSettings) -> Hours:
+    begin, end = (int(at[:2]) * 60 + int(at[3:]) for at in (hours.begin, hours.end))
+    return Hours(hours.zone, tuple(WEEK.index(day) for day in hours.days), begin, end)

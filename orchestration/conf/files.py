@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import get_type_hints
 
+from orchestration.conf.alert_settings import AlertsFile
 from orchestration.conf.flow_settings import FlowsFile
 from orchestration.conf.pipeline_settings import PipelineFile
 from orchestration.conf.plant_settings import DevicesFile, GroupsFile, MetricsFile, RulesFile
@@ -22,11 +23,12 @@ class Settings:
     groups: GroupsFile
     rules: RulesFile
     flows: FlowsFile
+    alerts: AlertsFile
 
 
 FILES = tuple(get_type_hints(Settings))
-OPTIONAL = ("rules", "flows")
-"""Files that a folder may lack."""
+OPTIONAL = ("rules", "flows", "alerts")
+"""Files that may be absent: then there are none of what they declare."""
 ENTRIES = (*FILES[1:], "sinks")
 """Settings whose entries are objects of their own, each with a name."""
 MODELS: dict[str, type[Setting]] = {**get_type_hints(Settings), "suite": SuiteFile}

@@ -38,6 +38,7 @@ def summary(conf: Conf) -> str:
         f"{counted(len(rules_of(conf.policy, conf.rules)), 'rule')} ({len(conf.rules)} of your own)",
         *([counted(len(conf.flows), "flow")] if conf.flows else []),
         *([counted(len(conf.sinks), "sink")] if conf.sinks else []),
+        *([counted(len(conf.alerts), "alert")] if conf.alerts else []),
     ]
     return f"no mistakes; pipeline {conf.pipeline} with {', '.join(parts)}"
 

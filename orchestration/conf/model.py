@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from expectations.rule import Rule
+from gold.alert_spec import Alert
 from gold.flow_spec import FlowSpec
 from gold.spec import Group
 from orchestration.conf.pipeline_settings import (
@@ -78,6 +79,7 @@ class Conf:
     page: PageSettings = field(default_factory=PageSettings)
     sql_server: SqlServerSettings | None = None
     traces: str | None = None
+    alerts: dict[str, Alert] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     """Lines for `tidemark check`: what is probably wrong."""
 

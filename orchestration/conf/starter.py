@@ -20,6 +20,8 @@ PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 PROPOSED = tuple(f"{name}.yml" for name in FILES if name not in OPTIONAL or name == "rules")
 NOT_TEXTS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 """To some YAML reader or other."""
+FILES_OF_A_START = [name for name in FILES if resources.files("conf").joinpath(f"{name}.yml").is_file()]
+"""Others are written by who needs them."""
 
 
 def starter_sources() -> dict[str, str]:
@@ -34,7 +36,7 @@ def write_starter(folder: Path, source: str | None = None, example: str | None =
     Raises ConfError where a file of a conf is already there.
     """
     conf = resources.files("conf")
-    texts = {f"{name}.yml": file.read_text(encoding="utf-8") for name in FILES if (file := conf.joinpath(f"{name}.yml")).is_file()}
+    texts = {f"{name}.yml": conf.joinpath(f"{name}.yml").read_text(encoding="utf-8") for name in FILES_OF_A_START}
     if source is not None:
         texts["sources.yml"] = "# yaml-language-server: $schema=schema/sources.json\n" + starter_sources()[source]
     if example is not None:
@@ -53,7 +55,7 @@ def examples() -> dict[str, tuple[str, str]]:
 def write_proposal(folder: Path, proposal: Proposal) -> None:
     """The proposed conf; raises ConfError where a file of a conf is already there."""
     findings = findings_of(proposal)
-    _write(folder, {name: _rendered(name, proposal, findings) for name in PROPOSED})
+    _write(folder, {f"{name}.yml": _rendered(f"{name}.yml", proposal, findings) for name in FILES_OF_A_START})
 
 
 def land(conf: Conf, sample: Path) -> Path:

@@ -88,7 +88,8 @@ class DuckDbEngine:
 
     def _answered(self, connection: duckdb.DuckDBPyConnection, query: str, meant: Sequence[View]) -> tuple[pa.Table, bool]:
         statement = checked(connection, query)
-        files = _create_views(connection, meant)
+        files = create_views(connection, meant)
+        _lock(connection, meant, files)
         # DuckDB may read these files, and so by a name in quotes too, with the rows that came after the snapshot.
         if "parquet" in query.lower() and any(file.rpartition("/")[2].partition(".")[0] in query for file in files):
             raise RefusedError("a query reads the tables of the lake, not their files.")
@@ -131,8 +132,8 @@ class DuckDbEngine:
         return RefusedError(shown)
 
 
-def _create_views(connection: duckdb.DuckDBPyConnection, meant: Sequence[View]) -> list[str]:
-    """Make these views, and let nothing else be read or changed. Returns the files below them."""
+def create_views(connection: duckdb.DuckDBPyConnection, meant: Sequence[View]) -> list[str]:
+    """Make these views. Returns the files below them."""
     connection.execute("set TimeZone = 'UTC'; set enable_progress_bar = false")
     tables = {part: open_table(part.location, part.version) for part in {replace(part, where="") for view in meant for part in view.parts}}
     opened = list[str]()
@@ -154,10 +155,14 @@ def _create_views(connection: duckdb.DuckDBPyConnection, meant: Sequence[View]) 
         connection.execute(f"create schema if not exists {quoted(database)}; create {kind} {quoted(database)}.{quoted(name)} as {made}")
         for number in range(len(rows)):
             connection.unregister(f"arriving_{number}")
-    path = ",".join(dict.fromkeys(["main", *(view.name.split(".", 1)[0] for view in meant)]))
-    connection.execute(f"set search_path = {literal(path)}; set allowed_paths = [{', '.join(map(literal, opened))}]")
-    connection.execute("set enable_external_access = false; set lock_configuration = true; begin transaction read only")
     return opened
+
+
+def _lock(connection: duckdb.DuckDBPyConnection, meant: Sequence[View], files: Sequence[str]) -> None:
+    """Let nothing but these views be read, and nothing be changed."""
+    path = ",".join(dict.fromkeys(["main", *(view.name.split(".", 1)[0] for view in meant)]))
+    connection.execute(f"set search_path = {literal(path)}; set allowed_paths = [{', '.join(map(literal, files))}]")
+    connection.execute("set enable_external_access = false; set lock_configuration = true; begin transaction read only")
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

@@ -1,0 +1,45 @@
+"""The examples of alerts in gold/ALERTS.md change as the text beside each says."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from gold.alerts import State, judge
+from gold.signals import samples
+from orchestration.conf.load import load
+from silver.schema import READINGS
+
+PAGE = (Path(__file__).parents[3] / "gold" / "ALERTS.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```yaml\n(alerts:\n.*?)```\n```text\n.*?\n(.*?)```", PAGE, re.DOTALL)
+
+
+def at(time: str) -> datetime:
+    return datetime.fromisoformat(f"2026-01-05T{time}").replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("conf", "lines"), EXAMPLES, ids=[conf.split()[1] for conf, _ in EXAMPLES])
+def test_an_example_changes_as_the_page_says(conf: str, lines: str, folder: Path) -> None:
+    (folder / "alerts.yml").write_text(conf)
+    (alert,) = load(folder).alerts.values()
+    listed = [(at(time), value, change) for time, value, change in (line.split("#")[0].split() for line in lines.splitlines())]
+    of_device = {"device_id": "d", "metric": "temperature", "groups": ["kitchen"]}
+    readings = [of_device | {"event_time": time, "value": float(value)} for time, value, _ in listed if value != "-"]
+    found, states, carried = list[tuple[datetime, str]](), dict[str, State](), None
+    begin = at("09:00:00")
+    with duckdb.connect() as store:
+        store.register("readings", pa.Table.from_pylist(readings, READINGS))
+        for time, *_ in listed:  # each line is a slice of its own
+            end = time + timedelta(seconds=1)
+            of_slice, carried = samples(store, alert, "readings", carried, since=begin, until=end)
+            changes, states = judge(alert, states, of_slice, end)
+            found += [(row["at"], row["state"]) for row in changes.to_pylist()]
+            begin = end
+    assert found == [(time, change) for time, _, change in listed if change != "-"]
+
+
+def test_the_page_has_three_examples() -> None:
+    assert len(EXAMPLES) == 3

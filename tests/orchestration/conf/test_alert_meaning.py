@@ -1,0 +1,117 @@
+"""alerts.yml may be absent; what an alert cannot mean is named with file, line and a hint."""
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from gold.alert_spec import Alert, Escalation, Flapping, Hours, NoData, Signal
+from gold.signals import FIELDS
+from orchestration.conf.load import load, summary
+from silver.schema import READINGS
+from tests.orchestration.conf.conftest import mistakes_of
+
+REFUSED = {
+    "{when: value > 1}": "a sets none of reading, window, vector, count, account; set one",
+    "{reading: power, vector: kitchen, when: value > 1}": "a sets reading and vector; keep one of them",
+    "{reading: temprature, when: value > 1}": "a.reading names 'temprature', which metrics.yml does not declare; did you mean",
+    "{count: {metric: hum}, when: readings = 0}": "a.count.metric names 'hum', which metrics.yml does not declare; ",
+    "{reading: power, group: kichen, when: value > 1}": "a.group names 'kichen', which groups.yml does not declare; did you mean ",
+    "{vector: hall, when: power > 1}": "a.vector names 'hall', which groups.yml does not declare; ",
+    "{window: power, when: value > 1}": "a.group is missing: windows are those of a group; add it",
+    "{vector: kitchen, group: kitchen, when: power > 1}": "a.group is for reading, window and count; remove it",
+    "{reading: power, when: valu > 1}": "a.when asks for 'valu', which is not there; did you mean 'value'?",
+    "{reading: power, when: value > 9, recover_when: max < 8}": "a.recover_when asks for 'max', which is not there; it has value, ",
+    "{vector: kitchen, when: vibration > 1}": "a.when asks for 'vibration', which is not there; it has temperature, humidity, ",
+    "{vector: building, when: oven-01.temperature > 1}": "a.when cannot be computed (",
+    "{reading: power, when: value}": "a.when is neither true nor false, but double; compare it, for example value > 280",
+    "{reading: power, when: 'value > '}": "a.when cannot be computed (syntax error ",
+    "{reading: power, when: 'value > (select 1)'}": "a.when cannot be computed (subqueries prohibited",
+    "{reading: power, when: avg(value) > 1}": "a.when cannot be computed (aggregate functions are not allowed",
+    "{reading: power, when: lag(value) over () > 1}": "a.when cannot be computed (window functions are not allowed",
+    "{reading: power, when: read_text('conf/rules.yml') > ''}": 'a.when cannot be computed (Function "read_text" is a table function',
+    "{reading: power, when: getenv('HOME') > ''}": "a.when cannot be computed (",
+    "{reading: power, when: random() > 0.5}": "a.when calls random, which says something else each time; ",
+    "{reading: power, when: value > 1 and current_date > '2026-01-01'}": "a.when calls current_date, which says something else each time; ",
+    "{reading: power, when: 'value > 1), check (value < 2'}": "a.when cannot be computed (syntax error ",
+    "{reading: power, when: zone > 3}": "a.when cannot be computed (Cannot compare values of type VARCHAR",
+    "{reading: power, when: value > 1, for_seconds: 5, for_times: 2}": "a.for_times is set beside for_seconds; keep one of them",
+    "{reading: power, when: value > 1, summary: 'at {valu}'}": "a.summary names 'valu', which an alert does not have; did you mean ",
+    "{reading: power, when: value > 1, summary: '{value:q}'}": "a.summary cannot be filled in (",
+    "{reading: power, when: value > 1, hours: {zone: Europe/Brusels}}": "a.hours.zone 'Europe/Brusels' is not a time zone; did you mean ",
+    "{reading: power, when: value > 1, hours: {zone: UTC, from: '6:00'}}": "a.hours.from is '6:00'; write hours and minutes in quotes",
+    "{reading: power, when: value > 1, escalate: [{after_seconds: 9, severity: b}, {after_seconds: 5, severity: c}]}": (
+        "a.escalate does not have its steps in order of after_seconds; sort them"
+    ),
+    "{reading: power, when: value > 1, severty: high}": "a.severty is not a setting; did you mean 'severity'?",
+}
+TAKEN = (
+    "reading: power, when: abs(rate) > 2 or previous is null",
+    "reading: power, when: \"attributes['quality'] = 'bad' and unit = 'W'\"",
+    "reading: power, group: building, when: 1 / (value - 3) > 2 # of a division by zero nothing is known",
+    "window: power, group: kitchen, when: max - min > 10 and count > 3",
+    """vector: kitchen, when: "list_contains(missing, 'power') or humidity > 90" """,
+    """vector: building, when: '"oven-01.temperature" > 200 and missing_share < 0.5'""",
+    "count: {every_seconds: 60, by: group}, when: readings = 0",
+    "account: {}, when: late_share > 0.1 and events > 100",
+)
+
+
+@pytest.mark.parametrize("alert", REFUSED)
+def test_an_alert_that_means_nothing_is_named_with_file_and_line(alert: str, folder: Path) -> None:
+    (folder / "alerts.yml").write_text(f"alerts:\n  a: {alert}\n")
+    (mistake,) = mistakes_of(folder)
+    assert mistake.startswith(f"conf/alerts.yml:2: {REFUSED[alert]}")
+
+
+def test_all_other_conditions_are_taken_and_counted(folder: Path) -> None:
+    (folder / "alerts.yml").write_text("alerts:\n" + "".join(f"  a{n}:\n    {{{alert}\n    }}\n" for n, alert in enumerate(TAKEN)))
+    conf = load(folder)
+    assert [alert.signal.kind for alert in conf.alerts.values()] == [alert.split(":")[0] for alert in TAKEN]
+    assert summary(conf).endswith(", 8 alerts")
+
+
+def test_a_conf_without_the_file_has_no_alerts(folder: Path) -> None:
+    assert load(folder).alerts == {}
+
+
+def test_a_group_without_devices_is_no_mistake(folder: Path) -> None:
+    groups = (folder / "groups.yml").read_text()
+    (folder / "groups.yml").write_text(f"{groups}\n  empty: {{metrics: [power], vector: {{}}}}\n")
+    (folder / "alerts.yml").write_text("alerts:\n  a: {vector: empty, when: power > 1}\n")
+    assert load(folder).alerts["a"].signal == Signal("vector", group="empty", features=("power",))
+
+
+def test_an_unknown_group_is_one_mistake_and_its_conditions_are_not_looked_at(folder: Path) -> None:
+    (folder / "alerts.yml").write_text("alerts:\n  a: {vector: kichen, when: power > 1}\n")
+    assert len(mistakes_of(folder)) == 1
+
+
+def test_every_setting_reaches_the_alert(folder: Path) -> None:
+    (folder / "alerts.yml").write_text(
+        "alerts:\n  a: {window: power, group: kitchen, when: value > 9, recover_when: value < 8, for_seconds: 120,\n"
+        "    keep_firing_seconds: 300, severity: info, summary: '{entity}', no_data: {after_seconds: 900, then: resolve},\n"
+        "    escalate: [{after_seconds: 5, severity: high}], flapping: {share: 0.4},\n"
+        "    hours: {zone: Europe/Berlin, days: [mon, sun], from: '22:00', until: '06:30'}}\n"
+    )
+    assert load(folder).alerts["a"] == Alert(
+        "a",
+        Signal("window", "power", "kitchen"),
+        "value > 9",
+        "value < 8",
+        for_seconds=120,
+        keep_firing_seconds=300,
+        severity="info",
+        summary="{entity}",
+        no_data=NoData(900, "resolve", 3),
+        escalate=(Escalation(5, "high"),),
+        hours=Hours("Europe/Berlin", (0, 6), 22 * 60, 6 * 60 + 30),
+        flapping=Flapping(0.4, 20),
+    )
+
+
+def test_conditions_on_readings_see_the_types_that_silver_has() -> None:
+    with duckdb.connect() as store:
+        of_silver = dict(zip(READINGS.names, store.from_arrow(READINGS.empty_table()).types, strict=True))
+    for name in ("value", "unit", "zone", "attributes"):
+        assert str(of_silver[name]).lower() == FIELDS["reading"][name]
