@@ -84,7 +84,7 @@ def _session(folder: Path, engine: str, options: dict[str, Any]) -> "Iterator[Se
     from orchestration.conf.place import place_of
     from orchestration.serving.sql.session import Session
 
-    plant = place_of(folder) or loaded(folder)
+    plant = place_of(folder, lambda: loaded(folder).group_windows) or loaded(folder)
     with _engine(folder, plant, engine) as chosen:
         yield Session(chosen, plant, **options)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gold.schema import KINDS
+from orchestration.conf.place import GroupWindows
 from orchestration.location import Location
 from orchestration.storage.delta import LOG, literal
 from orchestration.storage.generations import FOLDER, Generation, active_generation, numbered
@@ -26,6 +27,10 @@ class Plant(Protocol):
     @property
     def stream_of(self) -> Mapping[str, str]:
         """Device groups by name, and the gold stream of each."""
+
+    @property
+    def group_windows(self) -> Mapping[str, GroupWindows]:
+        """By device group."""
 
 
 @dataclass(frozen=True)
