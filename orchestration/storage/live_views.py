@@ -8,13 +8,14 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from orchestration.conf.place import GroupWindows
 from orchestration.storage.delta import literal
 from orchestration.storage.generations import numbered
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import Part, Plant, View, views
-from silver.spec import Aggregation, Metric
+from silver.spec import Aggregation
 
 TYPES = {
     **dict.fromkeys(("device_group", "device_id", "metric"), "varchar"),
@@ -29,7 +30,8 @@ EVER = -1e18
 """Before all windows, in seconds since 1970."""
 IS_LIVE = re.compile(r"gold\.(?:\w+_)?live", re.IGNORECASE)
 """The name of a view of open windows."""
-ALL_GROUPS = re.compile(r"(?<!\w)live(?!\w)", re.IGNORECASE)
+ALL_GROUPS = re.compile(r"(?<!\w)live(?!\w)")
+"""In a query that can mean the view of all groups, whose name those of groups end with."""
 MEASURES: dict[str, tuple[str, *tuple[Aggregation, ...]]] = {
     "first": ("arg_min(value, event_time)", Aggregation.FIRST),
     "stddev": ("stddev_samp(value)", Aggregation.STDDEV),
@@ -59,7 +61,8 @@ VALUES = {
 """Of a window; other aggregation types are a measure by themselves."""
 SELECT = """
   select * from (with settings as (
-    from (values {settings}) as s(device_group, metric, step, slide, aggregation, quantile, width, closed, keeps_aside)
+    select * exclude (names), unnest(string_split(names, ' ')) as device_group
+    from (values {settings}) as s(names, metric, step, slide, aggregation, quantile, width, closed, keeps_aside)
   ),
   arrived as ({arrived}),
   placed as (
@@ -97,11 +100,10 @@ class LiveView(View):
         metrics = {metric.name: metric for group in windows.values() for metric in group.metrics}
         kinds = sorted({metric.aggregation for metric in metrics.values()})
         probabilities = sorted({metric.quantile for metric in metrics.values() if metric.quantile is not None})
-        settings = (self._setting(name, group, metric) for name, group in windows.items() for metric in group.metrics)
         values = (f"when '{kind}' then {VALUES.get(kind, kind).format(probabilities=probabilities)}" for kind in kinds)
         has_counters = Aggregation.COUNTER_INCREASE in kinds
         return SELECT.format(
-            settings=", ".join(settings),
+            settings=", ".join(self._settings(windows)),
             arrived=self._arrived(rows, max(metric.step_seconds for metric in metrics.values())),
             measures="".join(_measures(kinds)).format(probabilities=probabilities),
             kept=KEPT if has_counters else "",
@@ -110,16 +112,18 @@ class LiveView(View):
             values=" ".join(values),
         )
 
-    def is_meant(self, query: str) -> bool:
-        """Not by the names of the views of groups, which end with that of all."""
-        return ALL_GROUPS.search(query) is not None if self.name == "gold.live" else super().is_meant(query)
-
-    def _setting(self, name: str, group: GroupWindows, metric: Metric) -> str:
-        closed = self.closed_until[name]
-        cells = (name, metric.name, metric.step_seconds, metric.every_seconds, metric.aggregation.value)
-        numbers = (metric.quantile, metric.wraps_at, EVER if closed is None else closed.timestamp())
-        written = (*map(literal, cells), *(f"{'null' if number is None else number}::double" for number in numbers))
-        return f"({', '.join(written)}, {group.keeps_late_aside})"
+    def _settings(self, windows: Mapping[str, GroupWindows]) -> Iterator[str]:
+        """A row for each metric of groups that are alike: ten thousand groups share few."""
+        alike: dict[Any, list[str]] = {}
+        for name, group in windows.items():
+            metrics = tuple(metric.name for metric in group.metrics)
+            alike.setdefault((self.closed_until[name], group.keeps_late_aside, metrics), []).append(name)
+        for (closed, keeps_late_aside, _), names in alike.items():
+            for metric in windows[names[0]].metrics:
+                cells = (" ".join(names), metric.name, metric.step_seconds, metric.every_seconds, metric.aggregation.value)
+                numbers = (metric.quantile, metric.wraps_at, EVER if closed is None else closed.timestamp())
+                written = (*map(literal, cells), *(f"{'null' if number is None else number}::double" for number in numbers))
+                yield f"({', '.join(written)}, {keeps_late_aside})"
 
     def _arrived(self, rows: Sequence[str], longest: int) -> str:
         """Of readings only those that an open window can hold, so that files of earlier ones are not read."""
@@ -140,12 +144,13 @@ def _measures(kinds: Collection[Aggregation]) -> Iterator[str]:
 
 def duckdb_views(plant: Plant, snapshot: Snapshot | None, query: str | None = None) -> dict[str, View]:
     """All that DuckDB can show: those of `views`, and of a snapshot the windows that are open. For `query` see there."""
-    live = () if snapshot is None or (query is not None and "live" not in query.lower()) else _of_snapshot(plant, snapshot)
-    return views(plant, snapshot, query) | {view.name: view for view in live if query is None or view.is_meant(query)}
+    text = None if query is None else query.lower()
+    live = _of_snapshot(plant, snapshot, text) if snapshot and (text is None or "live" in text) else ()
+    return views(plant, snapshot, query) | {view.name: view for view in live}
 
 
-def _of_snapshot(plant: Plant, snapshot: Snapshot) -> Iterator[LiveView]:
-    """Each group, and all groups together."""
+def _of_snapshot(plant: Plant, snapshot: Snapshot, text: str | None) -> Iterator[LiveView]:
+    """Each group, and all groups together; those that `text` can mean."""
     generation, of_prefix = numbered(plant.lake, snapshot.generation), f"bronze_batch <= {snapshot.bronze_batch}"
     parts = tuple(
         Part(generation.table(plant.lake, name), snapshot.versions[name], of_prefix)
@@ -154,6 +159,7 @@ def _of_snapshot(plant: Plant, snapshot: Snapshot) -> Iterator[LiveView]:
     )
     closed = {group: snapshot.closed_until.get(stream) for group, stream in plant.stream_of.items()}
     if closed and snapshot.versions.get("silver.readings", -1) >= 0:
-        for group, until in closed.items():
-            yield LiveView(f"gold.{group}_live", parts, COLUMNS[1:], (), plant, {group: until})
-        yield LiveView("gold.live", parts, COLUMNS, (), plant, closed)
+        for group in (group for group in closed if text is None or f"{group}_live" in text):
+            yield LiveView(f"gold.{group}_live", parts, COLUMNS[1:], (), plant, {group: closed[group]})
+        if text is None or ALL_GROUPS.search(text):
+            yield LiveView("gold.live", parts, COLUMNS, (), plant, closed)

@@ -111,7 +111,7 @@ QUESTIONS: tuple[tuple[str, list[list[Any]]], ...] = (
     ('describe select 1 as one, now() as now', [['one', 'INTEGER', 'YES', None, None, None], ['now', 'TIMESTAMP WITH TIME ZONE', 'YES', None, None, None]]),
     ('select column_name, min, max, count from (summarize select value, device_id from silver.readings)', [['value', '-1.0', '30.0', 8], ['device_id', 'fridge', 'press', 8]]),
     ("select name from (show all tables) where schema = 'gold' order by name", [['aggregates'], ['aggregates_history'], ['kitchen_aggregates'], ['kitchen_aggregates_history'], ['kitchen_live'], ['kitchen_vectors'], ['kitchen_vectors_history'], ['live'], ['presses_aggregates'], ['presses_aggregates_history'], ['presses_live'], ['presses_vectors'], ['presses_vectors_history'], ['vectors'], ['vectors_history']]),
-    ('select metric, window_start, value, "count", latest from gold.kitchen_live', [['power', '2026-01-05T00:00:00+00:00', 1.5, 1, 1.5]]),
+    ('select metric, window_start, value, "count", latest from gold.kitchen_live', [['power', '2026-01-05T00:00:00Z', 1.5, 1, 1.5]]),
     ('select device_group, device_id, epoch(window_end - window_start) as s, value from gold.live order by all desc limit 2', [['presses', 'press', 600, 3.0], ['presses', 'press', 600, 3.0]]),
     ('select column_name, column_type from (describe gold.live) order by column_name limit 3', [['count', 'BIGINT'], ['device_group', 'VARCHAR'], ['device_id', 'VARCHAR']]),
     ('select sum(bronze_row) as rows, sum(value) as v, sum(part) from silver.readings', [[13, 84.5, 0]]),
