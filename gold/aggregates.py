@@ -7,32 +7,20 @@ In a stream in append mode a window is emitted once, when its end is a lateness 
 a reading that comes later is not counted (it is late for its group). In a batch job every window is there, open ones too.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from gold.literal import quoted
 from gold.spec import Group
-from silver.spec import Aggregation, Metric
+from gold.values import ALWAYS, by_metric, measures, value
+from silver.spec import Metric
 
 WATERMARK_DELAY_KEY = "spark.watermarkDelayMs"
 """Marks a column as event time, as `withWatermark` and `window` do; Spark then closes groups by it."""
 COUNTED = ("device_id", "metric", "event_time", "value", "groups")
 """What windows need of a reading."""
-ALWAYS: dict[str, Callable[[], Column]] = {
-    "count": lambda: F.count("value"),
-    "min": lambda: F.min("value"),
-    "max": lambda: F.max("value"),
-    "sum": lambda: F.sum("value"),
-    "latest": lambda: F.max_by("value", "event_time"),
-}
-ON_DEMAND: dict[str, Callable[[], Column]] = {
-    "first": lambda: F.min_by("value", "event_time"),
-    "stddev": lambda: F.stddev_samp("value"),
-    "median": lambda: F.median("value"),
-}
-"""Computed only where a metric asks: median keeps every value of an open window in state."""
 
 
 def of_groups(readings: DataFrame, groups: Sequence[Group]) -> DataFrame:
@@ -85,38 +73,21 @@ def aggregates(readings: DataFrame, groups: Sequence[Group], metrics: Mapping[st
 def by_window(rows: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Metric]) -> DataFrame:
     """Aggregates of rows that know their group and window."""
     used = {name: metrics[name] for group in groups for name in group.metrics}
-    wanted = {m.aggregation.value for m in used.values()}
-    measures = ALWAYS | {name: make for name, make in ON_DEMAND.items() if name in wanted}
     windows = rows.groupBy("device_group", "device_id", "metric", "window_end")
-    return windows.agg(*(make().alias(name) for name, make in measures.items())).select(
+    return windows.agg(*measures(used)).select(
         "device_group",
         "device_id",
         "metric",
         window_start(used).alias("window_start"),
         "window_end",
-        _value(used).alias("value"),
+        value(used).alias("value"),
         *ALWAYS,
     )
-
-
-def _value(metrics: Mapping[str, Metric]) -> Column:
-    """The one measure that the metric's aggregation type names."""
-    value = F.lit(None).cast("double")
-    for aggregation in {m.aggregation for m in metrics.values()}:
-        names = [name for name, m in metrics.items() if m.aggregation is aggregation]
-        measure = F.col("sum") / F.col("count") if aggregation is Aggregation.AVERAGE else F.col(aggregation.value)
-        value = F.when(F.col("metric").isin(names), measure.cast("double")).otherwise(value)
-    return value
 
 
 def window_start(metrics: Mapping[str, Metric]) -> Column:
     """First instant of the window that ends at `window_end`."""
     return F.timestamp_seconds(F.unix_seconds("window_end") - by_metric({name: m.step_seconds for name, m in metrics.items()}))
-
-
-def by_metric(values: Mapping[str, int]) -> Column:
-    """A number that depends on the metric. CASE, not a join: measured faster in Spark and elsewhere."""
-    return F.expr("case metric " + " ".join(f"when {quoted(name)} then {value}L" for name, value in values.items()) + " end")
 
 
 def _end_seconds(metrics: Mapping[str, Metric]) -> Column:

@@ -16,6 +16,10 @@ class Aggregation(StrEnum):
     FIRST = "first"
     STDDEV = "stddev"
     MEDIAN = "median"
+    QUANTILE = "quantile"
+    TIME_WEIGHTED_AVERAGE = "time_weighted_average"
+    COUNTER_INCREASE = "counter_increase"
+    CIRCULAR_MEAN = "circular_mean"
 
 
 class Unknown(StrEnum):
@@ -47,6 +51,7 @@ class Metric:
     """What is measured.
 
     `slide_seconds` None: tumbling windows; else it divides `step_seconds`. `minimum` and `maximum` are inclusive, None is open.
+    `quantile`: from 0 to 1, of that aggregation type. `wraps_at`: what a counter that rises from 0 never reaches; None: it does not wrap.
     """
 
     name: str
@@ -58,6 +63,8 @@ class Metric:
     maximum: float | None = None
     conversions: dict[str, Conversion] = field(default_factory=dict)
     label: str | None = None
+    quantile: float | None = None
+    wraps_at: float | None = None
 
     @property
     def every_seconds(self) -> int:

@@ -51,8 +51,9 @@ def command(
     """Run a query over one snapshot of the lake. Without a query: a shell, or the statements on stdin.
 
     Tables are bronze.events, silver.*, gold.<group>_aggregates and gold.<group>_vectors, marts.*, ops.* and quality.*; gold.aggregates and
-    gold.vectors have all groups. Those of gold show the newest revision of each row, and behind _history all revisions. A query over marts
-    reads the snapshot that they were built of. Queries only read: they cannot name files, write, or call anything but SQL functions.
+    gold.vectors have all groups. Those of gold show the newest revision of each row, and behind _history all revisions; gold.<group>_live
+    has the windows that are still open. A query over marts reads the snapshot that they were built of.
+    Queries only read: they cannot name files, write, or call anything but SQL functions.
     """
     if snapshot is not None and at is not None:
         raise click.UsageError("give --snapshot or --at, not both")
@@ -84,7 +85,7 @@ def _session(folder: Path, engine: str, options: dict[str, Any]) -> "Iterator[Se
     from orchestration.conf.place import place_of
     from orchestration.serving.sql.session import Session
 
-    plant = place_of(folder) or loaded(folder)
+    plant = place_of(folder, lambda: loaded(folder).group_windows) or loaded(folder)
     with _engine(folder, plant, engine) as chosen:
         yield Session(chosen, plant, **options)
 

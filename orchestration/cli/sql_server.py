@@ -30,15 +30,13 @@ def command(obj: dict[str, Any], port: int | None, users: Path | None) -> None:
     """
     from orchestration.conf.load import load
     from orchestration.conf.pipeline_settings import SqlServerSettings
-    from orchestration.conf.place import Place
     from orchestration.serving.sql.server import serve
 
     conf = load(obj["conf"])
     settings = conf.sql_server or SqlServerSettings()
     users = users or settings.users
     by_token = {secrets.token_urlsafe(32): getpass.getuser()} | (_users(users) if users else {})
-    place = Place(conf.lake, conf.stream_of, conf.table_of_flow)
-    serve(place, settings.port if port is None else port, by_token, lambda line: click.echo(line, err=True))
+    serve(conf.place, settings.port if port is None else port, by_token, lambda line: click.echo(line, err=True))
 
 
 def _users(file: Path) -> dict[str, str]:

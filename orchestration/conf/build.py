@@ -75,8 +75,8 @@ def _transport(source: SourceSettings, client_id: str) -> Transport:
 
 def _metric(name: str, metric: MetricSettings) -> Metric:
     conversions = {unit: Conversion(**vars(conversion)) for unit, conversion in metric.conversions.items()}
-    of_metric = {key: value for key, value in vars(metric).items() if key != "words"}  # of the formats of payloads
-    return Metric(name=name, **of_metric | {"conversions": conversions})
+    of_metric = {key: value for key, value in vars(metric).items() if key not in {"words", "counter"}}  # words: of the formats of payloads
+    return Metric(name=name, **of_metric | {"conversions": conversions, "wraps_at": metric.counter and metric.counter.wraps_at})
 
 
 def _group(name: str, group: GroupSettings, policy: Policy) -> Group:

@@ -26,7 +26,7 @@ from orchestration.conf.source_meaning import check_sources
 from orchestration.conf.source_settings import SourceSettings
 from orchestration.conf.spark_options import check_settings
 from orchestration.conf.structure import Finding
-from silver.spec import UNASSIGNED_GROUP, Unknown
+from silver.spec import UNASSIGNED_GROUP, Aggregation, Unknown
 
 UNREADABLE = re.compile(r"[\[\]^|\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
 """What delta-rs finds no table below: it takes paths for URLs."""
@@ -92,6 +92,7 @@ def _check_metrics(metrics: Mapping[str, MetricSettings]) -> Iterator[Finding]:
         if least is not None and most is not None and least > most:
             problem = f"is {quoted(least)}, above its maximum {quoted(most)}; swap them or correct one"
             yield Finding.of((*path, "minimum"), problem)
+        yield from _check_aggregation(path, metric)
         if metric.conversions and not metric.unit:
             yield Finding.of((*path, "conversions"), "has no unit to convert to; add `unit` to the metric")
         for unit, conversion in metric.conversions.items():
@@ -100,6 +101,16 @@ def _check_metrics(metrics: Mapping[str, MetricSettings]) -> Iterator[Finding]:
                 yield Finding.of(at, "converts the metric's own unit; remove it")
             if conversion.multiply == 0:
                 yield Finding.of((*at, "multiply"), "is 0, which makes every value the same; write the factor")
+
+
+def _check_aggregation(path: tuple[Step, ...], metric: MetricSettings) -> Iterator[Finding]:
+    """Settings of one aggregation type at a metric of another, and a type without its setting."""
+    if metric.aggregation is Aggregation.QUANTILE and metric.quantile is None:
+        yield Finding.of((*path, "quantile"), "is missing, and says which quantile to take; write for example 0.95")
+    for key, of in (("quantile", Aggregation.QUANTILE), ("counter", Aggregation.COUNTER_INCREASE)):
+        if getattr(metric, key) is not None and metric.aggregation is not of:
+            problem = f"is for the aggregation {of}, and this one is {metric.aggregation}; remove it or choose that"
+            yield Finding.of((*path, key), problem)
 
 
 def _check_paths(folder: Path, sound: Mapping[str, Any]) -> Iterator[Finding]:

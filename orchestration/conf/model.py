@@ -8,7 +8,7 @@ from pathlib import Path
 from expectations.rule import Rule
 from gold.alert_spec import Alert
 from gold.flow_spec import FlowSpec
-from gold.spec import Group
+from gold.spec import Group, Late
 from orchestration.conf.pipeline_settings import (
     Engine,
     GateMode,
@@ -19,6 +19,7 @@ from orchestration.conf.pipeline_settings import (
     ScheduleSettings,
     SqlServerSettings,
 )
+from orchestration.conf.place import GroupWindows, Place
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.transport_settings import Transport
 from orchestration.location import Location
@@ -91,6 +92,19 @@ class Conf:
     def group_of(self, table: str) -> Group | None:
         """The group that gold.<group>_<kind> names; None for another table."""
         return self.groups.get(table.removeprefix("gold.").rpartition("_")[0]) if table.startswith("gold.") else None
+
+    @property
+    def place(self) -> Place:
+        """For processes that answer SQL."""
+        return Place(self.lake, self.stream_of, self.table_of_flow, self.group_windows.copy)
+
+    @cached_property
+    def group_windows(self) -> dict[str, GroupWindows]:
+        """What windows of each group are made of."""
+        return {
+            name: GroupWindows(tuple(self.metrics[metric] for metric in group.metrics), group.late is Late.KEEP_ASIDE)
+            for name, group in self.groups.items()
+        }
 
     @cached_property
     def stream_of(self) -> dict[str, str]:

@@ -1,7 +1,9 @@
 """Where the folders are that conf names."""
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -10,6 +12,7 @@ import yaml
 
 from gold.flow_spec import TABLES
 from orchestration.location import Location
+from silver.spec import Metric
 
 
 def absolute(folder: Path, path: str, *, follows_links: bool = True) -> Path:
@@ -30,22 +33,39 @@ def absolute(folder: Path, path: str, *, follows_links: bool = True) -> Path:
 
 
 @dataclass(frozen=True)
+class GroupWindows:
+    """What windows of a group are made of. `keeps_late_aside`: late rows do not count in them."""
+
+    metrics: tuple[Metric, ...]
+    keeps_late_aside: bool
+
+
+@dataclass(frozen=True)
 class Place:
-    """What SQL needs of a conf: where the lake is, the stream of each group, and the kind of table of each flow."""
+    """What SQL needs of a conf: where the lake is, the stream of each group, and the kind of table of each flow.
+
+    `load`: for who asks for open windows.
+    """
 
     lake: Location
     stream_of: dict[str, str]
     table_of_flow: dict[str, str]
+    load: Callable[[], Mapping[str, GroupWindows]]
+
+    @cached_property
+    def group_windows(self) -> Mapping[str, GroupWindows]:
+        """What windows of each group are made of. ConfError where the conf has mistakes."""
+        return self.load()
 
 
-def place_of(folder: Path) -> Place | None:
+def place_of(folder: Path, load: Callable[[], Mapping[str, GroupWindows]] = dict) -> Place | None:
     """What a conf says of it, without a look at the rest, which takes half a second; None where `load` will say why."""
     try:
         pipeline, groups = (_read(folder / name) for name in ("pipeline.yml", "groups.yml"))
         streams = {name: group.get("stream") or name for name, group in groups["groups"].items()}
         flows = _read(file)["flows"] if (file := folder / "flows.yml").exists() else None
         tables = {name: TABLES[(flow.keys() & TABLES.keys()).pop()][1] for name, flow in (flows or {}).items()}
-        return Place(Location(absolute(folder, pipeline["lake"])), streams, tables)
+        return Place(Location(absolute(folder, pipeline["lake"])), streams, tables, load)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError):
         return None
 

@@ -38,15 +38,29 @@ class ConversionSettings(Setting):
 
 
 @dataclass(frozen=True)
+class CounterSettings(Setting):
+    """How a counter counts."""
+
+    wraps_at: Number = Field(ge=1, examples=[4294967296])
+    """The counter rises from 0, and goes on at 0 instead of reaching this. A fall from the upper half of it to the lower half is taken for
+    that, and any other for a counter that was reset."""
+
+
+@dataclass(frozen=True)
 class MetricSettings(Setting):
     """One metric: what is measured."""
 
     aggregation: Aggregation = Field(examples=["average"])
-    """How the readings of one window become one value. stddev is that of a sample (null for one reading); median is exact."""
+    """How the readings of one window become one value. stddev is that of a sample (null for one reading); median and quantile are exact.
+    gold/README.md defines each."""
     step_seconds: Seconds = Field(ge=1, examples=[600, 3600])
     """Coarse grain step: the length of a window. Windows start at multiples of it since 1970 (UTC)."""
     slide_seconds: OrAbsent[Seconds] = Field(default=None, ge=1, examples=[300])
     """Sliding windows: a window starts this often. It divides step_seconds; leave it out for tumbling windows."""
+    quantile: OrAbsent[Number] = Field(default=None, ge=0, le=1, examples=[0.95])
+    """Of the aggregation type quantile: which one, from 0 to 1."""
+    counter: OrAbsent[CounterSettings] = Field(default=None, examples=[{"wraps_at": 4294967296}])
+    """Of the aggregation type counter_increase. Absent: the counter does not wrap, and every fall is a reset."""
     unit: OrAbsent[Text] = Field(default=None, examples=["degC"])
     """Unit of the stored values."""
     conversions: dict[Key, ConversionSettings] = Field(default_factory=dict, examples=[{"K": {"add": -273.15}}])

@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from orchestration.conf.load import load
@@ -15,6 +16,7 @@ from orchestration.engine.java import require_java
 from orchestration.engine.session import INTERPRETED, spark_session
 from orchestration.errors import TidemarkError
 from orchestration.storage.generations import Generation
+from orchestration.storage.live_views import IS_LIVE
 from orchestration.storage.marts import snapshot_for
 from orchestration.storage.tables import LakeStore
 from orchestration.storage.views import View, views
@@ -64,7 +66,13 @@ class Lake(LakeStore):
         without snapshots.
         """
         self.show(views(self.conf, snapshot_for(self.conf.lake, query, snapshot, at), query).values())
-        return self.spark.sql(query)
+        try:
+            return self.spark.sql(query)
+        except AnalysisException as error:
+            name = (error.getMessageParameters() or {}).get("relationName", "").replace("`", "")
+            if not IS_LIVE.fullmatch(name):
+                raise
+            raise TidemarkError(f"{name} is computed by DuckDB: ask it with `tidemark sql`.") from error
 
     def show(self, views: Iterable[View]) -> None:
         """Make them views of the session, which costs a look at the log of each table."""

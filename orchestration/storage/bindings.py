@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gold.aggregates import ON_DEMAND
+from gold.values import kept_in_state
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.storage import changed_settings
@@ -107,8 +107,7 @@ def plan_of(conf: Conf, flow: str) -> Plan:
     for name, metric in sorted(used.items()):
         sliding = f" every {metric.slide_seconds} s" if metric.slide_seconds else ""
         plan[f"the window of {name} in conf/metrics.yml"] = f"{metric.step_seconds} s{sliding}"
-    kept = sorted({metric.aggregation.value for metric in used.values()} & set(ON_DEMAND))
-    return plan | {"what is aggregated beside count, min, max, sum and latest": ", ".join(kept) or "nothing"}
+    return plan | {"what is aggregated beside count, min, max, sum and latest": ", ".join(kept_in_state(used)) or "nothing"}
 
 
 def _binding(lake: LakeStore, flow: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gold.schema import FLOW_KINDS, KINDS
+from orchestration.conf.place import GroupWindows
 from orchestration.location import Location
 from orchestration.storage.delta import LOG, literal
 from orchestration.storage.generations import FOLDER, Generation, active_generation, numbered
@@ -30,6 +31,10 @@ class Plant(Protocol):
     @property
     def table_of_flow(self) -> Mapping[str, str]:
         """Flows of flows.yml by name, and the kind of table that each writes."""
+
+    @property
+    def group_windows(self) -> Mapping[str, GroupWindows]:
+        """By device group."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from orchestration.storage.delta import literal
 from orchestration.storage.notes import notes_between
 from orchestration.web.queries import Look
 from orchestration.web.spans import Span
-from silver.spec import Aggregation, Metric
+from silver.spec import Metric
 
 PARTS = 750
 """Of a span. Where a line has more windows, each part of it shows the least and the greatest."""
@@ -27,11 +27,7 @@ WINDOWS = """
   order by device_id, metric, window_end
 """
 OPEN = """
-  select device_id, metric, ended, {measure} as so_far
-  from (select device_id, metric, event_time, value, (floor(epoch(event_time) / {slide}) + number) * {slide} as ended
-    from silver.readings, range(1, {windows}) as of_reading(number)
-    where metric = {metric} and list_contains(groups, {group}) and device_id in {devices} and epoch(event_time) >= {closed} - {step})
-  where ended > {closed} group by device_id, metric, ended
+  select device_id, metric, epoch(window_end) as ended, value from gold.{group}_live where device_id in {devices} order by window_end
 """
 CARRIED = """
   select entity, feature, epoch(window_end) as ended, vector[list_position({features}, feature)] as value
@@ -39,13 +35,6 @@ CARRIED = """
     where epoch(window_end) > {start} and epoch(window_end) <= {end} and entity in {entities})
   where value is not null order by ended
 """
-MEASURES = {
-    Aggregation.AVERAGE: "avg(value)",
-    Aggregation.LATEST: "arg_max(value, event_time)",
-    Aggregation.FIRST: "arg_min(value, event_time)",
-    Aggregation.STDDEV: "stddev_samp(value)",
-}
-"""Of windows that are still open, so far. Others are called in DuckDB as in conf."""
 Lines = dict[tuple[str, str, str], list[tuple[float, float | None]]]
 """By metric, device and kind: window, amended, open or carried. A null breaks the line."""
 
@@ -91,7 +80,7 @@ def charts(look: Look, group: Group, span: Span, devices: Sequence[str], *, is_n
         if row["revision"]:
             lines[row["metric"], row["device_id"], "amended"].append((row["ended"], row["value"]))
     if is_newest and windows:
-        _add_open(look, group, steps, lines, of)
+        _add_open(look, lines, of)
     if group.vector is not None and windows:
         _add_carried(look, group, lines, of)
     thinned = {row["metric"]: row["windows"] for row in windows if row["windows"] > 2 * PARTS}
@@ -107,30 +96,13 @@ def charts(look: Look, group: Group, span: Span, devices: Sequence[str], *, is_n
     return drawn
 
 
-def _add_open(look: Look, group: Group, metrics: Mapping[str, Metric], lines: Lines, of: Mapping[str, Any]) -> None:
+def _add_open(look: Look, lines: Lines, of: Mapping[str, Any]) -> None:
     """Windows that no watermark has passed, as far as readings have come; each line goes on from its last closed window."""
-    closed: dict[str, float] = {}
-    for (name, _, kind), points in lines.items():
-        if kind == "window":
-            closed[name] = max(closed.get(name, 0.0), points[-1][0])
-    queries = [
-        OPEN.format(
-            slide=metric.every_seconds,
-            step=metric.step_seconds,
-            closed=closed.get(name, of["start"]),
-            windows=metric.step_seconds // metric.every_seconds + 1,
-            devices=of["devices"],
-            metric=literal(name),
-            group=literal(group.name),
-            measure=MEASURES.get(metric.aggregation, f"{metric.aggregation.value}(value)"),
-        )
-        for name, metric in metrics.items()
-    ]
-    for row in look.queries.rows(f"{' union all '.join(f'({query})' for query in queries)} order by ended"):
+    for row in look.queries.rows(OPEN.format(**of)):
         line = lines[row["metric"], row["device_id"], "open"]
         if not line:
             line += lines.get((row["metric"], row["device_id"], "window"), [])[-1:]
-        line.append((row["ended"], row["so_far"]))
+        line.append((row["ended"], row["value"]))
 
 
 def _add_carried(look: Look, group: Group, lines: Lines, of: Mapping[str, Any]) -> None:

@@ -11,7 +11,6 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from orchestration.conf.model import Conf
-from orchestration.conf.place import Place
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.serving.sql.encoding import ARROW, Encoded
@@ -32,7 +31,7 @@ class Queries:
 
     def __init__(self, conf: Conf) -> None:
         """Starts no process yet."""
-        self._place = Place(conf.lake, conf.stream_of, conf.table_of_flow)
+        self._place = conf.place
         self._session = Session(DuckDbEngine(self._place, LIMITS), self._place)
 
     def tables(self) -> SnapshotTables:

@@ -1,13 +1,17 @@
 """Aggregates in a batch job: which windows a reading is in, and how the readings of one become a value."""
 
+import random
+from datetime import timedelta
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from gold.aggregates import aggregates
 from gold.spec import Group
 from silver.spec import Aggregation, Metric
 from tests.rows import at, measured, rows_of
+from tests.window_values import ODD, TYPES, value_of
 
 
 def windows(spark: SparkSession, rows: list[Any], metrics: list[Metric], groups: list[Group] | None = None) -> list[Any]:
@@ -40,7 +44,7 @@ def test_before_1970_windows_are_cut_at_the_same_multiples(spark: SparkSession) 
 
 
 def test_every_aggregation_type_gives_its_value_beside_the_measures_that_all_have(spark: SparkSession) -> None:
-    metrics = [Metric(aggregation.value, aggregation, 60) for aggregation in Aggregation]
+    metrics = [Metric(kind.value, kind, 60, quantile=0.5 if kind is Aggregation.QUANTILE else None) for kind in Aggregation]
     rows = [("oven", metric.name, value, at(f"12:00:0{n}")) for metric in metrics for n, value in enumerate((3.0, 1.0, 2.0, 6.0))]
     found = {row.metric: row for row in windows(spark, rows, metrics)}
     assert {name: round(row.value, 12) for name, row in found.items()} == {
@@ -53,6 +57,10 @@ def test_every_aggregation_type_gives_its_value_beside_the_measures_that_all_hav
         "first": 3.0,
         "median": 2.5,
         "stddev": round((14 / 3) ** 0.5, 12),
+        "quantile": 2.5,
+        "time_weighted_average": round((3 + 1 + 2 + 57 * 6) / 60, 12),  # the last one holds to the end
+        "counter_increase": 6.0,  # reset to 1, then to 2 and 6
+        "circular_mean": 2.999771456,  # a little less than the average of 3
     }
     assert {(row["count"], row.min, row.max, row.sum, row.latest) for row in found.values()} == {(4, 1.0, 6.0, 12.0, 6.0)}
 
@@ -60,6 +68,58 @@ def test_every_aggregation_type_gives_its_value_beside_the_measures_that_all_hav
 def test_the_standard_deviation_of_one_reading_is_null(spark: SparkSession) -> None:
     (row,) = windows(spark, [("oven", "t", 1.0, at("12:00:00"))], [Metric("t", Aggregation.STDDEV, 60)])
     assert (row.value, row["count"]) == (None, 1)
+
+
+def one_value(spark: SparkSession, metric: Metric, *values: float) -> Any:
+    """Of a window with these readings, ten seconds apart."""
+    (row,) = windows(spark, [("oven", metric.name, value, at(f"12:00:{n}0")) for n, value in enumerate(values)], [metric])
+    return row.value
+
+
+def test_a_value_counts_from_its_event_time_to_that_of_the_next_one_and_the_last_to_the_end_of_the_window(spark: SparkSession) -> None:
+    rows = [("oven", "t", 10.0, at("12:00:30")), ("oven", "t", 40.0, at("12:00:50")), ("oven", "t", 7.0, at("12:01:15"))]
+    found = windows(spark, rows, [Metric("t", Aggregation.TIME_WEIGHTED_AVERAGE, 60)])
+    assert [row.value for row in found] == [(20 * 10.0 + 10 * 40.0) / 30, 7.0]
+
+
+def test_a_counter_rises_across_a_glitch_to_zero_a_wrap_and_a_reset(spark: SparkSession) -> None:
+    plain, wrapping = (Metric("c", Aggregation.COUNTER_INCREASE, 60, wraps_at=width) for width in (None, 1000.0))
+    assert one_value(spark, plain, 100.0, 0.0, 103.0) == 3.0  # the 0 is a glitch
+    assert one_value(spark, plain, 100.0, 0.0, 4.0) == 4.0  # the counter was reset
+    assert one_value(spark, plain, 100.0, 0.0, 0.0, 103.0) == 103.0  # two zeros are a reset
+    assert one_value(spark, plain, 990.0, 5.0) == 5.0
+    assert one_value(spark, wrapping, 990.0, 5.0) == 15.0
+    assert one_value(spark, wrapping, 990.0, 0.0, 995.0, 3.0) == 5.0 + 8.0  # a glitch, then a wrap
+    assert one_value(spark, wrapping, 400.0, 5.0) == 5.0  # not from the upper half: a reset
+    assert one_value(spark, wrapping, 990.0, 600.0) == 600.0  # not to the lower half
+    assert one_value(spark, wrapping, 1001.0, 5.0) == 5.0  # above the width
+    assert one_value(spark, plain, 5.0) == 0.0
+
+
+def test_the_mean_of_angles_is_theirs_on_the_circle_and_null_where_they_cancel_out(spark: SparkSession) -> None:
+    angle = Metric("wind", Aggregation.CIRCULAR_MEAN, 60)
+    assert one_value(spark, angle, 350.0, 10.0) == 0.0
+    assert one_value(spark, angle, 350.0, 20.0) == 5.0
+    assert one_value(spark, angle, -10.0, 710.0) == 350.0
+    assert one_value(spark, angle, 90.0, 270.0) is None
+    assert one_value(spark, angle, 0.0, 120.0, 240.0) is None
+
+
+def test_every_aggregation_type_is_its_definition_however_readings_are_ordered_and_cut(spark: SparkSession) -> None:
+    rows = [
+        (device, metric, value, at("12:00:00") + timedelta(seconds=after))
+        for device, of in ODD.items()
+        for after, value in of
+        for metric in TYPES
+    ]
+    for seed, pieces in ((1, 1), (2, 7)):
+        random.Random(seed).shuffle(rows)
+        groups = [Group("kitchen", tuple(TYPES), 600, "kitchen")]
+        found = rows_of(aggregates(measured(spark, rows).repartition(pieces), groups, TYPES))
+        assert len(found) == len(ODD) * len(TYPES)
+        for row in found:
+            size = max(360.0, abs(row.min), abs(row.max))
+            assert row.value == pytest.approx(value_of(TYPES[row.metric], ODD[row.device_id]), abs=1e-9 * size), row
 
 
 def test_a_device_counts_in_each_of_its_groups_with_the_metrics_of_that_group(spark: SparkSession) -> None:

@@ -111,8 +111,8 @@ def _of_group(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, conf: Co
     reach = timedelta(seconds=longest + (group.vector.max_fill_seconds if group.vector else 0))
     readings_since = since if since == EVER else since - reach
     windows(store, group, conf.metrics, snapshot.closed_until.get(group.stream, EVER), readings_since, set_aside)
-    cells = ("window_end", *NUMBERS[:1], "count", *NUMBERS[1:])
-    of_windows = Comparison(f"gold.{group.name}_aggregates", ("device_id", "metric", "window_start"), cells, dict.fromkeys(NUMBERS, "size"))
+    cells, sizes = ("window_end", *NUMBERS[:1], "count", *NUMBERS[1:]), dict.fromkeys(NUMBERS, "size") | {"value": "value_size"}
+    of_windows = Comparison(f"gold.{group.name}_aggregates", ("device_id", "metric", "window_start"), cells, sizes)
     outcomes = [timed(lambda: _of_gold(store, snapshot, group, "aggregates", AGGREGATES, of_windows, since))]
     if group.vector is not None:
         vectors(store, group, group.vector, conf.metrics)

@@ -11,37 +11,67 @@ from silver.spec import Aggregation, Metric
 
 OF_TYPE = {
     Aggregation.AVERAGE: "sum(value) / count(*)",
-    Aggregation.LATEST: "arg_max(value, event_time)",
-    Aggregation.MIN: "min(value)",
-    Aggregation.MAX: "max(value)",
-    Aggregation.SUM: "sum(value)",
+    Aggregation.LATEST: "arg_max(value, event_time) {of}",
+    Aggregation.MIN: "min(value) {of}",
+    Aggregation.MAX: "max(value) {of}",
+    Aggregation.SUM: "sum(value) {of}",
     Aggregation.COUNT: "count(*)::double",
-    Aggregation.FIRST: "arg_min(value, event_time)",
-    Aggregation.STDDEV: "stddev_samp(value)",
-    Aggregation.MEDIAN: "median(value)",
+    Aggregation.FIRST: "arg_min(value, event_time) {of}",
+    Aggregation.STDDEV: "stddev_samp(value) {of}",
+    Aggregation.MEDIAN: "median(value) {of}",
+    Aggregation.QUANTILE: "(quantile_cont(value, {probabilities}) {of})[list_position({probabilities}, any_value(quantile))]",
+    Aggregation.TIME_WEIGHTED_AVERAGE: "sum(value * held) {of} / sum(held) {of}",
+    Aggregation.COUNTER_INCREASE: "sum(rise) {of}",
+    Aggregation.CIRCULAR_MEAN: "case when {length} >= 1e-9 then round((degrees(atan2({east}, {north})) + 360) % 360, 9) % 360 end",
 }
+"""`held`: microseconds from a reading to the next one, or to the end of the window; `rise`: of a counter since the reading before."""
+ANGLE = {"east": "sum(sin(radians(value % 360))) {of}", "north": "sum(cos(radians(value % 360))) {of}"}
+LENGTH = "(sqrt(({east}) ** 2 + ({north}) ** 2) / count(*))"
+IN_ORDER = (Aggregation.TIME_WEIGHTED_AVERAGE, Aggregation.COUNTER_INCREASE)
 # A remainder that is never negative, also of instants before 1970.
 WHOLE_MULTIPLE = "create or replace macro whole_multiple(a, b) as a - ((a % b) + b) % b"
 PLACED = """
   create or replace temp table placed as
   with member as (
-    select c.*, s.step, s.slide, s.aggregation, whole_multiple(epoch_us(event_time), 1000000) // 1000000 as second
+    select c.*, s.step, s.slide, s.aggregation, s.quantile, s.width, whole_multiple(epoch_us(event_time), 1000000) // 1000000 as second
     from counted c join steps s using (metric)
     where list_contains(groups, $name) and event_time >= $since and not (is_late and $without_late)
   )
   select *, make_timestamp((whole_multiple(second, slide) + (1 + unnest(range(step // slide))) * slide) * 1000000) as window_end
   from member
 """
+# A single 0 of a counter that goes on as before is no reading. A fall from the upper half of the width to the lower one is a wrap; at any
+# other fall the counter has begun at 0.
+NEIGHBOURS = """
+  (with in_order as (
+    select *, coalesce(lead(event_time) over near, window_end) as until,
+      value = 0 and lag(value) over near <= lead(value) over near as is_glitch
+    from {placed} where aggregation in {in_order}
+    window near as (partition by device_id, metric, window_end order by event_time)
+  ),
+  counter as (
+    select *, lag(case when is_glitch is not true then value end ignore nulls)
+      over (partition by device_id, metric, window_end order by event_time) as before
+    from in_order
+  )
+  select * exclude (until, is_glitch, before), epoch_us(until) - epoch_us(event_time) as held,
+    case when is_glitch or before is null then 0.0 when value >= before then value - before
+      when before >= width / 2 and before <= width and value >= 0 and value < width / 2 then width - before + value
+      else greatest(value, 0) end as rise
+  from counter
+  union all by name from {placed} where aggregation not in {in_order})
+"""
 WINDOWS = """
   create or replace temp table windows as
   select device_id, metric, window_end - to_seconds(any_value(step)) as window_start, window_end,
     case any_value(aggregation) {of_type} end as value, count(*) as count, min(value) as min, max(value) as max, sum(value) as sum,
-    arg_max(value, event_time) as latest, greatest(abs(min(value)), abs(max(value))) as size
+    arg_max(value, event_time) as latest, greatest(abs(min(value)), abs(max(value))) as size,
+    {value_size} as value_size
   from {placed} where window_end <= $closed_until group by device_id, metric, window_end
 """
 CELLS = """
   create or replace temp table cells as
-  select coalesce($entity, w.device_id) as entity, f.place, window_end, value, size
+  select coalesce($entity, w.device_id) as entity, f.place, window_end, value, value_size as size
   from windows w join features f on f.metric = w.metric and (f.device_id is null or f.device_id = w.device_id)
 """
 VECTORS = """
@@ -79,14 +109,24 @@ def windows(  # noqa: PLR0917
     store.execute(WHOLE_MULTIPLE)
     store.register("steps", _steps(used))
     store.execute(PLACED, {"name": group.name, "since": _utc(since), "without_late": set_aside is not None})
-    of_type = " ".join(
-        f"when '{kind.value}' then {OF_TYPE[kind]} filter (aggregation = '{kind.value}')"
-        if kind not in {Aggregation.AVERAGE, Aggregation.COUNT}
-        else f"when '{kind.value}' then {OF_TYPE[kind]}"
-        for kind in sorted({metric.aggregation for metric in used})
-    )
-    placed = "placed" if set_aside is None else f"placed anti join {set_aside} using (bronze_batch, bronze_row, part, window_end)"
-    store.execute(WINDOWS.format(of_type=of_type, placed=placed), {"closed_until": _utc(closed_until)})
+    placed = "placed" if set_aside is None else f"(from placed anti join {set_aside} using (bronze_batch, bronze_row, part, window_end))"
+    if any(metric.aggregation in IN_ORDER for metric in used):
+        placed = NEIGHBOURS.format(placed=placed, in_order=tuple(map(str, IN_ORDER)))
+    store.execute(WINDOWS.format(**_by_type(used), placed=placed), {"closed_until": _utc(closed_until)})
+
+
+def _by_type(used: list[Metric]) -> dict[str, str]:
+    """SQL for the value of a window, and for the size that it is compared by: where angles all but cancel out, their mean is less sure."""
+    probabilities = sorted({metric.quantile for metric in used if metric.quantile is not None})
+    values, sizes = "", "greatest(abs(min(value)), abs(max(value)))"
+    for kind in sorted({metric.aggregation for metric in used}):
+        of = f"filter (aggregation = '{kind}')"
+        angle = {name: sql.format(of=of) for name, sql in ANGLE.items()}
+        length = LENGTH.format(**angle)
+        values += f" when '{kind}' then {OF_TYPE[kind].format(of=of, probabilities=probabilities, length=length, **angle)}"
+        if kind is Aggregation.CIRCULAR_MEAN:
+            sizes = f"case any_value(aggregation) when '{kind}' then 360 + 1e-3 / nullif({length}, 0) else {sizes} end"
+    return {"of_type": values, "value_size": sizes}
 
 
 def vectors(store: duckdb.DuckDBPyConnection, group: Group, vector: Vector, metrics: Mapping[str, Metric]) -> None:
@@ -104,10 +144,11 @@ def vectors(store: duckdb.DuckDBPyConnection, group: Group, vector: Vector, metr
 def _steps(used: list[Metric]) -> pa.Table:
     rows = [
         {"metric": m.name, "step": m.step_seconds, "slide": m.slide_seconds or m.step_seconds, "aggregation": m.aggregation.value}
+        | {"quantile": m.quantile, "width": m.wraps_at}
         for m in used
     ]
-    schema = pa.schema([("metric", pa.string()), ("step", pa.int64()), ("slide", pa.int64()), ("aggregation", pa.string())])
-    return pa.Table.from_pylist(rows, schema)
+    types = {"metric": pa.string(), "step": pa.int64(), "slide": pa.int64(), "aggregation": pa.string()}
+    return pa.Table.from_pylist(rows, pa.schema([*types.items(), ("quantile", pa.float64()), ("width", pa.float64())]))
 
 
 def _features(group: Group, vector: Vector) -> pa.Table:

@@ -22,9 +22,10 @@ from orchestration.serving.sql.duckdb_guard import checked
 from orchestration.serving.sql.refusal import RefusedError
 from orchestration.storage.delta import PLAIN, files_of, literal, open_table
 from orchestration.storage.duckdb_view import quoted, select_from_table
+from orchestration.storage.live_views import duckdb_views
 from orchestration.storage.marts import snapshot_for
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.views import Plant, View, views
+from orchestration.storage.views import Plant, View
 
 MEMORY = 1024**3
 """Bytes for all that DuckDB keeps while a query runs; nothing is written to disk."""
@@ -64,7 +65,7 @@ class DuckDbEngine:
         if len(question.query.encode("utf-8", "replace")) > self._limits.query_bytes:
             raise RefusedError(f"the query is longer than {self._limits.query_bytes:,} bytes: split it.")
         snapshot = snapshot_for(self._plant.lake, question.query, question.snapshot_id, question.at)
-        meant = views(self._plant, snapshot, None if SHOWS.search(question.query) else question.query)
+        meant = duckdb_views(self._plant, snapshot, None if SHOWS.search(question.query) else question.query)
         timer = threading.Timer(self._limits.seconds, self._end, [f"took longer than {self._limits.seconds:g} s and was cancelled"])
         timer.start()
         try:
@@ -125,7 +126,7 @@ class DuckDbEngine:
         if "read-only mode" in text:
             return RefusedError("a query only reads.")
         if match := NO_TABLE.search(text):
-            text = text.replace(match[0], f"there is no table {match[1]}{_hint(match[1], views(self._plant, snapshot))}", 1)
+            text = text.replace(match[0], f"there is no table {match[1]}{_hint(match[1], duckdb_views(self._plant, snapshot))}", 1)
         shown = PATH.sub(lambda path: path[0] if path[0] in query else "(a file)", text.replace(str(self._plant.lake), "(the lake)"))
         if isinstance(error, FAILURES):
             return TidemarkError(f"DuckDB cannot answer this query: {shown.splitlines()[0]}")

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from orchestration.storage.delta import OpenTable, in_log, open_table
 from orchestration.storage.duckdb_view import duckdb_type
+from orchestration.storage.live_views import TYPES, LiveView, duckdb_views
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.views import Plant, View, views
 
@@ -27,7 +28,7 @@ class SnapshotTables:
     def views(self) -> Mapping[str, View]:
         """By SQL name."""
         marts = {} if self.marts_snapshot is None else views(self.plant, self.marts_snapshot)
-        return views(self.plant, self.snapshot) | {name: view for name, view in marts.items() if name.startswith("marts.")}
+        return duckdb_views(self.plant, self.snapshot) | {name: view for name, view in marts.items() if name.startswith("marts.")}
 
     def table(self, name: str) -> str | None:
         """The SQL name of a table, given in any case, with or without quotes; None if there is none."""
@@ -35,8 +36,10 @@ class SnapshotTables:
 
     def columns(self, name: str) -> list[tuple[str, str]]:
         """Names and types, as DuckDB writes them, of a table by its SQL name."""
+        if isinstance(view := self.views[name], LiveView):
+            return [(column, TYPES[column]) for column in view.columns]
         fields = {field["name"]: field["type"] for field in json.loads(self._open(name).schema().to_json())["fields"]}
-        return [(column, duckdb_type(fields[column])) for column in self.views[name].columns or fields]
+        return [(column, duckdb_type(fields[column])) for column in view.columns or fields]
 
     def version_and_rows(self, name: str) -> tuple[int, int | None]:
         """The version that queries read, and the number of rows in its files, before any filter; None if the log does not say.

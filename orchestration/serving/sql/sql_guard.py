@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 from orchestration.conf.diagnostic import nearest
 from orchestration.serving.sql.refusal import RefusedError, pointed
 from orchestration.serving.sql.sql_allowlist import FUNCTIONS, GENERATORS, NODES, TABLE_FUNCTIONS, VALUE_CLASSES
+from orchestration.storage.live_views import IS_LIVE
 
 CATALYST = "org.apache.spark.sql.catalyst."
 COLLECTIONS = ("scala.collection.", "scala.Some", "scala.None", "scala.Tuple")
@@ -64,6 +65,8 @@ class SqlGuard:
         if item.isStreaming() or not item.options().isEmpty():
             raise self._refusal("a table takes no options here", item)
         if name.lower().split(".") != [part.lower() for part in parts] or name.lower() not in self.tables:
+            if IS_LIVE.fullmatch(name):
+                raise self._refusal(f"{name} is computed by DuckDB: ask it with `--engine duckdb`", item)
             without_database = {table.split(".", 1)[1] for table in self.tables}
             raise self._refusal(f"there is no table {name}" + (_hint(name, self.tables) or _hint(name, without_database)), item)
         self.tables_read.add(name.lower())

@@ -137,3 +137,29 @@ def test_an_object_that_is_wrong_hides_no_mistake_of_another_and_makes_none(mist
         "conf/sources.yml:5: lab.time is missing",
         "conf/sources.yml:15: plant.metric names 'powr', which metrics.yml does not declare",
     ]
+
+
+def test_a_setting_of_an_aggregation_type_is_asked_of_it_and_refused_of_others(mistakes_after: Callable[..., list[str]]) -> None:
+    metrics = {
+        "a": "aggregation: quantile",
+        "b": "aggregation: quantile, quantile: 95",
+        "c": "aggregation: quantile, quantile: -0.1",
+        "d": "aggregation: max, quantile: 0.5",
+        "e": "aggregation: quantile, quantile: 0.5, counter: {wraps_at: 5}",
+        "f": "aggregation: counter_increase, counter: {}",
+        "g": "aggregation: counter_increase, counter: {wraps_at: 0}",
+        "h": "aggregation: time_weigthed_average",
+        "i": "aggregation: counter_increase",
+        "j": "aggregation: quantile, quantile: 1",
+    }
+    added = "".join(f"  {name}: {{step_seconds: 60, {of}}}\n" for name, of in metrics.items())
+    assert [line.partition(": ")[2] for line in mistakes_after(("metrics", "metrics:\n", f"metrics:\n{added}"))] == [
+        "a.quantile is missing, and says which quantile to take; write for example 0.95",
+        "b.quantile is 95; it must be at most 1",
+        "c.quantile is -0.1; it must be at least 0",
+        "d.quantile is for the aggregation quantile, and this one is max; remove it or choose that",
+        "e.counter is for the aggregation counter_increase, and this one is quantile; remove it or choose that",
+        "f.counter.wraps_at is missing; add for example `wraps_at: 4294967296`",
+        "g.counter.wraps_at is 0; it must be at least 1",
+        "h.aggregation is 'time_weigthed_average'; did you mean 'time_weighted_average'?",
+    ]

@@ -48,6 +48,11 @@ def with_kitchen(**changes: Any) -> Callable[[Conf], Conf]:
             with_metric("power", aggregation=Aggregation.MEDIAN),
             "what is aggregated beside count, min, max, sum and latest was nothing, and is median now",
         ),
+        (
+            "gold.kitchen",
+            with_metric("power", aggregation=Aggregation.COUNTER_INCREASE),
+            "what is aggregated beside count, min, max, sum and latest was nothing, and is readings now",
+        ),
     ],
 )
 def test_a_flow_does_not_go_on_under_another_plan(flow: str, change: Callable[[Conf], Conf], told: str, tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
 """Windows and vectors of the second evaluator: literal ones, and over random readings against their definition, reading by reading."""
 
 import math
-import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,18 @@ from orchestration.audit.verify.gold_windows import vectors, windows
 from orchestration.audit.verify.store import opened
 from silver.spec import Aggregation, Metric
 from tests.rows import at
+from tests.window_values import ODD, TYPES, WIDTH, value_of
 
 BEGIN = at("2026-01-01T00:00:00")
 METRICS = {
     metric.name: metric
     for metric in (
-        *(Metric(aggregation.value, aggregation, 60 * (1 + n % 3)) for n, aggregation in enumerate(Aggregation)),
+        *(
+            Metric(kind.value, kind, 60 * (1 + n % 3), quantile=0.9 if kind is Aggregation.QUANTILE else None)
+            for n, kind in enumerate(Aggregation)
+        ),
+        Metric("wrapping", Aggregation.COUNTER_INCREASE, 120, wraps_at=WIDTH),
+        Metric("lower", Aggregation.QUANTILE, 60, quantile=0.05),
         Metric("sliding", Aggregation.AVERAGE, 180, slide_seconds=60),
         Metric("overlapping.dots", Aggregation.STDDEV, 120, slide_seconds=40),
     )
@@ -74,29 +79,19 @@ Cells = tuple[str, str, Seconds]
 """Device, metric, and seconds after BEGIN at which the window ends."""
 
 
-def by_definition(readings: list[tuple[Any, ...]], closed_until: Seconds) -> dict[Cells, list[float]]:
-    """Values of every closed window in the order of their times: a window ends at a multiple of the slide and does not hold its end."""
-    values: dict[Cells, list[float]] = {}
+def by_definition(readings: list[tuple[Any, ...]], closed_until: Seconds) -> dict[Cells, list[tuple[Seconds, float]]]:
+    """Readings of every closed window in the order of their times, as seconds after its begin.
+
+    A window ends at a multiple of the slide and does not hold its end.
+    """
+    values: dict[Cells, list[tuple[Seconds, float]]] = {}
     for device, metric, micros, value in sorted(readings, key=lambda reading: reading[2]):
         step, slide = METRICS[metric].step_seconds, METRICS[metric].slide_seconds or METRICS[metric].step_seconds
         first = (micros // (slide * 1_000_000) + 1) * slide
         for end in range(first, first + step, slide):
             if end <= closed_until:
-                values.setdefault((device, metric, end), []).append(value)
+                values.setdefault((device, metric, end), []).append((micros / 1e6 - end + step, value))
     return values
-
-
-VALUE_OF: dict[Aggregation, Callable[[list[float]], float | None]] = {
-    Aggregation.AVERAGE: statistics.fmean,
-    Aggregation.LATEST: lambda values: values[-1],
-    Aggregation.MIN: min,
-    Aggregation.MAX: max,
-    Aggregation.SUM: math.fsum,
-    Aggregation.COUNT: len,
-    Aggregation.FIRST: lambda values: values[0],
-    Aggregation.STDDEV: lambda values: statistics.stdev(values) if len(values) > 1 else None,
-    Aggregation.MEDIAN: statistics.median,
-}
 
 
 def vector_by_definition(of_entity: dict[tuple[str, Seconds], float | None], features: Sequence[str], end: Seconds, fill: int) -> Any:
@@ -126,12 +121,12 @@ def test_windows_are_what_their_definition_says(
     rows = {(row["device_id"], row["metric"], row["window_end"]): row for row in rows_of(store, "windows")}
     assert rows.keys() == expected.keys()
     for cell, row in rows.items():
-        values, metric = expected[cell], METRICS[cell[1]]
+        metric, values = METRICS[cell[1]], [value for _, value in expected[cell]]
         assert row["window_start"] == cell[2] - metric.step_seconds
         assert [row[name] for name in ("count", "min", "max", "latest")] == [len(values), min(values), max(values), values[-1]]
         # Sums in another order: to 1e-9 of the largest reading, as verify compares them.
         assert row["sum"] == pytest.approx(math.fsum(values), abs=1e-9 * (1 + row["size"]))
-        assert row["value"] == pytest.approx(VALUE_OF[metric.aggregation](values), abs=1e-9 * (1 + row["size"]))
+        assert row["value"] == pytest.approx(value_of(metric, expected[cell]), abs=1e-9 * (1 + row["value_size"]))
 
 
 @settings(max_examples=25, deadline=None, phases=[Phase.generate])
@@ -156,6 +151,16 @@ def test_vectors_are_what_their_definition_says(
         expected = vector_by_definition(due[name, end], vector.features, end, max_fill)
         assert (row["vector"], row["missing"], row["filled"]) == expected
         assert row["window_start"] == end - 40  # the shortest slide
+
+
+def test_counters_and_angles_in_all_their_oddness_are_what_their_definition_says(store: duckdb.DuckDBPyConnection) -> None:
+    fill(store, [(device, metric, round(at * 1e6), value) for device, of in ODD.items() for metric in TYPES for at, value in of])
+    windows(store, Group("plant", tuple(TYPES), 0, "plant"), TYPES, BEGIN + timedelta(seconds=60))
+    found = rows_of(store, "windows")
+    assert len(found) == len(ODD) * len(TYPES)
+    for row in found:
+        expected = value_of(TYPES[row["metric"]], ODD[row["device_id"]])
+        assert row["value"] == pytest.approx(expected, abs=1e-9 * (1 + row["value_size"])), (row["metric"], ODD[row["device_id"]])
 
 
 SMALL = {"heat": Metric("heat", Aggregation.LATEST, 60), "noise": Metric("noise", Aggregation.STDDEV, 120)}

@@ -28,7 +28,12 @@ READINGS = pa.schema(
     ]
 )
 QUARANTINE = pa.schema([("broken_rules", TEXTS), ("payload", pa.binary()), ("device_id", pa.string()), *IDENTITY])
-LATE = pa.schema([("device_id", pa.string()), ("metric", pa.string()), ("event_time", INSTANT), ("cause", pa.string()), *IDENTITY])
+LATE = pa.schema(
+    [
+        *(("device_id", pa.string()), ("metric", pa.string()), ("event_time", INSTANT), ("cause", pa.string())),
+        *(("value", pa.float64()), ("groups", TEXTS), *IDENTITY),
+    ]
+)
 LEDGER = pa.schema([("source", pa.string()), ("bronze_batch", pa.int64()), *((name, pa.int64()) for name in ("events", "readings"))])
 PINNED = ("bronze.events", "silver.readings", "silver.quarantine", "silver.late", "gold.aggregates", "gold.vectors")
 
@@ -74,7 +79,7 @@ def _batch(made: Conf, batch: int, readings: list[tuple[str, str, float, float]]
     _write(made, "bronze.events", EVENTS, events)
     _write(made, "silver.readings", READINGS, rows)
     _write(made, "silver.quarantine", QUARANTINE, [(*each, batch, len(rows) + n) for n, each in enumerate(bad)])
-    _write(made, "silver.late", LATE, [("oven", "temperature", minute(2), "late", batch, 0)])
+    _write(made, "silver.late", LATE, [("oven", "temperature", minute(2), "late", 1.0, ["kitchen"], batch, 0)])
     _write(made, "ops.ledger", LEDGER, [("plant", batch, len(events), len(rows))])
 
 

@@ -216,7 +216,7 @@ from orchestration.location import Location
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.serving.sql.output import write
-engine = DuckDbEngine(Place(Location(Path({str(tmp_path)!r}) / "lake"), {{}}, {{}}), Limits())
+engine = DuckDbEngine(Place(Location(Path({str(tmp_path)!r}) / "lake"), {{}}, {{}}, dict), Limits())
 write(engine.ask(Question("select i from ops.edges where t > '2026-01-01' order by i limit 1")), "csv")
 print({{"pandas", "pyspark", "sqlglot"}} & set(sys.modules))
 """

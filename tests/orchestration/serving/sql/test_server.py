@@ -41,7 +41,7 @@ from orchestration.serving.sql import server
 from orchestration.serving.sql.answer import Limits
 if __name__ == "__main__":
     server.LIMITS = Limits(seconds=3, rows=1000, result_bytes=1_000_000)
-    server.serve(Place(Location(Path(sys.argv[1])), dict.fromkeys(["kitchen"], "kitchen"), {}), 0, {"a-token-of-someone": "someone"}, print)
+    server.serve(Place(Location(Path(sys.argv[1])), {"kitchen": "kitchen"}, {}, dict), 0, {"a-token-of-someone": "someone"}, print)
 """
 """A server that gives a query three seconds."""
 
