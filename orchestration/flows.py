@@ -24,7 +24,9 @@ from orchestration.jobs import amendments, ledger, retry
 from orchestration.jobs.bronze import EVENTS
 from orchestration.jobs.measurements import ReferenceData, silver_config
 from orchestration.storage.bindings import THE_BEGINNING, start_of
+from orchestration.storage.delta import is_table
 from orchestration.storage.ops_tables import LEDGER_FLOW, TICKS
+from orchestration.storage.references import TABLE as REFERENCES
 from silver.enrich import catalogue
 from silver.readings import Reference, readings
 
@@ -93,6 +95,7 @@ def quarantine_retry(lake: Lake, chosen: retry.Chosen) -> AbstractContextManager
 def reference_data(lake: Lake) -> ReferenceData:
     """Devices, metrics, and the rest of what conf declares."""
     conf = lake.conf
-    # Read as a table, not as a stream: every micro-batch sees the registry as it is then.
+    # Read as tables, not as streams: every micro-batch sees the registry and references as they are then.
     metrics, conversions = (from_arrow(lake.spark, table) for table in catalogue(conf.metrics))
-    return Reference(lake.read("silver.devices"), metrics, conversions), silver_config(conf)
+    references = lake.read(REFERENCES) if is_table(lake.table_path(REFERENCES)) else None
+    return Reference(lake.read("silver.devices"), metrics, conversions, references), silver_config(conf)

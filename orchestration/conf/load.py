@@ -36,6 +36,7 @@ def summary(conf: Conf) -> str:
         counted(len(conf.devices), "device"),
         f"{counted(len(conf.groups), 'group')} in {counted(len(conf.streams), 'stream')}",
         f"{counted(len(rules_of(conf.policy, conf.rules)), 'rule')} ({len(conf.rules)} of your own)",
+        *([counted(len(conf.references), "reference")] if conf.references else []),
         *([counted(len(conf.sinks), "sink")] if conf.sinks else []),
     ]
     return f"no mistakes; pipeline {conf.pipeline} with {', '.join(parts)}"
