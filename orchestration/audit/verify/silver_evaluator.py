@@ -49,13 +49,9 @@ class SilverEvaluator:
         connection.register("catalogue", _catalogue(conf))
         connection.register("conversions", _conversions(conf))
         connection.register("devices", plain(registry.devices))
-        connection.register("recorded_references", plain(registry.references))
-        for name, sql in {
-            "known_metrics": "catalogue",
-            "known_conversions": "conversions",
-            "versions": f"({VERSIONS})",
-            "said": "referred",
-        }.items():
+        connection.register("references_", plain(registry.references))
+        tables = {"known_metrics": "catalogue", "known_conversions": "conversions", "versions": f"({VERSIONS})", "referred": "references_"}
+        for name, sql in tables.items():
             connection.execute(f"create table {name} as from {sql}")
         return cls(conf, connection, _sql(conf, [*pc.unique(registry.references["key_of"]).to_pylist()]))
 
