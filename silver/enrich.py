@@ -47,9 +47,11 @@ _ALL_ATTRIBUTES = """
     transform(map_entries(m.attributes), e -> struct(e.key as key, coalesce(e.value, r.referred[e.key]) as value)),
     filter(map_entries(r.referred), e -> not array_contains(map_keys(m.attributes), e.key)))) end as attributes
 """
+Catalogue = tuple[pa.Table, pa.Table]
+"""Rows of METRICS and of CONVERSIONS."""
 
 
-def catalogue(metrics: Mapping[str, Metric]) -> tuple[pa.Table, pa.Table]:
+def catalogue(metrics: Mapping[str, Metric]) -> Catalogue:
     """Rows of METRICS and of CONVERSIONS. Spark keeps tables of Arrow in its plan; for rows of Python it asks a process at every batch."""
     described = [vars(metric) | {"metric": metric.name} for metric in metrics.values()]
     conversions = [

@@ -11,7 +11,7 @@ from orchestration.conf.values import AbsolutePath, Key, OrAbsent, Setting, Uniq
 
 def _named_as_columns(written: Any) -> Any:
     """A list names columns whose attributes have the same names."""
-    if not isinstance(written, list) or not written or not all(isinstance(name, str) for name in written):
+    if not isinstance(written, list) or not all(isinstance(name, str) for name in written):
         return written
     if len(set(written)) < len(written):
         raise PydanticCustomError("twice", "names a column twice")

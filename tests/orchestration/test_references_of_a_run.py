@@ -1,6 +1,8 @@
 """References through a whole lake: joined as of ingestion, the same by a replay and a retry, checked by verify."""
 
 import io
+import shutil
+import subprocess
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -14,24 +16,30 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from bronze.events import ARRIVED
 from orchestration.audit.verify.check import verify
 from orchestration.audit.verify.lake_snapshot import latest_snapshot
+from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.conf.reference_settings import ReferenceSettings
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
-from orchestration.errors import ConfError
+from orchestration.errors import ConfError, TidemarkError
 from orchestration.flows import flows
 from orchestration.jobs import maintenance
+from orchestration.jobs.preview import preview
 from orchestration.jobs.retry import Chosen
+from orchestration.location import Location
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.storage import references, registry
 from orchestration.storage.tables import LakeStore
 from orchestration.supervisor.replay import STEPS, build, finish, plan
 from orchestration.supervisor.run import retry_quarantine
-from tests.lakes import KITCHEN, conf, event, land, recorded, rewrite, run, run_until, table
+from tests.lakes import KITCHEN, conf, copy_tree, event, land, recorded, rewrite, run, run_until, table
 from tests.rows import at
+from tests.test_blocks import write_part
+from tests.test_readme import BLOCK, ROOT, TEXT
 
 START = at("2026-01-05T00:00:00")
 
@@ -150,7 +158,6 @@ def test_a_retry_re_admits_with_what_was_said_when_the_event_was_ingested(spark:
 def test_a_table_that_changes_while_a_run_goes_on_counts_for_events_that_come_then(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(references, "SETTLE_SECONDS", 0.2)
     monkeypatch.setattr(references, "NOTICE", timedelta(seconds=1))
     made = made_in(tmp_path)
     land(tmp_path, "1.json", [line("oven", 0)])
@@ -175,7 +182,7 @@ def test_a_table_that_changes_while_a_run_goes_on_counts_for_events_that_come_th
 def test_a_run_does_not_begin_with_a_table_that_cannot_be_read(tmp_path: Path) -> None:
     made = made_in(tmp_path)
     (tmp_path / "customers.csv").unlink()
-    with pytest.raises(ConfError, match=r"customers.csv: cannot be read .* or correct references.customers.path"):
+    with pytest.raises(ConfError, match=r"customers.csv: cannot be read .* or correct references.customers"):
         run(made, None)
 
 
@@ -185,3 +192,30 @@ def test_maintenance_puts_the_files_of_versions_together_and_no_answer_changes(s
     assert done[references.TABLE]["compacted"] > 1
     assert sorted(map(str, table(made, references.TABLE).to_dict("records"))) == before
     assert differences(made) == []
+
+
+def test_damage_of_the_versions_is_refused_before_a_run_goes_on(made: Conf, tmp_path: Path) -> None:
+    copy_tree(made.lake.local, tmp_path / "lake")
+    damaged = replace(made, lake=Location(tmp_path / "lake"))
+    log = damaged.lake.local / "silver" / "references" / "_delta_log" / f"{0:020}.json"
+    log.write_bytes(log.read_bytes() + b" ")
+    with pytest.raises(TidemarkError, match=r"the log of silver.references is not as it was written: .*\n  Restore it from a backup"):
+        run(damaged, None)
+
+
+def test_the_example_of_the_page_gives_the_attributes_beside_it(tmp_path: Path) -> None:
+    section = TEXT["silver/README.md"].split("## References\n")[1].split("\n## ")[0]
+    (_, _, shell), (_, _, settings), (_, _, result), _ = BLOCK.findall(section)
+    subprocess.run(["bash", "-ec", shell], cwd=tmp_path, check=True)
+    write_deltalake(tmp_path / "reference" / "lines", pa.table({"hall": ["hall-1"], "foreman": ["Eve"]}))
+    (tmp_path / "conf").mkdir()
+    write_part(settings, tmp_path / "conf", is_whole=False)
+    for name in ("sources", "metrics", "devices", "groups"):
+        shutil.copy(ROOT / "conf" / f"{name}.yml", tmp_path / "conf")
+    made = load(tmp_path / "conf")
+    lines = [line(f"oven-0{n}", n) for n in (1, 2, 3)]
+    now = {"received_at": datetime.now(UTC)}
+    arrived = pa.Table.from_pylist([{"payload": of.encode(), "source": "plant", "position": "1.json"} | now for of in lines], ARRIVED)
+    rows = preview(made, "plant", arrived).measurements
+    found = [" ".join((row["device_id"], *(f"{name}={text}" for name, text in row["attributes"].items()))) for row in rows]
+    assert found == result.splitlines()
