@@ -24,9 +24,9 @@ from orchestration.jobs import amendments, ledger, retry
 from orchestration.jobs.bronze import EVENTS
 from orchestration.jobs.measurements import ReferenceData, silver_config
 from orchestration.storage.bindings import THE_BEGINNING, start_of
-from orchestration.storage.delta import is_table
 from orchestration.storage.ops_tables import LEDGER_FLOW, TICKS
 from orchestration.storage.references import TABLE as REFERENCES
+from orchestration.storage.references import keys_of
 from silver.enrich import catalogue
 from silver.readings import Reference, readings
 
@@ -97,5 +97,5 @@ def reference_data(lake: Lake) -> ReferenceData:
     conf = lake.conf
     # Read as tables, not as streams: every micro-batch sees the registry and references as they are then.
     metrics, conversions = (from_arrow(lake.spark, table) for table in catalogue(conf.metrics))
-    references = lake.read(REFERENCES) if is_table(lake.table_path(REFERENCES)) else None
+    references = {key_of: lake.read(REFERENCES) for key_of in keys_of(conf)}
     return Reference(lake.read("silver.devices"), metrics, conversions, references), silver_config(conf)

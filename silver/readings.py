@@ -5,9 +5,10 @@ A measurement is accepted when every rule holds for it; a rule that is null coun
 silver/account.py.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial, reduce
 from operator import and_
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from expectations.rule import Rule
 from silver.config import SilverConfig
-from silver.enrich import KEYS_OF_REFERENCES, REFERENCE_VERSIONS, VALUED, VERSIONS, described, referred
+from silver.enrich import REFERENCE_VERSIONS, VALUED, VERSIONS, described, referred
 from silver.measurements import MEASURED, OF_EVENT, measured
 from silver.rules import rules_of
 from silver.schema import KEYS, READING_COLUMNS
@@ -30,13 +31,13 @@ NARROW = [*KEYS, "value", "zone_text", "attributes", "source", "ingested_at", "b
 class Reference(NamedTuple):
     """The registry (silver.devices), and the catalogue: METRICS and CONVERSIONS of silver/enrich.py.
 
-    `references`: silver.references; None where the lake has none, and then no plan asks for it.
+    `references`: silver.references, by what its keys are of: each costs a join, and none where the lake has none.
     """
 
     devices: DataFrame
     metrics: DataFrame
     conversions: DataFrame
-    references: DataFrame | None = None
+    references: Mapping[str, DataFrame] = MappingProxyType({})
 
 
 def readings(events: DataFrame, reference: Reference, config: SilverConfig) -> DataFrame:
@@ -114,10 +115,8 @@ def _described(rows: DataFrame, reference: Reference, policy: Policy) -> DataFra
 
 def _referred(rows: DataFrame, reference: Reference) -> DataFrame:
     """Behind the rules, which see what the event says alone, and behind the state of the stream."""
-    if reference.references is None:
-        return rows
     session = rows.sparkSession
-    versions = session.sql(REFERENCE_VERSIONS, references=reference.references.coalesce(1)).hint("broadcast")
-    for key_of in KEYS_OF_REFERENCES:
+    for key_of, references in reference.references.items():
+        versions = session.sql(REFERENCE_VERSIONS, references=references.coalesce(1)).hint("broadcast")
         rows = session.sql(referred(rows.columns, key_of), readings=rows, versions=versions)
     return rows

@@ -104,8 +104,9 @@ def silver_by_both(spark: SparkSession, rows: pa.Table, **more: Any) -> tuple[li
 
 def reference(spark: SparkSession, registry: pa.Table | None = None, references: pa.Table | None = None) -> Reference:
     """The registry, or that of `devices`, the catalogue of METRICS, and references if there are any."""
-    frames = map(spark.createDataFrame, (registry or devices(), *catalogue(METRICS)))
-    return Reference(next(frames), next(frames), next(frames), references and spark.createDataFrame(references))
+    said = {} if references is None else dict.fromkeys(("device_id", "zone"), spark.createDataFrame(references))
+    metrics, conversions = map(spark.createDataFrame, catalogue(METRICS))
+    return Reference(spark.createDataFrame(registry or devices()), metrics, conversions, said)
 
 
 def _split(measurements: pa.Table, rows: pa.Table) -> tuple[list[Any], list[Any]]:

@@ -55,7 +55,8 @@ def test_both_evaluators_treat_hostile_payloads_alike(spark: SparkSession, tmp_p
         sources = {name: Source(name, shape, LandingFolder(tmp_path)) for name, shape in SHAPES.items()}
         made = conf(tmp_path, policy=policy, sources=sources, metrics=METRICS, rules=RULES)
         devices = frame(spark, REGISTRY, DEVICES)
-        reference = Reference(devices, *map(spark.createDataFrame, catalogue(METRICS)))
+        metrics, conversions = map(spark.createDataFrame, catalogue(METRICS))
+        reference = Reference(devices, metrics, conversions)
         broken, good = account.split(table(with_rule_results(of_spark, reference, SilverConfig(SHAPES, policy, RULES))))
         found = SilverEvaluator.of(made, Registered(table(devices), REFERENCES.empty_table())).evaluate(table(of_spark))
         assert differences(events, found.accepted, good) == {}
