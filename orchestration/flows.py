@@ -26,6 +26,8 @@ from orchestration.jobs.bronze import EVENTS
 from orchestration.jobs.measurements import ReferenceData, silver_config
 from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.ops_tables import LEDGER_FLOW, TICKS
+from orchestration.storage.references import TABLE as REFERENCES
+from orchestration.storage.references import keys_of
 from silver.enrich import catalogue
 from silver.readings import Reference, readings
 
@@ -100,6 +102,7 @@ def quarantine_retry(lake: Lake, chosen: retry.Chosen) -> AbstractContextManager
 def reference_data(lake: Lake) -> ReferenceData:
     """Devices, metrics, and the rest of what conf declares."""
     conf = lake.conf
-    # Read as a table, not as a stream: every micro-batch sees the registry as it is then.
+    # Read as tables, not as streams: every micro-batch sees the registry and references as they are then.
     metrics, conversions = (from_arrow(lake.spark, table) for table in catalogue(conf.metrics))
-    return Reference(lake.read("silver.devices"), metrics, conversions), silver_config(conf)
+    references = {key_of: lake.read(REFERENCES) for key_of in keys_of(conf)}
+    return Reference(lake.read("silver.devices"), metrics, conversions, references), silver_config(conf)

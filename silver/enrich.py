@@ -3,7 +3,7 @@
 Written in SQL, which both engines run: Spark for streams and replays, and DuckDB, translated, for a few events in the process.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -35,8 +35,23 @@ VERSIONS = """
 """
 """Each version of a device with the instant at which the next one replaces it."""
 
+KEYS_OF_REFERENCES = ("device_id", "zone")
+REFERENCE_VERSIONS = """
+  select key_of, key, attributes as referred, registered_at,
+    lead(registered_at) over (partition by key_of, key order by registered_at) as replaced_at
+  from {references}
+"""
+"""As VERSIONS, of silver.references."""
+_ALL_ATTRIBUTES = """
+  case when r.referred is null then m.attributes when m.attributes is null then r.referred else map_from_entries(concat(
+    transform(map_entries(m.attributes), e -> struct(e.key as key, coalesce(e.value, r.referred[e.key]) as value)),
+    filter(map_entries(r.referred), e -> not array_contains(map_keys(m.attributes), e.key)))) end as attributes
+"""
+Catalogue = tuple[pa.Table, pa.Table]
+"""Rows of METRICS and of CONVERSIONS."""
 
-def catalogue(metrics: Mapping[str, Metric]) -> tuple[pa.Table, pa.Table]:
+
+def catalogue(metrics: Mapping[str, Metric]) -> Catalogue:
     """Rows of METRICS and of CONVERSIONS. Spark keeps tables of Arrow in its plan; for rows of Python it asks a process at every batch."""
     described = [vars(metric) | {"metric": metric.name} for metric in metrics.values()]
     conversions = [
@@ -59,4 +74,17 @@ def described(policy: Policy) -> str:
       left join {{metrics}} c on c.metric = m.metric
       left join {{versions}} d on d.registered_id = m.device_id and d.registered_at <= m.ingested_at
         and (d.replaced_at is null or m.ingested_at < d.replaced_at)
+    """
+
+
+def referred(columns: Sequence[str], key_of: str) -> str:
+    """SQL of readings with what references said of their device, or of their zone, when the event was ingested.
+
+    An attribute that the event has stays as it is: the device knows better, as with its zone. `versions`: REFERENCE_VERSIONS.
+    """
+    selected = ", ".join(_ALL_ATTRIBUTES if name == "attributes" else f"m.{name}" for name in columns)
+    return f"""
+      select {selected} from {{readings}} m
+      left join {{versions}} r on r.key_of = '{key_of}' and r.key = m.{key_of} and r.registered_at <= m.ingested_at
+        and (r.replaced_at is null or m.ingested_at < r.replaced_at)
     """

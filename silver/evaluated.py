@@ -12,7 +12,7 @@ import sqlglot
 from bronze.schema import INSTANT
 from expectations.translation import to_duckdb
 from silver.config import SilverConfig
-from silver.enrich import VALUED, VERSIONS, described
+from silver.enrich import KEYS_OF_REFERENCES, REFERENCE_VERSIONS, VALUED, VERSIONS, Catalogue, described, referred
 from silver.measurements import measured
 from silver.rules import rules_of
 from silver.schema import READING_COLUMNS
@@ -29,13 +29,17 @@ def evaluation(config: SilverConfig) -> str | None:
         return None
 
 
-def evaluated(
-    events: pa.Table, devices: pa.Table, catalogue: tuple[pa.Table, pa.Table], config: SilverConfig, sql: str
+def evaluated(  # noqa: PLR0917
+    events: pa.Table, devices: pa.Table, catalogue: Catalogue, config: SilverConfig, sql: str, references: pa.Table | None = None
 ) -> Iterator[pa.Table]:
     """Every measurement of every event, in pieces: READING_COLUMNS and `broken_rules`. `sql`: of `evaluation`."""
     with duckdb.connect(config={"threads": 1}) as connection:
         for name, table in zip(("devices", "metrics", "conversions"), (devices, *catalogue), strict=True):
             connection.register(name, retyped(table, INSTANT, PLAIN_INSTANT))
+        if references is not None:
+            connection.register("of_references", retyped(references, INSTANT, PLAIN_INSTANT))
+            connection.execute(f"create table versions as {REFERENCE_VERSIONS.format(references='of_references')}")
+            sql = _with_references(sql)
         for piece in measured(events, config):
             connection.register("measured", retyped(piece, INSTANT, PLAIN_INSTANT))
             yield retyped(connection.sql(sql).to_arrow_table(), PLAIN_INSTANT, INSTANT)
@@ -50,6 +54,14 @@ def _sql(config: SilverConfig) -> str:
     named = ", ".join(f"case when coalesce({holds}, false) then null else '{name}' end" for name, holds in rules)
     broken = f"list_filter([{named}], lambda name: name is not null)"
     return f"select {broken} as broken_rules, {', '.join(READING_COLUMNS)} from ({enriched})"
+
+
+def _with_references(sql: str) -> str:
+    for key_of in KEYS_OF_REFERENCES:
+        more = referred(["broken_rules", *READING_COLUMNS], key_of).format(readings="evaluated", versions="versions")
+        (more,) = sqlglot.transpile(more, read="spark", write="duckdb")
+        sql = f"with evaluated as ({sql}) {more}"
+    return sql
 
 
 def retyped(table: pa.Table, before: pa.DataType, after: pa.DataType) -> pa.Table:

@@ -5,9 +5,10 @@ A measurement is accepted when every rule holds for it; a rule that is null coun
 silver/account.py.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial, reduce
 from operator import and_
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from expectations.rule import Rule
 from silver.config import SilverConfig
-from silver.enrich import VALUED, VERSIONS, described
+from silver.enrich import REFERENCE_VERSIONS, VALUED, VERSIONS, described, referred
 from silver.measurements import MEASURED, OF_EVENT, measured
 from silver.rules import rules_of
 from silver.schema import KEYS, READING_COLUMNS
@@ -28,11 +29,15 @@ NARROW = [*KEYS, "value", "zone_text", "attributes", "source", "ingested_at", "b
 
 
 class Reference(NamedTuple):
-    """The registry (silver.devices), and the catalogue: METRICS and CONVERSIONS of silver/enrich.py."""
+    """The registry (silver.devices), and the catalogue: METRICS and CONVERSIONS of silver/enrich.py.
+
+    `references`: silver.references, by what its keys are of: each costs a join, and none where the lake has none.
+    """
 
     devices: DataFrame
     metrics: DataFrame
     conversions: DataFrame
+    references: Mapping[str, DataFrame] = MappingProxyType({})
 
 
 def readings(events: DataFrame, reference: Reference, config: SilverConfig) -> DataFrame:
@@ -52,7 +57,7 @@ def accepted(events: DataFrame, reference: Reference, config: SilverConfig) -> D
 
 def as_readings(rows: DataFrame, reference: Reference, policy: Policy) -> DataFrame:
     """READING_COLUMNS of rows of NARROW."""
-    return _described(rows, reference, policy).select(*READING_COLUMNS)
+    return _referred(_described(rows, reference, policy).select(*READING_COLUMNS), reference)
 
 
 def enriched(events: DataFrame, reference: Reference, config: SilverConfig) -> DataFrame:
@@ -70,7 +75,7 @@ def enriched(events: DataFrame, reference: Reference, config: SilverConfig) -> D
 def with_rule_results(events: DataFrame, reference: Reference, config: SilverConfig) -> DataFrame:
     """Every measurement of every event, READING_COLUMNS and `broken_rules`: the names of the rules that it breaks, none for a good one."""
     rows = with_broken_rules(enriched(events, reference, config), rules_of(config.policy, config.rules))
-    return rows.select("broken_rules", *READING_COLUMNS)
+    return _referred(rows.select("broken_rules", *READING_COLUMNS), reference)
 
 
 def without_keys_of(late: DataFrame, readings: DataFrame) -> DataFrame:
@@ -106,3 +111,12 @@ def _described(rows: DataFrame, reference: Reference, policy: Policy) -> DataFra
     versions = session.sql(VERSIONS, devices=reference.devices.coalesce(1)).hint("broadcast")
     metrics = reference.metrics.hint("broadcast")
     return session.sql(described(policy), measurements=rows, metrics=metrics, versions=versions)
+
+
+def _referred(rows: DataFrame, reference: Reference) -> DataFrame:
+    """Behind the rules, which see what the event says alone, and behind the state of the stream."""
+    session = rows.sparkSession
+    for key_of, references in reference.references.items():
+        versions = session.sql(REFERENCE_VERSIONS, references=references.coalesce(1)).hint("broadcast")
+        rows = session.sql(referred(rows.columns, key_of), readings=rows, versions=versions)
+    return rows

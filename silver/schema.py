@@ -15,7 +15,7 @@ READINGS = declared(
     ("step_seconds", pa.int32(), "coarse grain step of the metric; null where the metric is unknown"),
     ("zone", pa.string(), "from the event, else from the device registry; null where neither knows"),
     ("groups", pa.list_(pa.string()), "device groups of the device when the event was ingested; may be empty"),
-    ("attributes", pa.map_(pa.string(), pa.string()), "texts of the event that the source declares, by name; null where it declares none"),
+    ("attributes", pa.map_(pa.string(), pa.string()), "texts by name: of the event, then of references; null where neither has any"),
     ("source", pa.string(), "name of the source in conf/sources.yml"),
     ("ingested_at", INSTANT, "from the event, UTC"),
     ("bronze_batch", pa.int64(), "lineage: identity of the event"),
@@ -84,3 +84,11 @@ DEVICES = declared(
     ("registered_at", INSTANT, "counts for events ingested from this instant on, UTC"),
 )
 """The device registry. Grain: one version of one device. Key: device_id, registered_at. Append only."""
+
+REFERENCES = declared(
+    ("key_of", pa.string(), "column of readings that the key is compared with: device_id or zone"),
+    ("key", pa.string(), "as in the user's table"),
+    ("attributes", pa.map_(pa.string(), pa.string()), "all that references say of the key, by name; null: from registered_at on nothing"),
+    ("registered_at", INSTANT, "counts for events ingested from this instant on, UTC"),
+)
+"""What tables of the user say of devices and zones. Grain: one version of one key. Key: key_of, key, registered_at. Append only."""

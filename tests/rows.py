@@ -14,7 +14,7 @@ from silver.config import SilverConfig
 from silver.enrich import catalogue
 from silver.evaluated import evaluated, evaluation
 from silver.readings import Reference, readings, with_rule_results
-from silver.schema import DEVICES, READINGS
+from silver.schema import DEVICES, READINGS, REFERENCES
 from silver.spec import Aggregation, Conversion, Metric, Origin, PayloadFormat, Policy, Time
 
 INGESTED_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -67,12 +67,18 @@ def devices(*versions: tuple[Any, ...]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(DEVICES.names, version, strict=True)) for version in known], DEVICES)
 
 
+def references(*versions: tuple[str, str, dict[str, str] | None, datetime]) -> pa.Table:
+    """Versions of what references say: of what, its name, attributes, since when."""
+    rows = [(key_of, key, said and list(said.items()), since) for key_of, key, said, since in versions]
+    return pa.Table.from_pylist([dict(zip(REFERENCES.names, row, strict=True)) for row in rows], REFERENCES)
+
+
 def silver(rows: pa.Table, shape: PayloadFormat = LONG, policy: Policy = POLICY, **more: Any) -> tuple[list[Any], list[Any]]:
     """Good measurements of events and their quarantine, in the order of events, as the account reads them: without Spark."""
     config = SilverConfig({"plant": shape}, policy, more.get("rules", ()))
     sql = evaluation(config)
     assert sql is not None
-    pieces = [*evaluated(rows, more.get("devices") or devices(), catalogue(METRICS), config, sql)]
+    pieces = [*evaluated(rows, more.get("devices") or devices(), catalogue(METRICS), config, sql, more.get("references"))]
     return _split(pa.concat_tables(pieces).sort_by([("bronze_row", "ascending"), ("part", "ascending")]), rows)
 
 
@@ -82,7 +88,7 @@ def silver_by_spark(
     """Readings and quarantine of events, in the order of events, as the stream reads them: without duplicates."""
     inputs = (
         spark.createDataFrame(rows),
-        reference(spark, more.get("devices")),
+        reference(spark, more.get("devices"), more.get("references")),
         SilverConfig({"plant": shape}, policy, more.get("rules", ())),
     )
     _, rejected = _split(with_rule_results(*inputs).orderBy("bronze_row", "part").toArrow(), rows)
@@ -96,9 +102,11 @@ def silver_by_both(spark: SparkSession, rows: pa.Table, **more: Any) -> tuple[li
     return found
 
 
-def reference(spark: SparkSession, registry: pa.Table | None = None) -> Reference:
-    """The registry, or that of `devices`, and the catalogue of METRICS."""
-    return Reference(spark.createDataFrame(registry or devices()), *map(spark.createDataFrame, catalogue(METRICS)))
+def reference(spark: SparkSession, registry: pa.Table | None = None, references: pa.Table | None = None) -> Reference:
+    """The registry, or that of `devices`, the catalogue of METRICS, and references if there are any."""
+    said = {} if references is None else dict.fromkeys(("device_id", "zone"), spark.createDataFrame(references))
+    metrics, conversions = map(spark.createDataFrame, catalogue(METRICS))
+    return Reference(spark.createDataFrame(registry or devices()), metrics, conversions, said)
 
 
 def _split(measurements: pa.Table, rows: pa.Table) -> tuple[list[Any], list[Any]]:

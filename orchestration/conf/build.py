@@ -45,6 +45,7 @@ def build(folder: Path, settings: Settings) -> Conf:
         maintenance=pipeline.maintenance,
         quality=pipeline.quality,
         dbt_project=pipeline.dbt.project,
+        references=pipeline.references,
         sinks=pipeline.sinks,
         schedules=pipeline.schedules,
         page=pipeline.page,

@@ -37,6 +37,7 @@ def summary(conf: Conf) -> str:
         f"{counted(len(conf.groups), 'group')} in {counted(len(conf.streams), 'stream')}",
         f"{counted(len(rules_of(conf.policy, conf.rules)), 'rule')} ({len(conf.rules)} of your own)",
         *([counted(len(conf.flows), "flow")] if conf.flows else []),
+        *([counted(len(conf.references), "reference")] if conf.references else []),
         *([counted(len(conf.sinks), "sink")] if conf.sinks else []),
         *([counted(len(conf.alerts), "alert")] if conf.alerts else []),
     ]

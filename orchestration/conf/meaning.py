@@ -20,6 +20,7 @@ from orchestration.conf.pipeline_settings import Engine, PolicySettings, heap_by
 from orchestration.conf.place import absolute
 from orchestration.conf.plant_settings import MetricSettings
 from orchestration.conf.quality_meaning import check_quality
+from orchestration.conf.reference_settings import ReferenceSettings
 from orchestration.conf.rule_meaning import check_rules
 from orchestration.conf.sink_meaning import check_sinks
 from orchestration.conf.source_meaning import check_sources
@@ -45,6 +46,7 @@ def check_meaning(folder: Path, sound: Mapping[str, Any], declared: Declared) ->
         yield from check_quality(folder, quality, declared)
     if (page := sound.get("page")) and not page.token and not is_loopback(page.host):
         yield Finding.of(("page", "host"), f"is {quoted(page.host)}, which other machines reach; set page.token, or keep 127.0.0.1")
+    yield from _check_references(sound.get("references", {}))
     yield from check_sinks(sound.get("sinks", {}), declared)
     yield from check_sources(sources, declared)
     yield from _check_metrics(sound.get("metrics", {}))
@@ -76,6 +78,17 @@ def _check_engine(engine: Engine) -> Iterator[Finding]:
         problem = f"is '{engine.driver_memory.lower()}', with which Spark does not start; give it at least {LEAST_DRIVER_MEGABYTES}m"
         yield Finding.of(("engine", "driver_memory"), problem)
     yield from check_settings(("engine", "settings"), engine.settings)
+
+
+def _check_references(references: Mapping[str, ReferenceSettings]) -> Iterator[Finding]:
+    """No two say the same of a reading."""
+    taken: dict[str, str] = {}
+    for name, reference in references.items():
+        for attribute in reference.attributes:
+            if other := taken.get(attribute):
+                problem = f"names {quoted(attribute)}, which reference {other} gives too; write {{OTHER_NAME: column}} for one of them"
+                yield Finding.of(("references", name, "attributes"), problem)
+            taken[attribute] = name
 
 
 def _check_metrics(metrics: Mapping[str, MetricSettings]) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from orchestration.conf.pipeline_settings import (
     SqlServerSettings,
 )
 from orchestration.conf.place import GroupWindows, Place
+from orchestration.conf.reference_settings import ReferenceSettings
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.transport_settings import Transport
 from orchestration.location import Location
@@ -75,6 +76,7 @@ class Conf:
     maintenance: Maintenance = field(default_factory=Maintenance)
     quality: Quality = field(default_factory=Quality)
     dbt_project: Path | None = None
+    references: dict[str, ReferenceSettings] = field(default_factory=dict)
     sinks: dict[str, SinkSettings] = field(default_factory=dict)
     schedules: dict[str, ScheduleSettings] = field(default_factory=dict)
     page: PageSettings = field(default_factory=PageSettings)

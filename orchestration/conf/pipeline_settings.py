@@ -12,6 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from orchestration.conf.diagnostic import quoted
 from orchestration.conf.place import absolute
+from orchestration.conf.reference_settings import ReferenceSettings
 from orchestration.conf.secrets import Secret
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.conf.transport_settings import Port
@@ -243,6 +244,11 @@ class PipelineFile(Setting):
     """When suites of expectations are checked, and what a failure does."""
     dbt: DbtSettings = Field(default_factory=DbtSettings, examples=[{"project": "./plant/dbt"}])
     """What `tidemark dbt` runs."""
+    references: dict[Identifier, ReferenceSettings] = Field(
+        default_factory=dict,
+        examples=[{"customers": {"path": "./reference/customers.csv", "device_id": "serial", "attributes": ["customer"]}}],
+    )
+    """Tables of yours, by name, whose columns readings get as attributes: silver.references has their versions."""
     sinks: dict[Identifier, SinkSettings] = Field(
         default_factory=dict,
         examples=[{"export": {"table": "silver.readings", "files": {"path": "./export"}}}],

@@ -19,7 +19,7 @@ from gold.schema import FLOW_KINDS
 from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
-from orchestration.storage import generations, snapshots
+from orchestration.storage import generations, references, snapshots
 from orchestration.storage.commit import FULL_BYTES, append_rows, compact
 from orchestration.storage.delta import ask, in_log, is_table, open_table, rows_of
 from orchestration.storage.marts import needed_snapshots
@@ -49,7 +49,7 @@ SCHEMA = pa.schema(
 """Grain: one table in one maintenance. `files`: of its newest version before; `compacted`: of these, small ones whose rows went into large
 ones; `removed`: files that were removed from the disk, and `freed_bytes` theirs; `log_entries`: entries of its log that were removed."""
 COLUMNS = ("table", "files", "compacted", "removed", "freed_bytes", "log_entries")
-OF_NO_FLOW = (TICKS, LEDGER, GAPS, snapshots.TABLE, generations.TABLE, TABLE)
+OF_NO_FLOW = (references.TABLE, TICKS, LEDGER, GAPS, snapshots.TABLE, generations.TABLE, TABLE)
 
 NOT_LATE = """
   select min(bronze_batch) as first from readings where event_time >= (select max(event_time) from readings) - interval '{} seconds'

@@ -21,10 +21,11 @@ from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.jobs.ranges import pieces
 from orchestration.storage.commit import append_pieces
-from orchestration.storage.delta import instant, table_of
+from orchestration.storage.delta import instant, is_table, table_of
 from orchestration.storage.lake_layout import scratch_folder
 from orchestration.storage.ops_tables import CONFLICTS
 from orchestration.storage.payload_formats import FILE, payload_formats, remembered
+from orchestration.storage.references import TABLE as REFERENCES
 from orchestration.storage.row_pieces import in_pieces
 from orchestration.storage.tables import MAX_ARROW_ROWS
 from silver import account
@@ -61,7 +62,8 @@ def evaluated(lake: Lake, reference_data: LoadReferenceData, events: pa.Table) -
         yield from _by_spark(lake, reference_data, events)
     else:
         devices = table_of(lake.table_path("silver.devices"))
-        yield from of_silver.evaluated(events, devices, catalogue(lake.conf.metrics), config, sql)
+        references = table_of(path) if is_table(path := lake.table_path(REFERENCES)) else None
+        yield from of_silver.evaluated(events, devices, catalogue(lake.conf.metrics), config, sql, references)
 
 
 def _by_spark(lake: Lake, reference_data: LoadReferenceData, events: pa.Table) -> Iterator[pa.Table]:

@@ -19,6 +19,7 @@ from orchestration.conf.transport_settings import LandingFolder
 from orchestration.errors import ConfError
 from orchestration.storage.delta import python_rows
 from orchestration.storage.payload_formats import payload_formats
+from orchestration.storage.references import present
 from orchestration.storage.registry import ALWAYS, CONF, as_version, versions
 from orchestration.utc import EPOCH
 from silver import account
@@ -120,7 +121,7 @@ def preview(conf: Conf, source: str, events: pa.Table) -> Preview:
     of_conf = [as_version(device, CONF) | {"registered_at": ALWAYS} for device in conf.devices.values()]
     devices = pa.Table.from_pylist(loaded + of_conf, DEVICES)
     rows: Rows = []
-    if measured := [*evaluated(events, devices, catalogue(conf.metrics), config, sql or "")]:
+    if measured := [*evaluated(events, devices, catalogue(conf.metrics), config, sql or "", present(conf))]:
         broken, good = account.split(pa.concat_tables(measured))
         duplicates = account.duplicates(account.with_kept(good, account.kept_of_keys([good], [good.slice(0, 0)])))
         reasons = Reasons(config, conf.metrics, conf.devices)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage import generations, registry, snapshots
+from orchestration.storage import generations, references, registry, snapshots
 from orchestration.storage.bindings import REPAIR, REPLAY
 from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.delta import LOG, added, is_draft, version_of
@@ -48,7 +48,7 @@ class Sealing:
 
 def sealed_tables(lake: LakeStore) -> dict[str, Location]:
     """Every table whose files must not change, by its SQL name."""
-    return {name: lake.table_path(name) for name in (*lake.tables, *WITHOUT_SPARK, registry.TABLE)}
+    return {name: lake.table_path(name) for name in (*lake.tables, *WITHOUT_SPARK, registry.TABLE, references.TABLE)}
 
 
 def refuse_damage(lake: LakeStore, flows: Iterable[str]) -> None:

@@ -22,6 +22,7 @@ from orchestration.storage.gate_state import count_releases
 from orchestration.storage.ops_tables import LEDGER, LEDGER_FLOW, TICKS
 from orchestration.storage.payload_formats import remember
 from orchestration.storage.positions import accounted_for, passed_by_silver
+from orchestration.storage.references import ReferenceTables
 from orchestration.storage.registry import sync
 from orchestration.storage.sealing import WITHOUT_SPARK, Sealing, refuse_damage, refuse_older_tables, sealed_tables
 from orchestration.storage.source_offsets import refuse_earlier_version
@@ -48,6 +49,7 @@ class PipelineRun:
         self._jobs = {job.name: job for job in chosen if isinstance(job, Job)}
         self.quality_gate = QualityGate(lake, stop, progress.warned)
         self.deliveries = Deliveries(lake.conf, progress, stop)
+        self._references = ReferenceTables(lake.conf)
         self._seen_by_gold: tuple[int, ...] = ()
         self._settled: tuple[int, ...] = ()
         self._paused_until = 0.0
@@ -64,6 +66,7 @@ class PipelineRun:
         self._check_at = schedules.next_at(lake, suites.suites(lake.conf))
         remember(lake.conf)
         sync(lake.conf.lake, lake.conf.devices, datetime.now(UTC))
+        self._references.begin(datetime.now(UTC))
         for name, schema in WITHOUT_SPARK.items():
             create(lake.table_path(name), schema)
         for table in lake.tables.values():
@@ -79,6 +82,10 @@ class PipelineRun:
         refuse_older_tables(lake)
         self._sealing = Sealing(lake, names)
         retry.finish(lake)
+
+    def look_at_references(self) -> None:
+        for problem in self._references.look_again():
+            self._progress.notice(Notice("a reference cannot be read", {"reason": problem}))
 
     def take_in(self) -> None:
         """Bronze, then silver, each to the end of what waits. Spark starts as soon as something does; it analyzes silver beside bronze."""

@@ -118,7 +118,8 @@ def retry_quarantine(lake: Lake, chosen: retry.Chosen, progress: Progress) -> li
 
 
 def _go_on_behind(run: PipelineRun, behind: dict[str, Future[None]]) -> None:
-    """Gold cycles and seals, each when the one before has ended; maintenance between two, as they write what it compacts. Suites, when due.
+    """Gold cycles, seals and references, each when the one before has ended; maintenance between two, as they write what it compacts.
+    Suites, when due.
 
     After it comes a turn of theirs, also where it takes longer than the time from one to the next.
     """
@@ -129,7 +130,7 @@ def _go_on_behind(run: PipelineRun, behind: dict[str, Future[None]]) -> None:
     if run.is_maintenance_due() and "maintenance" not in ended:
         todo |= {} if behind.keys() - {"quality"} else {"maintenance": run.maintain}
     elif "maintenance" not in behind:
-        todo |= {"gold": run.gold_cycle, "seals": run.seal}
+        todo |= {"gold": run.gold_cycle, "seals": run.seal, "references": run.look_at_references}
     for name, work in todo.items():
         if name not in behind:  # each in a new thread: the JVM keeps the session that was active in one
             behind[name] = ThreadPoolExecutor(1, name).submit(work)

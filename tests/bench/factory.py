@@ -38,10 +38,12 @@ def write_conf(
     devices: int = DEVICES,
     stream: str | None = None,
     transport: Mapping[str, Any] | None = None,
+    references: int = 0,
     **engine_more: Any,
 ) -> Path:
     """A conf folder whose landing folder and lake are its siblings. Each device is in one of the groups `names`, which share a `stream`,
-    or have one each. `transport`: how events come, instead of by the landing folder. `engine_more`: further settings of the engine.
+    or have one each. `transport`: how events come, instead of by the landing folder. `references`: rows of a table that says two things of
+    each device, and of others. `engine_more`: further settings of the engine.
     """
     conf = folder / "conf"
     shutil.rmtree(conf, ignore_errors=True)
@@ -54,7 +56,11 @@ def write_conf(
     engine = {"driver_memory": driver_memory, "cores": cores, "shuffle_partitions": cores, **engine_more}
     group: dict[str, Any] = {"metrics": list(METRICS), "vector": {"entity": "device", "max_fill_seconds": 5 * STEP_SECONDS}}
     group |= {"stream": stream} if stream else {}
-    _dump(conf / "pipeline.yml", {"pipeline": "bench", "lake": "./lake", "policy": policy, "engine": engine})
+    customers = {"path": "./customers.csv", "device_id": "serial", "attributes": ["customer", "contract"]}
+    more = {"references": {"customers": customers}} if references else {}
+    rows = "".join(f"sim-{n:04d},customer {n % 300},{n}\n" for n in range(1, references + 1))
+    (folder / "customers.csv").write_text(f"serial,customer,contract\n{rows}", encoding="utf-8")
+    _dump(conf / "pipeline.yml", {"pipeline": "bench", "lake": "./lake", "policy": policy, "engine": engine, **more})
     _dump(conf / "sources.yml", {"sources": {"plant": source}})
     known = registry(devices, names).items()
     _dump(conf / "devices.yml", {"devices": {name: {"groups": [of], "zone": f"zone-{n % 4}"} for n, (name, of) in enumerate(known, 1)}})

@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def _measured(folder: Path, options: argparse.Namespace) -> int:
-    conf = write_conf(folder, options.driver_memory, options.cores, devices=options.devices)
+    conf = write_conf(folder, options.driver_memory, options.cores, devices=options.devices, references=options.references)
     landing = write_events(folder, conf, options.events, options.interval)
     _into_memory(landing)
     yardsticks = () if options.only_layers else (*BY_SPARK, *(BY_OTHERS if options.others else ()))
@@ -91,6 +91,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only-layers", action="store_true", help="leave the yardsticks out")
     parser.add_argument("--others", type=Path, default=None, help="a Python with the packages of tests/bench/others")
     parser.add_argument("--sparse", action="store_true", help=f"{SPARSE_DEVICES} devices, a reading of each metric in {SPARSE_SECONDS} s")
+    parser.add_argument("--references", type=int, default=0, metavar="ROWS", help="of a reference that says two things of each device")
     parser.set_defaults(devices=DEVICES, interval=1)
     return parser.parse_args()
 

@@ -16,6 +16,7 @@ from orchestration.audit.verify.gold_windows import EVER, vectors, windows
 from orchestration.audit.verify.lake_snapshot import LakeSnapshot
 from orchestration.audit.verify.plant_flows import flow_outcome
 from orchestration.audit.verify.silver_account import prepare, silver_outcomes
+from orchestration.audit.verify.silver_evaluator import Registered
 from orchestration.audit.verify.store import (
     AGGREGATES,
     DEVICES,
@@ -23,6 +24,7 @@ from orchestration.audit.verify.store import (
     LATE_FOR_GROUP,
     QUARANTINE,
     READINGS,
+    REFERENCES,
     VECTORS,
     batches,
     chunks,
@@ -87,7 +89,8 @@ def _evaluate(  # noqa: PLR0917
     bronze = snapshot.tables["bronze.events"], snapshot.versions["bronze.events"]
     counted = batches(*bronze, ["count(*) as events", "min(bronze_batch) as first_batch"], where).read_all().to_pylist()[0]
     record(store, snapshot, "silver.devices", "devices", DEVICES)
-    registry = store.sql("from devices").to_arrow_table()
+    record(store, snapshot, "silver.references", "referred", REFERENCES)
+    registry = Registered(*(store.sql(f"from {name}").to_arrow_table() for name in ("devices", "referred")))
     events = chunks(batches(*bronze, EVENTS, where), CHUNK_ROWS)
     evaluate_into(folder, events, counted["events"], registry, conf, lambda done: progress("bronze.events", done, counted["events"]))
     evaluated_view(store, "accepted", READINGS, folder / "accepted")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from orchestration.audit.verify.silver_evaluator import SilverEvaluator
+from orchestration.audit.verify.silver_evaluator import Registered, SilverEvaluator
 from orchestration.conf.model import Conf
 
 CHUNK_ROWS = 50_000
@@ -28,7 +28,7 @@ _evaluator: list[SilverEvaluator] = []
 """Of this process, where it is one of several."""
 
 
-def _begin(conf: Conf, registry: pa.Table) -> None:
+def _begin(conf: Conf, registry: Registered) -> None:
     gc.disable()  # nothing here is cyclic, and looking for cycles among millions of rows is a fifth of the time
     _evaluator[:] = [SilverEvaluator.of(conf, registry)]
 
@@ -37,7 +37,7 @@ def _work(chunk: pa.Table, folder: Path, number: int) -> int:
     return write(_evaluator[0], chunk, folder, number)
 
 
-def evaluate_into(folder: Path, chunks: Iterable[pa.Table], events: int, registry: pa.Table, conf: Conf, report: ReportDone) -> None:  # noqa: PLR0917
+def evaluate_into(folder: Path, chunks: Iterable[pa.Table], events: int, registry: Registered, conf: Conf, report: ReportDone) -> None:  # noqa: PLR0917
     """Files below `folder`/accepted and `folder`/rejected; `report` gets how many of the `events` are done."""
     for kind in KINDS:
         (folder / kind).mkdir()

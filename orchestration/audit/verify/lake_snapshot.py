@@ -39,7 +39,7 @@ def latest_snapshot(conf: Conf) -> LakeSnapshot:
 
 
 def pinned_snapshot(conf: Conf, snapshot: Snapshot) -> LakeSnapshot:
-    """What a snapshot pins; the registry, which it does not pin, in its newest version: it only ever grows."""
+    """What a snapshot pins; registry and references, which it does not pin, in their newest version: they only ever grow."""
     latest = _latest(conf, numbered(conf.lake, snapshot.generation))
     return replace(
         latest, versions={**latest.versions, **snapshot.versions}, bronze_batch=snapshot.bronze_batch, closed_until=snapshot.closed_until
@@ -60,7 +60,7 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
 
 
 def _names(conf: Conf, generation: Generation) -> list[str]:
-    silver = [f"silver.{name}" for name in ("devices", "readings", "quarantine", "late", "duplicates")]
+    silver = [f"silver.{name}" for name in ("devices", "references", "readings", "quarantine", "late", "duplicates")]
     gold = [generation.gold(stream, kind) for stream in conf.streams for kind in GOLD_KINDS]
     return ["bronze.events", *silver, *gold, *{f"gold.{flow.table}": None for flow in conf.flows.values()}]
 

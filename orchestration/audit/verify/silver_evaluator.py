@@ -1,5 +1,6 @@
 """Silver once more: bronze events to accepted and rejected measurements, by pyarrow, Python and DuckDB alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +20,13 @@ OF_EVENT = ("source", "ingested_at", "bronze_batch", "bronze_row")
 OF_REJECTED_EVENT = ("payload", "header", "position", "received_at")
 
 
+class Registered(NamedTuple):
+    """silver.devices and silver.references, as they are recorded."""
+
+    devices: pa.Table
+    references: pa.Table
+
+
 class Evaluated(NamedTuple):
     """Every measurement of every event is in exactly one: columns of silver.readings, of silver.quarantine."""
 
@@ -35,15 +43,17 @@ class SilverEvaluator:
     sql: str
 
     @classmethod
-    def of(cls, conf: Conf, registry: pa.Table) -> "SilverEvaluator":
-        """`registry`: silver.devices. ConfError names a rule that DuckDB cannot evaluate."""
+    def of(cls, conf: Conf, registry: Registered) -> "SilverEvaluator":
+        """ConfError names a rule that DuckDB cannot evaluate."""
         connection = duckdb.connect(config={"threads": 1})
         connection.register("catalogue", _catalogue(conf))
         connection.register("conversions", _conversions(conf))
-        connection.register("devices", plain(registry))
-        for name, sql in {"known_metrics": "catalogue", "known_conversions": "conversions", "versions": f"({VERSIONS})"}.items():
+        connection.register("devices", plain(registry.devices))
+        connection.register("references_", plain(registry.references))
+        tables = {"known_metrics": "catalogue", "known_conversions": "conversions", "versions": f"({VERSIONS})", "referred": "references_"}
+        for name, sql in tables.items():
             connection.execute(f"create table {name} as from {sql}")
-        return cls(conf, connection, _sql(conf))
+        return cls(conf, connection, _sql(conf, [*pc.unique(registry.references["key_of"]).to_pylist()]))
 
     def evaluate(self, events: pa.Table) -> Evaluated:
         """Events of sources that the lake does not know are of neither side."""
@@ -93,10 +103,26 @@ ENRICHED = """
 """
 
 
-def _sql(conf: Conf) -> str:
+SAID = """
+  select * exclude (own, said, names)
+    replace (case when said is null then attributes else map(names, [coalesce(own[name], said[name]) for name in names]) end as attributes)
+  from (
+    select m.*, coalesce(m.attributes, map {{}}) as own, r.attributes as said,
+      map_keys(own) || [name for name in map_keys(said) if not list_contains(map_keys(own), name)] as names
+    from ({evaluated}) m
+    asof left join (from referred where key_of = '{key_of}') r on r.key = m.{key_of} and r.registered_at <= m.ingested_at
+  )
+"""
+
+
+def _sql(conf: Conf, key_of: Sequence[str]) -> str:
+    """`key_of`: of what references say something."""
     is_assigned = "is_device_known" + ("" if conf.policy.unknown_metric is Unknown.QUARANTINE else " and is_metric_known")
     enriched = ENRICHED.format(is_assigned=is_assigned, unassigned=UNASSIGNED_GROUP, measured=MEASURED)
-    return f"select {', '.join(READING_COLUMNS)}, event_at, {broken_rules(conf)} as broken_rules from ({enriched})"
+    sql = f"select {', '.join(READING_COLUMNS)}, event_at, {broken_rules(conf)} as broken_rules from ({enriched})"
+    for name in sorted(key_of):
+        sql = SAID.format(evaluated=sql, key_of=name)
+    return sql
 
 
 def _catalogue(conf: Conf) -> pa.Table:

@@ -19,6 +19,7 @@ IDENTITY = ("bronze_batch", "bronze_row", "part")
 KEY = ("device_id", "metric", "event_time")
 LINEAGE = "source VARCHAR, ingested_at TIMESTAMP, bronze_batch BIGINT, bronze_row BIGINT, part INTEGER, parts INTEGER"
 DEVICES = "device_id VARCHAR, zone VARCHAR, groups VARCHAR[], is_known BOOLEAN, registered_at TIMESTAMP"
+REFERENCES = "key_of VARCHAR, key VARCHAR, attributes MAP(VARCHAR, VARCHAR), registered_at TIMESTAMP"
 READINGS = f"""
   device_id VARCHAR, metric VARCHAR, event_time TIMESTAMP, value DOUBLE, unit VARCHAR, aggregation VARCHAR, step_seconds INTEGER,
   zone VARCHAR, groups VARCHAR[], attributes MAP(VARCHAR, VARCHAR), {LINEAGE}

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from expectations.rule import Rule
-from orchestration.audit.verify.silver_evaluator import SilverEvaluator
+from orchestration.audit.verify.silver_evaluator import Registered, SilverEvaluator
 from orchestration.conf.model import Source
 from orchestration.conf.transport_settings import LandingFolder
 from orchestration.engine.lake import Lake
@@ -15,6 +15,7 @@ from orchestration.jobs import ledger
 from orchestration.storage.positions import accounted_for
 from silver.config import SilverConfig
 from silver.evaluated import evaluation
+from silver.schema import REFERENCES
 from tests.lakes import conf, event, land, minutes, run, table
 from tests.rows import LONG, METRICS, POLICY, at, devices, events, silver, silver_by_spark
 
@@ -68,7 +69,7 @@ def test_a_rule_that_fails_for_a_reading_is_broken_by_it_and_ends_nothing(spark:
         assert device in {row.device_id for row in silver_by_spark(spark, rows, rules=kept, devices=registry)[0]}
 
     made = conf(tmp_path, metrics=METRICS, policy=POLICY, rules=rules, sources={"plant": Source("plant", LONG, LandingFolder(tmp_path))})
-    rejected = SilverEvaluator.of(made, registry).evaluate(rows).rejected.to_pylist()
+    rejected = SilverEvaluator.of(made, Registered(registry, REFERENCES.empty_table())).evaluate(rows).rejected.to_pylist()
     assert {row["device_id"]: row["broken_rules"] for row in rejected} == expected
 
     translated = tuple(rule for rule in rules if evaluation(SilverConfig({"plant": LONG}, POLICY, (rule,))))

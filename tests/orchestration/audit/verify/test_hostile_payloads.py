@@ -10,14 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bronze.schema import EVENTS
 from expectations.rule import Rule
-from orchestration.audit.verify.silver_evaluator import SilverEvaluator
+from orchestration.audit.verify.silver_evaluator import Registered, SilverEvaluator
 from orchestration.conf.model import Source
 from orchestration.conf.transport_settings import LandingFolder
 from silver import account
 from silver.config import SilverConfig
 from silver.enrich import catalogue
 from silver.readings import Reference, with_rule_results
-from silver.schema import DEVICES
+from silver.schema import DEVICES, REFERENCES
 from silver.spec import Aggregation, Conversion, Metric, Policy, Unknown
 from tests.lakes import conf
 from tests.orchestration.audit.verify.hostile import payloads
@@ -55,9 +55,10 @@ def test_both_evaluators_treat_hostile_payloads_alike(spark: SparkSession, tmp_p
         sources = {name: Source(name, shape, LandingFolder(tmp_path)) for name, shape in SHAPES.items()}
         made = conf(tmp_path, policy=policy, sources=sources, metrics=METRICS, rules=RULES)
         devices = frame(spark, REGISTRY, DEVICES)
-        reference = Reference(devices, *map(spark.createDataFrame, catalogue(METRICS)))
+        metrics, conversions = map(spark.createDataFrame, catalogue(METRICS))
+        reference = Reference(devices, metrics, conversions)
         broken, good = account.split(table(with_rule_results(of_spark, reference, SilverConfig(SHAPES, policy, RULES))))
-        found = SilverEvaluator.of(made, table(devices)).evaluate(table(of_spark))
+        found = SilverEvaluator.of(made, Registered(table(devices), REFERENCES.empty_table())).evaluate(table(of_spark))
         assert differences(events, found.accepted, good) == {}
         assert differences(events, found.rejected, pa.concat_tables(account.quarantine(broken, table(of_spark)))) == {}
         assert found.accepted.num_rows > 300 < found.rejected.num_rows
