@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from orchestration.rendering import short
 from orchestration.storage.delta import FIRST_INSTANT, is_table, literal
 from orchestration.storage.tables import LakeStore
 from orchestration.utc import from_iso
-from orchestration.web.quarantine import readable
+from orchestration.web.quarantine import LONGEST_PAYLOAD
 from orchestration.web.queries import Look
 from orchestration.web.spans import instant
 from silver.spec import Metric
@@ -65,7 +66,7 @@ def _with_events(look: Look, rows: Sequence[Mapping[str, Any]]) -> list[dict[str
 def _event(event: Mapping[str, Any] | None) -> dict[str, Any]:
     if event is None:
         return {"position": None, "header": None, "payload": None}
-    return {"position": event["position"], "header": event["header"], "payload": readable(event["payload"])}
+    return {"position": event["position"], "header": event["header"], "payload": short(event["payload"], LONGEST_PAYLOAD)}
 
 
 def _instant(text: str) -> datetime | None:
