@@ -14,6 +14,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+from duckdb.sqltypes import DuckDBPyType
 
 from orchestration.conf.diagnostic import nearest
 from orchestration.errors import TidemarkError
@@ -45,6 +46,9 @@ NO_TABLE = re.compile(r'Table with name "?(.+?)"? does not exist( because schema
 PATH = re.compile(r"(?<![\w.])/[^\s\"'(),;]+/[^\s\"'(),;]+")
 ADVICE = re.compile(r'(, or|\. Use) "?SET [^.]*')
 """On settings, which no query can change."""
+AS_TEXT = {"uhugeint", "bignum", "bit", "geometry", "interval", "time", "time_ns", "time with time zone", "variant"}
+"""Types of DuckDB that Arrow has not: it would show other values, such as -1 for the greatest uhugeint, and 00:00 for 24:00."""
+NESTED = {"array", "list", "map", "struct", "union"}
 FAILURES = (duckdb.IOException, duckdb.InternalException, duckdb.FatalException)
 """DuckDB's errors that are not for the query to mend."""
 
@@ -96,7 +100,7 @@ class DuckDbEngine:
             raise duckdb.InterruptException
         batches, size = list[pa.RecordBatch](), 0
         try:
-            reader = connection.sql(statement).to_arrow_reader(ROWS_AT_ONCE)
+            reader = _without_odd_types(connection.sql(statement)).to_arrow_reader(ROWS_AT_ONCE)
         except (duckdb.BinderException, duckdb.CatalogException):
             with suppress(duckdb.TransactionException):  # where the first part of a PIVOT has failed
                 connection.execute(query)  # raises the same error, with its place
@@ -145,6 +149,9 @@ def _create_views(connection: duckdb.DuckDBPyConnection, meant: Sequence[View]) 
                 files = [str(part.location / file) for file in files_of(table)]
                 rows.append(f"rows_{number} as not materialized ({select_from_table(table, files)})")
                 opened += files
+            if not kept.num_rows:
+                most = f"{self._limits.result_bytes:,} bytes"
+                raise RefusedError(f"a row is larger than {most}, the most of an answer: select fewer columns, or a part of long values.")
             else:  # their files hold rows that are deleted, or columns by other names
                 kind = "table"
                 rows.append(f"rows_{number} as materialized (from arriving_{number})")
@@ -203,3 +210,14 @@ def _bounded_memory() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, before)
+def _without_odd_types(rows: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """Columns of AS_TEXT as DuckDB writes their values."""
+    odd = [_is_odd(kind) for kind in rows.types]
+    columns = [f"#{n}{'::varchar' * is_odd} as {quoted(name)}" for n, (name, is_odd) in enumerate(zip(rows.columns, odd, strict=True), 1)]
+    return rows.project(", ".join(columns)) if any(odd) else rows
+
+
+def _is_odd(kind: DuckDBPyType) -> bool:
+    return kind.id in AS_TEXT or (kind.id in NESTED and any(_is_odd(part) for _, part in kind.children if isinstance(part, DuckDBPyType)))
+
+

@@ -105,6 +105,10 @@ def test_every_type_of_column_comes_out_as_it_was_written(engine: DuckDbEngine) 
         ("select u - t from ops.edges where id = 7", [["00:00:00.001"]]),
         ("select id from ops.edges where s like '%ß%' or s ilike 'ärger%' order by id", [[6], [10]]),
         ("select v['k'], map_keys(v) from ops.edges where id = 3", [[None, ["k", "j"]]]),
+        ("select 340282366920938463463374607431768211455::uhugeint, 5::uhugeint", [["340282366920938463463374607431768211455", "5"]]),
+        ("select time '24:00:00', '24:00:00+00'::timetz, [time '24:00:00']", [["24:00:00", "24:00:00+00", "['24:00:00']"]]),
+        ("select '12345678901234567890'::bignum::bignum, '0101'::bit, '1'::variant", [["12345678901234567890", "0101", "1"]]),
+        ("select {'time': 1, 'uhugeint': 2} as a, 1 as a, map {'k': 1}", [[{"time": 1, "uhugeint": 2}, 1, {"k": 1}]]),
     ],
 )
 def test_numbers_instants_and_texts_at_the_edges(engine: DuckDbEngine, query: str, expected: list[list[Any]]) -> None:

@@ -138,6 +138,15 @@ def test_json_csv_and_arrow_hold_the_same_rows(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
+def test_types_that_arrow_has_not_are_texts_in_every_format(server: Server) -> None:
+    query = "select 340282366920938463463374607431768211455::uhugeint a, time '24:00:00' b, '12345678901234567890'::bignum c"
+    expected = ["340282366920938463463374607431768211455", "24:00:00", "12345678901234567890"]
+    assert server.post({"query": query}).json()["rows"] == [expected]
+    rows = pa.ipc.open_stream(server.post({"query": query}, "application/vnd.apache.arrow.stream").content).read_all()
+    assert [*rows.to_pylist()[0].values()] == expected
+    assert server.post({"query": query}, "text/csv").text.splitlines()[1] == ",".join(f'"{text}"' for text in expected)
+
+
     ("body", "status", "message"),
     [
         ({"query": "select 1", "snapshot": "x"}, 400, "snapshot must be an integer"),
