@@ -23,6 +23,7 @@ GRACE_SECONDS = 2.0
 CANCELLED = "the query was cancelled."
 
 
+LOST = "the process of the query has ended, as it does where memory is short: ask again, or for less at once."
 class Workers:
     """As many as there are queries at once. Belongs to one event loop; close it."""
 
@@ -65,6 +66,10 @@ class Workers:
 
 
 class _GoneError(Exception):
+class LostError(RefusedError):
+    """A process ended that had the query, and nobody has ended it."""
+
+
     """A process ended before it had the query, so that another one can answer it."""
 
 
@@ -93,8 +98,8 @@ class _Worker:
         except (EOFError, OSError):
             self._pipe.close()
             is_gone = not has_query and not self.ended_by
-            self.ended_by = self.ended_by or "the query ended its process: ask for less at once."
-            raise _GoneError if is_gone else RefusedError(self.ended_by) from None
+            is_lost, self.ended_by = not self.ended_by, self.ended_by or LOST
+            raise _GoneError if is_gone else (LostError if is_lost else RefusedError)(self.ended_by) from None
         if isinstance(reply, TidemarkError):
             raise reply
         assert isinstance(reply, Encoded)
