@@ -12,7 +12,7 @@ from gold.vectors import features_of
 from orchestration.storage.delta import literal
 from orchestration.storage.notes import notes_between
 from orchestration.web.queries import Look
-from orchestration.web.spans import Span
+from orchestration.web.spans import Span, instant
 from silver.spec import Aggregation, Metric
 
 PARTS = 750
@@ -21,22 +21,25 @@ WINDOWS = """
   select device_id, metric, epoch(window_end) as ended, value, revision,
     count(*) over (partition by device_id, metric) as windows, floor((epoch(window_end) - {start}) / {length} * {parts}) as place
   from gold.{group}_aggregates
-  where epoch(window_end) > {start} and epoch(window_end) <= {end} and device_id in {devices} and value is not null
+  where window_end > {since} and window_end <= {until} and device_id in {devices} and value is not null
   qualify windows <= 2 * {parts} or row_number() over (partition by device_id, metric, place order by value) = 1
     or row_number() over (partition by device_id, metric, place order by value desc) = 1
   order by device_id, metric, window_end
 """
+RECENT = """
+  with recent as materialized (select device_id, metric, event_time, epoch(event_time) as measured, value
+    from silver.readings where list_contains(groups, {group}) and device_id in {devices} and event_time >= to_timestamp({since}))
+"""
 OPEN = """
   select device_id, metric, ended, {measure} as so_far
-  from (select device_id, metric, event_time, value, (floor(epoch(event_time) / {slide}) + number) * {slide} as ended
-    from silver.readings, range(1, {windows}) as of_reading(number)
-    where metric = {metric} and list_contains(groups, {group}) and device_id in {devices} and epoch(event_time) >= {closed} - {step})
+  from (select device_id, metric, event_time, value, (floor(measured / {slide}) + number) * {slide} as ended
+    from recent, range(1, {windows}) as of_reading(number) where metric = {metric} and measured >= {closed} - {step})
   where ended > {closed} group by device_id, metric, ended
 """
 CARRIED = """
   select entity, feature, epoch(window_end) as ended, vector[list_position({features}, feature)] as value
   from (select entity, window_end, vector, unnest(filled) as feature from gold.{group}_vectors
-    where epoch(window_end) > {start} and epoch(window_end) <= {end} and entity in {entities})
+    where window_end > {since} and window_end <= {until} and entity in {entities})
   where value is not null order by ended
 """
 MEASURES = {
@@ -83,7 +86,8 @@ class Chart:
 def charts(look: Look, group: Group, span: Span, devices: Sequence[str], *, is_newest: bool) -> list[Chart]:
     """One a metric that has something to show. `is_newest`: the span reaches up to now, so that open windows belong to it."""
     of: dict[str, Any] = {"group": group.name, "devices": literal([*devices]), "start": span.start.timestamp(), "end": span.end.timestamp()}
-    windows = look.queries.rows(WINDOWS.format(**of, length=of["end"] - of["start"], parts=PARTS)) if devices else []
+    of |= {"since": instant(span.start), "until": instant(span.end)}
+    windows = look.rows(WINDOWS.format(**of, length=of["end"] - of["start"], parts=PARTS)) if devices else []
     steps = {name: look.conf.metrics[name] for name in group.metrics}
     lines: Lines = defaultdict(list)
     for row in windows:
@@ -119,14 +123,14 @@ def _add_open(look: Look, group: Group, metrics: Mapping[str, Metric], lines: Li
             step=metric.step_seconds,
             closed=closed.get(name, of["start"]),
             windows=metric.step_seconds // metric.every_seconds + 1,
-            devices=of["devices"],
             metric=literal(name),
-            group=literal(group.name),
             measure=MEASURES.get(metric.aggregation, f"{metric.aggregation.value}(value)"),
         )
         for name, metric in metrics.items()
     ]
-    for row in look.queries.rows(f"{' union all '.join(f'({query})' for query in queries)} order by ended"):
+    since = min(closed.get(name, of["start"]) - metric.step_seconds for name, metric in metrics.items())
+    recent = RECENT.format(group=literal(group.name), devices=of["devices"], since=since)
+    for row in look.rows(f"{recent} {' union all '.join(f'({query})' for query in queries)} order by ended"):
         line = lines[row["metric"], row["device_id"], "open"]
         if not line:
             line += lines.get((row["metric"], row["device_id"], "window"), [])[-1:]
@@ -140,7 +144,7 @@ def _add_carried(look: Look, group: Group, lines: Lines, of: Mapping[str, Any]) 
     metrics = features_of(group, group.vector)
     names = {**of, "features": f"[{', '.join(map(literal, group.vector.features))}]"}
     entities = of["devices"] if by_device else literal([group.name])
-    for row in look.queries.rows(CARRIED.format(**names, entities=entities)):
+    for row in look.rows(CARRIED.format(**names, entities=entities)):
         metric = metrics.get(row["feature"])
         device = row["entity"] if by_device else row["feature"].removesuffix(f".{metric}")
         if metric is not None and (metric, device, "window") in lines:

@@ -48,7 +48,7 @@ def readings(look: Look) -> Readings:
     store = LakeStore(look.conf)
     tables = {name: kind for name, kind in (("silver.readings", "reading"), ("silver.late", "late")) if is_table(store.table_path(name))}
     queries = [OF_WINDOW.format(**of, table=name, kind=kind) for name, kind in tables.items()]
-    rows = look.queries.rows(f"{' union all '.join(queries)} order by event_time, bronze_batch, bronze_row limit {MOST}") if queries else []
+    rows = look.rows(f"{' union all '.join(queries)} order by event_time, bronze_batch, bronze_row limit {MOST}") if queries else []
     return Readings(look.now, device, metric, start, end, _with_events(look, rows))
 
 
@@ -58,7 +58,7 @@ def _with_events(look: Look, rows: Sequence[Mapping[str, Any]]) -> list[dict[str
     if shown:
         keys = ", ".join(f"({row['bronze_batch']}, {row['bronze_row']})" for row in shown)
         batches = literal(sorted({row["bronze_batch"] for row in shown}))
-        found = look.queries.rows(EVENTS.format(batches=batches, events=keys))
+        found = look.rows(EVENTS.format(batches=batches, events=keys))
         events = {(of["bronze_batch"], of["bronze_row"]): of for of in found}
     return [{**row, **_event(events.get((row["bronze_batch"], row["bronze_row"])))} for row in rows]
 

@@ -168,6 +168,7 @@ class Site:
         if not self._form_token.is_of(form):
             return PlainTextResponse("this form is not of this page, or of before its restart; go back, load it again, and send it\n", 403)
         view, act = ACTIONS[request.url.path]
+        sent = request.url.path, *sorted(form.items())
         try:
             async with self._acting:  # who clicks twice sends a form twice
                 if sent not in self._done:
@@ -217,9 +218,10 @@ class Site:
     @asynccontextmanager
     async def _life(self, _: Starlette) -> AsyncIterator[None]:
         self._queries.start()
-        watching = asyncio.create_task(self._facts.watch())
+        beside = [asyncio.create_task(of) for of in (self._facts.watch(), self._live_or_error(self._views["/"], ""))]  # before anyone asks
         yield
-        watching.cancel()
+        for task in beside:
+            task.cancel()
         await self._queries.close()
 
 

@@ -9,7 +9,7 @@ import resource
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -21,7 +21,7 @@ from orchestration.errors import TidemarkError
 from orchestration.serving.sql.answer import Answer, Limits, Question
 from orchestration.serving.sql.duckdb_guard import checked
 from orchestration.serving.sql.refusal import RefusedError
-from orchestration.storage.delta import PLAIN, files_of, literal, open_table
+from orchestration.storage.delta import PLAIN, each_table_opened_once, files_of, literal, open_table
 from orchestration.storage.duckdb_view import quoted, select_from_table
 from orchestration.storage.marts import snapshot_for
 from orchestration.storage.snapshot import Snapshot
@@ -53,6 +53,15 @@ FAILURES = (duckdb.IOException, duckdb.InternalException, duckdb.FatalException)
 """DuckDB's errors that are not for the query to mend."""
 
 
+@dataclass
+class _Database:
+    """`files`: below its views, once these are made."""
+
+    connection: duckdb.DuckDBPyConnection
+    meant: Sequence[View]
+    files: list[str] | None = None
+
+
 class DuckDbEngine:
     """Answers one query after the other."""
 
@@ -61,19 +70,26 @@ class DuckDbEngine:
         self._plant, self._limits = plant, limits
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._ended_by = ""
+        self._ready: duckdb.DuckDBPyConnection | None = None
+        self._kept: _Database | None = None
 
+    def prepare(self) -> None:
+        """Open the database of the next question, which takes 15 ms; before it comes."""
+        self._ready = self._ready or duckdb.connect(config=SETTINGS)
+
+    @each_table_opened_once()
     def ask(self, question: Question) -> Answer:
         """RefusedError for a query that is wrong or needs too much; TidemarkError where the tables cannot be read."""
         self._ended_by = ""
         if len(question.query.encode("utf-8", "replace")) > self._limits.query_bytes:
             raise RefusedError(f"the query is longer than {self._limits.query_bytes:,} bytes: split it.")
         snapshot = snapshot_for(self._plant.lake, question.query, question.snapshot_id, question.at)
-        meant = views(self._plant, snapshot, None if SHOWS.search(question.query) else question.query)
+        meant = views(self._plant, snapshot, None if SHOWS.search(question.query) else f"{question.query} {question.beside}")
         timer = threading.Timer(self._limits.seconds, self._end, [f"took longer than {self._limits.seconds:g} s and was cancelled"])
         timer.start()
         try:
-            with duckdb.connect(config=SETTINGS) as self._connection, _bounded_memory():
-                rows, is_cut_off = self._answered(self._connection, question.query, [*meant.values()])
+            with self._database([*meant.values()], bool(question.beside)) as database, _bounded_memory():
+                rows, is_cut_off = self._answered(database, question.query)
         except (duckdb.Error, OSError, MemoryError) as error:  # OSError: an error of DuckDB's that came by way of Arrow
             raise self._worded(error, question.query, snapshot) from error
         finally:
@@ -90,9 +106,26 @@ class DuckDbEngine:
         if self._connection is not None:
             self._connection.interrupt()
 
-    def _answered(self, connection: duckdb.DuckDBPyConnection, query: str, meant: Sequence[View]) -> tuple[pa.Table, bool]:
-        statement = checked(connection, query)
-        files = _create_views(connection, meant)
+    @contextmanager
+    def _database(self, meant: Sequence[View], is_kept: bool) -> Iterator["_Database"]:
+        """With these views; `is_kept`: that of the question before, where its tables are as they were."""
+        meant = [view.pinned() for view in meant] if is_kept else meant
+        database, self._kept = self._kept, None
+        if database is None or not is_kept or database.meant != meant:
+            if database is not None:
+                database.connection.close()
+            database, self._ready = _Database(self._ready or duckdb.connect(config=SETTINGS), meant), None
+        self._connection = database.connection
+        try:
+            yield database
+            self._kept = database if is_kept else None
+        finally:
+            if self._kept is None:
+                database.connection.close()
+
+    def _answered(self, database: "_Database", query: str) -> tuple[pa.Table, bool]:
+        connection, statement = database.connection, checked(database.connection, query)
+        files = database.files = _create_views(connection, database.meant) if database.files is None else database.files
         # DuckDB may read these files, and so by a name in quotes too, with the rows that came after the snapshot.
         if "parquet" in query.lower() and any(file.rpartition("/")[2].partition(".")[0] in query for file in files):
             raise RefusedError("a query reads the tables of the lake, not their files.")
@@ -116,6 +149,9 @@ class DuckDbEngine:
         kept = found.slice(0, self._limits.rows)
         if kept.nbytes > self._limits.result_bytes:
             kept = kept.slice(0, int(kept.num_rows * self._limits.result_bytes / kept.nbytes))
+            if not kept.num_rows:
+                most = f"{self._limits.result_bytes:,} bytes"
+                raise RefusedError(f"a row is larger than {most}, the most of an answer: select fewer columns, or a part of long values.")
         return _readable(kept), kept.num_rows < found.num_rows
 
     def _worded(self, error: Exception, query: str, snapshot: Snapshot | None) -> TidemarkError:
@@ -149,9 +185,6 @@ def _create_views(connection: duckdb.DuckDBPyConnection, meant: Sequence[View]) 
                 files = [str(part.location / file) for file in files_of(table)]
                 rows.append(f"rows_{number} as not materialized ({select_from_table(table, files)})")
                 opened += files
-            if not kept.num_rows:
-                most = f"{self._limits.result_bytes:,} bytes"
-                raise RefusedError(f"a row is larger than {most}, the most of an answer: select fewer columns, or a part of long values.")
             else:  # their files hold rows that are deleted, or columns by other names
                 kind = "table"
                 rows.append(f"rows_{number} as materialized (from arriving_{number})")
@@ -185,16 +218,23 @@ def _without_files(explained: pa.Table, files: Iterable[str]) -> pa.Table:
     return explained.set_column(1, explained.column_names[1], pa.array(texts))
 
 
+def _without_odd_types(rows: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """Columns of AS_TEXT as DuckDB writes their values."""
+    odd = [_is_odd(kind) for kind in rows.types]
+    columns = [f"#{n}{'::varchar' * is_odd} as {quoted(name)}" for n, (name, is_odd) in enumerate(zip(rows.columns, odd, strict=True), 1)]
+    return rows.project(", ".join(columns)) if any(odd) else rows
+
+
+def _is_odd(kind: DuckDBPyType) -> bool:
+    return kind.id in AS_TEXT or (kind.id in NESTED and any(_is_odd(part) for _, part in kind.children if isinstance(part, DuckDBPyType)))
+
+
 def _readable(rows: pa.Table) -> pa.Table:
-    """Sums of whole numbers, which DuckDB gives as decimals of 38 digits, as whole numbers where they fit; and intervals as texts."""
+    """Sums of whole numbers, which DuckDB gives as decimals of 38 digits, as whole numbers where they fit."""
     for place, field in enumerate(rows.schema):
         if field.type == pa.decimal128(38, 0):
             with suppress(pa.ArrowInvalid):
                 rows = rows.set_column(place, field.name, rows.column(place).cast(pa.int64()))
-        elif field.type == pa.month_day_nano_interval():
-            with duckdb.connect() as connection:
-                texts = connection.from_arrow(rows.select([place])).project("#1::varchar").to_arrow_table()
-            rows = rows.set_column(place, field.name, texts.column(0))
     return rows
 
 
@@ -210,14 +250,3 @@ def _bounded_memory() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, before)
-def _without_odd_types(rows: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
-    """Columns of AS_TEXT as DuckDB writes their values."""
-    odd = [_is_odd(kind) for kind in rows.types]
-    columns = [f"#{n}{'::varchar' * is_odd} as {quoted(name)}" for n, (name, is_odd) in enumerate(zip(rows.columns, odd, strict=True), 1)]
-    return rows.project(", ".join(columns)) if any(odd) else rows
-
-
-def _is_odd(kind: DuckDBPyType) -> bool:
-    return kind.id in AS_TEXT or (kind.id in NESTED and any(_is_odd(part) for _, part in kind.children if isinstance(part, DuckDBPyType)))
-
-

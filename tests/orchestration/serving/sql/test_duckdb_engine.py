@@ -115,6 +115,22 @@ def test_numbers_instants_and_texts_at_the_edges(engine: DuckDbEngine, query: st
     assert asked(engine, query) == expected
 
 
+def test_questions_that_share_a_database_see_what_came_between_them(tmp_path: Path) -> None:
+    edges(tmp_path)
+    engine, query = DuckDbEngine(conf(tmp_path), Limits()), "select count(*) as n from ops.edges"
+
+    def counted(beside: str) -> list[int]:
+        return engine.ask(Question(query, beside=beside)).rows["n"].to_pylist()
+
+    assert counted("ops.edges") == counted("ops.edges") == [10]
+    with pytest.raises(RefusedError, match="Could not convert"):
+        engine.ask(Question("select 'x'::int from ops.edges", beside="ops.edges"))
+    assert counted("ops.edges") == [10]
+    table = tmp_path / "lake/ops/edges"
+    write_deltalake(str(table), DeltaTable(str(table)).to_pyarrow_table().slice(0, 3), mode="append")
+    assert counted("ops.edges") == counted("") == counted("ops.edges") == [13]
+
+
 def test_an_instant_before_the_year_1_can_be_asked(tmp_path: Path) -> None:
     made, year_0 = edges(tmp_path), -62_135_600_400_000_000
     times = pa.array([year_0, 0], pa.int64()).cast(pa.timestamp("us", "UTC"))
