@@ -119,7 +119,7 @@ def test_questions_that_share_a_database_see_what_came_between_them(tmp_path: Pa
     edges(tmp_path)
     engine, query = DuckDbEngine(conf(tmp_path), Limits()), "select count(*) as n from ops.edges"
 
-    def counted(beside: str) -> list[int]:
+    def counted(beside: str) -> Any:
         return engine.ask(Question(query, beside=beside)).rows["n"].to_pylist()
 
     assert counted("ops.edges") == counted("ops.edges") == [10]
