@@ -16,9 +16,11 @@ NEWEST = "select max(window_end) as newest from {table}_history"
 OF_ALL = "silver.devices, gold.aggregates_history"
 OF_ONE = f"{OF_ALL}, silver.readings, gold.{{group}}_aggregates_history, gold.{{group}}_vectors"
 VALUES = """
-  select device_id, metric, max(window_end) as ended_at, arg_max(value, window_end) as value, arg_max(count, window_end) as count,
-    arg_max(revision, window_end) as revision, count(*) as windows, count(*) filter (revision > 0) as amended
-  from {table} where window_end > {start} and window_end <= {end} group by all order by ended_at, device_id, metric limit {most}
+  select *, count(*) over () as every from (
+    select device_id, metric, max(window_end) as ended_at, arg_max(value, window_end) as value, arg_max(count, window_end) as count,
+      arg_max(revision, window_end) as revision, count(*) as windows, count(*) filter (revision > 0) as amended
+    from {table} where window_end > {start} and window_end <= {end} group by all)
+  order by ended_at, device_id, metric limit {most}
 """
 
 
