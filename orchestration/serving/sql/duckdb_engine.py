@@ -2,6 +2,7 @@
 
 Each query has a database of its own in memory, with a view of each table that it names and nothing else: DuckDB opens no file but those of
 the tables at their versions, loads no extension, writes nothing, and takes no other setting. What a query may name beside: duckdb_guard.
+Only queries of one view of the page, which nobody else has written, share a database (Question.beside).
 """
 
 import re
