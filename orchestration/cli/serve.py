@@ -23,9 +23,6 @@ def command(obj: dict[str, Any], port: int | None) -> None:
     /api/overview   the overview as JSON
     /metrics        for Prometheus
     """
-    from orchestration.serving.sql import forking
-
-    forking.start()  # beside the imports below
     from orchestration.conf.load import load
     from orchestration.web.server import serve
 

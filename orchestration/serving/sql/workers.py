@@ -16,12 +16,12 @@ from orchestration.serving.sql import landlock
 from orchestration.serving.sql.answer import Limits, Question
 from orchestration.serving.sql.duckdb_engine import DuckDbEngine
 from orchestration.serving.sql.encoding import Encoded, encoded
-from orchestration.serving.sql.forking import forking
 from orchestration.serving.sql.refusal import RefusedError
 from orchestration.storage.views import Plant
 
 GRACE_SECONDS = 2.0
 """How long DuckDB may take to end a query whose time is over; then its process is killed."""
+PRELOADED = ["__main__", __name__, "orchestration.conf.place", "pyarrow.compute"]
 CANCELLED = "the query was cancelled."
 LOST = "the process of the query has ended, as it does where memory is short: ask again, or for less at once."
 
@@ -32,7 +32,8 @@ class Workers:
     def __init__(self, plant: Plant, limits: Limits, count: int) -> None:
         """Starts two that wait; the others start when they are needed."""
         self._plant, self._limits = plant, limits
-        self._context = forking()
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(PRELOADED)  # so that another one is there in a few milliseconds
         self._threads = ThreadPoolExecutor(count)
         self._idle = [_Worker(self._context, plant, limits) for _ in range(min(count, 2))]
         self._busy: dict[str, _Worker] = {}
