@@ -5,6 +5,7 @@ import json
 import math
 import re
 import sys
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -59,12 +60,14 @@ def visible(text: str) -> str:
     return UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-def short(payload: bytes | None) -> str | None:
-    """The begin of a payload, readable, with its length where that is more."""
+def short(payload: bytes | None, most: int = LONGEST_PAYLOAD) -> str | None:
+    """The first `most` bytes of a payload as text, what is no UTF-8 as backslash escapes; then its length where it is longer."""
     if payload is None:
         return None
-    text = bytes(payload[:LONGEST_PAYLOAD]).decode("utf-8", "backslashreplace")
-    return text if len(payload) <= LONGEST_PAYLOAD else f"{text}... ({len(payload)} bytes)"
+    is_whole = len(payload) <= most
+    # A character that the cut halves is left out.
+    text = getincrementaldecoder("utf-8")("backslashreplace").decode(bytes(payload[:most]), final=is_whole)
+    return text if is_whole else f"{text}... ({len(payload):,} bytes)"
 
 
 def show_error(error: Exception) -> int:

@@ -13,7 +13,7 @@ from orchestration.quality.failed_rows import FailedRow, FailedRows
 from orchestration.quality.formatting import shorten
 from orchestration.quality.history import Point, Streak, Trends, changes, streak
 from orchestration.quality.outcome import COUNTED, Result, Run, TableResult, identity, summary, verdict
-from orchestration.rendering import visible
+from orchestration.rendering import short, visible
 
 LONGEST_PAYLOAD = 1000
 BARS = 30
@@ -132,9 +132,7 @@ def printable(value: Any) -> str:
 
 def payload(message: bytes) -> str:
     """A message, or the start of a long one; bytes that are not UTF-8 or cannot be printed become backslash escapes."""
-    text = message[: 4 * LONGEST_PAYLOAD].decode("utf-8", "backslashreplace")
-    is_whole = len(message) <= 4 * LONGEST_PAYLOAD and len(text) <= LONGEST_PAYLOAD
-    return visible(text) if is_whole else f"{visible(text[:LONGEST_PAYLOAD])}… ({len(message):,} bytes)"
+    return visible(short(message, LONGEST_PAYLOAD) or "")
 
 
 def percent(share: float) -> str:

@@ -78,8 +78,9 @@ def current(lake: Location) -> list[Version]:
     return sorted(newest(versions(lake)).values(), key=lambda version: version["device_id"])
 
 
-def versions(lake: Location) -> list[Version]:
-    return rows_of(path_of(lake, TABLE))
+def versions(lake: Location, device_id: str | None = None) -> list[Version]:
+    """Of all devices, or of one."""
+    return rows_of(path_of(lake, TABLE), filters=None if device_id is None else [("device_id", "=", device_id)])
 
 
 def append_changes(

@@ -1,5 +1,6 @@
 """What SQL names stand for: each table of the lake at one snapshot, and of gold tables the latest revision or the whole history."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -7,7 +8,7 @@ from typing import Protocol
 from gold.schema import FLOW_KINDS, KINDS
 from orchestration.conf.place import GroupWindows
 from orchestration.location import Location
-from orchestration.storage.delta import LOG, literal
+from orchestration.storage.delta import LOG, literal, open_table
 from orchestration.storage.generations import FOLDER, Generation, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
 from silver.rules import SOMETHING_IS_MEASURED
@@ -67,6 +68,11 @@ class View:
         every = " union all ".join(f"select {columns} from {of}{f' where {part.where}' if part.where else ''}" for part, of in named)
         return latest(f"({every})", self.key) if self.key else every
 
+    def pinned(self) -> "View":
+        """With the newest version of each table in place of none."""
+        known = [part.version if part.version is not None else open_table(part.location).version() for part in self.parts]
+        return replace(self, parts=tuple(replace(part, version=version) for part, version in zip(self.parts, known, strict=True)))
+
     def is_meant(self, query: str) -> bool:
         """Whether a query can mean it: it has the name of the table somewhere."""
         return self.name.split(".", 1)[1].lower() in query.lower()
@@ -108,14 +114,18 @@ def _of_tables(lake: Location, generation: Generation, snapshot: Snapshot | None
 
 def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None, text: str | None) -> Iterator[View]:
     """Each group from the table that its stream writes, and all groups together. `text`: only of groups that it names."""
+    of_stream = defaultdict[str, list[str]](list)  # of thousands of groups: each is looked at once
+    for group, stream in plant.stream_of.items():
+        of_stream[stream].append(group)
+    named = {group for group in plant.stream_of if text is None or group.lower() in text}
     for kind, (schema, key) in KINDS.items():
-        columns, groups_of = tuple(schema.names), dict[str, list[str]]()
-        for group, stream in plant.stream_of.items():
-            groups_of.setdefault(generation.gold(stream, kind), []).append(group)
+        columns, groups_of = tuple(schema.names), defaultdict[str, list[str]](list)
+        for stream, groups in of_stream.items():
+            groups_of[generation.gold(stream, kind)] += groups
         parts = {name: _part(plant.lake, generation, snapshot, name) for name in groups_of}
         parts = {name: part for name, part in parts.items() if (part.location / LOG).exists()}
         for name, part in parts.items():
-            for group in (group for group in groups_of[name] if text is None or group.lower() in text):
+            for group in (group for group in groups_of[name] if group in named):
                 of_group = Part(part.location, part.version, f"device_group = '{group}'")
                 yield from _revisions(f"gold.{group}_{kind}", (of_group,), columns[1:], key[1:])
         # What another generation has of a group is not shown.

@@ -12,7 +12,7 @@ from gold.vectors import features_of
 from orchestration.storage.delta import literal
 from orchestration.storage.notes import notes_between
 from orchestration.web.queries import Look
-from orchestration.web.spans import Span
+from orchestration.web.spans import Span, instant
 from silver.spec import Metric
 
 PARTS = 750
@@ -21,7 +21,7 @@ WINDOWS = """
   select device_id, metric, epoch(window_end) as ended, value, revision,
     count(*) over (partition by device_id, metric) as windows, floor((epoch(window_end) - {start}) / {length} * {parts}) as place
   from gold.{group}_aggregates
-  where epoch(window_end) > {start} and epoch(window_end) <= {end} and device_id in {devices} and value is not null
+  where window_end > {since} and window_end <= {until} and device_id in {devices} and value is not null
   qualify windows <= 2 * {parts} or row_number() over (partition by device_id, metric, place order by value) = 1
     or row_number() over (partition by device_id, metric, place order by value desc) = 1
   order by device_id, metric, window_end
@@ -32,7 +32,7 @@ OPEN = """
 CARRIED = """
   select entity, feature, epoch(window_end) as ended, vector[list_position({features}, feature)] as value
   from (select entity, window_end, vector, unnest(filled) as feature from gold.{group}_vectors
-    where epoch(window_end) > {start} and epoch(window_end) <= {end} and entity in {entities})
+    where window_end > {since} and window_end <= {until} and entity in {entities})
   where value is not null order by ended
 """
 Lines = dict[tuple[str, str, str], list[tuple[float, float | None]]]
@@ -72,7 +72,8 @@ class Chart:
 def charts(look: Look, group: Group, span: Span, devices: Sequence[str], *, is_newest: bool) -> list[Chart]:
     """One a metric that has something to show. `is_newest`: the span reaches up to now, so that open windows belong to it."""
     of: dict[str, Any] = {"group": group.name, "devices": literal([*devices]), "start": span.start.timestamp(), "end": span.end.timestamp()}
-    windows = look.queries.rows(WINDOWS.format(**of, length=of["end"] - of["start"], parts=PARTS)) if devices else []
+    of |= {"since": instant(span.start), "until": instant(span.end)}
+    windows = look.rows(WINDOWS.format(**of, length=of["end"] - of["start"], parts=PARTS)) if devices else []
     steps = {name: look.conf.metrics[name] for name in group.metrics}
     lines: Lines = defaultdict(list)
     for row in windows:
@@ -98,7 +99,7 @@ def charts(look: Look, group: Group, span: Span, devices: Sequence[str], *, is_n
 
 def _add_open(look: Look, lines: Lines, of: Mapping[str, Any]) -> None:
     """Windows that no watermark has passed, as far as readings have come; each line goes on from its last closed window."""
-    for row in look.queries.rows(OPEN.format(**of)):
+    for row in look.rows(OPEN.format(**of)):
         line = lines[row["metric"], row["device_id"], "open"]
         if not line:
             line += lines.get((row["metric"], row["device_id"], "window"), [])[-1:]
@@ -112,7 +113,7 @@ def _add_carried(look: Look, group: Group, lines: Lines, of: Mapping[str, Any]) 
     metrics = features_of(group, group.vector)
     names = {**of, "features": f"[{', '.join(map(literal, group.vector.features))}]"}
     entities = of["devices"] if by_device else literal([group.name])
-    for row in look.queries.rows(CARRIED.format(**names, entities=entities)):
+    for row in look.rows(CARRIED.format(**names, entities=entities)):
         metric = metrics.get(row["feature"])
         device = row["entity"] if by_device else row["feature"].removesuffix(f".{metric}")
         if metric is not None and (metric, device, "window") in lines:

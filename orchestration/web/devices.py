@@ -1,7 +1,7 @@
 """What the view of devices shows: those that were seen last the longest ago, and of one what became of what it sent, and its clock."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -65,10 +65,11 @@ class Devices:
 def devices(look: Look) -> Devices:
     """`device`; or `find`, a part of names; and a span that ends when the newest row came."""
     store = LakeStore(look.conf)
+    look = replace(look, tables=", ".join(("silver.devices", *TABLES.values())))
     tables = {kind: name for kind, name in TABLES.items() if is_table(store.table_path(name))}
     name, part = look.asked.get("device", ""), look.asked.get("find", "")
     came = " union all ".join(f"select max(ingested_at) as came_at from {table}" for table in tables.values())
-    newest = look.queries.rows(f"select max(came_at) as came_at from ({came})")[0]["came_at"] if "readings" in tables else None
+    newest = look.rows(f"select max(came_at) as came_at from ({came})")[0]["came_at"] if "readings" in tables else None
     if newest is None:
         return Devices(look.now, None, part)
     span = span_of(look.asked, newest, "day")
@@ -76,11 +77,11 @@ def devices(look: Look) -> Devices:
     which = f"device_id = {literal(name)}" if name else f"contains(lower(device_id), {literal(part.lower())})"
     counted = " union all ".join(OF_TABLE.format(kind=kind, table=table, which=which, **of) for kind, table in tables.items())
     sums = ", ".join(SUM.format(kind=kind) for kind in TABLES)
-    found = look.queries.rows(ALL.format(newest=NEWEST, which=which, counted=counted, sums=sums, most=MOST))
+    found = look.rows(ALL.format(newest=NEWEST, which=which, counted=counted, sums=sums, most=MOST))
     if not name:
         return Devices(look.now, span, part, found, found[0]["devices"] if found else 0)
-    (delays,) = look.queries.rows(DELAYS.format(**of))
-    registered = sorted((row for row in versions(look.conf.lake) if row["device_id"] == name), key=lambda row: row["registered_at"])
+    (delays,) = look.rows(DELAYS.format(**of))
+    registered = sorted(versions(look.conf.lake, name), key=lambda row: row["registered_at"])
     device = next(iter(found), dict.fromkeys(TABLES, 0) | {"name": name, "groups": (), "zone": None, "seen_at": None, "measured_at": None})
-    metrics = look.queries.rows(BY_METRIC.format(**of))
+    metrics = look.rows(BY_METRIC.format(**of))
     return Devices(look.now, span, part, (), 1, device, delays["device"], delays["fleet"], metrics, registered[::-1])

@@ -3,10 +3,11 @@
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from gold.spec import Group
 from orchestration.conf.model import Conf
@@ -50,16 +51,16 @@ class Freshness:
         return self.worst is not None and self.fresh < self.devices
 
 
-def freshness(conf: Conf, queries: Queries, group: str | None = None) -> Sequence[Freshness]:
-    """Of all groups, or of one, those first whose worst device is the oldest."""
+def freshness(conf: Conf, rows: Callable[[str], Sequence[Mapping[str, Any]]], group: str | None = None) -> Sequence[Freshness]:
+    """Of all groups, or of one, those first whose worst device is the oldest. `rows`: of a query."""
     ended: dict[str, dict[str, datetime | None]] = defaultdict(dict)
     which, of_group = (
         ("true", "true") if group is None else (f"list_contains(groups, {literal(group)})", f"device_group = {literal(group)}")
     )
-    for row in queries.rows(MEMBERS.format(newest=NEWEST, which=which)) if is_table(path_of(conf.lake, DEVICES)) else ():
+    for row in rows(MEMBERS.format(newest=NEWEST, which=which)) if is_table(path_of(conf.lake, DEVICES)) else ():
         ended[row["device_group"]][row["device_id"]] = None
     newest = None
-    for row in queries.rows(LAST.format(seconds=int(SINCE.total_seconds()), of_group=of_group)) if has_gold(conf) else ():
+    for row in rows(LAST.format(seconds=int(SINCE.total_seconds()), of_group=of_group)) if has_gold(conf) else ():
         newest = row["newest"]
         if row["device_id"] is not None:
             ended[row["device_group"]][row["device_id"]] = row["ended_at"]
@@ -87,7 +88,7 @@ class NewestFreshness:
     def _ask(self, conf: Conf, queries: Queries) -> None:
         try:
             with suppress(TidemarkError):  # the overview has more to say than this
-                self._known = freshness(conf, queries)
+                self._known = freshness(conf, queries.rows)
         finally:
             self._asking.release()
 

@@ -1,7 +1,7 @@
 """What the view of groups shows: how fresh each is, and of one its windows and vectors as charts, with the newest values by device."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,10 +13,14 @@ from orchestration.web.spans import Span, instant, span_of
 
 MOST_GROUPS, MOST_ROWS, MOST_DEVICES = 200, 200, 6
 NEWEST = "select max(window_end) as newest from {table}_history"
+OF_ALL = "silver.devices, gold.aggregates_history"
+OF_ONE = f"{OF_ALL}, silver.readings, gold.{{group}}_aggregates_history, gold.{{group}}_vectors"
 VALUES = """
-  select device_id, metric, max(window_end) as ended_at, arg_max(value, window_end) as value, arg_max(count, window_end) as count,
-    arg_max(revision, window_end) as revision, count(*) as windows, count(*) filter (revision > 0) as amended
-  from {table} where window_end > {start} and window_end <= {end} group by all order by ended_at, device_id, metric limit {most}
+  select *, count(*) over () as every from (
+    select device_id, metric, max(window_end) as ended_at, arg_max(value, window_end) as value, arg_max(count, window_end) as count,
+      arg_max(revision, window_end) as revision, count(*) as windows, count(*) filter (revision > 0) as amended
+    from {table} where window_end > {start} and window_end <= {end} group by all)
+  order by ended_at, device_id, metric limit {most}
 """
 
 
@@ -48,24 +52,27 @@ def groups(look: Look) -> Groups:
     """`group`, `device` (again for each one), and a span; without a group the freshness of all."""
     group = look.conf.groups.get(look.asked.get("group", ""))
     if group is None:
-        every = freshness(look.conf, look.queries)
+        every = freshness(look.conf, replace(look, tables=OF_ALL).rows)
         return Groups(look.now, every[:MOST_GROUPS], len(every))
-    (fresh,) = freshness(look.conf, look.queries, group.name)
-    (reach,) = look.queries.rows(NEWEST.format(table=f"gold.{group.name}_aggregates")) if has_gold(look.conf) else ({"newest": None},)
-    if reach["newest"] is None:
+    look = replace(look, tables=OF_ONE.format(group=group.name))
+    (fresh,) = freshness(look.conf, look.rows, group.name)
+    newest = fresh.newest_at
+    if newest is None and has_gold(look.conf):
+        newest = look.rows(NEWEST.format(table=f"gold.{group.name}_aggregates"))[0]["newest"]
+    if newest is None:
         return Groups(look.now, (), 0, group, fresh)
-    span = span_of(look.asked, reach["newest"])
+    span = span_of(look.asked, newest)
     values = _values(look, group, span)
     asked = [name for name in dict.fromkeys(look.asked.getlist("device")) if name][:MOST_DEVICES]
     devices = asked or [*dict.fromkeys(row["device_id"] for row in sorted(values, key=lambda row: row["device_id"]))][:MOST_DEVICES]
-    drawn = charts(look, group, span, devices, is_newest=span.end >= reach["newest"])
+    drawn = charts(look, group, span, devices, is_newest=span.end >= newest)
     known = {"group": group.name, "device": asked, **_span_as_asked(span)}
-    return Groups(look.now, (), 0, group, fresh, reach["newest"], span, values, devices, drawn, known)
+    return Groups(look.now, (), 0, group, fresh, newest, span, values, devices, drawn, known)
 
 
 def _values(look: Look, group: Group, span: Span) -> list[dict[str, Any]]:
     between = {"start": instant(span.start), "end": instant(span.end), "most": MOST_ROWS}
-    return look.queries.rows(VALUES.format(table=f"gold.{group.name}_aggregates", **between))
+    return look.rows(VALUES.format(table=f"gold.{group.name}_aggregates", **between))
 
 
 def _span_as_asked(span: Span) -> dict[str, str]:

@@ -10,9 +10,10 @@ from orchestration.quality.failed_rows import FAILED_ROW_SCHEMA, FAILED_ROWS
 from orchestration.quality.history import Point, Streak, streak, trends
 from orchestration.quality.release import release_version
 from orchestration.quality.report import Bar, bars
+from orchestration.rendering import short
 from orchestration.storage import quality_tables
 from orchestration.storage.gate_state import GateState, closed_gates
-from orchestration.web.quarantine import readable
+from orchestration.web.quarantine import LONGEST_PAYLOAD
 from orchestration.web.queries import Look
 from orchestration.web.security import whole
 
@@ -93,8 +94,5 @@ def _failed(look: Look, of: Checked) -> list[dict[str, Any]]:
     kept = quality_tables.read(look.conf.lake, FAILED_ROWS, FAILED_ROW_SCHEMA, where=where).to_pylist()
     rows = [row for row in kept if (row["description"] or of.expectation) == of.description]
     newest = max((row["run_id"] for row in rows), default=None)
-    return [
-        row | {"row_values": dict(row["row_values"]), "payload": None if row["payload"] is None else readable(row["payload"])}
-        for row in rows
-        if row["run_id"] == newest
-    ]
+    shown = (row for row in rows if row["run_id"] == newest)
+    return [row | {"row_values": dict(row["row_values"]), "payload": short(row["payload"], LONGEST_PAYLOAD)} for row in shown]

@@ -7,6 +7,7 @@ from typing import Any
 
 from orchestration.audit.quarantine import counted, shown
 from orchestration.engine.lake import Lake
+from orchestration.rendering import short
 from orchestration.web.queries import Look
 
 MOST = 20
@@ -30,10 +31,4 @@ def shown_quarantine(look: Look) -> Quarantine:
     rules = [row["rule"] for row in counts]
     chosen = rule if rule in rules else next(iter(rules), None)
     rows = shown(lake, chosen, None, MOST) if chosen else []
-    return Quarantine(look.now, counts, chosen, [row | {"payload": readable(row["payload"])} for row in rows])
-
-
-def readable(payload: bytes | None) -> str:
-    """Bytes as text, what is no UTF-8 as backslash escapes; long ones are cut, which is said."""
-    text = bytes(payload or b"")[:LONGEST_PAYLOAD].decode("utf-8", "backslashreplace")
-    return text if len(payload or b"") <= LONGEST_PAYLOAD else f"{text} ... ({len(payload or b''):,} bytes)"
+    return Quarantine(look.now, counts, chosen, [row | {"payload": short(row["payload"], LONGEST_PAYLOAD)} for row in rows])

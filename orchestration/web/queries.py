@@ -18,7 +18,7 @@ from orchestration.serving.sql.refusal import RefusedError
 from orchestration.serving.sql.session import Session
 from orchestration.serving.sql.shell_names import SnapshotTables
 from orchestration.serving.sql.web import answer_unless_gone
-from orchestration.serving.sql.workers import Workers
+from orchestration.serving.sql.workers import LostError, Workers
 from orchestration.storage.delta import python_rows
 
 LIMITS = Limits(seconds=30.0, rows=100_000, result_bytes=32 * 1024 * 1024)
@@ -47,9 +47,9 @@ class Queries:
     async def close(self) -> None:
         (await self._workers).close()
 
-    def rows(self, query: str) -> list[dict[str, Any]]:
-        """Of a query of a view; TidemarkError where it cannot be answered."""
-        return python_rows(table_of(asyncio.run_coroutine_threadsafe(self._ask(query), self._loop).result()))
+    def rows(self, query: str, beside: str = "") -> list[dict[str, Any]]:
+        """Of a query of a view; TidemarkError where it cannot be answered. `beside`: as in a Question."""
+        return python_rows(table_of(asyncio.run_coroutine_threadsafe(self._ask(Question(query, beside=beside)), self._loop).result()))
 
     async def answer(self, request: Request, question: Question, accept: str) -> Encoded:
         """To who has sent the request; a client that goes ends its query."""
@@ -58,19 +58,27 @@ class Queries:
                 raise RefusedError("whoever asked has gone.")
             return await answer_unless_gone(await self._workers, request, question, accept, uuid.uuid4().hex)
 
-    async def _ask(self, query: str) -> Encoded:
+    async def _ask(self, question: Question) -> Encoded:
         async with self._of_views:
-            return await (await self._workers).answer(Question(query), ARROW, uuid.uuid4().hex)
+            workers = await self._workers
+            try:
+                return await workers.answer(question, ARROW, uuid.uuid4().hex)
+            except LostError:  # for what it cannot help: another one is asked
+                return await workers.answer(question, ARROW, uuid.uuid4().hex)
 
 
 @dataclass(frozen=True)
 class Look:
-    """What a view is read with. `asked`: the parameters of its address."""
+    """What a view is read with. `asked`: the parameters of its address. `tables`: names of all that its queries read."""
 
     conf: Conf
     now: datetime
     asked: QueryParams
     queries: Queries
+    tables: str = ""
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        return self.queries.rows(query, self.tables)
 
 
 def table_of(answer: Encoded) -> pa.Table:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from orchestration.rendering import short
 from orchestration.storage.delta import FIRST_INSTANT, is_table, literal
 from orchestration.storage.tables import LakeStore
 from orchestration.utc import from_iso
-from orchestration.web.quarantine import readable
+from orchestration.web.quarantine import LONGEST_PAYLOAD
 from orchestration.web.queries import Look
 from orchestration.web.spans import instant
 from silver.spec import Metric
@@ -47,7 +48,7 @@ def readings(look: Look) -> Readings:
     store = LakeStore(look.conf)
     tables = {name: kind for name, kind in (("silver.readings", "reading"), ("silver.late", "late")) if is_table(store.table_path(name))}
     queries = [OF_WINDOW.format(**of, table=name, kind=kind) for name, kind in tables.items()]
-    rows = look.queries.rows(f"{' union all '.join(queries)} order by event_time, bronze_batch, bronze_row limit {MOST}") if queries else []
+    rows = look.rows(f"{' union all '.join(queries)} order by event_time, bronze_batch, bronze_row limit {MOST}") if queries else []
     return Readings(look.now, device, metric, start, end, _with_events(look, rows))
 
 
@@ -57,7 +58,7 @@ def _with_events(look: Look, rows: Sequence[Mapping[str, Any]]) -> list[dict[str
     if shown:
         keys = ", ".join(f"({row['bronze_batch']}, {row['bronze_row']})" for row in shown)
         batches = literal(sorted({row["bronze_batch"] for row in shown}))
-        found = look.queries.rows(EVENTS.format(batches=batches, events=keys))
+        found = look.rows(EVENTS.format(batches=batches, events=keys))
         events = {(of["bronze_batch"], of["bronze_row"]): of for of in found}
     return [{**row, **_event(events.get((row["bronze_batch"], row["bronze_row"])))} for row in rows]
 
@@ -65,7 +66,7 @@ def _with_events(look: Look, rows: Sequence[Mapping[str, Any]]) -> list[dict[str
 def _event(event: Mapping[str, Any] | None) -> dict[str, Any]:
     if event is None:
         return {"position": None, "header": None, "payload": None}
-    return {"position": event["position"], "header": event["header"], "payload": readable(event["payload"])}
+    return {"position": event["position"], "header": event["header"], "payload": short(event["payload"], LONGEST_PAYLOAD)}
 
 
 def _instant(text: str) -> datetime | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -42,6 +43,8 @@ from orchestration.web.security import FormToken, Guarded, form_of, whole
 
 LONGEST_ADDRESS = 16_000
 """Characters of the parameters of a view; a metric may have a name of hundreds."""
+MOST_DONE = 100
+"""Forms that are kept, to know one that is sent again."""
 Key = tuple[str, str]
 """The path of a view, and its parameters."""
 ACTIONS: dict[str, tuple[str, Callable[[Look, dict[str, str]], None]]] = {
@@ -89,6 +92,7 @@ class Site:
         self._views = {view.path: view for view in views}
         # Two, as who waits for queries keeps a thread.
         self._threads = {asks: ThreadPoolExecutor(4, "view") for asks in (False, True)}
+        self._acting, self._done = asyncio.Lock(), deque[object](maxlen=MOST_DONE)
         self._facts: Facts[Key, Any] = Facts(conf.lake, self._read, self._state_of, self._threads_of)
 
     def application(self, hosts: tuple[str, ...], token: str | None) -> ASGIApp:
@@ -145,6 +149,8 @@ class Site:
         view = self._views.get(request.query_params.get("path", "/"))
         if view is None:
             return PlainTextResponse("this view does not change\n", 404)
+        if request.method == "HEAD":  # the stream would never end
+            return Response(media_type="text/event-stream")
         return StreamingResponse(self._news(view, _asked(rest)), media_type="text/event-stream")
 
     async def api(self, request: Request) -> Response:
@@ -162,8 +168,12 @@ class Site:
         if not self._form_token.is_of(form):
             return PlainTextResponse("this form is not of this page, or of before its restart; go back, load it again, and send it\n", 403)
         view, act = ACTIONS[request.url.path]
+        sent = request.url.path, *sorted(form.items())
         try:
-            await asyncio.to_thread(act, self._look(""), form)
+            async with self._acting:  # who clicks twice sends a form twice
+                if sent not in self._done:
+                    await asyncio.to_thread(act, self._look(""), form)
+                    self._done.append(sent)
         except TidemarkError as error:
             said = Markup(render("error.html", error=str(error)))
             return self._framed(self._views.get(view, self._editor), said, 400)
@@ -187,7 +197,7 @@ class Site:
         return None if view.ages else self._facts.number
 
     def _rendered(self, view: View, facts: Any) -> Markup:
-        return Markup(render(view.template, facts=facts, now=datetime.now(UTC), form_token=self._form_token.value))
+        return Markup(render(view.template, facts=facts, now=datetime.now(UTC), form_token=self._form_token.new()))
 
     def _framed(self, view: View, live: Markup, status: int = 200, events: str = "", number: str = "") -> Response:
         values = {"views": [of for of in (*self._views.values(), self._editor) if of.is_in_menu], "view": view, "live": live}
@@ -208,9 +218,10 @@ class Site:
     @asynccontextmanager
     async def _life(self, _: Starlette) -> AsyncIterator[None]:
         self._queries.start()
-        watching = asyncio.create_task(self._facts.watch())
+        beside = [asyncio.create_task(of) for of in (self._facts.watch(), self._live_or_error(self._views["/"], ""))]  # before anyone asks
         yield
-        watching.cancel()
+        for task in beside:
+            task.cancel()
         await self._queries.close()
 
 

@@ -12,11 +12,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Question:
-    """A query over one snapshot: the one with this id, or the newest at the instant (UTC), or without both see marts.snapshot_for."""
+    """A query over one snapshot: the one with this id, or the newest at the instant (UTC), or without both see marts.snapshot_for.
+
+    `beside`: names of tables that the next questions read. While tables stay, they share a database with this one, which saves 40 ms each.
+    Only for queries that nobody else has written.
+    """
 
     query: str
     snapshot_id: int | None = None
     at: datetime | None = None
+    beside: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 Each query has a database of its own in memory, with a view of each table that it names and nothing else: DuckDB opens no file but those of
 the tables at their versions, loads no extension, writes nothing, and takes no other setting. What a query may name beside: duckdb_guard.
+Only queries of one view of the page, which nobody else has written, share a database (Question.beside).
 """
 
 import re
@@ -9,18 +10,19 @@ import resource
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+from duckdb.sqltypes import DuckDBPyType
 
 from orchestration.conf.diagnostic import nearest
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql.answer import Answer, Limits, Question
 from orchestration.serving.sql.duckdb_guard import checked
 from orchestration.serving.sql.refusal import RefusedError
-from orchestration.storage.delta import PLAIN, files_of, literal, open_table
+from orchestration.storage.delta import PLAIN, each_table_opened_once, files_of, literal, open_table
 from orchestration.storage.duckdb_view import quoted, select_from_table
 from orchestration.storage.live_views import duckdb_views
 from orchestration.storage.marts import snapshot_for
@@ -46,8 +48,20 @@ NO_TABLE = re.compile(r'Table with name "?(.+?)"? does not exist( because schema
 PATH = re.compile(r"(?<![\w.])/[^\s\"'(),;]+/[^\s\"'(),;]+")
 ADVICE = re.compile(r'(, or|\. Use) "?SET [^.]*')
 """On settings, which no query can change."""
+AS_TEXT = {"uhugeint", "bignum", "bit", "geometry", "interval", "time", "time_ns", "time with time zone", "variant"}
+"""Types of DuckDB that Arrow has not: it would show other values, such as -1 for the greatest uhugeint, and 00:00 for 24:00."""
+NESTED = {"array", "list", "map", "struct", "union"}
 FAILURES = (duckdb.IOException, duckdb.InternalException, duckdb.FatalException)
 """DuckDB's errors that are not for the query to mend."""
+
+
+@dataclass
+class _Database:
+    """`files`: below its views, once these are made."""
+
+    connection: duckdb.DuckDBPyConnection
+    meant: Sequence[View]
+    files: list[str] | None = None
 
 
 class DuckDbEngine:
@@ -58,19 +72,26 @@ class DuckDbEngine:
         self._plant, self._limits = plant, limits
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._ended_by = ""
+        self._ready: duckdb.DuckDBPyConnection | None = None
+        self._kept: _Database | None = None
 
+    def prepare(self) -> None:
+        """Open the database of the next question, which takes 15 ms; before it comes."""
+        self._ready = self._ready or duckdb.connect(config=SETTINGS)
+
+    @each_table_opened_once()
     def ask(self, question: Question) -> Answer:
         """RefusedError for a query that is wrong or needs too much; TidemarkError where the tables cannot be read."""
         self._ended_by = ""
         if len(question.query.encode("utf-8", "replace")) > self._limits.query_bytes:
             raise RefusedError(f"the query is longer than {self._limits.query_bytes:,} bytes: split it.")
         snapshot = snapshot_for(self._plant.lake, question.query, question.snapshot_id, question.at)
-        meant = duckdb_views(self._plant, snapshot, None if SHOWS.search(question.query) else question.query)
+        meant = duckdb_views(self._plant, snapshot, None if SHOWS.search(question.query) else f"{question.query} {question.beside}")
         timer = threading.Timer(self._limits.seconds, self._end, [f"took longer than {self._limits.seconds:g} s and was cancelled"])
         timer.start()
         try:
-            with duckdb.connect(config=SETTINGS) as self._connection, _bounded_memory():
-                rows, is_cut_off = self._answered(self._connection, question.query, [*meant.values()])
+            with self._database([*meant.values()], bool(question.beside)) as database, _bounded_memory():
+                rows, is_cut_off = self._answered(database, question.query)
         except (duckdb.Error, OSError, MemoryError) as error:  # OSError: an error of DuckDB's that came by way of Arrow
             raise self._worded(error, question.query, snapshot) from error
         finally:
@@ -87,10 +108,29 @@ class DuckDbEngine:
         if self._connection is not None:
             self._connection.interrupt()
 
-    def _answered(self, connection: duckdb.DuckDBPyConnection, query: str, meant: Sequence[View]) -> tuple[pa.Table, bool]:
-        statement = checked(connection, query)
-        files = create_views(connection, meant)
-        _lock(connection, meant, files)
+    @contextmanager
+    def _database(self, meant: Sequence[View], is_kept: bool) -> Iterator["_Database"]:
+        """With these views; `is_kept`: that of the question before, where its tables are as they were."""
+        meant = [view.pinned() for view in meant] if is_kept else meant
+        database, self._kept = self._kept, None
+        if database is None or not is_kept or database.meant != meant:
+            if database is not None:
+                database.connection.close()
+            database, self._ready = _Database(self._ready or duckdb.connect(config=SETTINGS), meant), None
+        self._connection = database.connection
+        try:
+            yield database
+            self._kept = database if is_kept else None
+        finally:
+            if self._kept is None:
+                database.connection.close()
+
+    def _answered(self, database: "_Database", query: str) -> tuple[pa.Table, bool]:
+        connection, statement = database.connection, checked(database.connection, query)
+        if database.files is None:
+            database.files = create_views(connection, database.meant)
+            _lock(connection, database.meant, database.files)
+        files = database.files
         # DuckDB may read these files, and so by a name in quotes too, with the rows that came after the snapshot.
         if "parquet" in query.lower() and any(file.rpartition("/")[2].partition(".")[0] in query for file in files):
             raise RefusedError("a query reads the tables of the lake, not their files.")
@@ -98,7 +138,7 @@ class DuckDbEngine:
             raise duckdb.InterruptException
         batches, size = list[pa.RecordBatch](), 0
         try:
-            reader = connection.sql(statement).to_arrow_reader(ROWS_AT_ONCE)
+            reader = _without_odd_types(connection.sql(statement)).to_arrow_reader(ROWS_AT_ONCE)
         except (duckdb.BinderException, duckdb.CatalogException):
             with suppress(duckdb.TransactionException):  # where the first part of a PIVOT has failed
                 connection.execute(query)  # raises the same error, with its place
@@ -114,6 +154,9 @@ class DuckDbEngine:
         kept = found.slice(0, self._limits.rows)
         if kept.nbytes > self._limits.result_bytes:
             kept = kept.slice(0, int(kept.num_rows * self._limits.result_bytes / kept.nbytes))
+            if not kept.num_rows:
+                most = f"{self._limits.result_bytes:,} bytes"
+                raise RefusedError(f"a row is larger than {most}, the most of an answer: select fewer columns, or a part of long values.")
         return _readable(kept), kept.num_rows < found.num_rows
 
     def _worded(self, error: Exception, query: str, snapshot: Snapshot | None) -> TidemarkError:
@@ -184,16 +227,23 @@ def _without_files(explained: pa.Table, files: Iterable[str]) -> pa.Table:
     return explained.set_column(1, explained.column_names[1], pa.array(texts))
 
 
+def _without_odd_types(rows: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """Columns of AS_TEXT as DuckDB writes their values."""
+    odd = [_is_odd(kind) for kind in rows.types]
+    columns = [f"#{n}{'::varchar' * is_odd} as {quoted(name)}" for n, (name, is_odd) in enumerate(zip(rows.columns, odd, strict=True), 1)]
+    return rows.project(", ".join(columns)) if any(odd) else rows
+
+
+def _is_odd(kind: DuckDBPyType) -> bool:
+    return kind.id in AS_TEXT or (kind.id in NESTED and any(_is_odd(part) for _, part in kind.children if isinstance(part, DuckDBPyType)))
+
+
 def _readable(rows: pa.Table) -> pa.Table:
-    """Sums of whole numbers, which DuckDB gives as decimals of 38 digits, as whole numbers where they fit; and intervals as texts."""
+    """Sums of whole numbers, which DuckDB gives as decimals of 38 digits, as whole numbers where they fit."""
     for place, field in enumerate(rows.schema):
         if field.type == pa.decimal128(38, 0):
             with suppress(pa.ArrowInvalid):
                 rows = rows.set_column(place, field.name, rows.column(place).cast(pa.int64()))
-        elif field.type == pa.month_day_nano_interval():
-            with duckdb.connect() as connection:
-                texts = connection.from_arrow(rows.select([place])).project("#1::varchar").to_arrow_table()
-            rows = rows.set_column(place, field.name, texts.column(0))
     return rows
 
 

@@ -9,6 +9,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql import landlock
@@ -20,19 +21,21 @@ from orchestration.storage.views import Plant
 
 GRACE_SECONDS = 2.0
 """How long DuckDB may take to end a query whose time is over; then its process is killed."""
+PRELOADED = ["__main__", __name__, "orchestration.conf.place", "pyarrow.compute"]
 CANCELLED = "the query was cancelled."
+LOST = "the process of the query has ended, as it does where memory is short: ask again, or for less at once."
 
 
 class Workers:
     """As many as there are queries at once. Belongs to one event loop; close it."""
 
     def __init__(self, plant: Plant, limits: Limits, count: int) -> None:
-        """Starts one that waits; the others start when they are needed."""
+        """Starts two that wait; the others start when they are needed."""
         self._plant, self._limits = plant, limits
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["__main__", __name__])  # so that another one is there in a few milliseconds
+        self._context.set_forkserver_preload(PRELOADED)  # so that another one is there in a few milliseconds
         self._threads = ThreadPoolExecutor(count)
-        self._idle = [_Worker(self._context, plant, limits)]
+        self._idle = [_Worker(self._context, plant, limits) for _ in range(min(count, 2))]
         self._busy: dict[str, _Worker] = {}
 
     async def answer(self, question: Question, accept: str, name: str) -> Encoded:
@@ -64,6 +67,10 @@ class Workers:
         self._threads.shutdown()
 
 
+class LostError(RefusedError):
+    """A process ended that had the query, and nobody has ended it."""
+
+
 class _GoneError(Exception):
     """A process ended before it had the query, so that another one can answer it."""
 
@@ -71,7 +78,7 @@ class _GoneError(Exception):
 class _Worker:
     """A process, and the pipe to it."""
 
-    def __init__(self, context: multiprocessing.context.ForkServerContext, plant: Plant, limits: Limits) -> None:
+    def __init__(self, context: ForkServerContext, plant: Plant, limits: Limits) -> None:
         self._pipe, inner = context.Pipe()
         self._patience = limits.seconds + GRACE_SECONDS
         self._process = context.Process(target=_work, args=(plant, limits, inner), daemon=True)
@@ -93,8 +100,8 @@ class _Worker:
         except (EOFError, OSError):
             self._pipe.close()
             is_gone = not has_query and not self.ended_by
-            self.ended_by = self.ended_by or "the query ended its process: ask for less at once."
-            raise _GoneError if is_gone else RefusedError(self.ended_by) from None
+            is_lost, self.ended_by = not self.ended_by, self.ended_by or LOST
+            raise _GoneError if is_gone else (LostError if is_lost else RefusedError)(self.ended_by) from None
         if isinstance(reply, TidemarkError):
             raise reply
         assert isinstance(reply, Encoded)
@@ -127,6 +134,7 @@ def _answer_all(plant: Plant, limits: Limits, pipe: Connection) -> None:
     with suppress(TidemarkError):
         engine.ask(Question("select 1"))  # what is slow at its first use is used now
     while True:
+        engine.prepare()
         asked = pipe.recv()
         pipe.send(True)  # the query is here: from now on it is the query that ends the process
         pipe.send(_reply(engine, *asked))

@@ -103,7 +103,7 @@ def test_what_is_wrong_is_told_after_the_table_beside_a_payload_that_is_short_an
     table, wrong = out.index("missing"), out.index("in no table of silver")
     assert table < wrong
     assert "\\x1b[31mxxx" in out
-    assert "... (1005 bytes)" in out
+    assert "... (1,005 bytes)" in out
     assert "\x1b" not in out
     assert len(max(out.splitlines(), key=len)) < 300
     assert err == ""

@@ -79,7 +79,7 @@ def test_a_payload_is_whole_for_programs_and_short_and_harmless_for_people(made:
     (row,) = answer(capsys, "show", "--source", "o'hare")
     assert row["payload"] == "\x1b[31m\\xff" + "x" * 1000
     assert exit_code(["quarantine", "show", "--source", "o'hare"]) == 0
-    assert "\\x1b[31m\\xff" + "x" * 94 + "... (1006 bytes)" in capsys.readouterr().out
+    assert "\\x1b[31m\\xff" + "x" * 94 + "... (1,006 bytes)" in capsys.readouterr().out
 
 
 def test_a_retry_is_refused_while_another_process_writes_the_lake(made: Conf, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -100,6 +101,30 @@ def test_no_path_leads_out_of_its_own_files(server: Served, path: str) -> None:
 def test_no_method_but_get_does_anything_to_a_view(server: Served, method: str) -> None:
     for path in ("/", "/api/overview"):
         assert server.ask(path, method, KNOWN)[0] in (400, 405)
+
+
+def test_the_stream_of_events_has_headers_for_who_asks_for_headers_alone(server: Served) -> None:
+    status, headers, body = server.ask("/events?path=/runs", "HEAD", KNOWN)
+    assert (status, headers["content-type"].partition(";")[0], body) == (200, "text/event-stream", "")
+    assert server.ask("/events?path=/none", "HEAD", KNOWN)[0] == 404
+
+
+def test_a_form_that_is_sent_twice_makes_one_note_and_two_forms_make_two(server: Served) -> None:
+    def form(text: str) -> str:
+        form_token = re.findall(r'name="form_token" value="([^"]+)"', server.ask("/runs", headers=KNOWN)[2])[0]
+        return urlencode({"form_token": form_token, "begins": "2026-01-01T12:00", "text": text, "author": "ada"})
+
+    def send(body: str) -> int:
+        return server.ask("/runs/notes", "POST", KNOWN | FORM, body)[0]
+
+    twice, mistaken = form("clicked twice"), form("mended").replace("2026-01-01", "soon")
+    with ThreadPoolExecutor(2) as clicks:
+        assert [*clicks.map(send, [twice, twice])] == [303, 303]
+    assert send(twice) == 303
+    assert [send(mistaken), send(mistaken.replace("soon", "2026-01-01"))] == [400, 303]
+    assert [send(form("said again")), send(form("said again"))] == [303, 303]
+    shown = server.ask("/runs", headers=KNOWN)[2]
+    assert [shown.count(f"<td>{text}</td>") for text in ("clicked twice", "mended", "said again")] == [1, 1, 2]
 
 
 @pytest.mark.parametrize("path", ACTIONS)

@@ -105,10 +105,30 @@ def test_every_type_of_column_comes_out_as_it_was_written(engine: DuckDbEngine) 
         ("select u - t from ops.edges where id = 7", [["00:00:00.001"]]),
         ("select id from ops.edges where s like '%ß%' or s ilike 'ärger%' order by id", [[6], [10]]),
         ("select v['k'], map_keys(v) from ops.edges where id = 3", [[None, ["k", "j"]]]),
+        ("select 340282366920938463463374607431768211455::uhugeint, 5::uhugeint", [["340282366920938463463374607431768211455", "5"]]),
+        ("select time '24:00:00', '24:00:00+00'::timetz, [time '24:00:00']", [["24:00:00", "24:00:00+00", "['24:00:00']"]]),
+        ("select '12345678901234567890'::bignum::bignum, '0101'::bit, '1'::variant", [["12345678901234567890", "0101", "1"]]),
+        ("select {'time': 1, 'uhugeint': 2} as a, 1 as a, map {'k': 1}", [[{"time": 1, "uhugeint": 2}, 1, {"k": 1}]]),
     ],
 )
 def test_numbers_instants_and_texts_at_the_edges(engine: DuckDbEngine, query: str, expected: list[list[Any]]) -> None:
     assert asked(engine, query) == expected
+
+
+def test_questions_that_share_a_database_see_what_came_between_them(tmp_path: Path) -> None:
+    edges(tmp_path)
+    engine, query = DuckDbEngine(conf(tmp_path), Limits()), "select count(*) as n from ops.edges"
+
+    def counted(beside: str) -> Any:
+        return engine.ask(Question(query, beside=beside)).rows["n"].to_pylist()
+
+    assert counted("ops.edges") == counted("ops.edges") == [10]
+    with pytest.raises(RefusedError, match="Could not convert"):
+        engine.ask(Question("select 'x'::int from ops.edges", beside="ops.edges"))
+    assert counted("ops.edges") == [10]
+    table = tmp_path / "lake/ops/edges"
+    write_deltalake(str(table), DeltaTable(str(table)).to_pyarrow_table().slice(0, 3), mode="append")
+    assert counted("ops.edges") == counted("") == counted("ops.edges") == [13]
 
 
 def test_an_instant_before_the_year_1_can_be_asked(tmp_path: Path) -> None:

@@ -38,6 +38,11 @@ def test_bytes_beyond_the_limit_are_cut_off_and_that_is_said(made: Conf) -> None
     assert 1 <= answer.rows.num_rows <= 2
 
 
+def test_a_row_that_is_larger_than_an_answer_is_told_and_not_left_out(made: Conf) -> None:
+    with pytest.raises(RefusedError, match=r"a row is larger than 25,000 bytes, the most of an answer: select fewer columns"):
+        DuckDbEngine(made, Limits(result_bytes=25_000)).ask(Question("select repeat('x', 30000) as x"))
+
+
 @pytest.mark.parametrize("bomb", MEMORY_BOMBS)
 def test_a_query_that_needs_too_much_memory_ends_in_a_sentence(made: Conf, bomb: str) -> None:
     with pytest.raises(RefusedError, match=MEANS_TOO_MUCH):

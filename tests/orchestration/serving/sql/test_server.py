@@ -25,6 +25,7 @@ from orchestration.serving.sql import landlock
 from orchestration.serving.sql.answer import Question
 from orchestration.serving.sql.client import ServerEngine, address_of
 from orchestration.serving.sql.refusal import RefusedError
+from orchestration.serving.sql.workers import LOST
 from tests.bench.factory import TIDEMARK
 from tests.orchestration.serving.sql.attacks import ATTACKS, aimed, attacked, files, tells
 from tests.orchestration.serving.sql.bombs import ENDLESS, MEMORY_BOMBS
@@ -137,6 +138,15 @@ def test_json_csv_and_arrow_hold_the_same_rows(server: Server) -> None:
     assert server.post({"query": query, "snapshot": 0}).json()["snapshot"]["bronze_batch"] == 0
 
 
+def test_types_that_arrow_has_not_are_texts_in_every_format(server: Server) -> None:
+    query = "select 340282366920938463463374607431768211455::uhugeint a, time '24:00:00' b, '12345678901234567890'::bignum c"
+    expected = ["340282366920938463463374607431768211455", "24:00:00", "12345678901234567890"]
+    assert server.post({"query": query}).json()["rows"] == [expected]
+    rows = pa.ipc.open_stream(server.post({"query": query}, "application/vnd.apache.arrow.stream").content).read_all()
+    assert [*rows.to_pylist()[0].values()] == expected
+    assert server.post({"query": query}, "text/csv").text.splitlines()[1] == ",".join(f'"{text}"' for text in expected)
+
+
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [
@@ -243,7 +253,7 @@ def test_a_crash_of_a_worker_ends_its_query_and_no_other(server: Server, monkeyp
             os.kill(worker, signal.SIGKILL)
         assert (crashed.result().status_code, crashed.result().json()) == (
             400,
-            {"error": "the query ended its process: ask for less at once."},
+            {"error": LOST},
         )
     monkeypatch.setenv("XDG_STATE_HOME", str(server.folder / "state"))
     address = address_of(Location(server.folder / "lake"))

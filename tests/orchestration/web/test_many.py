@@ -1,0 +1,60 @@
+"""Views of a lake of 10,000 devices and 10,000 groups: bounded, with a way to the rest, and in time. No browser, no Spark."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.page_lakes import many
+from tests.pages import Served, served
+
+COUNT, MOST_ROWS, MOST_CHARACTERS, MOST_SECONDS = 10_000, 250, 300_000, 20.0
+"""The limit of a query of a view is 30 s."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(many(tmp_path_factory.mktemp("many"), COUNT)) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/", "10,000 events came"),
+        ("/groups", "10,000 groups, the worst first"),
+        ("/groups", 'The first 200 are shown. <label>Name of another one: <input name="group"'),
+        ("/groups?group=group_00000", "10,000 of 10,000 devices are up to date"),
+        ("/groups?group=group_00000", "the first 200 of 10,000"),
+        ("/groups?group=group_00000", "<label>Other devices"),
+        ("/groups?group=group_00000&device=dev-07777", "Charts show dev-07777."),
+        ("/groups?group=group_07777", "1 of 1 devices are up to date"),
+        ("/devices", "10,000 devices, those first that were not seen for the longest"),
+        ("/devices", "The first 200 are shown."),
+        ("/devices", '<label>A part of the name: <input name="find"'),
+        ("/devices?find=dev-0777", "10 devices, those first"),
+        ("/devices?device=dev-07777", "<dt>readings</dt><dd>2</dd>"),
+        ("/readings?device=dev-07777&metric=temperature&end=2026-01-01T12:10:00Z", "1.jsonl"),
+        ("/batches", ""),
+        ("/quarantine", "<td>10,000</td>"),
+        ("/quality", ""),
+        ("/runs", ""),
+        ("/sql?query=from+silver.readings", "20,000 rows"),
+    ],
+)
+def test_each_view_answers_in_time_with_a_bounded_number_of_rows_and_a_way_to_the_others(server: Served, path: str, shown: str) -> None:
+    begin = time.monotonic()
+    status, _, body = server.ask(path)
+    assert status == 200, body
+    assert time.monotonic() - begin < MOST_SECONDS
+    assert body.count("<tr") <= MOST_ROWS
+    assert len(body) < MOST_CHARACTERS
+    assert shown in body
+
+
+def test_a_program_gets_its_numbers_and_no_name_of_a_device_makes_a_series(server: Served) -> None:
+    assert server.ask("/api/overview")[0] == 200
+    status, _, metrics = server.ask("/metrics")
+    assert status == 200
+    assert "dev-0" not in metrics
+    assert metrics.count("\n") < 500
