@@ -246,12 +246,13 @@ def _table(alert: Alert, changes: Iterable[_Change], samples: pa.Table) -> pa.Ta
     rows = sorted(changes, key=lambda change: (change.at, change.entity))
     causes = samples.take(pa.array([change.row for change in rows], pa.int64()))
     columns: dict[str, Any] = {
-        name: [getattr(change, name) for change in rows] for name in ("entity", "state", "at", "since", "severity", "value")
+        name: [getattr(change, name) for change in rows] for name in ("entity", "state", "since", "severity", "value")
     }
     columns |= {
+        "changed_at": [change.at for change in rows],
         "alert": [alert.name] * len(rows),
         "previous_state": [change.previous for change in rows],
-        "known_at": pc.coalesce(causes["ingested_at"], pa.array([change.at for change in rows], ALERTS.field("at").type)),
+        "known_at": pc.coalesce(causes["ingested_at"], pa.array([change.at for change in rows], ALERTS.field("changed_at").type)),
         "summary": [_summary(alert, change) for change in rows],
         "alert_id": [_id(alert.name, change) for change in rows],
         **{name: causes[name] for name in LINEAGE},

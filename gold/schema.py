@@ -149,13 +149,13 @@ ALERTS = declared(
     ("entity", pa.string(), "a device, a group or a source"),
     ("state", pa.string(), "normal, pending, firing, recovering, no data or flapping"),
     ("previous_state", pa.string(), "what it was until then; firing again where only the severity changes"),
-    ("at", INSTANT, "when it changed by event time, UTC"),
+    ("changed_at", INSTANT, "when it changed by event time, UTC"),
     ("since", INSTANT, "when the condition of the state began, UTC: for firing the first sample that was true"),
-    ("known_at", INSTANT, "when the event that changed it was ingested, UTC; `at` where time alone or a window did"),
+    ("known_at", INSTANT, "when the event that changed it was ingested, UTC; `changed_at` where time alone or a window did"),
     ("severity", pa.string(), "as declared, with escalation"),
     ("value", pa.float64(), "of the sample that changed it, or of the last one that did where time alone did; may be null"),
     ("summary", pa.string(), "for people"),
     ("alert_id", pa.string(), "the same from the first change away from normal to the one back to it"),
     *((field.name, field.type, field.metadata[b"comment"].decode()) for field in list(SAMPLES)[3:8]),
 )
-"""Grain: one change of state of one entity under one alert. Key: alert, entity, at, state, previous_state. Append only."""
+"""Grain: one change of state of one entity under one alert. Key: alert, entity, changed_at, state, previous_state. Append only."""

@@ -19,7 +19,7 @@ from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.views import views
 from orchestration.utc import EPOCH, to_iso
 
-COLUMNS = ("at", "entity", "state", "previous_state", "severity", "value", "since", "summary")
+COLUMNS = ("changed_at", "entity", "state", "previous_state", "severity", "value", "since", "summary")
 OF_ACCOUNT = (
     "(select * from ops.ledger join (select bronze_batch, any_value(ingested_at) as ingested_at from bronze.events group by all) "
     "using (bronze_batch))"
@@ -51,8 +51,8 @@ class Trial:
     def firing(self) -> list[Span]:
         """In order of their end."""
         begun, spans = dict[str, datetime](), list[Span]()
-        for change in self.changes.select(["entity", "state", "at"]).to_pylist():
-            entity, at = change["entity"], change["at"]
+        for change in self.changes.select(["entity", "state", "changed_at"]).to_pylist():
+            entity, at = change["entity"], change["changed_at"]
             if change["state"] == FIRING:
                 begun.setdefault(entity, at)
             elif entity in begun:

@@ -40,7 +40,7 @@ def rows_of(alert: Alert, samples: Sequence[Sample], until: float) -> list[dict[
 
 def changes(alert: Alert, samples: Sequence[Sample], until: float = 100_000) -> list[tuple[float, str]]:
     """Seconds and the state that one entity changes to."""
-    return [((row["at"] - START).total_seconds(), row["state"]) for row in rows_of(alert, samples, until)]
+    return [((row["changed_at"] - START).total_seconds(), row["state"]) for row in rows_of(alert, samples, until)]
 
 
 def test_without_a_duration_it_fires_at_once_and_ends_at_once() -> None:
@@ -119,7 +119,7 @@ def test_the_severity_rises_while_it_fires_and_not_while_it_recovers() -> None:
     steps = (Escalation(600, "high"), Escalation(1200, "critical"))
     alert = replace(ALERT, escalate=steps, keep_firing_seconds=500)
     rows = rows_of(alert, [(0, True), (1100, False), (1300, True), (1400, False)], 5000)
-    assert [((row["at"] - START).total_seconds(), row["previous_state"], row["state"], row["severity"]) for row in rows] == [
+    assert [((row["changed_at"] - START).total_seconds(), row["previous_state"], row["state"], row["severity"]) for row in rows] == [
         (0, "normal", "firing", "warning"),
         (600, "firing", "firing", "high"),
         (1100, "firing", "recovering", "high"),
@@ -211,7 +211,7 @@ def judged_in(cuts: Sequence[int], alert: Alert, rows: Sequence[tuple[str, float
         states = {
             entity: State(**state) for entity, state in json.loads(json.dumps({k: asdict(v) for k, v in judged.states.items()})).items()
         }
-    return sorted(found, key=lambda row: (row["at"], row["entity"])), {entity: asdict(state) for entity, state in states.items()}
+    return sorted(found, key=lambda row: (row["changed_at"], row["entity"])), {entity: asdict(state) for entity, state in states.items()}
 
 
 @settings(max_examples=400, deadline=None)
@@ -232,9 +232,9 @@ def test_each_change_begins_where_the_one_before_it_ended_and_an_episode_ends_in
         for row in (row for row in judged_in([], alert, rows)[0] if row["entity"] == entity):
             assert row["previous_state"] == state
             assert row["state"] != state or (state == "firing" and alert.escalate)
-            assert row["since"] <= row["at"] and row["at"] >= last
+            assert row["since"] <= row["changed_at"] and row["changed_at"] >= last
             assert episode in (None, row["alert_id"])
-            state, last = row["state"], row["at"]
+            state, last = row["state"], row["changed_at"]
             episode = None if state == "normal" else row["alert_id"]
 
 

@@ -36,7 +36,7 @@ def test_an_example_changes_as_the_page_says(conf: str, lines: str, folder: Path
             end = time + timedelta(seconds=1)
             of_slice, carried = samples(store, alert, "readings", carried, since=begin, until=end)
             changes, states = judge(alert, states, of_slice, end)
-            found += [(row["at"], row["state"]) for row in changes.to_pylist()]
+            found += [(row["changed_at"], row["state"]) for row in changes.to_pylist()]
             begin = end
     assert found == [(time, change) for time, _, change in listed if change != "-"]
 

@@ -43,7 +43,7 @@ def lake_of(folder: Path) -> Conf:
 
 
 def rows(conf: Conf, alert: Alert, **since: datetime) -> list[tuple[Any, ...]]:
-    return [(row["entity"], row["state"], row["at"]) for row in tried(conf, alert, **since).changes.to_pylist()]
+    return [(row["entity"], row["state"], row["changed_at"]) for row in tried(conf, alert, **since).changes.to_pylist()]
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_the_command_prints_rows_to_stdout_and_the_summary_beside_it(
     out, err = capsys.readouterr()
     (row,) = json.loads(out)
     assert tuple(row) == COLUMNS
-    assert (row["at"], row["entity"], row["state"], row["value"]) == ("2026-01-05T00:04:00Z", "oven", "firing", 300.0)
+    assert (row["changed_at"], row["entity"], row["state"], row["value"]) == ("2026-01-05T00:04:00Z", "oven", "firing", 300.0)
     assert err.startswith("hot fired 1 time for 1 of 2, 0:01:00 in all; ") and err.endswith(f"{picture}\n")
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert app.exit_code(["alerts", "test", "hto"]) == 2
