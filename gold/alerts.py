@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gold.alert_spec import Alert, Hours
-from gold.schema import ALERTS
+from gold.schema import ALERTS, SAMPLES
 
 SECOND = 1_000_000
 NEVER = 2**62
@@ -80,6 +80,17 @@ def judge(alert: Alert, states: Mapping[str, State], samples: pa.Table, until: d
     for entity, state in after.items():
         judging.pass_time(entity, state, end)
     return Judged(_table(alert, judging.changes, samples), after)
+
+
+def ended(alert: Alert, states: Mapping[str, State], at: datetime) -> pa.Table:
+    """Rows of ALERTS by which all that is not normal ends at an instant, where nobody judges it any more."""
+    instant = (at - EPOCH) // timedelta(microseconds=1)
+    left = ((entity, state) for entity, state in states.items() if state.name != NORMAL)
+    changes = [
+        _Change(entity, NORMAL, state.name, instant, instant, alert.severity, state.value, state.episode or state.since, None)
+        for entity, state in left
+    ]
+    return _table(alert, changes, SAMPLES.empty_table())
 
 
 class _Change(NamedTuple):

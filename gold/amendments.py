@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gold.aggregates import aggregates, by_window, of_groups, windowed
+from gold.aggregates import by_window, of_groups, windowed
 from gold.spec import Group
 from silver.spec import Metric
 
@@ -30,15 +30,10 @@ def recomputed(rows: DataFrame, affected: DataFrame, groups: Sequence[Group], me
     return by_window(of_affected, groups, metrics)
 
 
-def closed_windows(rows: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Metric], closed_until: Column) -> DataFrame:
-    """Windows that end at `closed_until` or before, of groups that fold late rows in. `rows`: readings and late rows."""
-    return aggregates(of_groups(rows, groups), groups, metrics).where(F.col("window_end") <= closed_until)
-
-
 def closed_in_time(
     readings: DataFrame, late: DataFrame, groups: Sequence[Group], metrics: Mapping[str, Metric], closed_until: Column
 ) -> DataFrame:
-    """The same for groups that keep late rows aside. `late`: as of gold.late."""
+    """Windows that end at `closed_until` or before, of what came in time for them. `late`: as of gold.late."""
     rows = windowed(of_groups(readings, groups), groups, metrics).where(F.col("window_end") <= closed_until)
     return by_window(rows.join(late, on=LATE_KEY, how="left_anti"), groups, metrics)
 

@@ -85,10 +85,10 @@ class Distance:
 
 @dataclass(frozen=True)
 class DutyCycle:
-    """Share of the known time in which `on` was true, by windows. A reading holds until the next one, and at most `hold_seconds`."""
+    """Share of the known time in which `when` was true, by windows. A reading holds until the next one, and at most `hold_seconds`."""
 
     metric: str
-    on: str
+    when: str
     every_seconds: int
     hold_seconds: int
 
@@ -147,7 +147,7 @@ class FlowSpec:
                 return left or "true", right or "true"
             case StateMachine(transitions=transitions):
                 return tuple(of.when or "false" for of in transitions)
-            case DutyCycle(on=on):
-                return (on,)
+            case DutyCycle(when=when):
+                return (when,)
             case _:
                 return ()

@@ -21,11 +21,14 @@ def latest(history: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def next_revision(rows: pa.Table, history: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Rows with `revision`: one more than the highest in `history`, 0 for a key that it does not have. One row of a key."""
+    """Rows with `revision`: one more than the highest in `history`, 1 for a key that it does not have. One row of a key.
+
+    0 is what the stream emits itself: what alerts judge.
+    """
     highest = history.group_by(list(key)).aggregate([("revision", "max")])
     numbered = rows.select(key).append_column("row", pa.array(np.arange(len(rows))))
     in_order = numbered.join(highest, keys=list(key)).sort_by("row")
-    revision = pc.add(pc.fill_null(in_order["revision_max"], -1), 1)
+    revision = pc.add(pc.fill_null(in_order["revision_max"], 0), 1)
     return rows.append_column("revision", revision.cast(pa.int32()))
 
 

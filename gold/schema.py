@@ -18,7 +18,7 @@ AGGREGATES = declared(
     ("max", pa.float64(), "greatest value"),
     ("sum", pa.float64(), "sum of values"),
     ("latest", pa.float64(), "value with the latest event time"),
-    ("revision", pa.int32(), "0 as first emitted; higher where late rows were folded in"),
+    ("revision", pa.int32(), "0 as the stream emitted it; higher where late rows were folded in"),
     ("gold_batch", pa.int64(), "micro-batch that emitted the row, or the newest one when it was amended"),
 )
 """Grain: one closed window of one metric of one device in a group, per revision. Key: device_group, device_id, metric, window_start and
@@ -32,7 +32,7 @@ VECTORS = declared(
     ("vector", pa.list_(pa.float64()), "values of the features in declared order; null where missing"),
     ("missing", pa.list_(pa.string()), "features without a value"),
     ("filled", pa.list_(pa.string()), "features carried forward from an earlier window"),
-    ("revision", pa.int32(), "0 as first emitted; higher where late rows were folded in"),
+    ("revision", pa.int32(), "0 as the stream emitted it; higher where late rows were folded in"),
     ("gold_batch", pa.int64(), "micro-batch that emitted the row, or the newest one when it was amended"),
 )
 """Grain: one entity of a group at one closed window, per revision. Key: device_group, entity, window_start, revision. Append only."""

@@ -1,7 +1,7 @@
 """All flows on one screen: read this first.
 
     sources -> bronze.events -> silver.readings -> gold.aggregates and gold.vectors
-                             -> gold.flows: gold.sessions, gold.pairs, gold.states, gold.measures
+                             -> gold.flows: gold.sessions, gold.pairs, gold.states, gold.measures, gold.alerts
                              -> silver.ledger: silver.quarantine, silver.late, silver.duplicates
 
 The intake brings what sources have to bronze, each read from an offset of its own. A flow is one streaming query that feeds one layer:
@@ -40,7 +40,7 @@ def flows(lake: Lake) -> list[Intake | Flow | Job]:
         silver_ledger(lake),
         *(gold(lake, stream) for stream in lake.conf.streams),
         gold_amendments(lake),
-        *([gold_flows(lake)] if lake.conf.flows else []),
+        *([gold_flows(lake)] if lake.conf.flows or lake.conf.alerts else []),
     ]
 
 
@@ -90,8 +90,8 @@ def gold_amendments(lake: Lake) -> Job:
 
 
 def gold_flows(lake: Lake) -> Job:
-    written = {f"gold.{flow.table}": lake.tables[f"gold.{flow.table}"] for flow in lake.conf.flows.values()}
-    return Job(plant_flows.NAME, tuple(written.values()), run=lambda: plant_flows.follow_all(lake))
+    names = {f"gold.{flow.table}": None for flow in lake.conf.flows.values()} | ({"gold.alerts": None} if lake.conf.alerts else {})
+    return Job(plant_flows.NAME, tuple(lake.tables[name] for name in names), run=lambda: plant_flows.follow_all(lake))
 
 
 def quarantine_retry(lake: Lake, chosen: retry.Chosen) -> AbstractContextManager[retry.Verdict]:

@@ -26,7 +26,7 @@ def check_flows(flows: Mapping[str, FlowSettings], declared: Declared) -> Iterat
         for key, setting in vars(getattr(flow, kind)).items():
             if key in {"metric", "left", "right", "latitude", "longitude"} and setting and declared.lacks("metrics", setting):
                 yield Finding.of((*at, key), f"names {declared.unknown('metrics', setting)}")
-            if key in {"on", "left_when", "right_when"} and setting:
+            if key in {"when", "left_when", "right_when"} and setting:
                 predicates.append(((*at, key), setting))
         if flow.join and flow.join.from_seconds > flow.join.until_seconds:
             backward = f"is {flow.join.from_seconds}, behind until_seconds ({flow.join.until_seconds}): no reading is in between; swap them"

@@ -2,11 +2,11 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from orchestration.conf.plant_settings import GroupName, MetricName, Predicate
-from orchestration.conf.values import Identifier, Number, OrAbsent, Seconds, Setting, Text, Whole
+from orchestration.conf.values import CONFIG, Identifier, Number, OrAbsent, Seconds, Setting, Text, Whole
 
 Condition = Annotated[Predicate, Field(examples=["value > 100"])]
 Every = Annotated[Seconds, Field(ge=1, examples=[600])]
@@ -103,7 +103,7 @@ class DutyCycleSettings(Setting):
 
     metric: MetricName = Field(examples=["power"])
     """A metric of metrics.yml."""
-    on: Condition = Field(examples=["value > 100"])
+    when: Condition = Field(examples=["value > 100"])
     """On, where this is true: SQL over a reading, as in rules.yml."""
     every_seconds: Every = Field(examples=[600])
     """Length of a window."""
@@ -123,7 +123,7 @@ class CounterSettings(Setting):
     """Behind its greatest value the counter begins at 0 again. Absent: it never does, and each fall is a reset."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(**CONFIG, json_schema_extra={"minProperties": 1}))
 class FlowSettings(Setting):
     """One flow. It has one kind."""
 
@@ -135,13 +135,20 @@ class FlowSettings(Setting):
     """Stretches of activity."""
     join: OrAbsent[JoinSettings] = Field(default=None, examples=[{"left": "command", "right": "acknowledgement", "until_seconds": 30}])
     """Readings that belong together."""
-    states: OrAbsent[StateSettings] = None
+    states: OrAbsent[StateSettings] = Field(
+        default=None,
+        examples=[{"metric": "power", "initial": "idle", "transitions": [{"from": "idle", "to": "heating", "when": "value > 100"}]}],
+    )
     """A state machine."""
     silence: OrAbsent[SilenceSettings] = Field(default=None, examples=[{"after_seconds": 60}])
     """Devices that fall silent."""
-    distance: OrAbsent[DistanceSettings] = None
+    distance: OrAbsent[DistanceSettings] = Field(
+        default=None, examples=[{"latitude": "latitude", "longitude": "longitude", "every_seconds": 600}]
+    )
     """Ways that devices make."""
-    duty_cycle: OrAbsent[DutyCycleSettings] = None
+    duty_cycle: OrAbsent[DutyCycleSettings] = Field(
+        default=None, examples=[{"metric": "power", "when": "value > 100", "every_seconds": 3600}]
+    )
     """Share of time."""
     counter: OrAbsent[CounterSettings] = Field(default=None, examples=[{"metric": "energy", "every_seconds": 3600}])
     """Rise of a counter."""

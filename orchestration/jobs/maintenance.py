@@ -127,6 +127,8 @@ def _order(name: str) -> str | None:
     kind = name.removeprefix("gold.").partition("@")[0]
     if kind in FLOW_KINDS:
         return ", ".join(("flow", *FLOW_KINDS[kind][1]))
+    if kind == "alerts":
+        return "alert, entity, changed_at"
     return OF_ONE_GROUP if name.startswith("gold.") else None
 
 

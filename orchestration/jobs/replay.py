@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from gold.aggregates import of_groups
-from gold.amendments import closed_in_time, closed_windows, late_again
+from gold.amendments import OF_WINDOW, behind, closed_in_time, late_again, recomputed
 from gold.spec import Group, Late
 from gold.vectors import SCHEMA, in_blocks
 from orchestration.engine.lake import Lake
@@ -89,31 +89,58 @@ def closed_until_ms(lake: Lake, groups: Sequence[Group], stream: str, up_to: int
 
 
 def gold(lake: Lake, recorded: PinnedGeneration, stream: str, groups: Sequence[Group], until_ms: int) -> Iterator[int]:
-    """Windows that are closed, and their vectors, of all groups of a stream; yields how many windows."""
+    """Windows that are closed, and their vectors, of all groups of a stream; yields how many windows.
+
+    As live: revision 0 is of what came in time, which alerts judge; what late rows change is revision 1.
+    """
     up_to, metrics, closed_until = recorded.snapshot.bronze_batch, lake.conf.metrics, F.timestamp_millis(F.lit(until_ms))
-    aggregates, of_vectors, of_late = lake.gold(stream)
+    of_late = lake.gold(stream)[2]
     readings, late_rows = (lake.read(f"silver.{name}").where(F.col("bronze_batch") <= up_to) for name in ("readings", "late"))
-    _append(lake, stream, late_again(readings, recorded.read(recorded.lake.gold(stream)[2].name), groups, metrics, closed_until), of_late)
-    late = lake.read(of_late.name)
-    kept, folded = ([group for group in groups if group.late is of] for of in (Late.KEEP_ASIDE, Late.AMEND))
-    parts = [closed_in_time(readings, late, kept, metrics, closed_until)] if kept else []
-    if folded:
-        parts.append(closed_windows(readings.unionByName(late_rows.drop("cause", "retry")), folded, metrics, closed_until))
-    windows = reduce(DataFrame.unionByName, parts).persist()
+    again = late_again(readings, recorded.read(recorded.lake.gold(stream)[2].name), groups, metrics, closed_until)
+    _append(lake, stream, again, of_late, 0)
+    late, folded = lake.read(of_late.name), [group for group in groups if group.late is Late.AMEND]
+    windows = closed_in_time(readings, late, groups, metrics, closed_until).persist()
+    names = F.col("device_group").isin([group.name for group in folded])
+    affected = behind(late_rows, folded, metrics, closed_until).select(*OF_WINDOW) if folded else late.where("false").select(*OF_WINDOW)
+    affected = affected.union(late.where(names).select(*OF_WINDOW)).distinct().persist()
     try:
         counted = measured(windows)
-        _append(lake, stream, windows.withColumn("revision", F.lit(0)), aggregates)
-        completed = [vectors(windows, *alike, metrics) for alike in by_entity(groups)]
-        if completed:
-            _append(lake, stream, reduce(DataFrame.unionByName, completed).withColumn("revision", F.lit(0)), of_vectors)
+        before = _append_revision(lake, stream, groups, windows, 0)
+        if measured(affected):
+            rows = readings.unionByName(late_rows.drop("cause", "retry"))
+            amended = recomputed(rows, affected, folded, metrics)
+            every = amended.unionByName(windows.where(names).join(affected, OF_WINDOW, "left_anti"))
+            _append_revision(lake, stream, folded, every, 1, amended, before)
         yield counted.count if counted else 0
     finally:
         windows.unpersist()
+        affected.unpersist()
 
 
-def _append(lake: Lake, stream: str, rows: DataFrame, table: Table) -> None:
+def _append_revision(  # noqa: PLR0917
+    lake: Lake,
+    stream: str,
+    groups: Sequence[Group],
+    windows: DataFrame,
+    revision: int,
+    new: DataFrame | None = None,
+    before: DataFrame | None = None,
+) -> DataFrame | None:
+    """Windows, or those that are `new`, and vectors of all, without those that are as `before`. Returns the vectors; None for none."""
+    aggregates, of_vectors, _ = lake.gold(stream)
+    _append(lake, stream, (windows if new is None else new).withColumn("revision", F.lit(revision)), aggregates, revision)
+    completed = [vectors(windows, *alike, lake.conf.metrics) for alike in by_entity(groups)]
+    if not completed:
+        return None
+    made = reduce(DataFrame.unionByName, completed)
+    changed = made if before is None else made.join(before, made.columns, "left_anti")
+    _append(lake, stream, changed.withColumn("revision", F.lit(revision)), of_vectors, revision)
+    return made
+
+
+def _append(lake: Lake, stream: str, rows: DataFrame, table: Table, step: int) -> None:
     stamped = rows.withColumn("gold_batch", F.lit(NO_GOLD_BATCH).cast("bigint"))
-    append(stamped, table, lake.app_id(f"{NAME}/{stream}", table.name), 0)
+    append(stamped, table, lake.app_id(f"{NAME}/{stream}", table.name), step)
 
 
 def vectors(windows: DataFrame, entity: str, fill_seconds: int, groups: Sequence[Group], metrics: Mapping[str, Metric]) -> DataFrame:

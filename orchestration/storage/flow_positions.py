@@ -1,4 +1,4 @@
-"""How far each flow of flows.yml has come, as its folder tells: without Spark, without reading a row."""
+"""How far each flow of flows.yml and each alert of alerts.yml has come, as its folder tells: without Spark, without reading a row."""
 
 from dataclasses import dataclass, field
 
@@ -26,12 +26,16 @@ class Reach:
 
 @dataclass(frozen=True)
 class Round:
-    """`carried`: the digest of what the slice before left; empty for nothing. `up_to` None: no slice is begun."""
+    """`carried`: the digest of what the slice before left; empty for nothing. `up_to` None: no slice is begun.
+
+    `began`: from where on it is what `plan` says, in microseconds since 1970.
+    """
 
     number: int = 0
     after: Reach = field(default_factory=Reach)
     up_to: Reach | None = None
     plan: str = ""
+    began: int = THE_BEGINNING
     carried: str = ""
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltalake import Schema
 
 from bronze.schema import EVENTS, EVENTS_PARTITION
-from gold.schema import FLOW_KINDS, KINDS, WINDOW_KEY
+from gold.schema import ALERTS, FLOW_KINDS, KINDS, WINDOW_KEY
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
@@ -95,6 +95,8 @@ def tables(conf: Conf, generation: Generation) -> dict[str, Table]:
     for kind in {flow.table for flow in conf.flows.values()}:
         schema, key = FLOW_KINDS[kind]
         declared[f"gold.{kind}"] = schema, ("flow", *key)
+    if conf.alerts:
+        declared["gold.alerts"] = ALERTS, ("alert", "entity", "changed_at")
     return {
         name: Table(name, generation.table(conf.lake, name), schema, statistics, EVENTS_PARTITION if name == "bronze.events" else None)
         for name, (schema, statistics) in declared.items()

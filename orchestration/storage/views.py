@@ -135,7 +135,10 @@ def _of_gold(plant: Plant, generation: Generation, snapshot: Snapshot | None, te
 
 
 def _of_flows(plant: Plant, generation: Generation, snapshot: Snapshot | None) -> Iterator[View]:
-    """Each flow from the table of its kind, and all of one kind together."""
+    """Alerts; each flow from the table of its kind, and all of one kind together."""
+    alerts = _part(plant.lake, generation, snapshot, "gold.alerts")
+    if (alerts.location / LOG).exists() and not (snapshot and alerts.version is None):
+        yield View("gold.alerts", (alerts,))
     for kind, (schema, _) in FLOW_KINDS.items():
         part = _part(plant.lake, generation, snapshot, f"gold.{kind}")
         flows = [flow for flow, table in plant.table_of_flow.items() if table == kind]

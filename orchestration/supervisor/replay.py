@@ -67,7 +67,7 @@ class Plan:
         if self.is_silver:
             yield from (name.replace(".", "/", 1) for name in (*OF_SILVER, LEDGER))
             yield from (f"checkpoints/{flow}" for flow in (OF_SILVER[0], LEDGER_FLOW, retry.NAME, plant_flows.NAME))
-            yield from (f"gold/{kind}" for kind in FLOW_KINDS)
+            yield from (f"gold/{kind}" for kind in (*FLOW_KINDS, "alerts"))
         yield from (f"checkpoints/gold.{stream}" for stream in self.streams)
 
 

@@ -60,8 +60,9 @@ def flows(conf: Conf, generation: Generation) -> Iterator[tuple[str, str | None,
     yield LEDGER, EVENTS, ["silver.quarantine", "silver.late", "silver.duplicates"]
     for stream in conf.streams:
         yield f"gold.{stream}", "silver.readings", [generation.gold(stream, kind) for kind in ("aggregates", "vectors")]
-    if conf.flows:
-        yield flow_positions.FLOW, None, [*dict.fromkeys(f"gold.{flow.table}" for flow in conf.flows.values())]
+    if conf.flows or conf.alerts:
+        tables = [*dict.fromkeys(f"gold.{flow.table}" for flow in conf.flows.values()), *(["gold.alerts"] if conf.alerts else [])]
+        yield flow_positions.FLOW, None, tables
     yield "gold.amendments", None, [*dict.fromkeys(generation.gold(stream, "late") for stream in conf.streams)]
 
 
@@ -105,11 +106,12 @@ def of_ledger(lake: LakeStore, now: datetime) -> tuple[Batch, Arrears]:
 
 
 def _of_flows(lake: LakeStore) -> Batch:
-    """The bronze batch that all flows of flows.yml have passed, and the instant before which all readings are counted."""
-    begun = [flow for name in lake.conf.flows if (flow := flow_positions.read(lake, name))]
-    if len(begun) < len(lake.conf.flows):
+    """The bronze batch that all flows and alerts have passed, and the instant before which all that they read is counted."""
+    names = [*lake.conf.flows, *(f"alerts/{name}" for name in lake.conf.alerts)]
+    begun = [flow for name in names if (flow := flow_positions.read(lake, name))]
+    if len(begun) < len(names):
         return Batch()
-    at = max((lake.checkpoint(flow_positions.FLOW) / name / flow_positions.FILE).local.stat().st_mtime for name in lake.conf.flows)
+    at = max((lake.checkpoint(flow_positions.FLOW) / name / flow_positions.FILE).local.stat().st_mtime for name in names)
     watermark = from_micros(max(min(flow.after.until for flow in begun), 0))
     return Batch(min(flow.after.bronze_batch for flow in begun), datetime.fromtimestamp(at, UTC), watermark)
 

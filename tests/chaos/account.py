@@ -20,6 +20,7 @@ FLOWS = {
     "gold.pairs": ["flow", *(f"{side}_{name}" for side in ("left", "right") for name in MEASUREMENT)],
     "gold.states": ["flow", "device_id", "changed_at", "state"],
     "gold.measures": ["flow", "device_id", "window_start"],
+    "gold.alerts": ["alert", "entity", "changed_at", "state", "previous_state"],
 }
 """Of readings that came in time, which are others where the cut is another."""
 KEYS = {
@@ -37,7 +38,7 @@ KEYS_OF_ANOTHER_CUT = {
     "ops.ledger": ["source"],
     **GOLD,
 }
-NEVER_THE_SAME = {"ingested_at", "ingested_on", "revision", "gold_batch"}
+NEVER_THE_SAME = {"ingested_at", "ingested_on", "revision", "gold_batch", "known_at"}
 """Clocks; and how gold came to its windows: it reads what there is when it starts. The newest revision is the same."""
 
 

@@ -58,6 +58,12 @@ flows:
   silent: {silence: {after_seconds: 120}}
   rise: {counter: {metric: power, every_seconds: 300}}
 """
+ALERTS = """
+alerts:
+  hot: {reading: temperature, when: value > 200, recover_when: value < 180, for_seconds: 60}
+  shaken: {window: vibration, group: building, when: value > 3}
+  few: {count: {metric: power, every_seconds: 300}, when: readings < 5}
+"""
 DEVICES = """
 devices:
   oven-01: {groups: [kitchen, building]}
@@ -80,6 +86,7 @@ class Plant:
         (folder / "conf" / "groups.yml").write_text(GROUPS)
         (folder / "conf" / "devices.yml").write_text(DEVICES)
         (folder / "conf" / "flows.yml").write_text(FLOWS)
+        (folder / "conf" / "alerts.yml").write_text(ALERTS)
         for name in ("landing", "lake"):
             (folder / name).mkdir()
 

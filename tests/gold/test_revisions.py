@@ -62,8 +62,8 @@ def test_the_latest_of_each_key(history: dict[tuple[str, str, datetime], list[An
 
 @settings(deadline=None)
 @given(ROWS, HISTORY)
-def test_the_next_revision_is_one_more_than_the_highest_and_0_of_a_new_key(rows: Rows, history: dict[Any, list[Any]]) -> None:
-    expected = table([(*key, *content, len(history.get(key, []))) for key, content in rows.items()], OF_HISTORY)
+def test_the_next_revision_is_one_more_than_the_highest_and_1_of_a_new_key(rows: Rows, history: dict[Any, list[Any]]) -> None:
+    expected = table([(*key, *content, len(history.get(key, [])) or 1) for key, content in rows.items()], OF_HISTORY)
     revised = next_revision(of_rows(rows), of_history(history), VECTOR_KEY)
     assert str(revised.to_pylist()) == str(expected.to_pylist())
 

@@ -1,0 +1,135 @@
+"""Alerts of alerts.yml, exactly: each reading, window or interval is judged once, when it is final, and in order of time.
+
+What an alert carries from slice to slice is a small table of its signal, and the state of each entity in the table's metadata. An alert
+whose definition has changed begins anew where it is, and what was not normal ends there; a new one begins with the first reading.
+"""
+
+from dataclasses import asdict, dataclass
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gold.alert_spec import Alert
+from gold.alerts import State, ended, judge
+from gold.schema import SAMPLES
+from gold.signals import OF_ACCOUNT, samples
+from gold.slices import THE_BEGINNING, Stepped, micros
+from orchestration.engine.lake import Lake
+from orchestration.jobs import slices
+from orchestration.jobs.ranges import pieces
+from orchestration.jobs.slices import Prefix
+from orchestration.storage.delta import instant, literal
+from orchestration.storage.flow_positions import Reach
+from orchestration.storage.ops_tables import LEDGER
+from orchestration.utc import EPOCH, from_micros
+
+STATES = b"states"
+OF_SIGNAL = b"has signal"
+OF_READING = "device_id, metric, event_time, value, unit, zone, groups, attributes, ingested_at, bronze_batch, bronze_row, part"
+CONFIG: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "enable_external_access": False}
+MICROSECOND = 1
+"""A window that ends where its stream has closed windows is closed."""
+
+
+def alerts(lake: Lake) -> list["PlantAlert"]:
+    """In the order of conf."""
+    return [PlantAlert(alert) for alert in lake.conf.alerts.values()]
+
+
+@dataclass(frozen=True)
+class PlantAlert:
+    """An alert as slices.Follower."""
+
+    alert: Alert
+
+    @property
+    def name(self) -> str:
+        return f"alerts/{self.alert.name}"
+
+    @property
+    def table(self) -> str:
+        return "gold.alerts"
+
+    @property
+    def plan(self) -> str:
+        return msgspec.json.encode(asdict(self.alert)).decode()
+
+    def until(self, lake: Lake, after: Reach, prefix: Prefix) -> int:
+        match self.alert.signal.kind:
+            case "window" | "vector":
+                stream = lake.conf.groups[str(self.alert.signal.group)].stream
+                return prefix.positions[stream].closed_until_ms * 1000 + MICROSECOND
+            case "account":
+                times = _times_of_batches(lake, after, prefix.bronze_batch)
+                return max(micros(times["ingested_at"]).tolist(), default=THE_BEGINNING)
+        return slices.final_readings(lake, after, prefix)
+
+    def readings(self) -> str | None:
+        signal = self.alert.signal
+        if signal.kind not in {"reading", "count"}:
+            return None
+        known = [f"metric = {literal(signal.metric)}"] if signal.metric else []
+        known += [f"array_has(groups, {literal(signal.group)})"] if signal.group else []
+        return " and ".join(known) or "true"
+
+    def step(self, lake: Lake, carried: pa.Table | None, after: Reach, up_to: Reach) -> Stepped:
+        plan, states, signal = _unpacked(carried)
+        until = from_micros(up_to.until)
+        since = EPOCH if after.until == THE_BEGINNING else from_micros(after.until)
+        if plan not in {None, self.plan}:
+            left = ended(self.alert, states, since)
+            states, signal = {}, None
+        else:
+            left = None
+        with duckdb.connect(config=CONFIG) as store:
+            store.register("arrived", self._arrived(lake, after, up_to))
+            found, signal = samples(store, self.alert, "arrived", signal, since=since, until=until)
+        judged = judge(self.alert, states, found.cast(SAMPLES), until)
+        rows = judged.changes if left is None else pa.concat_tables([left, judged.changes])
+        return Stepped(rows, _packed(self.plan, judged.states, signal))
+
+    def _arrived(self, lake: Lake, after: Reach, up_to: Reach) -> pa.Table:
+        signal = self.alert.signal
+        if signal.kind == "account":
+            return _account(lake, after, up_to)
+        if (readings := self.readings()) is not None:
+            query = f"select {OF_READING} from rows where {slices.within(after.until, up_to.until)} and {readings}"
+            return pa.concat_tables(pieces(lake, slices.READINGS, query))
+        group = lake.conf.groups[str(signal.group)]
+        kind = "aggregates" if signal.kind == "window" else "vectors"
+        since = "" if after.until == THE_BEGINNING else f"window_end >= {instant(after.until)} and "
+        of_group = f"{since}window_end < {instant(up_to.until)} and device_group = {literal(group.name)} and revision = 0"
+        return pa.concat_tables(pieces(lake, lake.generation.gold(group.stream, kind), f"select * from rows where {of_group}"))
+
+
+def _account(lake: Lake, after: Reach, up_to: Reach) -> pa.Table:
+    """Rows of the ledger as a run wrote them first, with the time of their batch, which never goes back."""
+    times = _times_of_batches(lake, after, up_to.bronze_batch)
+    batches = f"bronze_batch > {after.bronze_batch} and bronze_batch <= {up_to.bronze_batch}"
+    query = f"select bronze_batch, source, {', '.join(OF_ACCOUNT)} from rows where {batches} and events > 0"
+    return pa.concat_tables(pieces(lake, LEDGER, query)).join(times, "bronze_batch", join_type="inner")
+
+
+def _times_of_batches(lake: Lake, after: Reach, last: int) -> pa.Table:
+    """When each bronze batch began, or where a later number began earlier the time of the one before."""
+    batches = f"bronze_batch > {after.bronze_batch} and bronze_batch <= {last}"
+    query = f"select bronze_batch, max(ingested_at) as ingested_at from rows where {batches} group by bronze_batch"
+    found = pa.concat_tables(pieces(lake, "bronze.events", query)).sort_by("bronze_batch")
+    times = pc.cumulative_max(found["ingested_at"].cast(pa.int64()), start=after.until)
+    return found.set_column(1, found.schema.field(1), times.cast(found.schema.field(1).type))
+
+
+def _packed(plan: str, states: dict[str, State], signal: pa.Table | None) -> pa.Table:
+    table = pa.table({}) if signal is None else signal
+    content = {STATES: msgspec.json.encode(states), b"plan": plan.encode(), OF_SIGNAL: b"" if signal is None else b"yes"}
+    return table.replace_schema_metadata(content)
+
+
+def _unpacked(carried: pa.Table | None) -> tuple[str | None, dict[str, State], pa.Table | None]:
+    if carried is None:
+        return None, {}, None
+    content = carried.schema.metadata
+    states = msgspec.json.decode(content[STATES], type=dict[str, State])
+    return content[b"plan"].decode(), states, carried.replace_schema_metadata(None) if content[OF_SIGNAL] else None

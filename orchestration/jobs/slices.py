@@ -1,0 +1,166 @@
+"""What follows gold slice by slice (gold/slices.py): flows of flows.yml and alerts of alerts.yml, each with a position of its own.
+
+A slice ends where nothing older can come any more: of readings a lateness behind the newest one of the prefix, of windows where the stream
+has closed them. A round writes its rows first, then what the next slice needs, then its end; a run after a crash repeats exactly that
+slice, and Delta refuses rows that are there already. No query of Spark: measured beside its own operators in tests/bench/RESULTS.md.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+
+from gold.slices import SECOND, THE_BEGINNING, Stepped
+from orchestration import crash
+from orchestration.engine.lake import Lake
+from orchestration.errors import TidemarkError
+from orchestration.location import Location
+from orchestration.storage import flow_positions
+from orchestration.storage.atomic_json import write_atomic
+from orchestration.storage.bindings import REPAIR
+from orchestration.storage.commit import append_rows
+from orchestration.storage.delta import ask, in_log, instant, open_table, written_by
+from orchestration.storage.flow_positions import Reach, Round
+from orchestration.storage.positions import GoldPosition
+from orchestration.storage.row_files import read_rows, write_rows
+
+NAME = flow_positions.FLOW
+READINGS = "silver.readings"
+SLICE_ROWS = 1_000_000
+"""Readings of one slice: bounds the memory."""
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """Of bronze, at which all of gold is; and where each stream is then."""
+
+    bronze_batch: int
+    positions: Mapping[str, GoldPosition]
+
+
+class Follower(Protocol):
+    """`name` is that of its folder, `table` the one that it writes. `plan`: in words, what its state depends on."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def table(self) -> str: ...
+    @property
+    def plan(self) -> str: ...
+
+    def until(self, lake: Lake, after: Reach, prefix: Prefix) -> int:
+        """Where a slice may end, in microseconds since 1970: all that is older is in the prefix. THE_BEGINNING for nothing."""
+
+    def readings(self) -> str | None:
+        """Which readings it takes, in SQL of DataFusion; None where it takes windows, of which there are few."""
+
+    def step(self, lake: Lake, carried: pa.Table | None, after: Reach, up_to: Reach) -> Stepped:
+        """Rows of a slice, and what the next one needs. `carried` None: this is the first one."""
+
+
+def follow(lake: Lake, of: Follower, prefix: Prefix) -> Iterator[int]:
+    """Up to the prefix; yields the rows of each slice once it is done."""
+    while (this := _begun(lake, of, prefix)) is not None:
+        assert this.up_to
+        crash.point(crash.Point.FLOW_BEGUN)
+        stepped = of.step(lake, _carried(lake, of, this), this.after, this.up_to)
+        if len(stepped.rows):
+            append_rows(lake.table_path(of.table), stepped.rows, _app_id(lake, of), this.number)
+        crash.point(crash.Point.FLOW_WRITTEN)
+        digest = write_rows(_folder(lake, of) / f"{this.number}.arrow", stepped.carried)
+        write(lake, of, replace(this, after=this.up_to, up_to=None, carried=digest))
+        (_folder(lake, of) / f"{this.number - 1}.arrow").local.unlink(missing_ok=True)
+        yield len(stepped.rows)
+
+
+def position(lake: Lake, of: Follower) -> Round:
+    """The newest round."""
+    return flow_positions.read(lake, of.name) or Round()
+
+
+def write(lake: Lake, of: Follower, this: Round) -> None:
+    """Make it the newest round."""
+    write_atomic(_folder(lake, of) / flow_positions.FILE, this)
+
+
+def refuse_older(lake: Lake, of: Follower) -> None:
+    """Rows that are ahead of the state would be taken for repeats."""
+    known = position(lake, of).number
+    if (written := written_by(lake.table_path(of.table), _app_id(lake, of))) > known:
+        raise TidemarkError(
+            f"the state of {of.name} at {_folder(lake, of)} is older than {of.table}, which holds slice {written} of it: the state knows"
+            f" {known}.\n  {REPAIR}"
+        )
+
+
+def final_readings(lake: Lake, after: Reach, prefix: Prefix) -> int:
+    """Where readings are final: silver accepts nothing older. Whole milliseconds, as Spark counts a watermark in them."""
+    batches = f"bronze_batch > {after.bronze_batch} and bronze_batch <= {prefix.bronze_batch}"
+    query = f"select max(event_time) as newest from rows where {batches}"
+    newest = ask(query, {"rows": open_table(lake.table_path(READINGS))}).read_all()["newest"].cast(pa.int64())[0].as_py()
+    lateness = max(lake.conf.policy.lateness_seconds, after.lateness_seconds)
+    return THE_BEGINNING if newest is None else newest // 1000 * 1000 - lateness * SECOND
+
+
+def within(after: int, until: int) -> str:
+    """SQL of DataFusion: event times of a slice."""
+    since = "" if after == THE_BEGINNING else f"event_time >= {instant(after)} and "
+    return f"{since}event_time < {instant(until)}"
+
+
+def _begun(lake: Lake, of: Follower, prefix: Prefix) -> Round | None:
+    """A slice that a killed run began, or the next one; None where nothing has come."""
+    this = position(lake, of)
+    if this.up_to is None:
+        if prefix.bronze_batch <= this.after.bronze_batch:
+            return None
+        if this.plan not in {"", of.plan}:
+            this = replace(this, began=this.after.until)
+        until = max(of.until(lake, this.after, prefix), this.after.until)
+        whole = Reach(prefix.bronze_batch, until, lake.conf.policy.lateness_seconds)
+        if until == this.after.until:  # what came is too new to be final
+            write(lake, of, replace(this, after=whole, plan=of.plan))
+            return None
+        this = replace(this, number=this.number + 1, up_to=_cut(lake, of, this.after, whole), plan=of.plan)
+        write(lake, of, this)
+    return this
+
+
+def _cut(lake: Lake, of: Follower, after: Reach, whole: Reach) -> Reach:
+    """The whole way, or so much of it as holds about SLICE_ROWS; its bronze batches count as read at the end of it."""
+    if (readings := of.readings()) is None or _most_rows(lake, after.until) <= SLICE_ROWS:
+        return whole
+    query = (
+        f"select second, count(*) as count from (select cast(arrow_cast(event_time, 'Int64') / {SECOND} as bigint) as second from rows"
+        f" where {within(after.until, whole.until)} and {readings}) group by second order by second"
+    )
+    total = 0
+    for seconds in ask(query, {"rows": open_table(lake.table_path(READINGS))}):
+        for second, count in zip(seconds["second"].to_pylist(), seconds["count"].to_pylist(), strict=True):
+            if total and total + count > SLICE_ROWS and second * SECOND > after.until:
+                return replace(after, until=second * SECOND)
+            total += count
+    return whole
+
+
+def _most_rows(lake: Lake, after: int) -> int:
+    """By the log: how many readings there are at most from an instant on."""
+    log = in_log(open_table(lake.table_path(READINGS)), "num_records", "max.event_time")
+    if "max.event_time" not in log.column_names:
+        return 0
+    newest = log["max.event_time"].cast(pa.int64()).to_pylist()
+    return sum(count for count, most in zip(log["num_records"].to_pylist(), newest, strict=True) if most is None or most >= after)
+
+
+def _carried(lake: Lake, of: Follower, this: Round) -> pa.Table | None:
+    return read_rows(_folder(lake, of) / f"{this.number - 1}.arrow", this.carried, REPAIR) if this.carried else None
+
+
+def _app_id(lake: Lake, of: Follower) -> str:
+    """Slices are counted by follower."""
+    return lake.app_id(NAME, f"{of.table}/{of.name}")
+
+
+def _folder(lake: Lake, of: Follower) -> Location:
+    return lake.checkpoint(NAME) / of.name
