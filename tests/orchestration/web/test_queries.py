@@ -11,7 +11,7 @@ import pytest
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql.workers import LOST
 from orchestration.web.queries import Queries
-from tests.lakes import bare_conf
+from tests.lakes import METRICS, bare_conf
 from tests.waiting import until
 
 LONG = "select count(*) as n from range(200000000) a(i) where hash(i) % 7 = 8"
@@ -45,4 +45,4 @@ def seconds(process: psutil.Process) -> float:
 
 @pytest.mark.parametrize(("kills", "expected"), [(1, [{"n": 0}]), (2, LOST)])
 def test_a_query_of_a_view_whose_process_is_killed_is_asked_once_more_and_then_told(tmp_path: Path, kills: int, expected: object) -> None:
-    assert asyncio.run(asked(Queries(bare_conf(tmp_path)), kills)) == expected
+    assert asyncio.run(asked(Queries(bare_conf(tmp_path, metrics=METRICS)), kills)) == expected
