@@ -63,7 +63,10 @@ class Signal:
 
 @dataclass(frozen=True)
 class Alert:
-    """`when` and `recover_when` are conditions in DuckDB's SQL over the fields of the signal. `recover_when` None: when `when` is false."""
+    """`when` and `recover_when` are conditions in DuckDB's SQL over the fields of the signal. `recover_when` None: when `when` is false.
+
+    From `channels` on: who is told, and how (gold/notices.py). `channels` None: all. `repeat_seconds`, `max_per_hour` 0: there is none.
+    """
 
     name: str
     signal: Signal
@@ -78,3 +81,9 @@ class Alert:
     escalate: tuple[Escalation, ...] = ()
     hours: Hours | None = None
     flapping: Flapping | None = None
+    channels: tuple[str, ...] | None = None
+    repeat_seconds: int = 0
+    group_by: str | None = None
+    inhibited_by: tuple[str, ...] = ()
+    max_per_hour: int = 0
+    digest_older_than_seconds: int = 3600

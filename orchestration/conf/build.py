@@ -52,6 +52,7 @@ def build(folder: Path, settings: Settings) -> Conf:
         sql_server=pipeline.sql_server,
         traces=pipeline.traces,
         alerts={name: _alert(name, alert, of_groups) for name, alert in (settings.alerts.alerts or {}).items()},
+        channels=settings.alerts.channels,
     )
 
 

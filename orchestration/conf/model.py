@@ -9,6 +9,7 @@ from expectations.rule import Rule
 from gold.alert_spec import Alert
 from gold.flow_spec import FlowSpec
 from gold.spec import Group, Late
+from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.pipeline_settings import (
     Engine,
     GateMode,
@@ -83,6 +84,7 @@ class Conf:
     sql_server: SqlServerSettings | None = None
     traces: str | None = None
     alerts: dict[str, Alert] = field(default_factory=dict)
+    channels: dict[str, ChannelSettings] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     """Lines for `tidemark check`: what is probably wrong."""
 
