@@ -63,10 +63,7 @@ class Signal:
 
 @dataclass(frozen=True)
 class Alert:
-    """`when` and `recover_when` are conditions in DuckDB's SQL over the fields of the signal. `recover_when` None: when `when` is false.
-
-    From `channels` on: who is told, and how (gold/notices.py). `channels` None: all. `repeat_seconds`, `max_per_hour` 0: there is none.
-    """
+    """`when` and `recover_when` are conditions in DuckDB's SQL over the fields of the signal. `recover_when` None: when `when` is false."""
 
     name: str
     signal: Signal
@@ -81,6 +78,12 @@ class Alert:
     escalate: tuple[Escalation, ...] = ()
     hours: Hours | None = None
     flapping: Flapping | None = None
+
+
+@dataclass(frozen=True)
+class NoticePolicy:
+    """Who is told about one alert, and how often; no part of the alert, as it changes no state. `channels` None: all. 0: no limit."""
+
     channels: tuple[str, ...] | None = None
     repeat_seconds: int = 0
     group_by: str | None = None
