@@ -56,10 +56,10 @@ class Standing:
 class Around:
     """What decides beside the changes. `zones`, `groups`: of devices. `acknowledged`: ids of alerts.
 
-    `known`: changes that were told before, by another way or before a replay; False for those that were held back, or part of a digest.
+    `at`: this instant. `known`: changes that were told before, by another way or before a replay; False for those that were held back, or part of a digest.
     """
 
-    now: datetime
+    at: datetime
     zones: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     silences: Sequence[Silence] = ()
@@ -116,15 +116,15 @@ class _Choosing:
         elif change.state == NORMAL:
             self._tell(change, change.change_id, standing)
         elif not self._is_held_back(change, change.change_id, standing):
-            if self._around.now - change.changed_at > timedelta(seconds=self._policy(change).digest_older_than_seconds):
+            if self._around.at - change.changed_at > timedelta(seconds=self._policy(change).digest_older_than_seconds):
                 self._old[change.change_id] = change
             else:
                 self._tell(change, change.change_id, standing)
 
     def look_again(self, standing: Standing) -> None:
         """At what still fires and was not told, and at what is to be told again."""
-        change, now = standing.change, self._around.now
-        standing.recent = [at for at in standing.recent if now - at < HOUR]
+        change, instant = standing.change, self._around.at
+        standing.recent = [at for at in standing.recent if instant - at < HOUR]
         times = self._repeats(change, standing)
         told_id = _hash([change.change_id, str(times)]) if times else change.change_id
         if (self._is_news(change, standing) or times) and change.state in OPEN and not self._is_held_back(change, told_id, standing):
@@ -135,8 +135,8 @@ class _Choosing:
         """How often it could have been told again by now; 0 where it is not due."""
         every = timedelta(seconds=self._policy(change).repeat_seconds)
         is_told = standing.told == (FIRING, change.severity) and change.state == FIRING and change.alert_id not in self._around.acknowledged
-        is_due = is_told and every and standing.told_at and self._around.now - standing.told_at >= every
-        return max((self._around.now - change.changed_at) // every, 1) if is_due else 0
+        is_due = is_told and every and standing.told_at and self._around.at - standing.told_at >= every
+        return max((self._around.at - change.changed_at) // every, 1) if is_due else 0
 
     def together(self) -> Iterator[Notice]:
         """What is told, in its order; changes of a zone or group as one message, and old ones as one for each alert."""
@@ -173,17 +173,17 @@ class _Choosing:
         self._told.append((change, told_id))
         self._note(change, standing)
         if change.state != NORMAL:
-            standing.recent.append(self._around.now)
+            standing.recent.append(self._around.at)
 
     def _note(self, change: Change, standing: Standing) -> None:
         standing.told = None if change.state == NORMAL else (change.state, change.severity)
-        standing.told_at, standing.reason = self._around.now, None
+        standing.told_at, standing.reason = self._around.at, None
 
     def _reason(self, change: Change, standing: Standing) -> str | None:
         """Why it is not told now."""
         policy = self._policy(change)
         for silence in self._around.silences:
-            if covers(silence, change.alert, change.entity, self._around.now):
+            if covers(silence, change.alert, change.entity, self._around.at):
                 return f"silence {silence.silence_id}"
         zone = self._around.zones.get(change.entity, "")
         for other in policy.inhibited_by:

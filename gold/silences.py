@@ -20,8 +20,8 @@ class Silence:
     hours: Hours | None = None
 
 
-def covers(silence: Silence, alert: str, entity: str, now: datetime) -> bool:
+def covers(silence: Silence, alert: str, entity: str, at: datetime) -> bool:
     """Whether it holds now for an entity."""
-    if not (silence.begins_at <= now < silence.ends_at and fnmatchcase(alert, silence.alert) and fnmatchcase(entity, silence.entity)):
+    if not (silence.begins_at <= at < silence.ends_at and fnmatchcase(alert, silence.alert) and fnmatchcase(entity, silence.entity)):
         return False
-    return silence.hours is None or is_within(silence.hours, (now - EPOCH) // timedelta(minutes=1))
+    return silence.hours is None or is_within(silence.hours, (at - EPOCH) // timedelta(minutes=1))
