@@ -54,9 +54,9 @@ class Standing:
 
 @dataclass(frozen=True)
 class Around:
-    """What decides beside the changes. `zones`, `groups`: of devices. `acknowledged`: ids of alerts.
+    """What decides beside the changes. `at`: this instant. `zones`, `groups`: of devices. `acknowledged`: ids of alerts.
 
-    `at`: this instant. `known`: changes that were told before, by another way or before a replay; False for those that were held back, or part of a digest.
+    `known`: changes that were told before, by another way or before a replay; False for those that were held back, or part of a digest.
     """
 
     at: datetime
