@@ -91,13 +91,18 @@ prometheus: ## the server that takes the metrics, and its promtool, for tests, a
 	@command -v prometheus >/dev/null || test "$$(id -u)" != 0 || { systemctl mask prometheus 2>/dev/null || true; apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus >/dev/null; }
 	@command -v prometheus >/dev/null || echo "prometheus is missing: its tests are left out; install the package as root" >&2
 
+.PHONY: alertmanager
+alertmanager: ## the server that routes alerts, for tests, a Debian package; installed where it is missing and you are root; its service does not start
+	@command -v prometheus-alertmanager >/dev/null || test "$$(id -u)" != 0 || { systemctl mask prometheus-alertmanager 2>/dev/null || true; apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus-alertmanager >/dev/null; }
+	@command -v prometheus-alertmanager >/dev/null || echo "prometheus-alertmanager is missing: its tests are left out; install the package as root" >&2
+
 .PHONY: chromium
 chromium: ## the browser for tests of the live page, a Debian package; installed where it is missing and you are root
 	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null 2>&1 || true; }
 	@command -v chromium >/dev/null || echo "chromium is missing: its tests are left out; install the package as root" >&2
 
 .PHONY: test
-test: install bubblewrap chromium postgres mosquitto prometheus ## all tests, file by file on two processes
+test: install bubblewrap chromium postgres mosquitto prometheus alertmanager ## all tests, file by file on two processes
 	$(PY) -m pytest $(IN_TWO) --durations=25 --durations-min=5
 
 .PHONY: quick

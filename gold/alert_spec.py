@@ -78,3 +78,15 @@ class Alert:
     escalate: tuple[Escalation, ...] = ()
     hours: Hours | None = None
     flapping: Flapping | None = None
+
+
+@dataclass(frozen=True)
+class NoticePolicy:
+    """Who is told about one alert, and how often; no part of the alert, as it changes no state. `channels` None: all. 0: no limit."""
+
+    channels: tuple[str, ...] | None = None
+    repeat_seconds: int = 0
+    group_by: str | None = None
+    inhibited_by: tuple[str, ...] = ()
+    max_per_hour: int = 0
+    digest_older_than_seconds: int = 3600

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tests.object_store import Store
 
 PROGRAMS = {
+    "alertmanager": "prometheus-alertmanager",
     "bubblewrap": "bwrap",
     "chromium": "chromium",
     "mosquitto": "mosquitto",

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.plant_settings import GroupName, MetricName, Predicate
 from orchestration.conf.values import Identifier, Number, OrAbsent, Seconds, Setting, Text, UniqueSome, Whole, of_pattern
 
@@ -121,6 +122,18 @@ class AlertSettings(Setting):
     """When samples count."""
     flapping: OrAbsent[FlappingSettings] = Field(default=None, examples=[{"share": 0.5, "of": 20}])
     """When an alert changes too often. Absent: each change is written."""
+    channels: OrAbsent[UniqueSome[Identifier]] = Field(default=None, examples=[["night_shift"]])
+    """Who is told. Absent: all channels. Told are firing, no data and flapping, and normal after one of them that was told."""
+    repeat_seconds: OrAbsent[Seconds] = Field(default=None, ge=60, examples=[3600])
+    """Told again so long after it was last told, while it fires and nobody has acknowledged it. Absent: only what changes is told."""
+    group_by: OrAbsent[Literal["zone", "group"]] = Field(default=None, examples=["zone"])
+    """What changes at once in a zone, or for devices of the same groups, is one message. Absent: one for each entity."""
+    inhibited_by: OrAbsent[UniqueSome[Identifier]] = Field(default=None, examples=[["gateway_is_silent"]])
+    """Other alerts: while one of them fires for the same entity, or in the same zone, nothing is told of this one."""
+    max_per_hour: OrAbsent[Whole] = Field(default=None, ge=1, examples=[6])
+    """Most messages of an entity in an hour, normal aside. Absent: there is no limit."""
+    digest_older_than_seconds: Seconds = Field(default=3600, ge=1)
+    """Changes that are older than this when they can be told are one message together, except what still fires."""
 
 
 @dataclass(frozen=True)
@@ -131,3 +144,5 @@ class AlertsFile(Setting):
         examples=[{"oven_too_hot": {"reading": "temperature", "when": "value > 280"}}]
     )
     """Alerts by name."""
+    channels: dict[Identifier, ChannelSettings] = Field(default_factory=dict, examples=[{"night_shift": {"apprise": "${env:PAGER_URL}"}}])
+    """Who is told, by name. Absent: nobody; what changed is in gold.alerts."""

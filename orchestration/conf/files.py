@@ -29,6 +29,6 @@ class Settings:
 FILES = tuple(get_type_hints(Settings))
 OPTIONAL = ("rules", "flows", "alerts")
 """Files that may be absent: then there are none of what they declare."""
-ENTRIES = (*FILES[1:], "references", "sinks")
+ENTRIES = (*FILES[1:], "references", "sinks", "channels")
 """Settings whose entries are objects of their own, each with a name."""
 MODELS: dict[str, type[Setting]] = {**get_type_hints(Settings), "suite": SuiteFile}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestration.conf.alert_meaning import check_alerts
+from orchestration.conf.channel_meaning import check_channels
 from orchestration.conf.diagnostic import quoted
 from orchestration.conf.document import Step
 from orchestration.conf.flow_meaning import check_flows
@@ -55,6 +56,7 @@ def check_meaning(folder: Path, sound: Mapping[str, Any], declared: Declared) ->
     yield from check_rules(sound.get("rules") or {}, sources)
     yield from check_flows(sound.get("flows") or {}, declared)
     yield from check_alerts(sound.get("alerts") or {}, sound.get("groups") or {}, declared)
+    yield from check_channels(sound.get("channels", {}), sound.get("alerts") or {}, declared)
     yield from _check_paths(folder, sound)
 
 

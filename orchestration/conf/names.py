@@ -12,14 +12,16 @@ JSON_PATH = re.compile(r"(^|\.)[*$](\.|$)|\[\*?\](\.|$)|\[\d+\]\.")
 
 @dataclass(frozen=True)
 class Declared:
-    """Entries of sources, metrics, devices and groups by name, right or wrong; None where they cannot be read: then nothing is unknown."""
+    """Entries of each noun by name, right or wrong; None where they cannot be read: then nothing is unknown."""
 
     entries: Mapping[str, Mapping[str, Any] | None]
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Declared":
         """`data` is each readable file as it was written, by its name without its ending."""
-        return cls({noun: _entries(noun, data.get(noun)) for noun in ("sources", "metrics", "devices", "groups")})
+        entries = {noun: _entries(noun, data.get(noun)) for noun in ("sources", "metrics", "devices", "groups", "alerts")}
+        file = data.get("alerts")
+        return cls(entries | {"channels": _entries("channels", {"channels": {}} | file if isinstance(file, dict) else None)})
 
     def lacks(self, noun: str, name: str) -> bool:
         known = self.entries[noun]
@@ -34,9 +36,9 @@ class Declared:
         """The settings of a source that are there, also those with the value of their default."""
         return tuple((self.entries["sources"] or {})[source])
 
-    def unknown(self, noun: str, name: str) -> str:
+    def unknown(self, noun: str, name: str, file: str | None = None) -> str:
         """Second half of a sentence about a name that is not declared."""
-        return f"{quoted(name)}, which {noun}.yml does not declare; {hint(name, self.entries[noun] or (), 'declare it there')}"
+        return f"{quoted(name)}, which {file or noun}.yml does not declare; {hint(name, self.entries[noun] or (), 'declare it there')}"
 
 
 def is_json_path(path: str) -> bool:

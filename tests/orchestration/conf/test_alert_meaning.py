@@ -5,8 +5,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from gold.alert_spec import Alert, Escalation, Flapping, Hours, NoData, Signal
+from gold.alert_spec import Alert, Escalation, Flapping, Hours, NoData, NoticePolicy, Signal
 from gold.signals import FIELDS
+from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.load import load, summary
 from silver.schema import READINGS
 from tests.orchestration.conf.conftest import mistakes_of
@@ -43,6 +44,9 @@ REFUSED = {
     "{reading: power, when: value > 1, escalate: [{after_seconds: 9, severity: b}, {after_seconds: 5, severity: c}]}": (
         "a.escalate does not have its steps in order of after_seconds; sort them"
     ),
+    "{reading: power, when: value > 1, channels: [pager]}": "a.channels.1 names 'pager', which alerts.yml does not declare; declare it",
+    "{reading: power, when: value > 1, inhibited_by: [b]}": "a.inhibited_by.1 names 'b', which alerts.yml does not declare; ",
+    "{reading: power, when: value > 1, inhibited_by: [a]}": "a.inhibited_by leads back to itself by a; none of them would ever be told. ",
     "{reading: power, when: value > 1, severty: high}": "a.severty is not a setting; did you mean 'severity'?",
 }
 TAKEN = (
@@ -92,9 +96,12 @@ def test_every_setting_reaches_the_alert(folder: Path) -> None:
         "alerts:\n  a: {window: power, group: kitchen, when: value > 9, recover_when: value < 8, for_seconds: 120,\n"
         "    keep_firing_seconds: 300, severity: info, summary: '{entity}', no_data: {after_seconds: 900, then: resolve},\n"
         "    escalate: [{after_seconds: 5, severity: high}], flapping: {share: 0.4},\n"
-        "    hours: {zone: Europe/Berlin, days: [mon, sun], from: '22:00', until: '06:30'}}\n"
+        "    hours: {zone: Europe/Berlin, days: [mon, sun], from: '22:00', until: '06:30'},\n"
+        "    channels: [pager], repeat_seconds: 60, group_by: zone, inhibited_by: [b], max_per_hour: 3, digest_older_than_seconds: 5}\n"
+        "  b: {reading: power, when: value > 1}\nchannels:\n  pager: {apprise: '${env:PAGER_URL}'}\n"
     )
-    assert load(folder).alerts["a"] == Alert(
+    conf = load(folder)
+    assert conf.alerts["a"] == Alert(
         "a",
         Signal("window", "power", "kitchen"),
         "value > 9",
@@ -108,6 +115,8 @@ def test_every_setting_reaches_the_alert(folder: Path) -> None:
         hours=Hours("Europe/Berlin", (0, 6), 22 * 60, 6 * 60 + 30),
         flapping=Flapping(0.4, 20),
     )
+    assert conf.notice_policies == {"a": NoticePolicy(("pager",), 60, "zone", ("b",), 3, 5), "b": NoticePolicy()}
+    assert conf.channels == {"pager": ChannelSettings(apprise="${env:PAGER_URL}")}
 
 
 def test_conditions_on_readings_see_the_types_that_silver_has() -> None:

@@ -1,0 +1,35 @@
+"""What people and other systems are told about alerts: a message for a change of one entity, or for changes of several at once."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DIGEST = "digest"
+"""The state of a message about changes that are long past."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """Changes of one alert, of one entity or of a group of them.
+
+    `message_id`: the same for the same changes, however often they are told. `changed_at`: when the first of them was true by event time;
+    `known_at`: when that was known; both UTC. `value`: of the first entity. `alert_ids`: of the episodes.
+    """
+
+    message_id: str
+    alert: str
+    state: str
+    severity: str
+    entities: tuple[str, ...]
+    changed_at: datetime
+    known_at: datetime
+    summary: str
+    value: float | None
+    alert_ids: tuple[str, ...]
+
+
+def message_id(alert_id: str, state: str, changed_at: datetime) -> str:
+    """Of the message about one change of one entity, whoever finds it."""
+    micros = (changed_at - EPOCH) // timedelta(microseconds=1)
+    return hashlib.sha256(f"{alert_id}/{state}/{micros}".encode()).hexdigest()

@@ -1,0 +1,47 @@
+"""Alerts of Prometheus' Alertmanager: one for each entity, which ends when its alert is normal again.
+
+Alertmanager tells alerts apart by their labels, and the severity is one: with each message those of other severities end. It forgets what
+is not sent again within its `resolve_timeout` unless that has an end, so a firing alert ends in a year; an alert's `repeat_seconds` brings
+it back after a restart of Alertmanager, which keeps alerts in memory alone.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from orchestration.conf.channel_settings import AddressSettings
+from orchestration.connectors.channels.channel import DIGEST, Channel, Message
+from orchestration.connectors.channels.webhook import post_json
+from orchestration.utc import to_iso
+
+FIRES_FOR = timedelta(days=365)
+
+
+class AlertmanagerChannel(Channel):
+    most = 500
+
+    def __init__(self, settings: AddressSettings, severities: Mapping[str, Sequence[str]]) -> None:
+        """`severities`: all that an alert may have, by its name."""
+        self._settings, self._severities = settings, severities
+
+    def send(self, messages: Sequence[Message]) -> None:
+        alerts = [alert for message in messages for alert in self._alerts(message)]
+        post_json(self._settings, "/api/v2/alerts", json.dumps(alerts).encode(), {})
+
+    def _alerts(self, message: Message) -> Iterator[dict[str, Any]]:
+        if message.state == DIGEST:  # it has no end, and ends by Alertmanager's resolve_timeout
+            yield _alert(message, {"alertname": message.alert, "severity": message.severity, "state": DIGEST}, None)
+            return
+        for entity in message.entities:
+            for severity in {*self._severities.get(message.alert, ()), message.severity}:
+                is_active = message.state != "normal" and severity == message.severity
+                ends_at = message.known_at + FIRES_FOR if is_active else max(message.changed_at, message.known_at)
+                yield _alert(message, {"alertname": message.alert, "severity": severity, "entity": entity}, ends_at)
+
+
+def _alert(message: Message, labels: dict[str, str], ends_at: datetime | None) -> dict[str, Any]:
+    facts = {"summary": message.summary, "state": message.state, "message_id": message.message_id}
+    times = {"startsAt": to_iso(message.changed_at)} | ({"endsAt": to_iso(ends_at)} if ends_at else {})
+    value = {} if message.value is None else {"value": f"{message.value:.6g}"}
+    return {"labels": labels, "annotations": facts | value, **times}

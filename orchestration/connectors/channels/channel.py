@@ -1,0 +1,40 @@
+"""What every channel does: it takes messages about alerts to people or other systems, at least once.
+
+A message has the same id whenever it is sent again, by which a receiver drops a repeat.
+"""
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from gold.messages import DIGEST, Message, message_id
+from orchestration.errors import TidemarkError
+from orchestration.rendering import plain
+
+__all__ = ["DIGEST", "FILE", "Channel", "Message", "RefusedError", "as_json", "message_id"]
+
+FILE = "alerts.yml"
+"""Where channels are declared."""
+
+
+class RefusedError(TidemarkError):
+    """The far side will not take this, however often it is sent."""
+
+
+class Channel(ABC):
+    """Called by one thread. Any error means that it is down; RefusedError that a repeat is of no use."""
+
+    most = 1
+    """Messages of one call."""
+
+    @abstractmethod
+    def send(self, messages: Sequence[Message]) -> None:
+        """All of them, or an error. It may be called again with the same."""
+
+
+def as_json(message: Message) -> bytes:
+    """An object with the fields of a message; instants in ISO 8601, and null where the value is no finite number."""
+    value = message.value if message.value is not None and math.isfinite(message.value) else None
+    return json.dumps(plain(asdict(message) | {"value": value})).encode()

@@ -1,0 +1,28 @@
+"""A message of a Kafka topic for each message about an alert: JSON, under the key `alert/entity`, or `alert` where it tells of several.
+
+Its header `message_id` has the id.
+"""
+
+from collections.abc import Sequence
+
+from orchestration.conf.channel_settings import BrokerSettings
+from orchestration.connectors.channels.channel import FILE, Channel, Message, as_json
+from orchestration.connectors.kafka_client import Asker, KafkaClient
+from orchestration.connectors.sinks.kafka_producer import KafkaProducer
+from orchestration.errors import TidemarkError
+
+
+class KafkaChannel(Channel):
+    most = 500
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self._client, self._topic = KafkaClient(Asker("it", "cannot be sent to", FILE), settings.servers, settings.options), settings.topic
+
+    def send(self, messages: Sequence[Message]) -> None:
+        if self._topic not in self._client.describe([self._topic]):
+            raise TidemarkError(f"topic {self._topic} is not there; make it, or correct kafka.topic in {FILE}.")
+        producer = KafkaProducer(self._client, self._topic, None)
+        with producer.transaction(""):
+            for message in messages:
+                key = "/".join([message.alert, *(message.entities if len(message.entities) == 1 else ())])
+                producer.send(key.encode(), as_json(message), [("message_id", message.message_id)])

@@ -1,0 +1,161 @@
+"""Each kind of channel over a real server: what arrives, under which id, and what a refusal is."""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestration.conf.channel_settings import AddressSettings, BrokerSettings
+from orchestration.connectors.channels.alertmanager import AlertmanagerChannel
+from orchestration.connectors.channels.apprise import AppriseChannel
+from orchestration.connectors.channels.channel import Message, RefusedError, message_id
+from orchestration.connectors.channels.kafka import KafkaChannel
+from orchestration.connectors.channels.webhook import WebhookChannel
+from orchestration.errors import TidemarkError
+from tests.alertmanager import Alertmanager
+from tests.broker import Broker, impatient
+from tests.http_server import Answer, Asked, http_server
+from tests.orchestration.connectors.sinks.test_kafka import messages
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+CANARY = "canary-2718-secret"
+FIRING = Message("id-1", "too_hot", "firing", "warning", ("oven-1",), NOW, NOW + timedelta(seconds=2), "oven-1 is hot", 281.5, ("e1",))
+
+
+@dataclass
+class Receiver:
+    """`answers`: codes of the next requests, then 204."""
+
+    requests: list[Asked] = field(default_factory=list)
+    answers: list[int] = field(default_factory=list)
+    address: str = ""
+
+    def settings(self, **more: Any) -> AddressSettings:
+        return AddressSettings(url=f"http://{self.address}/{CANARY}", **more)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    made = Receiver()
+
+    def answer(asked: Asked) -> Answer:
+        made.requests.append(asked)
+        return made.answers.pop(0) if made.answers else 204, b""
+
+    with http_server(answer) as url:
+        made.address = url.removeprefix("http://")
+        yield made
+
+
+def test_the_id_of_a_change_is_that_of_its_episode_state_and_instant() -> None:
+    one = message_id("e1", "firing", NOW)
+    assert one == message_id("e1", "firing", NOW.astimezone(UTC))
+    others = [message_id("e2", "firing", NOW), message_id("e1", "normal", NOW), message_id("e1", "firing", NOW + timedelta(microseconds=1))]
+    assert len({one, *others}) == 4
+
+
+def test_a_webhook_gets_each_message_as_json_under_its_id(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", CANARY)
+    WebhookChannel(receiver.settings(token="${env:TOKEN}")).send([FIRING, replace(FIRING, message_id="id-2", value=math.nan)])
+    assert json.loads(receiver.requests[1].body)["value"] is None
+    assert [asked.headers["Idempotency-Key"] for asked in receiver.requests] == ["id-1", "id-2"]
+    assert receiver.requests[0].headers["Authorization"] == f"Bearer {CANARY}"
+    assert json.loads(receiver.requests[0].body) == {
+        "message_id": "id-1",
+        "alert": "too_hot",
+        "state": "firing",
+        "severity": "warning",
+        "entities": ["oven-1"],
+        "changed_at": f"{NOW:%Y-%m-%dT%H:%M:%SZ}",
+        "known_at": f"{NOW + timedelta(seconds=2):%Y-%m-%dT%H:%M:%SZ}",
+        "summary": "oven-1 is hot",
+        "value": 281.5,
+        "alert_ids": ["e1"],
+    }
+
+
+@pytest.mark.parametrize(("code", "is_final"), [(400, True), (404, True), (408, False), (429, False), (500, False), (503, False)])
+def test_a_refusal_is_lasting_or_passing_and_names_no_secret(receiver: Receiver, code: int, is_final: bool) -> None:
+    for channel in (WebhookChannel(receiver.settings()), AlertmanagerChannel(receiver.settings(), {})):
+        receiver.answers = [code]
+        with pytest.raises(TidemarkError, match=f"answered {code}") as error:
+            channel.send([FIRING])
+        assert isinstance(error.value, RefusedError) == is_final
+        assert CANARY not in str(error.value)
+
+
+@pytest.mark.parametrize(("code", "is_final"), [(200, None), (403, True), (500, False)])
+def test_apprise_brings_title_and_summary_to_a_real_server(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, code: int, is_final: bool | None
+) -> None:
+    monkeypatch.setenv("PAGER", f"json://user:{CANARY}@{receiver.address}/")
+    receiver.answers = [code]
+    if is_final is None:
+        AppriseChannel("${env:PAGER}").send([replace(FIRING, entities=("oven-1", "oven-2"))])
+    else:
+        with pytest.raises(TidemarkError, match=f"answered {code}") as error:
+            AppriseChannel("${env:PAGER}").send([FIRING])
+        assert isinstance(error.value, RefusedError) == is_final
+        assert CANARY not in str(error.value)
+    document = json.loads(receiver.requests[0].body)
+    assert (document["title"], document["type"]) == ("warning: too_hot is firing", "failure")
+    lines = document["message"].splitlines()
+    assert lines[:-1] == (["oven-1 is hot", "oven-1, oven-2"] if is_final is None else ["oven-1 is hot"])
+    assert lines[-1].endswith("UTC, message id-1")
+
+
+def test_what_apprise_cannot_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGER", CANARY)
+    with pytest.raises(RefusedError, match=r"\$\{env:PAGER\}, which alerts.yml names, holds no address") as error:
+        AppriseChannel("${env:PAGER}").send([FIRING])
+    assert CANARY not in str(error.value)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_topic_gets_each_message_under_alert_and_entity_with_its_id(running: Broker, topic: str) -> None:
+    channel = KafkaChannel(BrokerSettings(servers=running.servers, topic=topic))
+    channel.send([FIRING, replace(FIRING, message_id="id-2", entities=("oven-1", "oven-2"))])
+    came = messages(running, topic)
+    assert [(message.key(), message.headers()) for message in came] == [
+        (b"too_hot/oven-1", [("message_id", b"id-1")]),
+        (b"too_hot", [("message_id", b"id-2")]),
+    ]
+    assert json.loads(came[1].value() or b"")["entities"] == ["oven-1", "oven-2"]
+
+
+def test_a_topic_that_is_not_there_is_an_error_that_passes(running: Broker) -> None:
+    with impatient(), pytest.raises(TidemarkError, match="topic nowhere is not there") as error:
+        KafkaChannel(BrokerSettings(servers=running.servers, topic="nowhere")).send([FIRING])
+    assert not isinstance(error.value, RefusedError)
+
+
+@pytest.mark.alertmanager
+def test_alertmanager_has_what_fires_with_its_newest_severity_until_it_is_normal(tmp_path: Path) -> None:
+    server = Alertmanager(tmp_path)
+    with server.running():
+        channel = AlertmanagerChannel(AddressSettings(url=server.url), {"too_hot": ["warning", "critical"]})
+        channel.send([replace(FIRING, entities=("oven-1", "oven-2"))])
+        found = [(alert["labels"], alert["annotations"]["message_id"]) for alert in server.active()]
+        labels = [{"alertname": "too_hot", "severity": "warning", "entity": entity} for entity in ("oven-1", "oven-2")]
+        assert sorted(found, key=str) == [(labels[0], "id-1"), (labels[1], "id-1")]
+        channel.send([replace(FIRING, severity="critical")])
+        assert {(alert["labels"]["entity"], alert["labels"]["severity"]) for alert in server.active()} == {
+            ("oven-1", "critical"),
+            ("oven-2", "warning"),
+        }
+        channel.send([replace(FIRING, severity="critical", state="normal", entities=("oven-1", "oven-2"))])
+        assert server.active() == []
+
+
+@pytest.mark.alertmanager
+def test_alertmanager_takes_a_digest_that_has_no_entity(tmp_path: Path) -> None:
+    server = Alertmanager(tmp_path)
+    with server.running():
+        AlertmanagerChannel(AddressSettings(url=server.url), {}).send([replace(FIRING, state="digest", changed_at=NOW - timedelta(days=9))])
+        (alert,) = server.active()
+        assert alert["labels"] == {"alertname": "too_hot", "severity": "warning", "state": "digest"}
