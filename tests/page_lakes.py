@@ -35,6 +35,7 @@ metrics:
   temperature: {{unit: degC, aggregation: average, step_seconds: 600}}
   {LONG}: {{aggregation: sum, step_seconds: 600}}
 """
+ALERTS = "alerts:\n  hot: {reading: temperature, when: value > 300, no_data: {after_seconds: 3600}}\n"
 SUITE = """
 table: silver.readings
 sample: [device_id]
@@ -47,7 +48,7 @@ expectations:
 
 VIEWS = (
     *("/", "/groups", "/groups?group=kitchen&span=day", "/groups?group=attic", "/devices", "/devices?device=oven", "/batches"),
-    *("/quarantine", "/quality", "/runs", "/sql", "/sql?query=from+silver.readings", "/sql?query=select+nothing"),
+    *("/quarantine", "/quality", "/runs", "/alerts", "/sql", "/sql?query=from+silver.readings", "/sql?query=select+nothing"),
     "/readings?device=oven&metric=temperature&end=2026-01-01T12:10:00Z",
 )
 """Addresses of all views, with what the lake has."""
@@ -76,7 +77,7 @@ PARAMETERS = st.dictionaries(
 def plant(folder: Path, spark: SparkSession) -> Path:
     """Its conf. The oven measures for four hours, the fridge for one, then the oven says something late. Quality has been checked."""
     written = write_conf(folder, plant="path: ./landing")
-    for name, text in (("groups", GROUPS), ("devices", DEVICES), ("metrics", METRICS)):
+    for name, text in (("groups", GROUPS), ("devices", DEVICES), ("metrics", METRICS), ("alerts", ALERTS)):
         (written / f"{name}.yml").write_text(text)
     (written / "expectations").mkdir()
     (written / "expectations/ovens.yml").write_text(SUITE)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from orchestration.conf.diagnostic import counted
 from orchestration.conf.model import Conf
 from orchestration.storage.changed_settings import changed_settings
 from orchestration.storage.delta import is_table, table_of
@@ -21,6 +22,7 @@ from orchestration.storage.tables import LakeStore
 from orchestration.storage.watched_fields import missing_fields
 from orchestration.supervisor import sink_status, source_status, status
 from orchestration.utc import from_iso
+from orchestration.web.alerts import count_firing
 from orchestration.web.freshness import Freshness, NewestFreshness
 from orchestration.web.queries import Look
 
@@ -227,6 +229,8 @@ def _troubles(conf: Conf, parts: Rows, sources: Rows, sinks: Rows) -> Iterator[T
             yield Trouble(f"{part['part']} {state}: {part['reason']}", f"logs {part['part']}", part["state"] == "waiting")
     if not is_held(conf.lake):
         yield Trouble("Nothing writes the lake now: what is shown here does not move.", "up", is_warning=True)
+    if fires := count_firing(conf):
+        yield Trouble(f"{counted(fires, 'alert')} {'fires' if fires == 1 else 'fire'}, and nobody has said that it is seen.", "alerts")
     for line in describe_gates(conf, LakeStore(conf).table_path):
         yield Trouble(line.strip(), "status")
     for kind, rows in (("source", sources), ("sink", sinks)):

@@ -27,7 +27,7 @@ from orchestration.rendering import plain
 from orchestration.storage.delta import each_table_opened_once, path_of, version_of
 from orchestration.storage.notes import TABLE as NOTES
 from orchestration.storage.snapshots import find_snapshot
-from orchestration.web import editor, quality, runs
+from orchestration.web import alerts, editor, quality, runs
 from orchestration.web.devices import devices
 from orchestration.web.facts import Facts
 from orchestration.web.freshness import NewestFreshness
@@ -48,6 +48,9 @@ MOST_DONE = 100
 Key = tuple[str, str]
 """The path of a view, and its parameters."""
 ACTIONS: dict[str, tuple[str, Callable[[Look, dict[str, str]], None]]] = {
+    "/alerts/acknowledge": ("/alerts", alerts.acknowledge),
+    "/alerts/silence": ("/alerts", alerts.silence),
+    "/alerts/unsilence": ("/alerts", alerts.unsilence),
     "/quality/release": ("/quality", quality.release),
     "/runs/notes": ("/runs", runs.add_note),
     "/sql/queries": ("/sql", editor.save_query),
@@ -80,6 +83,7 @@ class Site:
         counts, newest = Counts(), NewestFreshness()
         views = (
             View("/", "Overview", "overview.html", lambda look: overview(look, counts, newest), ages=True),
+            View("/alerts", "Alerts", "alerts.html", alerts.alerts),
             View("/groups", "Groups", "groups.html", groups, is_of_snapshot=True),
             View("/readings", "Readings", "readings.html", readings, is_of_snapshot=True, is_in_menu=False),
             View("/devices", "Devices", "devices.html", devices, is_of_snapshot=True),

@@ -17,10 +17,10 @@ from tests.pages import Served, served
 TOKEN = "correct-horse-battery-staple"
 PAGE = "page: {port: 0, token: '${env:PAGE_TOKEN}', names: [plant.example]}\n"
 PATHS = (
-    *("/", "/batches?span=day", "/runs", "/quarantine", "/quality", "/groups", "/devices", "/readings", "/sql", "/events"),
+    *("/", "/batches?span=day", "/runs", "/alerts", "/quarantine", "/quality", "/groups", "/devices", "/readings", "/sql", "/events"),
     *("/api/overview", "/api/completions?text=sel", "/sql/answer.csv?query=select+1", "/metrics", "/static/page.js"),
 )
-ACTIONS = ("/quality/release", "/runs/notes", "/sql/queries")
+ACTIONS = ("/quality/release", "/runs/notes", "/sql/queries", "/alerts/acknowledge", "/alerts/silence", "/alerts/unsilence")
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 KNOWN = {"Authorization": f"Bearer {TOKEN}"}
 HOSTS = (

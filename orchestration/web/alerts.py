@@ -1,0 +1,103 @@
+"""What the view of alerts shows: what fires now, silences, changes and messages; and what its forms do."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import Any
+
+from gold.silences import Silence, covers
+from orchestration.conf.model import Conf
+from orchestration.errors import ConfError
+from orchestration.storage import notifications
+from orchestration.storage.acknowledgements import Acknowledgement, acknowledgements, append_acknowledgement
+from orchestration.storage.alert_changes import pinned_alerts
+from orchestration.storage.delta import path_of, rows_of
+from orchestration.storage.silences import NotedSilence, append_silence, end_silence, silences
+from orchestration.utc import EPOCH
+from orchestration.web.queries import Look
+
+MOST, LONGEST_TEXT = 100, 1_000
+LENGTHS = {"30 min": timedelta(minutes=30), "2 h": timedelta(hours=2), "8 h": timedelta(hours=8), "1 d": timedelta(days=1)}
+"""How long a silence lasts that is made here."""
+
+
+@dataclass(frozen=True)
+class AlertFacts:
+    """`firing`: what is neither normal nor pending, the latest first; `fires`: how many. Of changes and messages the newest MOST."""
+
+    at: datetime
+    declared: int
+    fires: int
+    firing: Sequence[dict[str, Any]]
+    silences: Sequence[NotedSilence]
+    changes: Sequence[dict[str, Any]]
+    messages: Sequence[dict[str, Any]]
+
+
+def alerts(look: Look) -> AlertFacts:
+    """As of the newest snapshot."""
+    pinned, now = pinned_alerts(look.conf.lake), look.now
+    firing = _firing(look.conf, now)
+    changes = pinned.history(EPOCH, MOST) if pinned else []
+    held = [noted for noted in silences(look.conf.lake) if noted.silence.ends_at > now]
+    messages = sorted(rows_of(path_of(look.conf.lake, notifications.TABLE)), key=lambda row: row["at"], reverse=True)[:MOST]
+    return AlertFacts(now, len(look.conf.alerts), len(firing), firing[:MOST], held, changes, messages)
+
+
+def count_firing(conf: Conf) -> int:
+    """Alerts of entities that fire, and of which nobody has said that it is seen; 0 where no alert is declared."""
+    return sum(row["state"] == "firing" and row["seen"] is None for row in _firing(conf, datetime.now(UTC))) if conf.alerts else 0
+
+
+def acknowledge(look: Look, form: dict[str, str]) -> None:
+    """Of the alert `alert_id`, by `author`; ConfError where it does not fire any more."""
+    row = next((row for row in _firing(look.conf, look.now) if row["alert_id"] == form.get("alert_id")), None)
+    if row is None:
+        raise ConfError("this alert has ended meanwhile, or is of another lake; go back, and load the page again.")
+    author, note = _text(form, "author"), form.get("note", "").strip()[:LONGEST_TEXT]
+    append_acknowledgement(look.conf.lake, Acknowledgement(row["alert_id"], author, look.now, note))
+
+
+def silence(look: Look, form: dict[str, str]) -> None:
+    """Of `alert` and `entity`, names with wildcards, from now on for `length`; ConfError where they mean nothing."""
+    alert, entity, author, reason = (_text(form, name) for name in ("alert", "entity", "author", "reason"))
+    if not any(fnmatchcase(name, alert) for name in look.conf.alerts):
+        raise ConfError(f"no alert of alerts.yml has the name {alert}: * stands for any text, ? for one character.")
+    if (length := LENGTHS.get(form.get("length", ""))) is None:
+        raise ConfError(f"a silence lasts one of {', '.join(LENGTHS)}; `tidemark alerts silence` makes others.")
+    made = Silence(secrets.token_hex(4), alert, entity, look.now, look.now + length)
+    append_silence(look.conf.lake, NotedSilence(made, author, reason, look.now))
+
+
+def unsilence(look: Look, form: dict[str, str]) -> None:
+    """End the silence `silence_id` now."""
+    noted = next((noted for noted in silences(look.conf.lake) if noted.silence.silence_id == form.get("silence_id")), None)
+    if noted is None or noted.silence.ends_at <= look.now:
+        raise ConfError("this silence is over; go back, and load the page again.")
+    end_silence(look.conf.lake, noted, _text(form, "author"), look.now)
+
+
+def _firing(conf: Conf, now: datetime) -> list[dict[str, Any]]:
+    """With `seen`, the acknowledgement, and `is_silenced`."""
+    pinned = pinned_alerts(conf.lake)
+    rows = [row for row in pinned.newest() if row["state"] not in {"normal", "pending"}] if pinned else []
+    seen, held = acknowledgements(conf.lake), [noted.silence for noted in silences(conf.lake)]
+    shown = [
+        row
+        | {
+            "seen": seen.get(row["alert_id"]),
+            "is_silenced": any(covers(of, row["alert"], row["entity"], now) for of in held),
+        }
+        for row in rows
+        if row["alert"] in conf.alerts
+    ]
+    return sorted(shown, key=lambda row: (row["seen"] is not None, row["is_silenced"], -row["changed_at"].timestamp(), row["entity"]))
+
+
+def _text(form: dict[str, str], name: str) -> str:
+    text = form.get(name, "").strip()
+    if not text or len(text) > LONGEST_TEXT:
+        raise ConfError(f"the form wants {name}, of at most {LONGEST_TEXT:,} characters.")
+    return text

@@ -1,0 +1,96 @@
+"""The view of alerts in a browser: what fires, who has seen it, silences, changes and messages; a hostile name stays text."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from playwright.sync_api import Page
+
+from gold.messages import Message
+from gold.schema import ALERTS
+from orchestration.location import Location
+from orchestration.storage.acknowledgements import acknowledgements
+from orchestration.storage.alert_changes import TABLE
+from orchestration.storage.commit import append_rows
+from orchestration.storage.delta import path_of, version_of
+from orchestration.storage.lease import sole_writer
+from orchestration.storage.notifications import DEAD, Outcome, Waiting, record
+from orchestration.storage.silences import silences
+from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.snapshots import pin
+from tests.collectors import write_conf
+from tests.orchestration.connectors.channels.alert_lake import changed
+from tests.rows import at
+from tests.waiting import until
+
+HOSTILE = '<img src=x onerror="document.title=1">'
+pytestmark = pytest.mark.chromium
+
+
+def write(lake: Location, number: int, *rows: dict[str, object]) -> None:
+    """Changes, and the snapshot that has them."""
+    append_rows(path_of(lake, TABLE), pa.Table.from_pylist(list(rows), ALERTS))
+    pin(lake, Snapshot(number, at("12:00:00"), 1, number, {TABLE: version_of(path_of(lake, TABLE))}, {}))
+
+
+@pytest.fixture(scope="module")
+def conf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("alerts")
+    written = write_conf(folder, plant="path: ./landing")
+    (written / "alerts.yml").write_text("alerts:\n  too_hot: {reading: temperature, when: value > 280}\n")
+    lake = Location(folder / "lake")
+    write(lake, 0, changed(0, "firing"), changed(0, "firing", HOSTILE), changed(0, "firing", "fridge"))
+    write(lake, 1, changed(60, "normal", "fridge", "firing"))
+    message = Message("m1", "too_hot", "firing", "warning", ("oven",), at("12:00"), at("12:00"), "oven is firing", 281.5, ("episode-oven",))
+    record(lake, "pager", [Outcome(Waiting(message, ("c1",)), DEAD, "the webhook answered 410")], datetime.now(UTC))
+    with sole_writer(lake):
+        yield written
+
+
+def test_what_fires_is_shown_and_the_overview_says_so_until_it_is_seen(page: Page, conf: Path) -> None:
+    assert "2 alerts fire, and nobody has said that it is seen." in page.inner_text(".troubles")
+    page.get_by_role("link", name="Alerts", exact=True).click()
+    firing = page.locator("section[aria-labelledby=firing] tbody tr")
+    assert sorted(row.locator("td").first.inner_text() for row in firing.all()) == [HOSTILE, "oven"]
+    row = firing.filter(has_text="oven is firing")
+    row.get_by_label("by").fill("ada")
+    row.get_by_label("note").fill("on my way")
+    row.get_by_role("button", name="Seen").click()
+    page.wait_for_selector("text=by ada")
+    assert acknowledgements(Location(conf.parent / "lake"))["episode-oven"].note == "on my way"
+    page.get_by_role("link", name="Overview", exact=True).click()
+    assert "1 alert fires" in page.inner_text(".troubles")
+
+
+def test_a_silence_is_made_and_ended_by_the_page(page: Page, conf: Path) -> None:
+    page.get_by_role("link", name="Alerts", exact=True).click()
+    form = page.locator("form[action='/alerts/silence']")
+    for label, text in (("Alert", "too_*"), ("of", "oven"), ("Why", "new element"), ("by", "ada")):
+        form.get_by_label(label, exact=True).fill(text)
+    form.get_by_role("button", name="Silence").click()
+    page.wait_for_selector("text=firing, silenced")
+    (noted,) = silences(Location(conf.parent / "lake"))
+    assert (noted.silence.alert, noted.silence.entity, noted.reason) == ("too_*", "oven", "new element")
+    ending = page.locator("form[action='/alerts/unsilence']")
+    ending.get_by_label("by").fill("bob")
+    ending.get_by_role("button", name="End").click()
+    page.wait_for_selector("text=There is none: whoever is to be told is told.")
+
+
+def test_changes_and_messages_are_shown_and_come_by_themselves(page: Page, conf: Path) -> None:
+    page.get_by_role("link", name="Alerts", exact=True).click()
+    assert page.locator("section[aria-labelledby=changes] tbody tr").count() == 4
+    assert "the webhook answered 410" in page.inner_text("section[aria-labelledby=messages]")
+    write(Location(conf.parent / "lake"), 2, changed(120, "normal", "oven", "firing"))
+    until(lambda: page.locator("section[aria-labelledby=changes] tbody tr").count() == 5)
+
+
+def test_a_form_for_what_does_not_fire_is_refused(page: Page) -> None:
+    page.get_by_role("link", name="Alerts", exact=True).click()
+    form = page.locator("form[action='/alerts/silence']")
+    for label, text in (("Alert", "nothing"), ("of", "*"), ("Why", "no"), ("by", "ada")):
+        form.get_by_label(label, exact=True).fill(text)
+    form.get_by_role("button", name="Silence").click()
+    assert "no alert of alerts.yml has the name nothing" in page.inner_text("main")
