@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -11,9 +12,10 @@ from typing import Any
 import pytest
 
 from orchestration.conf.channel_settings import AddressSettings, BrokerSettings
+from orchestration.connectors import channels
 from orchestration.connectors.channels.alertmanager import AlertmanagerChannel
 from orchestration.connectors.channels.apprise import AppriseChannel
-from orchestration.connectors.channels.channel import Message, RefusedError, message_id
+from orchestration.connectors.channels.channel import Message, RefusedError, as_json, message_id
 from orchestration.connectors.channels.kafka import KafkaChannel
 from orchestration.connectors.channels.webhook import WebhookChannel
 from orchestration.errors import TidemarkError
@@ -77,6 +79,12 @@ def test_a_webhook_gets_each_message_as_json_under_its_id(receiver: Receiver, mo
         "value": 281.5,
         "alert_ids": ["e1"],
     }
+
+
+def test_the_page_of_channels_shows_a_message_as_it_is_posted() -> None:
+    (shown,) = re.findall(r"```json\n(.*?)\n```", (Path(channels.__file__).parent / "README.md").read_text(), re.DOTALL)
+    posted = json.loads(as_json(FIRING))
+    assert {key: type(value) for key, value in json.loads(shown).items()} == {key: type(value) for key, value in posted.items()}
 
 
 @pytest.mark.parametrize(("code", "is_final"), [(400, True), (404, True), (408, False), (429, False), (500, False), (503, False)])
