@@ -54,7 +54,9 @@ def command(context: click.Context, format: str) -> None:
       tidemark alerts --format json
     """
     if context.invoked_subcommand is None:
-        show(_firing(_conf(context.obj), datetime.now(UTC)), format, FIRING)
+        conf = _conf(context.obj)
+        show(_firing(conf, datetime.now(UTC)), format, FIRING)
+        _tell_who_is_down(conf)
 
 
 @command.command()
@@ -215,6 +217,14 @@ def _conf(obj: dict[str, Any]) -> "Conf":
     from orchestration.conf.load import load
 
     return load(obj["conf"])
+
+
+def _tell_who_is_down(conf: "Conf") -> None:
+    from orchestration.storage.outages import current_outage
+
+    for name in conf.channels:
+        if (outage := current_outage(conf.lake, "channel", name)) is not None:
+            click.echo(f"nobody is told by {name} since {outage.since}: {outage.reason}", err=True)
 
 
 def _firing(conf: "Conf", now: datetime) -> list[dict[str, Any]]:

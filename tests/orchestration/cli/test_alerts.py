@@ -16,6 +16,7 @@ from orchestration.conf.load import load
 from orchestration.storage.alert_changes import TABLE
 from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import path_of, version_of
+from orchestration.storage.outages import begin_outage
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import pin
 from tests.orchestration.connectors.channels.alert_lake import at, changed
@@ -60,6 +61,14 @@ def test_what_fires_is_listed_since_it_left_normal(folder: str, capsys: pytest.C
         ("mixer", "no data", "warning", "2026-01-05T12:01:10Z", "episode-mixe"),
     ]
     assert {row["acknowledged_by"] for row in rows} == {row["silenced_by"] for row in rows} == {None}
+
+
+def test_a_channel_that_is_down_is_said(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with (Path(folder) / "alerts.yml").open("a") as file:
+        file.write("channels:\n  pager: {apprise: '${env:PAGER}'}\n")
+    assert told(capsys, folder) == (0, "")
+    begin_outage(load(Path(folder)).lake, "channel", "pager", "channel pager: it is away.", at(0))
+    assert told(capsys, folder) == (0, "nobody is told by pager since 2026-01-05T12:00:00Z: channel pager: it is away.\n")
 
 
 def test_history_is_every_change_the_latest_first(folder: str, capsys: pytest.CaptureFixture[str]) -> None:

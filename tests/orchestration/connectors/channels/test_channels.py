@@ -151,7 +151,7 @@ def test_alertmanager_has_what_fires_with_its_newest_severity_until_it_is_normal
         found = [(alert["labels"], alert["annotations"]["message_id"]) for alert in server.active()]
         labels = [{"alertname": "too_hot", "severity": "warning", "entity": entity} for entity in ("oven-1", "oven-2")]
         assert sorted(found, key=str) == [(labels[0], "id-1"), (labels[1], "id-1")]
-        channel.send([replace(FIRING, severity="critical")])
+        channel.send([replace(FIRING, severity="critical", changed_at=NOW - timedelta(days=1000))])
         assert {(alert["labels"]["entity"], alert["labels"]["severity"]) for alert in server.active()} == {
             ("oven-1", "critical"),
             ("oven-2", "warning"),
