@@ -187,8 +187,9 @@ class _Choosing:
                 return f"silence {silence.silence_id}"
         zone = self._around.zones.get(change.entity, "")
         for other in policy.inhibited_by:
-            if (other, change.entity) in self._firing:
-                return f"{other} fires"
+            for whom in (change.entity, *self._around.groups.get(change.entity, ())):
+                if (other, whom) in self._firing:
+                    return f"{other} fires for {whom}"
             if (other, zone) in self._firing_zones:
                 return f"{other} fires for {self._firing_zones[other, zone]}"
         if policy.max_per_hour and len(standing.recent) >= policy.max_per_hour:

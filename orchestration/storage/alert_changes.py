@@ -52,8 +52,10 @@ class PinnedAlerts:
             and latest.entity = alerts.entity and latest.changed_at = alerts.changed_at join ({begun}) as begun using (alert_id)"""
         rows = python_rows(ask(query, {"alerts": open_table(self.location, self.version)}).read_all())
         left = {(row["alert"], row["entity"], row["previous_state"]) for row in rows if row["previous_state"] != row["state"]}
-        # Of several changes at one instant the last is that whose state none of them left.
-        return [row for row in rows if (row["alert"], row["entity"], row["state"]) not in left]
+        # Of several changes at one instant the last is that whose state none of them left, and of these one of the severity.
+        rows = sorted(rows, key=lambda row: row["previous_state"] == row["state"])
+        last = {(row["alert"], row["entity"]): row for row in rows if (row["alert"], row["entity"], row["state"]) not in left}
+        return [*last.values()]
 
     def history(self, since: datetime, most: int) -> list[dict[str, Any]]:
         """The newest changes, the latest first."""

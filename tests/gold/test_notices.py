@@ -141,7 +141,14 @@ def test_while_the_gateway_is_gone_its_zone_is_quiet_and_what_still_fires_is_tol
 def test_an_alert_of_the_same_entity_inhibits_without_a_zone() -> None:
     teller = Teller(NoticePolicy(inhibited_by=("gone",)))
     assert teller.look("12:00", change("12:00", "firing", "stray"), change("12:00", "firing", "stray", "gone")) == ["firing stray"]
-    assert teller.held_back == ["stray: gone fires"]
+    assert teller.held_back == ["stray: gone fires for stray"]
+
+
+def test_an_alert_of_a_group_inhibits_its_devices() -> None:
+    teller, groups = Teller(NoticePolicy(inhibited_by=("gone",))), {"oven-1": ["baking"], "fridge": ["cooling"]}
+    changes = [change("12:00", "firing"), change("12:00", "firing", "fridge"), change("12:00", "firing", "baking", "gone")]
+    assert teller.look("12:00", *changes, groups=groups) == ["firing fridge", "firing baking"]
+    assert teller.held_back == ["oven-1: gone fires for baking"]
 
 
 def test_an_entity_has_only_so_many_messages_an_hour_and_each_has_its_end() -> None:
