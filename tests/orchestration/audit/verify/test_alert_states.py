@@ -13,8 +13,10 @@ from orchestration.audit.verify.alert_states import Sample, changes
 from orchestration.utc import from_micros, to_micros
 from tests.gold.test_alerts import ALERTS, SLICES, at, table
 
-HOURS = st.sampled_from([None, Hours("UTC", (0,), 1, 2), Hours("Europe/Berlin", (6, 0), 23 * 60, 61), Hours("Asia/Kolkata", (0,), 331, 331)])
-COMPARED = ("entity", "state", "previous_state", "changed_at", "since", "known_at", "severity", "value", "summary", "alert_id", "bronze_row")
+HOURS = st.sampled_from(
+    [None, Hours("UTC", (0,), 1, 2), Hours("Europe/Berlin", (6, 0), 23 * 60, 61), Hours("Asia/Kolkata", (0,), 331, 331)]
+)
+COMPARED = ("entity", "state", "previous_state", "changed_at", "since", "known_at", "severity", "value", "summary", "alert_id")
 SUMMARY = "{alert} {entity} {state} {severity} {value} {value:.1f}"
 
 
