@@ -112,6 +112,22 @@ def test_a_replay_gives_the_same_rows_and_goes_on_alike(in_two: Conf, spark: Spa
     assert Lake(made, spark).sql("select count(*) as n from gold.alerts").collect()[0].n > len(before)
 
 
+def test_verify_takes_a_vector_that_is_filled_from_an_amended_window_as_it_was_first_emitted(spark: SparkSession, tmp_path: Path) -> None:
+    group = replace(GROUP, vector=Vector("device", ("power", "command"), 3600))
+    alert = Alert(
+        "odd", Signal("vector", group="kitchen", features=("power", "command")), "list_contains(filled, 'command') and command > 50"
+    )
+    made = plant(tmp_path, groups={"kitchen": group}, alerts={"odd": alert})
+    of_power = [event("oven", "power", 1, START + timedelta(seconds=second)) for second in range(0, 1200, 20)]
+    command, late = (event("oven", "command", value, START + timedelta(seconds=second)) for value, second in ((1, 10), (1000, 20)))
+    for name, lines in (("1.json", [command, *of_power[:30]]), ("2.json", [late]), ("3.json", of_power[30:])):
+        land(tmp_path, name, lines)
+        run(made, spark)
+    assert differences(made) == []
+    (fired,) = table(made, "gold.alerts").to_dict("records")
+    assert (fired["state"], fired["value"]) == ("firing", 500.5)  # the value is that of the feature, not of a text that names one
+
+
 def test_an_alert_that_is_declared_anew_ends_what_it_had_begun_and_goes_on_from_there(
     in_two: Conf, spark: SparkSession, tmp_path: Path
 ) -> None:

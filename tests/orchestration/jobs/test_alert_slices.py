@@ -26,7 +26,7 @@ START = to_micros(at("2026-01-05T00:00:00"))
 SECOND = 1_000_000
 
 
-def readings(lake: Lake, value: np.ndarray, devices: int, batch: int, since: int = 0) -> None:  # type: ignore[type-arg]
+def readings(lake: Lake, value: np.ndarray, devices: int, batch: int, since: int = 0) -> None:
     """A bronze batch in silver.readings: values of devices in turn, a second apart for each of them."""
     place, schema = np.arange(len(value)), lake.tables["silver.readings"].schema
     time = instants(START + (since + place // devices) * SECOND)
