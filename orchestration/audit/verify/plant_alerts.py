@@ -7,7 +7,9 @@ where they are equal to what is computed: else a condition such as `value > 21.2
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
+from functools import partial
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any
 
 import duckdb
@@ -40,6 +42,8 @@ EXPECTED = pa.schema(
         *(("value", pa.float64()), ("bronze_batch", pa.int64()), ("bronze_row", pa.int64()), ("part", pa.int32())),
     ]
 )
+FETCHED = 50_000
+"""Samples that are Python's at once, and those of one entity: bounds the memory."""
 MICROSECOND = timedelta(microseconds=1)
 NUMBERS = ("value", "min", "max", "sum", "latest")
 SETTINGS = (
@@ -114,17 +118,18 @@ def _row(entity: str, change: Change) -> dict[str, Any]:
 def _samples(store: duckdb.DuckDBPyConnection, alert: Alert, since: datetime, until: datetime) -> Iterator[tuple[str, list[Sample]]]:
     """By entity, in order of time. Conditions of users see the fields alone, in a database of their own."""
     sql, values = _fields(alert, since, until)
-    rows = store.sql(sql, params=values).to_arrow_table()
+    rows = store.sql(sql, params=values).to_arrow_reader(FETCHED)
     over = alert.recover_when or f"not ({alert.when}\n)"
     verdict = f"case when try({alert.when}\n) then true when try({over}\n) then false end"
+    of_sample = ", ".join(f'"@".{name}' for name in ("entity", "ingested_at", *LINEAGE))
+    judged = f'select epoch_us("@"."at") as micros, {verdict} as verdict, {_shown(alert, rows.schema)}::double as shown, {of_sample}'
     with duckdb.connect(config={"threads": 1, "enable_external_access": False}) as own:
         own.execute(SETTINGS)
         own.register("fields", rows)
-        of_sample = ", ".join(f'"@".{name}' for name in ("entity", "ingested_at", *LINEAGE))
-        judged = f'select epoch_us("@"."at") as micros, {verdict} as verdict, {_shown(alert, rows.schema)}::double as shown, {of_sample}'
-        found = own.execute(f'{judged} from fields order by "@".entity, "@"."at"').fetchall()
-    for entity, of_entity in groupby(found, key=lambda row: row[3]):
-        yield entity, [Sample(at, verdict, value, ingested_at, lineage) for at, verdict, value, _, ingested_at, *lineage in of_entity]  # type: ignore[arg-type]
+        found = own.execute(f'{judged} from fields order by "@".entity, "@"."at"')
+        each = chain.from_iterable(iter(partial(found.fetchmany, FETCHED), []))
+        for entity, of_entity in groupby(each, key=itemgetter(3)):
+            yield entity, [Sample(at, is_true, value, ingested, tuple(of)) for at, is_true, value, _, ingested, *of in of_entity]
 
 
 def _shown(alert: Alert, schema: pa.Schema) -> str:
