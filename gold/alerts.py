@@ -274,10 +274,14 @@ def _table(alert: Alert, changes: Iterable[_Change], samples: pa.Table) -> pa.Ta
 def _summary(alert: Alert, change: _Change) -> str:
     values = {"alert": alert.name, "entity": change.entity, "state": change.state, "severity": change.severity}
     shown = (
-        text + ("" if name is None else values.get(name) or ("no value" if change.value is None else format(change.value, form or ".6g")))
+        text + ("" if name is None else format(values[name], form or "") if name in values else _number(change.value, form))
         for text, name, form, _ in Formatter().parse(alert.summary)
     )
     return "".join(shown)
+
+
+def _number(value: float | None, form: str | None) -> str:
+    return "no value" if value is None else format(value, form or ".6g")
 
 
 def _id(alert: str, change: _Change) -> str:

@@ -36,7 +36,8 @@ SETTINGS = (
     "set TimeZone = 'UTC'; set ieee_floating_point_ops = false; set error_on_division_by_zero = false; "  # a division by zero is null
     "set disabled_optimizers = 'common_subexpressions'"  # DuckDB 2.0 moves what two TRYs share before both, where its errors are not caught
 )
-NAME = re.compile(r'"((?:[^"]|"")+)"|(\w+)')
+NAME = re.compile(r"""'(?:[^']|'')*'|"((?:[^"]|"")+)"|(\w+)""")
+"""Of a column; a text comes first, as it may hold the name of one."""
 LINEAGE = ("ingested_at", "bronze_batch", "bronze_row", "part", "window_start", "window_end")
 SAMPLE = (
     'struct(entity varchar, "at" timestamptz, ingested_at timestamptz, bronze_batch bigint, bronze_row bigint, part integer, '
@@ -94,7 +95,7 @@ def samples(
 def shown(alert: Alert) -> str:
     """The field that is the value of a sample: of vector and account the first number that `when` names, else value or readings."""
     numbers = {name.lower(): name for name, kind in fields(alert.signal).items() if kind in ("double", "bigint")}
-    named = [((match[1] or "").replace('""', '"') or match[2]).lower() for match in NAME.finditer(alert.when)]
+    named = [((match[1] or "").replace('""', '"') or match[2] or "").lower() for match in NAME.finditer(alert.when)]
     first, *_ = [*(numbers[name] for name in named if name in numbers and alert.signal.kind in ("vector", "account")), *numbers.values()]
     return first
 

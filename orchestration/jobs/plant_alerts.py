@@ -56,6 +56,9 @@ class PlantAlert:
     def plan(self) -> str:
         return msgspec.json.encode(asdict(self.alert)).decode()
 
+    def as_begun(self, plan: str) -> "PlantAlert":
+        return PlantAlert(msgspec.json.decode(plan, type=Alert))
+
     def until(self, lake: Lake, after: Reach, prefix: Prefix) -> int:
         match self.alert.signal.kind:
             case "window" | "vector":

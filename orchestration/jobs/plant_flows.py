@@ -74,6 +74,10 @@ class PlantFlow:
         settings = asdict(self.spec.of) | {"group": self.spec.group}
         return f"{type(self.spec.of).__name__} ({', '.join(f'{key} {value}' for key, value in settings.items() if value is not None)})"
 
+    def as_begun(self, plan: str) -> "PlantFlow":
+        """Itself: one whose plan has changed is refused."""
+        return self
+
     def until(self, lake: Lake, after: Reach, prefix: Prefix) -> int:
         return slices.final_readings(lake, after, prefix)
 

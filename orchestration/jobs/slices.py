@@ -58,13 +58,16 @@ class Follower(Protocol):
     def step(self, lake: Lake, carried: pa.Table | None, after: Reach, up_to: Reach) -> Stepped:
         """Rows of a slice, and what the next one needs. `carried` None: this is the first one."""
 
+    def as_begun(self, plan: str) -> "Follower":
+        """The one that began a slice, of which a killed run may have written rows; it may have another plan."""
+
 
 def follow(lake: Lake, of: Follower, prefix: Prefix) -> Iterator[int]:
     """Up to the prefix; yields the rows of each slice once it is done."""
     while (this := _begun(lake, of, prefix)) is not None:
         assert this.up_to
         crash.point(crash.Point.FLOW_BEGUN)
-        stepped = of.step(lake, _carried(lake, of, this), this.after, this.up_to)
+        stepped = of.as_begun(this.plan).step(lake, _carried(lake, of, this), this.after, this.up_to)
         if len(stepped.rows):
             append_rows(lake.table_path(of.table), stepped.rows, _app_id(lake, of), this.number)
         crash.point(crash.Point.FLOW_WRITTEN)

@@ -33,12 +33,12 @@ from silver import account as account_of_silver
 from silver import readings, rules
 from silver.spec import Metric, Time
 from tests.lakes import DEVICES, SHAPE, conf, event, land, minutes, run
-from tests.planted import aggregation_bugs
+from tests.planted import aggregation_bugs, flow_bugs
 from tests.planted.day import START, Day
 from tests.sample import all_of
 
 pytestmark = pytest.mark.planted
-FEW = ("amendment", "ledger by identity")
+FEW = ("amendment", "ledger by identity", "clock of an alert")
 
 
 class CrashError(Exception):
@@ -250,6 +250,7 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list
     "fill bound": (without_fill_bound, whole_day),
     "registry re-read": (with_frozen_registry, new_device),
     **aggregation_bugs.BUGS,
+    **flow_bugs.BUGS,
 }
 """By protection: how it is switched off, and what then happens."""
 SCENARIOS = list(dict.fromkeys(happens for _, happens in BUGS.values()))

@@ -14,6 +14,7 @@ from orchestration.audit.verify.compare import Comparison, Outcome, compared, ti
 from orchestration.audit.verify.evaluation import CHUNK_ROWS, evaluate_into
 from orchestration.audit.verify.gold_windows import EVER, vectors, windows
 from orchestration.audit.verify.lake_snapshot import LakeSnapshot
+from orchestration.audit.verify.plant_alerts import alert_outcomes
 from orchestration.audit.verify.plant_flows import flow_outcome
 from orchestration.audit.verify.silver_account import prepare, silver_outcomes
 from orchestration.audit.verify.silver_evaluator import Registered
@@ -55,10 +56,10 @@ class Report:
 def verify(
     snapshot: LakeSnapshot, conf: Conf, groups: Sequence[str] | None = None, since: date | None = None, progress: Progress = lambda *_: None
 ) -> Report:
-    """Compare every table of the snapshot with what bronze gives. `groups`: of gold only these, and no flows of flows.yml.
+    """Compare every table of the snapshot with what bronze gives. `groups`: of gold only these, and no flows or alerts.
 
     `since`: only what was ingested on that day or later, and windows that begin then or later; what is recorded of before is taken
-    as it is. Flows are not compared then: what they carry begins with the first event.
+    as it is. Flows and alerts are not compared then: what they carry begins with the first event.
     """
     chosen = [group for name, group in conf.groups.items() if groups is None or name in groups]
     start = EVER if since is None else datetime(since.year, since.month, since.day, tzinfo=UTC)
@@ -78,6 +79,7 @@ def verify(
             for flow in conf.flows.values():
                 progress(f"gold.{flow.name}", 0, 1)
                 outcomes.append(flow_outcome(store, snapshot, flow))
+            outcomes += alert_outcomes(store, snapshot, conf, lambda name: progress(name, 0, 1))
     return Report(tuple(outcomes))
 
 

@@ -7,15 +7,29 @@ from datetime import UTC, datetime
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
 from orchestration.location import Location
-from orchestration.storage import flow_positions
+from orchestration.storage.atomic_json import read_atomic
 from orchestration.storage.checkpoints import last_batch, offsets, read_up_to
 from orchestration.storage.delta import is_table, max_in_log, table_id, version_of
 from orchestration.storage.generations import Generation, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.tables import LakeStore
 from orchestration.utc import from_micros
 
 GOLD_KINDS = ("aggregates", "vectors", "late")
+FLOWS = "gold.flows"
+DAMAGED = "Restore the checkpoint of gold.flows, or run `tidemark replay`."
+
+
+@dataclass(frozen=True)
+class _Until:
+    until: int
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """The newest slice of a flow or an alert, as far as it is of interest here. Microseconds since 1970."""
+
+    after: _Until
+    began: int
 
 
 @dataclass(frozen=True)
@@ -23,7 +37,8 @@ class LakeSnapshot:
     """`tables`: where each is, by its name; `versions`: of those that exist. `bronze_batch`: the newest of the prefix.
 
     `closed_until`: by gold stream; windows that end there or before are emitted. A stream that emitted nothing yet is not in it. And by
-    `gold.flows/<flow>`: readings before that instant are counted.
+    `gold.flows/<flow>` and `gold.flows/alerts/<alert>`: what is before that instant is counted. `began`: by the same names, since when
+    it is declared as it is now.
     """
 
     generation: Generation
@@ -31,6 +46,7 @@ class LakeSnapshot:
     versions: Mapping[str, int]
     bronze_batch: int
     closed_until: Mapping[str, datetime]
+    began: Mapping[str, datetime]
 
 
 def latest_snapshot(conf: Conf) -> LakeSnapshot:
@@ -52,17 +68,22 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
     if "bronze.events" not in versions:
         raise TidemarkError(f"{conf.lake} holds no bronze.events, so there is nothing to verify; run `tidemark run --once` first")
     closed = {stream: _watermark(generation.checkpoint(conf.lake, f"gold.{stream}")) for stream in conf.streams}
-    store = LakeStore(conf, generation)
-    begun = {f"{flow_positions.FLOW}/{name}": flow for name in conf.flows if (flow := flow_positions.read(store, name))}
-    closed |= {name: from_micros(max(flow.after.until, 0)) for name, flow in begun.items()}
+    slices = {f"{FLOWS}/{name}": generation.checkpoint(conf.lake, FLOWS) / name / "slice.json" for name in _followers(conf)}
+    begun = {name: this for name, file in slices.items() if (this := read_atomic(file, DAMAGED, _Slice))}
+    closed |= {name: from_micros(max(this.after.until, 0)) for name, this in begun.items()}
+    began = {name: from_micros(max(this.began, 0)) for name, this in begun.items()}
     passed = _passed(generation.checkpoint(conf.lake, "silver.readings"), tables)
-    return LakeSnapshot(generation, tables, versions, passed, {stream: at for stream, at in closed.items() if at is not None})
+    return LakeSnapshot(generation, tables, versions, passed, {stream: at for stream, at in closed.items() if at is not None}, began)
 
 
 def _names(conf: Conf, generation: Generation) -> list[str]:
     silver = [f"silver.{name}" for name in ("devices", "references", "readings", "quarantine", "late", "duplicates")]
     gold = [generation.gold(stream, kind) for stream in conf.streams for kind in GOLD_KINDS]
-    return ["bronze.events", *silver, *gold, *{f"gold.{flow.table}": None for flow in conf.flows.values()}]
+    return ["bronze.events", *silver, *gold, *{f"gold.{flow.table}": None for flow in conf.flows.values()}, "gold.alerts"]
+
+
+def _followers(conf: Conf) -> list[str]:
+    return [*conf.flows, *(f"alerts/{name}" for name in conf.alerts)]
 
 
 def _passed(checkpoint: Location, tables: Mapping[str, Location]) -> int:

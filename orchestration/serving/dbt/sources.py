@@ -2,6 +2,7 @@
 
     at_snapshot.windows    gold.aggregates with `is_new`
     at_snapshot.readings   silver.readings and silver.late, with `is_late`, `is_retried` and `is_new`
+    at_snapshot.alerts     gold.alerts; no rows where no alert was ever declared
     at_snapshot.metrics, at_snapshot.groups   metrics.yml and groups.yml
 
 `is_new`: the row may have come after the build that this one continues; it is true for every row that did.
@@ -15,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from gold.literal import quoted
-from gold.schema import AGGREGATES
+from gold.schema import AGGREGATES, ALERTS
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.storage.delta import max_in_log, version_of
@@ -29,7 +30,7 @@ from silver.schema import READINGS
 SCHEMA = "at_snapshot"
 BRONZE, RETRY = "bronze", "retry"
 NOTHING = -1
-WINDOWS = "gold.aggregates"
+WINDOWS, CHANGES = "gold.aggregates", "gold.alerts"
 IS_NEW = {"is_new": "boolean"}
 MARKS = {"of": "string", "mark": "bigint"}
 METRICS = {"metric": "string", "label": "string", "unit": "string", "aggregation": "string", "step_seconds": "int", "slide_seconds": "int"}
@@ -68,6 +69,7 @@ def queries(conf: Conf, tables: Mapping[str, View], snapshot: Snapshot, base: Bu
     return {
         "windows": _windows(conf, tables, base),
         "readings": _readings(tables, base),
+        "alerts": tables[CHANGES].spark() if CHANGES in tables else _constants(_types(ALERTS), []),
         "metrics": _constants(METRICS, [vars(metric) | {"metric": metric.name} for metric in conf.metrics.values()]),
         "groups": _constants(GROUPS, groups),
     }

@@ -9,7 +9,7 @@ import orchestration.audit.verify
 PACKAGE = orchestration.audit.verify.__name__
 ROOT = Path(orchestration.audit.verify.__file__).parents[PACKAGE.count(".") + 1]
 LAYERS = {"bronze", "silver", "gold", "expectations"}
-DECLARATIONS = {"silver.spec", "gold.spec", "expectations.rule"}
+DECLARATIONS = {"silver.spec", "gold.spec", "gold.flow_spec", "gold.alert_spec", "expectations.rule"}
 """Frozen data classes of what the user declared; they hold no rule."""
 ENGINES = {"pyspark", "delta", "py4j"}
 

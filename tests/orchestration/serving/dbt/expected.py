@@ -178,6 +178,26 @@ def worst_devices(conf: Conf, snapshot: Snapshot, devices: Mapping[str, Any]) ->
     return ranked.assign(rank=range(1, len(ranked) + 1))
 
 
+def noisiest_alerts(conf: Conf, snapshot: Snapshot) -> pd.DataFrame:
+    """Change by change, in order of time."""
+    changes, made = rows(conf.lake.local, "gold.alerts", snapshot.versions["gold.alerts"]), list[Row]()
+    newest = max(changes["changed_at"])
+    for (alert, entity), of_entity in changes.sort_values("changed_at", kind="stable").groupby(["alert", "entity"]):
+        firing = of_entity[of_entity["state"] == "firing"]
+        ends = [*of_entity["changed_at"][1:], newest]
+        held = [(end - row["changed_at"]).total_seconds() for row, end in zip(of_entity.to_dict("records"), ends, strict=True)]
+        if len(firing):
+            row = {
+                "alert": alert,
+                "entity": entity,
+                "times_fired": firing["alert_id"].nunique(),
+                "last_fired_at": max(firing["changed_at"]),
+            }
+            made.append(row | {"seconds_firing": sum(np.array(held)[of_entity["state"] == "firing"])})
+    ranked = pd.DataFrame(made).sort_values(["times_fired", "seconds_firing", "alert", "entity"], ascending=[False, False, True, True])[:10]
+    return ranked.assign(rank=range(1, len(ranked) + 1))
+
+
 def history(lake: Path) -> list[Row]:
     """Every version of every device, and when the next one followed."""
     versions = rows(lake, "silver.devices").sort_values(["device_id", "registered_at"])

@@ -50,6 +50,11 @@ devices:
   press-01: {groups: [building]}
   spare-01: {groups: [kitchen]}
 """
+ALERTS = """
+alerts:
+  warm: {reading: temperature, when: value > 2.5, keep_firing_seconds: 400}
+  gone: {count: {metric: power, every_seconds: 300}, when: readings < 1, escalate: [{after_seconds: 3600, severity: critical}]}
+"""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ def made(folder: Path) -> Plant:
     """Nothing has landed. `attic` has no device, so its tables stay empty."""
     folder.mkdir(parents=True)
     plant = Plant(folder)
-    for name, text in (("metrics", METRICS), ("groups", GROUPS), ("devices", DEVICES), ("rules", "rules: {}\n")):
+    for name, text in (("metrics", METRICS), ("groups", GROUPS), ("devices", DEVICES), ("alerts", ALERTS), ("rules", "rules: {}\n")):
         (folder / "conf" / f"{name}.yml").write_text(text)
     return plant
 

@@ -15,6 +15,7 @@ from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.location import Location
 from orchestration.serving.dbt.project import shipped
+from orchestration.serving.dbt.sources import pinned, queries
 from orchestration.storage import registry
 from orchestration.storage.marts import Build, builds
 from orchestration.storage.snapshot import Snapshot
@@ -151,6 +152,26 @@ def test_what_should_have_been_there_is_counted_hour_by_hour_and_window_by_windo
     build, snapshot, registered = at_build
     wanted = getattr(expected, mart)(first.conf, snapshot, registered)
     assert_same(rows(first.conf.lake.local, f"marts.{mart}", build.versions[f"marts.{mart}"]), wanted, key, list(wanted.columns))
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_the_noisiest_alerts_are_those_that_fired_most_often(first: First, at_build: AtBuild) -> None:
+    build, snapshot, _ = at_build
+    wanted = expected.noisiest_alerts(first.conf, snapshot)
+    mart_rows = rows(first.conf.lake.local, "marts.noisiest_alerts", build.versions["marts.noisiest_alerts"])
+    assert_same(mart_rows, wanted, ["rank"], list(wanted.columns))
+
+
+def test_a_lake_without_alerts_has_their_source_without_rows(first: First, spark: SparkSession) -> None:
+    snapshot = find_snapshot(first.conf.lake)
+    assert snapshot is not None
+    tables = pinned(first.conf, snapshot)
+    of_alerts, without = (
+        spark.sql(queries(first.conf, of, snapshot, None)["alerts"])
+        for of in (tables, {name: view for name, view in tables.items() if name != "gold.alerts"})
+    )
+    assert (of_alerts.count() > 0, without.count()) == (True, 0)
+    assert without.dtypes == of_alerts.dtypes
 
 
 @pytest.mark.slow
