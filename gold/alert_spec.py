@@ -66,6 +66,7 @@ class Alert:
     """`when` and `recover_when` are conditions in DuckDB's SQL over the fields of the signal. `recover_when` None: when `when` is false.
 
     From `channels` on: who is told, and how (gold/notices.py). `channels` None: all. `repeat_seconds`, `max_per_hour` 0: there is none.
+    `fast`: it is also told where events arrive (gold/fast_alerts.py).
     """
 
     name: str
@@ -87,3 +88,4 @@ class Alert:
     inhibited_by: tuple[str, ...] = ()
     max_per_hour: int = 0
     digest_older_than_seconds: int = 3600
+    fast: bool = False

@@ -1,5 +1,6 @@
-"""`tidemark alerts`: try the alerts of conf."""
+"""`tidemark alerts`: try the alerts of conf, and watch the fast ones."""
 
+import signal
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import click
 
 from orchestration.cli.option_types import FILE
-from orchestration.rendering import format_option, show
+from orchestration.rendering import format_option, show, visible
 from orchestration.utc import EPOCH
 
 INSTANT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"])
@@ -15,12 +16,32 @@ INSTANT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y
 
 @click.group()
 def command() -> None:
-    """Try the alerts of alerts.yml.
+    """Try the alerts of alerts.yml, and tell of fast ones where events arrive.
 
     \b
     Example:
       tidemark alerts test oven_too_hot
     """
+
+
+@command.command()
+@click.pass_obj
+def watch(obj: dict[str, Any]) -> None:
+    """Tell of alerts with `fast: true` as events arrive, from spools of `tidemark collect` and from Kafka, until Ctrl-C or SIGTERM.
+
+    A part of `tidemark up` where conf has such alerts.
+
+    \b
+    Example:
+      tidemark alerts watch
+    """
+    from orchestration.conf.load import load
+    from orchestration.connectors.fast_alerts.watch import Watch
+
+    watch = Watch(load(obj["conf"]), lambda line: click.echo(visible(f"tidemark: {line}"), err=True))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: watch.stop.set())
+    watch.run()
 
 
 @command.command()
