@@ -27,6 +27,7 @@ import numpy as np
 from confluent_kafka import Consumer, Producer
 
 from orchestration.utc import from_micros
+from tests.bench.collect import cpu_seconds
 from tests.broker import Broker, broker
 from tests.collectors import collecting, write_conf
 from tests.waiting import until
@@ -48,7 +49,7 @@ ARTIFACTS = Path("artifacts")
 
 @dataclass
 class Delays:
-    """Of one way. `seconds`: from the stamp of an event to its message; `load`: of the machine, over a minute, at begin and end."""
+    """Of one way. `seconds`: from the stamp of an event to its message; `load`: of the machine, over a minute, at begin and end. `cpu`: of the watch, in cores."""
 
     way: str
     expected: int
@@ -56,6 +57,7 @@ class Delays:
     repeated: int = 0
     load: tuple[float, float] = (0.0, 0.0)
     rate: float = 0.0
+    cpu: float = 0.0
 
     def add(self, come: list[tuple[float, dict[str, Any]]]) -> None:
         """Messages with the instants at which they came: what tells that a device is hot, each once."""
@@ -70,7 +72,7 @@ class Delays:
         middle, late, most = np.percentile(self.seconds, [50, 99, 100]) * 1000 if self.seconds else (float("nan"),) * 3
         return (
             f"{self.way:14}{middle:9.1f}{late:9.1f}{most:9.1f}  {goal:16}{self.expected:9,}{self.expected - len(self.seconds):9,}"
-            f"{self.repeated:9,}{self.rate:11,.0f}  {self.load[0]:.1f} - {self.load[1]:.1f}"
+            f"{self.repeated:9,}{self.rate:11,.0f}{self.cpu:7.2f}  {self.load[0]:.1f} - {self.load[1]:.1f}"
         )
 
 
@@ -148,8 +150,10 @@ def measure(way: str, folder: Path, options: argparse.Namespace) -> Delays:
         until(lambda: '"readings/3"' in state.read_text() or running is None, lambda: watcher.log)
         send(deliver, options.rate, 0, WARM * EVERY)  # what is cold is no measure
         time.sleep(2)
-        before = len(come)
+        assert watcher.process is not None
+        before, spent, since = len(come), cpu_seconds(watcher.process.pid), time.monotonic()
         result.rate = send(deliver, options.rate, WARM * EVERY, options.conditions * EVERY)
+        result.cpu = (cpu_seconds(watcher.process.pid) - spent) / (time.monotonic() - since)
         _wait(come, before + result.expected)
         result.add(come[before:])
         sys.stderr.write(watcher.log)
@@ -236,7 +240,7 @@ def main() -> None:
     ways = options.ways or [*GOALS, "silence"]
     names = "".join(f"{name:>9}" for name in ("p50 ms", "p99 ms", "max ms"))
     counts = "".join(f"{name:>9}" for name in ("told of", "missing", "repeated"))
-    print(f"{'way':14}{names}  {'goal ms':16}{counts}   events/s  load")
+    print(f"{'way':14}{names}  {'goal ms':16}{counts}   events/s  cores  load")
     results = []
     with tempfile.TemporaryDirectory() as folder:
         for way in ways:
