@@ -65,7 +65,6 @@ class Signal:
 class Alert:
     """`when` and `recover_when` are conditions in DuckDB's SQL over the fields of the signal. `recover_when` None: when `when` is false.
 
-    From `channels` on: who is told, and how (gold/notices.py). `channels` None: all. `repeat_seconds`, `max_per_hour` 0: there is none.
     `fast`: it is also told where events arrive (gold/fast_alerts.py).
     """
 
@@ -82,10 +81,16 @@ class Alert:
     escalate: tuple[Escalation, ...] = ()
     hours: Hours | None = None
     flapping: Flapping | None = None
+    fast: bool = False
+
+
+@dataclass(frozen=True)
+class NoticePolicy:
+    """Who is told about one alert, and how often; no part of the alert, as it changes no state. `channels` None: all. 0: no limit."""
+
     channels: tuple[str, ...] | None = None
     repeat_seconds: int = 0
     group_by: str | None = None
     inhibited_by: tuple[str, ...] = ()
     max_per_hour: int = 0
     digest_older_than_seconds: int = 3600
-    fast: bool = False

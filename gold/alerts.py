@@ -229,12 +229,12 @@ class _Judging:
 
 
 def _counts(hours: Hours | None, at: int) -> bool:
-    return hours is None or _is_within(hours, at // (60 * SECOND))
+    return hours is None or is_within(hours, at // (60 * SECOND))
 
 
 @lru_cache(100_000)
-def _is_within(hours: Hours, minute: int) -> bool:
-    """`minute`: since 1970."""
+def is_within(hours: Hours, minute: int) -> bool:
+    """Whether these hours hold in a minute, counted since 1970."""
     local = datetime.fromtimestamp(minute * 60, ZoneInfo(hours.zone))
     of_day, day = local.hour * 60 + local.minute, local.weekday()
     if hours.begin < hours.end:

@@ -38,6 +38,8 @@ class Point(StrEnum):
     """Amended aggregates of a group, not its vectors."""
     AMENDMENT_WRITTEN = "amendment-written"
     """All amendments of a stream, not the end of the round."""
+    MESSAGES_SENT = "messages-sent"
+    """A channel has taken messages about alerts; ops.notifications has no row of them."""
     FLOW_BEGUN = "flow-begun"
     """The slice of a flow of flows.yml is chosen, nothing of it is written."""
     FLOW_WRITTEN = "flow-written"

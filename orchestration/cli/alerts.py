@@ -1,9 +1,12 @@
-"""`tidemark alerts`: try the alerts of conf, and watch the fast ones."""
+"""`tidemark alerts`: what fires, who has seen it, silences, a watch of fast alerts, and a try of the alerts of conf."""
 
+import getpass
+import re
+import secrets
 import signal
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,17 +14,171 @@ from orchestration.cli.option_types import FILE
 from orchestration.rendering import format_option, show, visible
 from orchestration.utc import EPOCH
 
+if TYPE_CHECKING:
+    from gold.alert_spec import Hours
+    from orchestration.conf.model import Conf
+
 INSTANT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"])
+FIRING = ("id", "alert", "entity", "state", "severity", "since", "value", "summary", "acknowledged_by", "silenced_by")
+HISTORY = ("changed_at", "alert", "entity", "state", "previous_state", "severity", "value", "summary", "known_at", "id")
+SILENCES = ("id", "alert", "entity", "begins_at", "ends_at", "hours", "author", "reason", "noted_at")
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+SHORT = 12
+"""Digits of an alert's id that are shown; `ack` takes them."""
 
 
-@click.group()
-def command() -> None:
-    """Try the alerts of alerts.yml, and tell of fast ones where events arrive.
+class Duration(click.ParamType[timedelta]):
+    """Such as 90m, 2h or 1d."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        match = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", str(value))
+        if match is None:
+            self.fail(f"{value!r} is no duration; write for example 90m, 2h or 1d", param, ctx)
+        return timedelta(**{UNITS[match[2]]: int(match[1])})
+
+
+@click.group(invoke_without_command=True)
+@format_option
+@click.pass_context
+def command(context: click.Context, format: str) -> None:
+    """List what fires as of the newest snapshot, since when, and who has seen it; safe beside a running pipeline.
+
+    \b
+    since            when the alert left normal, by event time
+    acknowledged_by  who has said `ack`; what fires is not repeated then
+    silenced_by      a silence that holds now, see `silences`
 
     \b
     Example:
-      tidemark alerts test oven_too_hot
+      tidemark alerts --format json
     """
+    if context.invoked_subcommand is None:
+        conf = _conf(context.obj)
+        show(_firing(conf, datetime.now(UTC)), format, FIRING)
+        _tell_who_is_down(conf)
+
+
+@command.command()
+@click.option("--since", type=INSTANT, metavar="ISO", help="Only changes from this instant on, UTC.  [default: all]")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many, the latest first.")
+@format_option
+@click.pass_obj
+def history(obj: dict[str, Any], since: datetime | None, limit: int, format: str) -> None:
+    """List changes of state of all alerts, the latest first.
+
+    \b
+    Example:
+      tidemark alerts history --since 2026-01-05
+    """
+    from orchestration.storage.alert_changes import pinned_alerts
+
+    pinned = pinned_alerts(_conf(obj).lake)
+    rows = pinned.history(since.replace(tzinfo=UTC) if since else EPOCH, limit) if pinned else []
+    show([row | {"id": row["alert_id"][:SHORT]} for row in rows], format, HISTORY)
+
+
+@command.command()
+@click.argument("id")
+@click.option("--note", default="", help="What others should know.")
+@click.pass_obj
+def ack(obj: dict[str, Any], id: str, note: str) -> None:
+    """Say that you have seen the alert ID, as `tidemark alerts` shows it: it is not repeated any more, unless it gets worse.
+
+    \b
+    Example:
+      tidemark alerts ack 3f2a9c --note "on my way"
+    """
+    from orchestration.storage.acknowledgements import Acknowledgement, append_acknowledgement
+
+    conf, now = _conf(obj), datetime.now(UTC)
+    rows = [row for row in _firing(conf, now) if row["alert_id"].startswith(id)]
+    if len(rows) != 1:
+        raise click.UsageError(f"{len(rows) or 'no'} alerts that fire have an id that begins with {id!r}; `tidemark alerts` shows them")
+    append_acknowledgement(conf.lake, Acknowledgement(rows[0]["alert_id"], getpass.getuser(), now, note))
+    click.echo(f"{rows[0]['alert']} of {rows[0]['entity']} is acknowledged", err=True)
+
+
+@command.command()
+@click.argument("alert")
+@click.argument("entity", default="*")
+@click.option("--until", type=INSTANT, metavar="ISO", help="Its end, UTC; this or --for.")
+@click.option("--for", "lasting", type=Duration(), metavar="DURATION", help="How long it lasts: 90m, 2h, 1d.")
+@click.option("--from", "begin", type=INSTANT, metavar="ISO", help="Its beginning, UTC.  [default: now]")
+@click.option("--reason", required=True, help="Why, for others.")
+@click.option("--hours", metavar="HH:MM-HH:MM", help="Only in these hours of a day, in local time of --zone; they may go past midnight.")
+@click.option("--days", metavar="DAYS", help="Only days on which the hours begin: mon,tue.  [default: all]")
+@click.option("--zone", default="UTC", show_default=True, help="Time zone of --hours and --days, such as Europe/Berlin.")
+@click.pass_obj
+def silence(obj: dict[str, Any], /, alert: str, entity: str, begin: datetime | None, reason: str, **when: Any) -> None:
+    """Tell nobody of ALERT for ENTITY for a while; both may have the wildcards * and ?. It is still judged.
+
+    Whatever fires when the silence is over is told then. Who was told of an alert before is told of its end.
+
+    \b
+    Example:
+      tidemark alerts silence oven_too_hot "oven-*" --for 2h --reason "new heating element"
+      tidemark alerts silence "*" --until 2026-12-31 --hours 22:00-06:00 --days sat,sun --zone Europe/Berlin --reason "no shift"
+    """
+    from fnmatch import fnmatchcase
+
+    from gold.silences import Silence
+    from orchestration.storage.silences import NotedSilence, append_silence
+
+    conf, now = _conf(obj), datetime.now(UTC)
+    if not any(fnmatchcase(name, alert) for name in conf.alerts):
+        raise click.UsageError(f"no alert has the name {alert!r}; alerts.yml declares {', '.join(conf.alerts) or 'none'}")
+    if (when["until"] is None) == (when["lasting"] is None):
+        raise click.UsageError("say when it ends, by --until or by --for")
+    begins_at = begin.replace(tzinfo=UTC) if begin else now
+    ends_at = when["until"].replace(tzinfo=UTC) if when["until"] else begins_at + when["lasting"]
+    if ends_at <= max(begins_at, now):
+        raise click.UsageError("it would be over before it begins")
+    made = Silence(secrets.token_hex(4), alert, entity, begins_at, ends_at, _hours(when["hours"], when["days"], when["zone"]))
+    append_silence(conf.lake, NotedSilence(made, getpass.getuser(), reason, now))
+    click.echo(f"silence {made.silence_id} holds until {ends_at:%Y-%m-%d %H:%M} UTC; `tidemark alerts unsilence` ends it", err=True)
+
+
+@command.command()
+@click.argument("id")
+@click.pass_obj
+def unsilence(obj: dict[str, Any], id: str) -> None:
+    """End the silence ID now.
+
+    \b
+    Example:
+      tidemark alerts unsilence 9c1e44d0
+    """
+    from orchestration.storage.silences import end_silence, silences
+
+    conf, now = _conf(obj), datetime.now(UTC)
+    noted = {of.silence.silence_id: of for of in silences(conf.lake) if of.silence.ends_at > now}.get(id)
+    if noted is None:
+        raise click.UsageError(f"no silence {id!r} holds; `tidemark alerts silences` shows them")
+    end_silence(conf.lake, noted, getpass.getuser(), now)
+    click.echo(f"silence {id} is over", err=True)
+
+
+@command.command()
+@click.option("--all", "with_past", is_flag=True, help="Also those that are over.")
+@format_option
+@click.pass_obj
+def silences(obj: dict[str, Any], with_past: bool, format: str) -> None:
+    """List silences that are not over.
+
+    \b
+    Example:
+      tidemark alerts silences
+    """
+    from orchestration.storage.silences import silences as noted_silences
+
+    now, rows = datetime.now(UTC), []
+    for noted in sorted(noted_silences(_conf(obj).lake), key=lambda noted: noted.silence.ends_at):
+        of, hours = noted.silence, noted.silence.hours
+        if with_past or of.ends_at > now:
+            rows.append(vars(noted) | vars(of) | {"id": of.silence_id, "hours": hours and _shown(hours)})
+    show(rows, format, SILENCES)
 
 
 @command.command()
@@ -75,3 +232,64 @@ def test(obj: dict[str, Any], name: str, since: datetime | None, png: Path | Non
         from orchestration.serving.plots.alerts import plot
 
         click.echo(plot(conf, trial, png), err=True)
+
+
+def _conf(obj: dict[str, Any]) -> "Conf":
+    from orchestration.conf.load import load
+
+    return load(obj["conf"])
+
+
+def _tell_who_is_down(conf: "Conf") -> None:
+    from orchestration.storage.outages import current_outage
+
+    for name in conf.channels:
+        if (outage := current_outage(conf.lake, "channel", name)) is not None:
+            click.echo(f"nobody is told by {name} since {outage.since}: {outage.reason}", err=True)
+
+
+def _firing(conf: "Conf", now: datetime) -> list[dict[str, Any]]:
+    """What is neither normal nor pending, the oldest first; FIRING and alert_id."""
+    from gold.silences import covers
+    from orchestration.storage.acknowledgements import acknowledgements
+    from orchestration.storage.alert_changes import pinned_alerts
+    from orchestration.storage.silences import silences as noted_silences
+
+    pinned, seen, silent = pinned_alerts(conf.lake), acknowledgements(conf.lake), noted_silences(conf.lake)
+    rows = []
+    for row in pinned.newest() if pinned else ():
+        if row["state"] not in {"normal", "pending"}:
+            holding = [of.silence.silence_id for of in silent if covers(of.silence, row["alert"], row["entity"], now)]
+            by = seen[row["alert_id"]].author if row["alert_id"] in seen else None
+            more = {"since": row["begun_at"], "acknowledged_by": by, "silenced_by": next(iter(holding), None)}
+            rows.append(row | more | {"id": row["alert_id"][:SHORT]})
+    return sorted(rows, key=lambda row: (row["since"], row["alert"], row["entity"]))
+
+
+def _hours(text: str | None, days: str | None, zone: str) -> "Hours | None":
+    """None where it holds always."""
+    from zoneinfo import ZoneInfo
+
+    from gold.alert_spec import Hours
+    from orchestration.conf.alert_settings import WEEK
+
+    if text is None and days is None:
+        return None
+    match = re.fullmatch(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)", text or "00:00-00:00")
+    if match is None:
+        raise click.UsageError(f"--hours {text} are no hours; write for example 22:00-06:00")
+    if unknown := {*(days or "mon").split(",")} - {*WEEK}:
+        raise click.UsageError(f"--days names {', '.join(sorted(unknown))}; days are {', '.join(WEEK)}")
+    try:
+        ZoneInfo(zone)
+    except (ValueError, OSError, LookupError):
+        raise click.UsageError(f"--zone {zone} is no time zone; write for example Europe/Berlin") from None
+    chosen = tuple(WEEK.index(day) for day in WEEK if day in (days.split(",") if days else WEEK))
+    return Hours(zone, chosen, int(match[1]) * 60 + int(match[2]), int(match[3]) * 60 + int(match[4]))
+
+
+def _shown(hours: "Hours") -> str:
+    from orchestration.conf.alert_settings import WEEK
+
+    begin, end = (f"{minutes // 60:02}:{minutes % 60:02}" for minutes in (hours.begin, hours.end))
+    return f"{begin}-{end} {','.join(WEEK[day] for day in hours.days)} {hours.zone}"

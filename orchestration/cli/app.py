@@ -53,7 +53,7 @@ COMMANDS = {
     "thrift-server": "Serve JDBC and ODBC clients, in a sandbox.",
     "connect-server": "Serve notebooks with Spark Connect, in a sandbox.",
     "quality": "Check the tables against their expectations, and write a report.",
-    "alerts": "Try an alert over what the lake holds.",
+    "alerts": "List what fires, acknowledge and silence it; try an alert over what the lake holds.",
     "plot": "Draw the vectors of a device group over time.",
     "devices": "Load and list the device registry.",
 }

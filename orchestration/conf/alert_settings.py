@@ -129,7 +129,7 @@ class AlertSettings(Setting):
     group_by: OrAbsent[Literal["zone", "group"]] = Field(default=None, examples=["zone"])
     """What changes at once in a zone, or for devices of the same groups, is one message. Absent: one for each entity."""
     inhibited_by: OrAbsent[UniqueSome[Identifier]] = Field(default=None, examples=[["gateway_is_silent"]])
-    """Other alerts: while one of them fires for the same entity, or in the same zone, nothing is told of this one."""
+    """Other alerts: while one of them fires for the same entity, for a group of it, or in its zone, nothing is told of this one."""
     max_per_hour: OrAbsent[Whole] = Field(default=None, ge=1, examples=[6])
     """Most messages of an entity in an hour, normal aside. Absent: there is no limit."""
     digest_older_than_seconds: Seconds = Field(default=3600, ge=1)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from expectations.rule import Rule
-from gold.alert_spec import Alert, Escalation, Flapping, Hours, NoData, Signal
+from gold.alert_spec import Alert, Escalation, Flapping, Hours, NoData, NoticePolicy, Signal
 from gold.flow_spec import TABLES, By, FlowSpec, Join, Kind, Pairs, StateMachine, Transition
 from gold.spec import Group, Vector
 from orchestration.conf.alert_settings import WEEK, AlertSettings, HoursSettings
@@ -52,6 +52,7 @@ def build(folder: Path, settings: Settings) -> Conf:
         sql_server=pipeline.sql_server,
         traces=pipeline.traces,
         alerts={name: _alert(name, alert, of_groups) for name, alert in (settings.alerts.alerts or {}).items()},
+        notice_policies={name: _notice_policy(alert) for name, alert in (settings.alerts.alerts or {}).items()},
         channels=settings.alerts.channels,
     )
 
@@ -108,6 +109,11 @@ def _alert(name: str, alert: AlertSettings, groups: Mapping[str, Group]) -> Aler
     }
     same = {key: value for key, value in vars(alert).items() if key in Alert.__dataclass_fields__ and value is not None}
     return Alert(name, **same | others)
+
+
+def _notice_policy(alert: AlertSettings) -> NoticePolicy:
+    set_in_conf = {key: value for key, value in vars(alert).items() if key in NoticePolicy.__dataclass_fields__ and value is not None}
+    return NoticePolicy(**set_in_conf)
 
 
 def signal_of(alert: AlertSettings, features: Mapping[str, tuple[str, ...]]) -> Signal:

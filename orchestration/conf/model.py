@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from expectations.rule import Rule
-from gold.alert_spec import Alert
+from gold.alert_spec import Alert, NoticePolicy
 from gold.flow_spec import FlowSpec
 from gold.spec import Group, Late
 from orchestration.conf.channel_settings import ChannelSettings
@@ -84,6 +84,7 @@ class Conf:
     sql_server: SqlServerSettings | None = None
     traces: str | None = None
     alerts: dict[str, Alert] = field(default_factory=dict)
+    notice_policies: dict[str, NoticePolicy] = field(default_factory=dict)
     channels: dict[str, ChannelSettings] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     """Lines for `tidemark check`: what is probably wrong."""

@@ -1,4 +1,5 @@
-"""Sources and sinks that cannot be reached, and since when: a file each, `outages/<kind>/<name>.json` in the lake, as long as it lasts.
+"""Sources, sinks and channels that cannot be reached, and since when: a file each, `outages/<kind>/<name>.json` in the lake, as long as it
+lasts.
 
 Written by the process that holds the lake, and for a `collected` source also by the collector, which alone asks its server; `tidemark
 status` reads them in another one, and asks no source and no sink.
@@ -14,7 +15,7 @@ from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.utc import to_iso
 
 FOLDER = "outages"
-Kind: TypeAlias = Literal["source", "collected", "sink"]
+Kind: TypeAlias = Literal["source", "collected", "sink", "channel"]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a run says of sources and sinks that it cannot reach: once when one is down, once when it is up again."""
+"""What a run says of sources, sinks and channels that it cannot reach: once when one is down, once when it is up again."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from orchestration.storage.outages import Kind, begin_outage, end_outage
 
 
 class Outages:
-    """Of the sources or of the sinks of one run. What concerns one of them is called by one thread at a time."""
+    """Of the sources, the sinks or the channels of one run. What concerns one of them is called by one thread at a time."""
 
     def __init__(self, lake: Location, kind: Kind, notify: Callable[[Notice], None]) -> None:
         self._lake, self._kind, self._notify = lake, kind, notify

@@ -10,6 +10,7 @@ from orchestration.connectors.sources.source import Notice
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.engine.queries import AVAILABLE_NOW, POLL_SECONDS, WriteBarrier, prepare_query, run_to_end, start_queries
+from orchestration.errors import TidemarkError
 from orchestration.flow import Flow, Intake, Job
 from orchestration.jobs import amendments, idle_groups, maintenance, missing_fields, plant_flows, retry
 from orchestration.jobs.snapshots import take_snapshot
@@ -30,7 +31,7 @@ from orchestration.storage.tables import ensure
 from orchestration.supervisor import schedules
 from orchestration.supervisor.feeds import Feeds
 from orchestration.supervisor.quality_gate import QualityGate
-from orchestration.supervisor.sinks import Deliveries
+from orchestration.supervisor.sinks import Deliveries, Notifier
 from orchestration.supervisor.status import arrears_of
 
 PAUSE_SECONDS = 10.0
@@ -48,7 +49,7 @@ class PipelineRun:
         self.feeds: Feeds | None = None
         self._jobs = {job.name: job for job in chosen if isinstance(job, Job)}
         self.quality_gate = QualityGate(lake, stop, progress.warned)
-        self.deliveries = Deliveries(lake.conf, progress, stop)
+        self.far_sides = (Notifier(lake.conf, progress, stop), Deliveries(lake.conf, progress, stop))
         self._references = ReferenceTables(lake.conf)
         self._seen_by_gold: tuple[int, ...] = ()
         self._settled: tuple[int, ...] = ()
@@ -218,7 +219,23 @@ class PipelineRun:
     def _pin(self) -> None:
         if not self.barrier.stop.is_set():
             take_snapshot(self._lake, datetime.now(UTC))
-            self.deliveries.wake()
+            self.wake_far_sides()
+
+    def wake_far_sides(self) -> None:
+        """Sinks and channels: there is a snapshot, or the run ends."""
+        for each in self.far_sides:
+            each.wake()
+
+    def deliver_to_end(self) -> None:
+        """To channels, then to sinks; then a TidemarkError if one is down."""
+        down = []
+        for each in self.far_sides:
+            try:
+                each.run_to_end()
+            except TidemarkError as error:
+                down.append(str(error))
+        if down:
+            raise TidemarkError("\n  ".join(down))
 
     def _do(self, name: str) -> None:
         if name in self._jobs and not self.barrier.stop.is_set():

@@ -59,7 +59,7 @@ def run_once(
     run.refuse_down()
     if run.flows["gold"]:
         try:
-            run.deliveries.run_to_end()
+            run.deliver_to_end()
         finally:
             run.quality_gate.refuse_closed()
 
@@ -77,7 +77,8 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
     if run.feeds:
         run.feeds.start(is_followed=bool(queries))
     if run.flows["gold"]:
-        run.deliveries.start()
+        for each in run.far_sides:
+            each.start()
     behind: dict[str, Future[None]] = {}
     next_look = 0.0
     try:
@@ -91,7 +92,7 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
                 _go_on_behind(run, behind)
     finally:
         leave.set()
-        run.deliveries.wake()
+        run.wake_far_sides()
     try:
         if run.feeds:
             run.feeds.join()
@@ -99,7 +100,8 @@ def run_continuously(lake: Lake, chosen: Sequence[Intake | Flow | Job], progress
     finally:
         for work in behind.values():
             work.result()
-        run.deliveries.join(LEAVE_SECONDS if stop.is_set() else None)
+        for each in run.far_sides:
+            each.join(LEAVE_SECONDS if stop.is_set() else None)
         run.seal()
 
 

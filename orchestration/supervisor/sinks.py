@@ -1,39 +1,50 @@
-"""Sinks beside a run: each is sent to in a thread of its own, so that one that is slow, or down, keeps nothing else from going on."""
+"""Sinks and channels beside a run: each is sent to in a thread of its own, so that one that is slow, or down, keeps nothing else from
+going on.
+"""
 
 import threading
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 from orchestration.conf.model import Conf
+from orchestration.connectors.channels.all import channels
+from orchestration.connectors.channels.channel import Channel
 from orchestration.connectors.sinks.all import sinks
 from orchestration.connectors.sinks.sink import Sink
+from orchestration.connectors.sources.source import Notice
 from orchestration.engine.progress import Progress
 from orchestration.errors import TidemarkError
+from orchestration.jobs.notices import tell
 from orchestration.jobs.sinks import send
+from orchestration.storage.outages import Kind
 from orchestration.supervisor.outages import Outages
 
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 60.0
 """After a failure, and each time twice as long."""
 LOOK_SECONDS = 10.0
-"""Marts are built by another process, which wakes nobody."""
+"""Marts are built by another process, which wakes nobody; and a silence ends by the clock."""
 
 
-class Deliveries:
-    """Of one run, by sinks of its conf. `run_to_end` for a run that ends, `start` for one that goes on."""
+class FarSides(ABC):
+    """All of one kind, of one run. `run_to_end` for a run that ends, `start` for one that goes on."""
 
-    def __init__(self, conf: Conf, progress: Progress, stop: threading.Event, declared: Mapping[str, Sink] | None = None) -> None:
-        """Nothing happens yet. `declared`: instead of those of the conf."""
-        self._conf, self._progress, self._stop = conf, progress, stop
-        self._outages = Outages(conf.lake, "sink", progress.notice)
-        self._sinks = sinks(conf) if declared is None else declared
-        self._wakes = {name: threading.Event() for name in self._sinks}
-        self._threads = [threading.Thread(target=self._follow, args=[name], name=f"sink {name}", daemon=True) for name in self._sinks]
+    def __init__(self, conf: Conf, progress: Progress, stop: threading.Event, kind: Kind, names: Collection[str]) -> None:
+        """Nothing happens yet."""
+        self._conf, self._progress, self._stop, self._kind, self._names = conf, progress, stop, kind, names
+        self._outages = Outages(conf.lake, kind, progress.notice)
+        self._wakes = {name: threading.Event() for name in names}
+        self._threads = [threading.Thread(target=self._follow, args=[name], name=f"{kind} {name}", daemon=True) for name in names]
+
+    @abstractmethod
+    def _step(self, name: str) -> bool:
+        """Send a part of what there is; whether there was something. Any error means that the far side is down."""
 
     def run_to_end(self) -> None:
-        """Until every sink has the newest snapshot; then a TidemarkError if one is down."""
-        with ThreadPoolExecutor(max(len(self._sinks), 1), "sink") as threads:
-            down = [reason for reason in threads.map(self._attempt, self._sinks) if reason is not None]
+        """Until each has what the newest snapshot has; then a TidemarkError if one is down."""
+        with ThreadPoolExecutor(max(len(self._names), 1), self._kind) as threads:
+            down = [reason for reason in threads.map(self._attempt, self._names) if reason is not None]
         if down:
             hint = "Everything else is done; the next run sends what is missing."
             raise TidemarkError("\n  ".join([*down, hint]))
@@ -68,13 +79,43 @@ class Deliveries:
     def _attempt(self, name: str) -> str | None:
         """Send all that there is; what is wrong, in a sentence, where that did not work."""
         try:
-            while not self._stop.is_set() and (sent := send(self._conf, name, self._sinks[name], datetime.now(UTC))):
+            while not self._stop.is_set() and self._step(name):
                 self._outages.answered(name)
-                if sent.rows:
-                    self._progress.sent(name, sent.snapshot_id, sent.rows, sent.seconds)
             self._outages.answered(name)
         except Exception as error:
-            reason = f"sink {name}: {error if isinstance(error, TidemarkError) else type(error).__name__}"
+            reason = f"{self._kind} {name}: {error if isinstance(error, TidemarkError) else type(error).__name__}"
             self._outages.failed(name, reason)
             return reason
         return None
+
+
+class Deliveries(FarSides):
+    """Rows to sinks."""
+
+    def __init__(self, conf: Conf, progress: Progress, stop: threading.Event, declared: Mapping[str, Sink] | None = None) -> None:
+        """`declared`: instead of those of the conf."""
+        self._sinks = sinks(conf) if declared is None else declared
+        super().__init__(conf, progress, stop, "sink", self._sinks)
+
+    def _step(self, name: str) -> bool:
+        sent = send(self._conf, name, self._sinks[name], datetime.now(UTC))
+        if sent and sent.rows:
+            self._progress.sent(name, sent.snapshot_id, sent.rows, sent.seconds)
+        return sent is not None
+
+
+class Notifier(FarSides):
+    """Messages about alerts to channels."""
+
+    def __init__(self, conf: Conf, progress: Progress, stop: threading.Event, declared: Mapping[str, Channel] | None = None) -> None:
+        """`declared`: instead of those of the conf."""
+        self._channels = channels(conf) if declared is None else declared
+        super().__init__(conf, progress, stop, "channel", self._channels)
+
+    def _step(self, name: str) -> bool:
+        told = tell(self._conf, name, self._channels[name], datetime.now(UTC))
+        if told and told.dead:
+            self._progress.notice(Notice("messages are in ops.dead_letters", {"channel": name, "messages": str(told.dead)}))
+        if told and told.down is not None:
+            raise TidemarkError(told.down)
+        return told is not None

@@ -49,7 +49,9 @@ ARTIFACTS = Path("artifacts")
 
 @dataclass
 class Delays:
-    """Of one way. `seconds`: from the stamp of an event to its message; `load`: of the machine, over a minute, at begin and end. `cpu`: of the watch, in cores."""
+    """Of one way. `seconds`: from the stamp of an event to its message. `load`: of the machine, over a minute, at begin and end. `cpu`: of
+    the watch, in cores.
+    """
 
     way: str
     expected: int

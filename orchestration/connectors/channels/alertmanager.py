@@ -7,7 +7,7 @@ it back after a restart of Alertmanager, which keeps alerts in memory alone.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from orchestration.conf.channel_settings import AddressSettings
@@ -36,7 +36,7 @@ class AlertmanagerChannel(Channel):
         for entity in message.entities:
             for severity in {*self._severities.get(message.alert, ()), message.severity}:
                 is_active = message.state != "normal" and severity == message.severity
-                ends_at = message.known_at + FIRES_FOR if is_active else max(message.changed_at, message.known_at)
+                ends_at = max(datetime.now(UTC), message.changed_at) + FIRES_FOR if is_active else message.changed_at
                 yield _alert(message, {"alertname": message.alert, "severity": severity, "entity": entity}, ends_at)
 
 

@@ -4,13 +4,14 @@ A message has the same id whenever it is sent again, by which a receiver drops a
 """
 
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime
 
 from gold.messages import DIGEST, Message, message_id
 from orchestration.errors import TidemarkError
+from orchestration.rendering import plain
 
 __all__ = ["DIGEST", "FILE", "Channel", "Message", "RefusedError", "as_json", "message_id"]
 
@@ -34,5 +35,6 @@ class Channel(ABC):
 
 
 def as_json(message: Message) -> bytes:
-    """An object with the fields of a message; instants in ISO 8601."""
-    return json.dumps(asdict(message), default=datetime.isoformat).encode()
+    """An object with the fields of a message; instants in ISO 8601, and null where the value is no finite number."""
+    value = message.value if message.value is not None and math.isfinite(message.value) else None
+    return json.dumps(plain(asdict(message) | {"value": value})).encode()

@@ -6,6 +6,7 @@ consumers is joined: the watch keeps its own place. The first time, a tail begin
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -59,10 +60,11 @@ def _records(source: str, folder: Path, place: Place) -> Iterator[Arrived]:
     ((number, byte),) = ((int(n), at) for n, at in place.items())
     while True:
         file, came = found.get(number), False
-        if file is not None and file.exists() and file.stat().st_size > max(byte, MARK_BYTES):
-            for events, end in behind(source, file, max(byte, MARK_BYTES), AT_ONCE):
-                came, byte = True, end
-                yield Arrived(source, events, {str(number): byte})
+        with suppress(FileNotFoundError):  # bronze has it, and has removed it
+            if file is not None and file.stat().st_size > max(byte, MARK_BYTES):
+                for events, end in behind(source, file, max(byte, MARK_BYTES), AT_ONCE):
+                    came, byte = True, end
+                    yield Arrived(source, events, {str(number): byte})
         if not came:
             time.sleep(PAUSE_SECONDS)
             if time.monotonic() > listed + LIST_SECONDS:

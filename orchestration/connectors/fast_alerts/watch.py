@@ -23,6 +23,7 @@ from bronze.events import identified
 from gold.alerts import FIRING, NORMAL
 from gold.fast_alerts import FastAlerts, Watched
 from gold.messages import Message, message_id
+from gold.silences import covers
 from orchestration.conf.model import Conf, Source
 from orchestration.connectors.channels.all import channels
 from orchestration.connectors.fast_alerts.outbox import Outbox
@@ -34,6 +35,7 @@ from orchestration.storage.lake_layout import fast_alerts_folder
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.payload_formats import silver_config
 from orchestration.storage.registry import ALWAYS, CONF, as_version, newest, versions
+from orchestration.storage.silences import silences
 from silver.config import SilverConfig
 from silver.enrich import catalogue
 from silver.lookup import Lookup
@@ -50,12 +52,15 @@ CATCH_UP_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Known:
-    """What the file holds. `of`: what each alert was declared as; under another declaration it begins anew."""
+    """What the file holds. `of`: what each alert was declared as; under another declaration it begins anew. `told`: ids of alerts
+    that people were told of, and not yet of their end.
+    """
 
     places: dict[str, Place] = field(default_factory=dict)
     of: dict[str, str] = field(default_factory=dict)
     watched: dict[str, Watched] = field(default_factory=dict)
     waiting: dict[str, list[Message]] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
 
 
 class Watch:
@@ -82,6 +87,7 @@ class Watch:
             known = read_atomic(self._file, "Remove it: fast alerts then begin anew.", Known) or Known()
             self._places = {source.name: known.places.get(source.name) or beginning(self._conf, source) for source in self._sources}
             same = {name: of for name, of in known.watched.items() if known.of.get(name) == repr(self._alerts.get(name))}
+            self._told, self._silences = known.told, silences(self._conf.lake)
             self._fast = FastAlerts(self._alerts.values(), self._config(), self._lookup(), same)
             self._outboxes = {
                 name: Outbox(name, channel, known.waiting.get(name, []), self._notify) for name, channel in channels(self._conf).items()
@@ -108,10 +114,17 @@ class Watch:
                 self._tell(self._fast.silences(datetime.now(UTC)), is_silence=True)
             if now > registry_at + REGISTRY_SECONDS:
                 registry_at = now
-                self._fast.lookup = self._lookup()
+                self._look_again()
             if now > kept + KEEP_SECONDS and keeping.done():
                 keeping.result()
                 keeping, kept = self._keep(), now
+
+    def _look_again(self) -> None:
+        """At what other processes have said of devices and silences; where that fails, what was known holds."""
+        try:
+            self._fast.lookup, self._silences = self._lookup(), silences(self._conf.lake)
+        except Exception as error:
+            self._notify(f"devices and silences cannot be read: {describe(error)}; they are looked at again")
 
     def _waiting_events(self) -> list[Arrived]:
         """What has arrived by now, of all sources; after a while nothing."""
@@ -135,18 +148,22 @@ class Watch:
                 self._behind.discard(one.source)
 
     def _tell(self, changes: Iterable[pa.Table], *, is_silence: bool = False) -> None:
+        """Who was told that an alert fires is told of its end, also in a silence."""
+        now = datetime.now(UTC)
         for row in (row for table in changes for row in python_rows(table)):
-            if row["state"] == FIRING or (row["state"] == NORMAL and row["previous_state"] == FIRING):
-                alert = self._alerts[row["alert"]]
-                message = _message(row, datetime.now(UTC) if is_silence else row["known_at"])
-                for name in self._outboxes if alert.channels is None else alert.channels:
+            is_end = row["state"] == NORMAL and row["alert_id"] in self._told
+            is_silenced = any(covers(noted.silence, row["alert"], row["entity"], now) for noted in self._silences)
+            if is_end or (row["state"] == FIRING and not is_silenced):
+                (self._told.discard if is_end else self._told.add)(row["alert_id"])
+                message, chosen = _message(row, now if is_silence else row["known_at"]), self._conf.notice_policies[row["alert"]].channels
+                for name in self._outboxes if chosen is None else chosen:
                     self._outboxes[name].add([message])
 
     def _keep(self) -> "Future[None]":
         """As it is now; a thread brings it to the disk."""
         waiting = {name: outbox.waiting for name, outbox in self._outboxes.items()}
         of = {name: repr(alert) for name, alert in self._alerts.items()}
-        content = msgspec.json.encode(Known(self._places, of, self._fast.watched, waiting))
+        content = msgspec.json.encode(Known(self._places, of, self._fast.watched, waiting, self._told))
         return self._writer.submit(lambda: write_atomic(self._file, msgspec.json.decode(content)))
 
     def _follow(self, source: Source) -> None:

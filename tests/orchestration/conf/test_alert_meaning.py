@@ -5,7 +5,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from gold.alert_spec import Alert, Escalation, Flapping, Hours, NoData, Signal
+from gold.alert_spec import Alert, Escalation, Flapping, Hours, NoData, NoticePolicy, Signal
 from gold.signals import FIELDS
 from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.load import load, summary
@@ -119,13 +119,8 @@ def test_every_setting_reaches_the_alert(folder: Path) -> None:
         escalate=(Escalation(5, "high"),),
         hours=Hours("Europe/Berlin", (0, 6), 22 * 60, 6 * 60 + 30),
         flapping=Flapping(0.4, 20),
-        channels=("pager",),
-        repeat_seconds=60,
-        group_by="zone",
-        inhibited_by=("b",),
-        max_per_hour=3,
-        digest_older_than_seconds=5,
     )
+    assert conf.notice_policies == {"a": NoticePolicy(("pager",), 60, "zone", ("b",), 3, 5), "b": NoticePolicy()}
     assert conf.channels == {"pager": ChannelSettings(apprise="${env:PAGER_URL}")}
 
 

@@ -1,6 +1,8 @@
 """Each kind of channel over a real server: what arrives, under which id, and what a refusal is."""
 
 import json
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -10,9 +12,10 @@ from typing import Any
 import pytest
 
 from orchestration.conf.channel_settings import AddressSettings, BrokerSettings
+from orchestration.connectors import channels
 from orchestration.connectors.channels.alertmanager import AlertmanagerChannel
 from orchestration.connectors.channels.apprise import AppriseChannel
-from orchestration.connectors.channels.channel import Message, RefusedError, message_id
+from orchestration.connectors.channels.channel import Message, RefusedError, as_json, message_id
 from orchestration.connectors.channels.kafka import KafkaChannel
 from orchestration.connectors.channels.webhook import WebhookChannel
 from orchestration.errors import TidemarkError
@@ -60,7 +63,8 @@ def test_the_id_of_a_change_is_that_of_its_episode_state_and_instant() -> None:
 
 def test_a_webhook_gets_each_message_as_json_under_its_id(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", CANARY)
-    WebhookChannel(receiver.settings(token="${env:TOKEN}")).send([FIRING, replace(FIRING, message_id="id-2", value=None)])
+    WebhookChannel(receiver.settings(token="${env:TOKEN}")).send([FIRING, replace(FIRING, message_id="id-2", value=math.nan)])
+    assert json.loads(receiver.requests[1].body)["value"] is None
     assert [asked.headers["Idempotency-Key"] for asked in receiver.requests] == ["id-1", "id-2"]
     assert receiver.requests[0].headers["Authorization"] == f"Bearer {CANARY}"
     assert json.loads(receiver.requests[0].body) == {
@@ -69,12 +73,18 @@ def test_a_webhook_gets_each_message_as_json_under_its_id(receiver: Receiver, mo
         "state": "firing",
         "severity": "warning",
         "entities": ["oven-1"],
-        "changed_at": NOW.isoformat(),
-        "known_at": (NOW + timedelta(seconds=2)).isoformat(),
+        "changed_at": f"{NOW:%Y-%m-%dT%H:%M:%SZ}",
+        "known_at": f"{NOW + timedelta(seconds=2):%Y-%m-%dT%H:%M:%SZ}",
         "summary": "oven-1 is hot",
         "value": 281.5,
         "alert_ids": ["e1"],
     }
+
+
+def test_the_page_of_channels_shows_a_message_as_it_is_posted() -> None:
+    (shown,) = re.findall(r"```json\n(.*?)\n```", (Path(channels.__file__).parent / "README.md").read_text(), re.DOTALL)
+    posted = json.loads(as_json(FIRING))
+    assert {key: type(value) for key, value in json.loads(shown).items()} == {key: type(value) for key, value in posted.items()}
 
 
 @pytest.mark.parametrize(("code", "is_final"), [(400, True), (404, True), (408, False), (429, False), (500, False), (503, False)])
@@ -141,7 +151,7 @@ def test_alertmanager_has_what_fires_with_its_newest_severity_until_it_is_normal
         found = [(alert["labels"], alert["annotations"]["message_id"]) for alert in server.active()]
         labels = [{"alertname": "too_hot", "severity": "warning", "entity": entity} for entity in ("oven-1", "oven-2")]
         assert sorted(found, key=str) == [(labels[0], "id-1"), (labels[1], "id-1")]
-        channel.send([replace(FIRING, severity="critical")])
+        channel.send([replace(FIRING, severity="critical", changed_at=NOW - timedelta(days=1000))])
         assert {(alert["labels"]["entity"], alert["labels"]["severity"]) for alert in server.active()} == {
             ("oven-1", "critical"),
             ("oven-2", "warning"),

@@ -3,15 +3,17 @@
 import json
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from gold.silences import Silence
 from orchestration.conf.load import load
 from orchestration.connectors.fast_alerts.watch import Watch
 from orchestration.errors import ConfError
 from orchestration.service.parts import parts_of
+from orchestration.storage.silences import NotedSilence, append_silence
 from tests.broker import Broker
 from tests.collectors import Collector, collecting, write_conf
 from tests.orchestration.connectors.collector.test_web import LINES, ask
@@ -107,6 +109,21 @@ def test_what_a_receiver_refuses_for_a_while_is_sent_again_also_by_the_next_proc
         watcher.start()
         until(lambda: bool(told.messages), lambda: watcher.log)
         assert told.states == [("hot", "oven", "firing")]
+
+
+def test_a_silence_of_people_holds_here_too_and_an_end_is_told_to_who_was_told_of_the_begin(tmp_path: Path, told: Told) -> None:
+    conf = conf_of(tmp_path, told)
+    hour = Silence("s", "hot", "o*", datetime.now(UTC), datetime.now(UTC) + timedelta(hours=1))
+    with collecting(conf) as collector, Watcher(conf).running() as watcher:
+        send(collector, event(300))
+        until(lambda: len(told.messages) == 1, lambda: watcher.log)
+        watcher.end()
+        append_silence(load(conf).lake, NotedSilence(hour, "tester", "a new oven", datetime.now(UTC)))
+        watcher.start()
+        send(collector, event(200), event(310), event(200))
+        until(lambda: len(told.messages) == 2, lambda: watcher.log)
+        watcher.end()
+        assert told.states == [("hot", "oven", "firing"), ("hot", "oven", "normal")]
 
 
 def test_messages_of_kafka_are_told_and_it_goes_on_where_it_was_killed(tmp_path: Path, told: Told, running: Broker) -> None:

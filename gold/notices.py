@@ -1,0 +1,243 @@
+"""Notices: which changes of alerts are told by one channel, and which are not, and why; pure, like all of gold.
+
+Told are the states firing, no data and flapping, and normal after one of them that was told: normal is never held back, so that whoever
+heard of an alert hears of its end. What is held back while it is firing is told when the reason is gone, if it still fires then.
+"""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from gold.alert_spec import NoticePolicy
+from gold.alerts import FIRING, FLAPPING, NO_DATA, NORMAL, RECOVERING
+from gold.messages import DIGEST, Message, message_id
+from gold.silences import Silence, covers
+
+OPEN = (FIRING, NO_DATA, FLAPPING)
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A row of ALERTS, without its lineage."""
+
+    alert: str
+    entity: str
+    state: str
+    severity: str
+    changed_at: datetime
+    known_at: datetime
+    value: float | None
+    summary: str
+    alert_id: str
+
+    @property
+    def change_id(self) -> str:
+        return message_id(self.alert_id, self.state, self.changed_at)
+
+
+@dataclass
+class Standing:
+    """What is known of one entity under one alert. `told`: state and severity that were told last, None behind normal, and `told_at` when.
+
+    `recent`: when messages about it were sent in the last hour, normal aside. `reason`: why the change was not told.
+    """
+
+    change: Change
+    told: tuple[str, str] | None = None
+    told_at: datetime | None = None
+    recent: list[datetime] = field(default_factory=list)
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Around:
+    """What decides beside the changes. `at`: this instant. `zones`, `groups`: of devices. `acknowledged`: ids of alerts.
+
+    `known`: changes that were told before, by another way or before a replay; False for those that were held back, or part of a digest.
+    """
+
+    at: datetime
+    zones: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    silences: Sequence[Silence] = ()
+    acknowledged: Collection[str] = ()
+    known: Mapping[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A message and the changes that it tells; not to be sent where there is a `reason`."""
+
+    message: Message
+    change_ids: tuple[str, ...]
+    reason: str | None = None
+
+
+def notices(
+    channel: str, policies: Mapping[str, NoticePolicy], standings: Mapping[str, Standing], changes: Iterable[Change], around: Around
+) -> tuple[list[Notice], dict[str, Standing]]:
+    """What to tell by a channel, and what is known after it. `changes`: in order of time, each once; there may be none, as time alone
+    brings repeats and ends silences.
+    """
+    changes, after = list(changes), {key: replace(standing, recent=[*standing.recent]) for key, standing in standings.items()}
+    active = {_key(of): of for of in (*(standing.change for standing in after.values()), *changes)}
+    choosing = _Choosing(channel, policies, around, [of for of in active.values() if of.state in {FIRING, RECOVERING}])
+    for change in changes:
+        standing = after.setdefault(_key(change), Standing(change))
+        standing.change, standing.reason = change, None
+        choosing.take(change, standing)
+    for standing in after.values():
+        choosing.look_again(standing)
+    kept = {key: standing for key, standing in after.items() if standing.change.state != NORMAL or standing.recent}
+    return [*choosing.held_back, *choosing.together()], kept
+
+
+class _Choosing:
+    """`active`: changes by which alerts fire now."""
+
+    def __init__(self, channel: str, policies: Mapping[str, NoticePolicy], around: Around, active: Sequence[Change]) -> None:
+        self._channel, self._policies, self._around = channel, policies, around
+        self._firing = {(of.alert, of.entity) for of in active}
+        self._firing_zones = {(of.alert, around.zones[of.entity]): of.entity for of in active if of.entity in around.zones}
+        self._told: list[tuple[Change, str]] = []
+        self._old: dict[str, Change] = {}
+        self.held_back: list[Notice] = []
+
+    def take(self, change: Change, standing: Standing) -> None:
+        """A change that is new."""
+        if not self._is_news(change, standing):
+            standing.told = None if change.state == NORMAL else standing.told
+        elif (was_sent := self._around.known.get(change.change_id)) is not None:
+            if was_sent:
+                self._note(change, standing)
+        elif change.state == NORMAL:
+            self._tell(change, change.change_id, standing)
+        elif not self._is_held_back(change, change.change_id, standing):
+            if self._around.at - change.changed_at > timedelta(seconds=self._policy(change).digest_older_than_seconds):
+                self._old[change.change_id] = change
+            else:
+                self._tell(change, change.change_id, standing)
+
+    def look_again(self, standing: Standing) -> None:
+        """At what still fires and was not told, and at what is to be told again."""
+        change, instant = standing.change, self._around.at
+        standing.recent = [at for at in standing.recent if instant - at < HOUR]
+        times = self._repeats(change, standing)
+        told_id = _hash([change.change_id, str(times)]) if times else change.change_id
+        if (self._is_news(change, standing) or times) and change.state in OPEN and not self._is_held_back(change, told_id, standing):
+            self._old.pop(change.change_id, None)
+            self._tell(change, told_id, standing)
+
+    def _repeats(self, change: Change, standing: Standing) -> int:
+        """How often it could have been told again by now; 0 where it is not due."""
+        every = timedelta(seconds=self._policy(change).repeat_seconds)
+        is_told = standing.told == (FIRING, change.severity) and change.state == FIRING and change.alert_id not in self._around.acknowledged
+        is_due = is_told and every and standing.told_at and self._around.at - standing.told_at >= every
+        return max((self._around.at - change.changed_at) // every, 1) if is_due else 0
+
+    def together(self) -> Iterator[Notice]:
+        """What is told, in its order; changes of a zone or group as one message, and old ones as one for each alert."""
+        by_place, by_alert = defaultdict[tuple[str | int, ...], list[tuple[Change, str]]](list), defaultdict[str, list[Change]](list)
+        turns = Counter[str]()  # a second change of an entity is no part of the first message, or it would come too early
+        for change, told_id in self._told:
+            turns[_key(change)] += 1
+            place = self._place(change) or change.entity
+            by_place[change.alert, change.state, change.severity, turns[_key(change)], place].append((change, told_id))
+        for together, told in by_place.items():
+            yield _notice([change for change, _ in told], [told_id for _, told_id in told], str(together[-1]))
+        for change in self._old.values():
+            by_alert[change.alert].append(change)
+        for old in by_alert.values():
+            yield _digest(old)
+
+    def _is_news(self, change: Change, standing: Standing) -> bool:
+        """Whether a receiver would want to hear of it."""
+        channels = self._policy(change).channels
+        if change.state == NORMAL:
+            return standing.told is not None
+        is_ours = channels is None or self._channel in channels
+        return is_ours and change.state in OPEN and standing.told != (change.state, change.severity)
+
+    def _is_held_back(self, change: Change, told_id: str, standing: Standing) -> bool:
+        """Whether there is a reason not to tell it now; one that is new is noted."""
+        reason = self._reason(change, standing)
+        if reason is not None and reason != standing.reason:
+            standing.reason = reason
+            self.held_back.append(replace(_notice([change], [told_id], ""), reason=reason))
+        return reason is not None
+
+    def _tell(self, change: Change, told_id: str, standing: Standing) -> None:
+        self._told.append((change, told_id))
+        self._note(change, standing)
+        if change.state != NORMAL:
+            standing.recent.append(self._around.at)
+
+    def _note(self, change: Change, standing: Standing) -> None:
+        standing.told = None if change.state == NORMAL else (change.state, change.severity)
+        standing.told_at, standing.reason = self._around.at, None
+
+    def _reason(self, change: Change, standing: Standing) -> str | None:
+        """Why it is not told now."""
+        policy = self._policy(change)
+        for silence in self._around.silences:
+            if covers(silence, change.alert, change.entity, self._around.at):
+                return f"silence {silence.silence_id}"
+        zone = self._around.zones.get(change.entity, "")
+        for other in policy.inhibited_by:
+            for whom in (change.entity, *self._around.groups.get(change.entity, ())):
+                if (other, whom) in self._firing:
+                    return f"{other} fires for {whom}"
+            if (other, zone) in self._firing_zones:
+                return f"{other} fires for {self._firing_zones[other, zone]}"
+        if policy.max_per_hour and len(standing.recent) >= policy.max_per_hour:
+            return f"{policy.max_per_hour} messages in an hour"
+        return None
+
+    def _place(self, change: Change) -> str | None:
+        match self._policy(change).group_by:
+            case "zone":
+                return self._around.zones.get(change.entity)
+            case "group":
+                return ", ".join(sorted(self._around.groups.get(change.entity, ()))) or None
+        return None
+
+    def _policy(self, change: Change) -> NoticePolicy:
+        """Of an alert that is not declared any more the end is still told."""
+        return self._policies.get(change.alert) or NoticePolicy(channels=())
+
+
+def _key(change: Change) -> str:
+    """An alert's name holds no slash."""
+    return f"{change.alert}/{change.entity}"
+
+
+def _notice(changes: Sequence[Change], ids: Sequence[str], place: str) -> Notice:
+    first = changes[0]
+    if len(changes) == 1:
+        return Notice(_message(ids[0], first.state, changes, first.summary, first.value), tuple(ids))
+    entities = ", ".join(change.entity for change in changes)
+    summary = f"{first.alert}: {len(changes)} in {place} are {first.state}: {entities}"
+    return Notice(_message(_hash(sorted(ids)), first.state, changes, summary, first.value), tuple(ids))
+
+
+def _digest(changes: Sequence[Change]) -> Notice:
+    """Of one alert."""
+    ids = [change.change_id for change in changes]
+    first, last = min(change.changed_at for change in changes), max(change.changed_at for change in changes)
+    count = "once" if len(changes) == 1 else f"{len(changes)} times"
+    summary = f"{changes[0].alert}: {count} between {first:%Y-%m-%d %H:%M} and {last:%Y-%m-%d %H:%M} UTC, known late; over by now"
+    return Notice(_message(_hash(sorted(ids)), DIGEST, changes, summary, None), tuple(ids))
+
+
+def _message(told_id: str, state: str, changes: Sequence[Change], summary: str, value: float | None) -> Message:
+    first, entities = changes[0], tuple(dict.fromkeys(change.entity for change in changes))
+    times = min(change.changed_at for change in changes), max(change.known_at for change in changes)
+    alert_ids = tuple(dict.fromkeys(change.alert_id for change in changes))
+    return Message(told_id, first.alert, state, first.severity, entities, *times, summary, value, alert_ids)
+
+
+def _hash(parts: Iterable[str]) -> str:
+    return hashlib.sha256("/".join(parts).encode()).hexdigest()

@@ -1,0 +1,129 @@
+"""One step of a channel: changes of alerts that it has not looked at become messages, and these are sent. No Spark.
+
+Each message has one id, and is sent until the channel takes it, refuses it for good, or has failed MOST_TRIES times; then it is in
+ops.dead_letters. A kill between sending and noting that sends it again, under the same id.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from gold.notices import Around, Change, Notice, notices
+from orchestration import crash
+from orchestration.conf.model import Conf
+from orchestration.connectors.channels.channel import Channel, RefusedError
+from orchestration.errors import TidemarkError
+from orchestration.storage import registry
+from orchestration.storage.acknowledgements import acknowledgements
+from orchestration.storage.alert_changes import COLUMNS, pinned_alerts
+from orchestration.storage.notifications import (
+    DEAD,
+    FAILED,
+    SENT,
+    SUPPRESSED,
+    ChannelState,
+    Outcome,
+    Waiting,
+    finished,
+    known_changes,
+    read_state,
+    record,
+    tried,
+    write_state,
+)
+from orchestration.storage.silences import silences
+
+AT_ONCE = 100
+"""Messages between two notes of what was sent."""
+MOST_TRIES = 100
+"""With the pauses of supervisor.sinks an hour and a half."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one step did. `down`: why the channel could not be reached."""
+
+    sent: int
+    dead: int
+    down: str | None = None
+
+
+def tell(conf: Conf, name: str, channel: Channel, now: datetime) -> Told | None:
+    """Look, and send at most AT_ONCE messages; None where there is nothing to send."""
+    state = _look(conf, name, read_state(conf.lake, name), now)
+    if not state.waiting:
+        return None
+    outcomes = [*_send(channel, state.waiting[:AT_ONCE])]
+    crash.point(crash.Point.MESSAGES_SENT)
+    noted = [outcome for outcome in outcomes if outcome.state != FAILED or not outcome.waiting.tries]
+    if noted:
+        record(conf.lake, name, noted, now)
+    again = [tried(outcome) for outcome in outcomes if outcome.state == FAILED]
+    write_state(conf.lake, name, replace(state, waiting=[*again, *state.waiting[len(outcomes) :]]))
+    states = [outcome.state for outcome in outcomes]
+    down = next((outcome.reason for outcome in outcomes if outcome.state == FAILED), None)
+    return Told(states.count(SENT), states.count(DEAD), down)
+
+
+def _look(conf: Conf, name: str, before: ChannelState, now: datetime) -> ChannelState:
+    """With what is new among the messages that wait. Another table, or another history of it, is looked at from the beginning."""
+    done = finished(conf.lake, name, {of.message.message_id for of in before.waiting})
+    state = replace(before, waiting=[of for of in before.waiting if of.message.message_id not in done])
+    pinned = pinned_alerts(conf.lake)
+    if pinned is None:
+        return state
+    rows = pinned.since(state.version) if pinned.table_id == state.table_id and pinned.version >= state.version else None
+    if rows is None:
+        rows, state = pinned.all(), replace(state, standings={})
+    changes = [Change(**{column: row[column] for column in COLUMNS}) for row in rows]
+    if changes or state.standings:
+        around = _around(conf, name, state, now, is_new=bool(changes))
+        found, standings = notices(name, conf.notice_policies, state.standings, changes, around)
+        if held_back := [Outcome(_waiting(of), SUPPRESSED, of.reason) for of in found if of.reason]:
+            record(conf.lake, name, held_back, now)
+        state = replace(state, standings=standings, waiting=[*state.waiting, *(_waiting(of) for of in found if of.reason is None)])
+    state = replace(state, table_id=pinned.table_id, version=pinned.version)
+    if state != before:
+        write_state(conf.lake, name, state)
+    return state
+
+
+def _around(conf: Conf, name: str, state: ChannelState, now: datetime, *, is_new: bool) -> Around:
+    devices = registry.current(conf.lake)
+    known = known_changes(conf.lake, name) if is_new else {}
+    return Around(
+        now,
+        {device["device_id"]: device["zone"] for device in devices if device["zone"]},
+        {device["device_id"]: device["groups"] or () for device in devices},
+        [noted.silence for noted in silences(conf.lake)],
+        acknowledgements(conf.lake).keys(),
+        known | {change_id: True for of in state.waiting for change_id in of.change_ids},
+    )
+
+
+def _waiting(notice: Notice) -> Waiting:
+    return Waiting(notice.message, notice.change_ids)
+
+
+def _send(channel: Channel, waiting: Sequence[Waiting]) -> Iterator[Outcome]:
+    """Until the channel is down; what is behind that is not tried."""
+    for begin in range(0, len(waiting), channel.most):
+        together = waiting[begin : begin + channel.most]
+        try:
+            channel.send([of.message for of in together])
+        except RefusedError as error:
+            if len(together) > 1:  # one of them may be at fault
+                for of in together:
+                    (outcome,) = _send(channel, [of])
+                    yield outcome
+                    if outcome.state == FAILED:
+                        return
+            else:
+                yield Outcome(together[0], DEAD, str(error))
+        except Exception as error:
+            # Others than ours may quote what is secret.
+            reason = str(error) if isinstance(error, TidemarkError) else type(error).__name__
+            yield from (Outcome(of, DEAD if of.tries + 1 >= MOST_TRIES else FAILED, reason) for of in together)
+            return
+        else:
+            yield from (Outcome(of, SENT) for of in together)

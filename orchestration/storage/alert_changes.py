@@ -1,0 +1,78 @@
+"""Rows of gold.alerts, as the newest snapshot has them: what is new since a version, what is not normal now, and what was."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gold.schema import ALERTS
+from orchestration.location import Location
+from orchestration.storage.delta import added, ask, instant, log_of, open_table, python_rows, table_id
+from orchestration.storage.generations import numbered
+from orchestration.storage.snapshots import find_snapshot
+from orchestration.utc import to_micros
+
+TABLE = "gold.alerts"
+COLUMNS = ("alert", "entity", "state", "severity", "changed_at", "known_at", "value", "summary", "alert_id")
+"""Without lineage."""
+
+
+@dataclass(frozen=True)
+class PinnedAlerts:
+    """The table at a version. `table_id`: another one after a replay."""
+
+    location: Location
+    version: int
+    table_id: str
+
+    def all(self) -> list[dict[str, Any]]:
+        """COLUMNS of all rows, in order of time."""
+        return _in_order(ask(f"select {', '.join(COLUMNS)} from alerts", {"alerts": open_table(self.location, self.version)}).read_all())
+
+    def since(self, version: int) -> list[dict[str, Any]] | None:
+        """The same of rows that versions after it added; None where the log, or a file, is gone."""
+        versions = range(version + 1, self.version + 1)
+        if not all(log_of(self.location, number).exists() for number in versions):
+            return None
+        files = [self.location.local / add["path"] for number in versions for add in added(self.location, number) if add["dataChange"]]
+        try:
+            pieces = [pq.read_table(file, columns=list(COLUMNS)) for file in files]
+        except FileNotFoundError:  # compacted, and then removed
+            return None
+        schema = pa.schema([ALERTS.field(name) for name in COLUMNS])
+        return _in_order(pa.concat_tables([schema.empty_table(), *(piece.cast(schema) for piece in pieces)]))
+
+    def newest(self) -> list[dict[str, Any]]:
+        """The last change of each entity under each alert, with `since`: when it left normal."""
+        latest = "select alert, entity, max(changed_at) as changed_at from alerts group by alert, entity"
+        begun = "select alert_id, min(changed_at) as since from alerts group by alert_id"
+        query = f"""select alerts.*, begun.since as begun_at from alerts join ({latest}) as latest on latest.alert = alerts.alert
+            and latest.entity = alerts.entity and latest.changed_at = alerts.changed_at join ({begun}) as begun using (alert_id)"""
+        rows = python_rows(ask(query, {"alerts": open_table(self.location, self.version)}).read_all())
+        left = {(row["alert"], row["entity"], row["previous_state"]) for row in rows if row["previous_state"] != row["state"]}
+        # Of several changes at one instant the last is that whose state none of them left, and of these one of the severity.
+        rows = sorted(rows, key=lambda row: row["previous_state"] == row["state"])
+        last = {(row["alert"], row["entity"]): row for row in rows if (row["alert"], row["entity"], row["state"]) not in left}
+        return [*last.values()]
+
+    def history(self, since: datetime, most: int) -> list[dict[str, Any]]:
+        """The newest changes, the latest first."""
+        query = f"select * from alerts where changed_at >= {instant(to_micros(since))} order by changed_at desc, entity limit {most}"
+        return python_rows(ask(query, {"alerts": open_table(self.location, self.version)}).read_all())
+
+
+def pinned_alerts(lake: Location) -> PinnedAlerts | None:
+    """None where no snapshot has the table."""
+    snapshot = find_snapshot(lake)
+    version = snapshot.versions.get(TABLE) if snapshot else None
+    if snapshot is None or version is None:
+        return None
+    location = numbered(lake, snapshot.generation).table(lake, TABLE)
+    return PinnedAlerts(location, version, table_id(location))
+
+
+def _in_order(rows: pa.Table) -> list[dict[str, Any]]:
+    """Changes of one instant stay as they were written, one after the other."""
+    return sorted(python_rows(rows), key=lambda row: row["changed_at"])

@@ -1,0 +1,128 @@
+"""What became of each message about alerts: rows of ops.notifications and ops.dead_letters, and what each channel has yet to send.
+
+A channel remembers in `channels/<name>.json` up to which version of gold.alerts it has looked. What it is about to send is written there
+first, so that a process that comes after a kill sends the same messages again. Only the process that holds the lake writes here.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from gold.messages import DIGEST, Message
+from gold.notices import Standing
+from orchestration.location import Location
+from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.commit import append_rows, compact_many, create
+from orchestration.storage.delta import INSTANT, path_of, rows_of
+from orchestration.storage.lease import holding
+
+TABLE, DEAD_LETTERS = "ops.notifications", "ops.dead_letters"
+SENT, FAILED, DEAD, SUPPRESSED = "sent", "failed", "dead", "suppressed"
+SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("message_id", "channel", "state", "reason")),
+        *(("tries", pa.int64()), ("at", INSTANT)),
+        *((name, pa.string()) for name in ("alert", "alert_state", "severity", "summary")),
+        *((name, pa.list_(pa.string())) for name in ("entities", "change_ids")),
+    ]
+)
+"""Grain: what became of one message by one channel, as of `at`, UTC; of a message that failed first, a later row tells the end. `state`:
+sent, failed (it is tried again), dead (it is not) or suppressed. `reason`: why it was held back, or the last error. `change_ids`: of the
+changes that it tells; of one alone that is its id."""
+DEAD_SCHEMA = pa.schema([("message_id", pa.string()), ("channel", pa.string()), ("at", INSTANT), ("message", pa.string())])
+"""Grain: one message that is not tried any more by one channel; `message`: as JSON."""
+_LOCK = ".notifications.lock"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A message that is to be sent."""
+
+    message: Message
+    change_ids: tuple[str, ...]
+    tries: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of it now; `state` is one of the four."""
+
+    waiting: Waiting
+    state: str
+    reason: str | None = None
+
+
+Standings: TypeAlias = dict[str, Standing]
+
+
+@dataclass(frozen=True)
+class ChannelState:
+    """`version` of the table `table_id`: what it has looked at."""
+
+    table_id: str = ""
+    version: int = -1
+    standings: Standings = field(default_factory=dict)
+    waiting: list[Waiting] = field(default_factory=list)
+
+
+def read_state(lake: Location, channel: str) -> ChannelState:
+    """That of a new channel where there is none; TidemarkError where the file is damaged."""
+    way_out = "Remove it: the channel then tells again what it has no row of in ops.notifications."
+    return read_atomic(_file(lake, channel), way_out, ChannelState) or ChannelState()
+
+
+def write_state(lake: Location, channel: str, state: ChannelState) -> None:
+    write_atomic(_file(lake, channel), state)
+
+
+def record(lake: Location, channel: str, outcomes: Sequence[Outcome], now: datetime) -> None:
+    """One row each; a dead message is kept too."""
+    rows = [_row(channel, outcome, now) for outcome in outcomes]
+    dead = [
+        {"message_id": of.message.message_id, "channel": channel, "at": now, "message": json.dumps(asdict(of.message), default=str)}
+        for of in (outcome.waiting for outcome in outcomes if outcome.state == DEAD)
+    ]
+    # Channels are threads of one process, and another way to tell may be another process.
+    with holding(path_of(lake, TABLE).local.with_name(_LOCK)):
+        for table, schema, added in ((DEAD_LETTERS, DEAD_SCHEMA, dead), (TABLE, SCHEMA, rows)):
+            if added:
+                create(path_of(lake, table), schema)
+                append_rows(path_of(lake, table), pa.Table.from_pylist(added, schema))
+                compact_many(path_of(lake, table))
+
+
+def finished(lake: Location, channel: str, message_ids: Collection[str]) -> set[str]:
+    """Of these messages those that are sent or dead."""
+    asked = [("channel", "=", channel), ("message_id", "in", sorted(message_ids)), ("state", "in", [SENT, DEAD])]
+    return {row["message_id"] for row in rows_of(path_of(lake, TABLE), ["message_id"], asked)} if message_ids else set()
+
+
+def known_changes(lake: Location, channel: str) -> dict[str, bool]:
+    """As gold.notices takes them."""
+    columns = ["change_ids", "state", "alert_state"]
+    rows = rows_of(path_of(lake, TABLE), columns, [("channel", "=", channel), ("state", "in", [SENT, DEAD, SUPPRESSED])])
+    known: dict[str, bool] = {}
+    for row in rows:
+        is_told = row["state"] != SUPPRESSED and row["alert_state"] != DIGEST
+        known |= {change: is_told or known.get(change, False) for change in row["change_ids"]}
+    return known
+
+
+def tried(outcome: Outcome) -> Waiting:
+    """The same message, with one try more."""
+    return replace(outcome.waiting, tries=outcome.waiting.tries + 1)
+
+
+def _row(channel: str, outcome: Outcome, now: datetime) -> dict[str, Any]:
+    message, tries = outcome.waiting.message, outcome.waiting.tries + (outcome.state != SUPPRESSED)
+    of_message = {name: getattr(message, name) for name in ("message_id", "alert", "severity", "summary", "entities")}
+    facts = {"channel": channel, "state": outcome.state, "reason": outcome.reason, "tries": tries, "at": now}
+    return of_message | facts | {"alert_state": message.state, "change_ids": outcome.waiting.change_ids}
+
+
+def _file(lake: Location, channel: str) -> Location:
+    return lake / "channels" / f"{channel}.json"

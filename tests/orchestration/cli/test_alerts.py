@@ -1,0 +1,138 @@
+"""`tidemark alerts` says what fires, who has seen it and what is silent, from tables alone."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from gold.schema import ALERTS
+from orchestration.cli.app import exit_code
+from orchestration.conf.load import load
+from orchestration.storage.alert_changes import TABLE
+from orchestration.storage.commit import append_rows
+from orchestration.storage.delta import path_of, version_of
+from orchestration.storage.outages import begin_outage
+from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.snapshots import pin
+from tests.orchestration.connectors.channels.alert_lake import at, changed
+
+DEFAULT = Path(__file__).parents[3] / "conf"
+ROWS = [
+    changed(0, "pending"),
+    changed(60, "firing", previous="pending"),
+    changed(60, "firing", previous="firing", severity="critical"),
+    changed(30, "firing", "fridge"),
+    changed(90, "normal", "fridge", previous="firing"),
+    changed(70, "no data", "mixer"),
+    changed(80, "pending", "lamp"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    shutil.copytree(DEFAULT, tmp_path / "conf", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "conf" / "alerts.yml").write_text("alerts:\n  too_hot: {reading: temperature, when: value > 280}\n")
+    lake = load(tmp_path / "conf").lake
+    append_rows(path_of(lake, TABLE), pa.Table.from_pylist(ROWS, ALERTS))
+    pin(lake, Snapshot(0, at(100), 1, 0, {TABLE: version_of(path_of(lake, TABLE))}, {}))
+    return str(tmp_path / "conf")
+
+
+def asked(capsys: pytest.CaptureFixture[str], folder: str, *arguments: str) -> list[dict[str, Any]]:
+    assert exit_code(["--conf", folder, "alerts", *arguments, *(["--format", "json"])]) == 0
+    rows: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return rows
+
+
+def told(capsys: pytest.CaptureFixture[str], folder: str, *arguments: str) -> tuple[int, str]:
+    code = exit_code(["--conf", folder, "alerts", *arguments])
+    return code, capsys.readouterr().err
+
+
+def test_what_fires_is_listed_since_it_left_normal(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = asked(capsys, folder)
+    assert [(row["entity"], row["state"], row["severity"], row["since"], row["id"]) for row in rows] == [
+        ("oven", "firing", "critical", "2026-01-05T12:00:00Z", "episode-oven"),
+        ("mixer", "no data", "warning", "2026-01-05T12:01:10Z", "episode-mixe"),
+    ]
+    assert {row["acknowledged_by"] for row in rows} == {row["silenced_by"] for row in rows} == {None}
+
+
+def test_a_channel_that_is_down_is_said(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with (Path(folder) / "alerts.yml").open("a") as file:
+        file.write("channels:\n  pager: {apprise: '${env:PAGER}'}\n")
+    assert told(capsys, folder) == (0, "")
+    begin_outage(load(Path(folder)).lake, "channel", "pager", "channel pager: it is away.", at(0))
+    assert told(capsys, folder) == (0, "nobody is told by pager since 2026-01-05T12:00:00Z: channel pager: it is away.\n")
+
+
+def test_history_is_every_change_the_latest_first(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert [row["entity"] for row in asked(capsys, folder, "history")][:3] == ["fridge", "lamp", "mixer"]
+    assert [row["state"] for row in asked(capsys, folder, "history", "--since", "2026-01-05T12:01:20", "--limit", "5")] == [
+        "normal",
+        "pending",
+    ]
+
+
+def test_who_has_seen_it_is_named_by_the_beginning_of_its_id(
+    folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "kim")
+    assert told(capsys, folder, "ack", "episode-o", "--note", "on my way") == (0, "too_hot of oven is acknowledged\n")
+    assert [row["acknowledged_by"] for row in asked(capsys, folder)] == ["kim", None]
+    for id, count in (("episode", "2"), ("episode-fridge", "no")):
+        code, said = told(capsys, folder, "ack", id)
+        assert (code, f"{count} alerts that fire have an id that begins with '{id}'" in said) == (2, True)
+
+
+def test_a_silence_is_shown_until_it_is_ended(folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "kim")
+    assert told(capsys, folder, "silence", "too_*", "ov*", "--for", "2h", "--reason", "cleaning")[0] == 0
+    (row,) = asked(capsys, folder, "silences")
+    assert [row[name] for name in ("alert", "entity", "hours", "author", "reason")] == ["too_*", "ov*", None, "kim", "cleaning"]
+    assert [row["silenced_by"] for row in asked(capsys, folder)] == [row["id"], None]
+    assert told(capsys, folder, "unsilence", row["id"]) == (0, f"silence {row['id']} is over\n")
+    assert asked(capsys, folder, "silences") == []
+    assert [row["author"] for row in asked(capsys, folder, "silences", "--all")] == ["kim"]
+    assert {row["silenced_by"] for row in asked(capsys, folder)} == {None}
+    assert told(capsys, folder, "unsilence", row["id"])[0] == 2
+
+
+def test_a_silence_of_a_week_is_shown_as_it_was_said(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    week = ("--hours", "22:00-06:00", "--days", "sat,sun", "--zone", "Europe/Berlin", "--until", "2099-12-31")
+    assert told(capsys, folder, "silence", "*", *week, "--reason", "no shift")[0] == 0
+    (row,) = asked(capsys, folder, "silences")
+    assert (row["entity"], row["hours"], row["ends_at"]) == ("*", "22:00-06:00 sat,sun Europe/Berlin", "2099-12-31T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("to_hot", "--for", "2h"), "no alert has the name 'to_hot'; alerts.yml declares too_hot"),
+        (("too_hot",), "say when it ends, by --until or by --for"),
+        (("too_hot", "--for", "2h", "--until", "2099-01-01"), "say when it ends, by --until or by --for"),
+        (("too_hot", "--until", "2020-01-01"), "it would be over before it begins"),
+        (("too_hot", "--for", "2 hours"), "'2 hours' is no duration; write for example 90m, 2h or 1d"),
+        (("too_hot", "--for", "2h", "--hours", "22-6"), "--hours 22-6 are no hours"),
+        (("too_hot", "--for", "2h", "--days", "sat,so"), "--days names so; days are mon, tue"),
+        (("too_hot", "--for", "2h", "--days", "sat", "--zone", "Mars/Base"), "--zone Mars/Base is no time zone"),
+    ],
+)
+def test_a_silence_that_means_nothing_is_refused(
+    folder: str, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    code, error = told(capsys, folder, "silence", *arguments, "--reason", "cleaning")
+    assert (code, said in error) == (2, True), error
+    assert asked(capsys, folder, "silences", "--all") == []
+
+
+def test_it_answers_without_a_jvm(folder: str) -> None:
+    program = f"import sys; from orchestration.cli.app import exit_code; exit_code(['--conf', {folder!r}, 'alerts'])"
+    program = f"{program}; print('pyspark' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"

@@ -1,0 +1,164 @@
+"""Rows of gold.alerts become messages that each channel gets once, whatever fails, is killed, compacted or replayed."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gold.alert_spec import NoticePolicy
+from gold.silences import Silence
+from orchestration.connectors.channels.channel import RefusedError
+from orchestration.errors import TidemarkError
+from orchestration.jobs import notices
+from orchestration.storage import commit
+from orchestration.storage.acknowledgements import Acknowledgement, append_acknowledgement
+from orchestration.storage.alert_changes import TABLE
+from orchestration.storage.delta import LOG, path_of, rows_of
+from orchestration.storage.notifications import DEAD_LETTERS, read_state, write_state
+from orchestration.storage.silences import NotedSilence, append_silence, end_silence, silences
+from tests.http_server import Answer, Asked, http_server
+from tests.orchestration.connectors.channels.alert_lake import AlertLake, Recorder, at, changed
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_each_change_is_told_once_and_noted(tmp_path: Path) -> None:
+    lake, pager = AlertLake(tmp_path).write(changed(0, "pending"), changed(60, "firing", previous="pending")), Recorder()
+    lake.tell(pager, 70)
+    lake.write(changed(80, "normal", previous="firing")).tell(pager, 90)
+    lake.write().tell(pager, 100)
+    assert pager.states() == ["firing oven", "normal oven"]
+    assert (pager.messages[0].value, pager.messages[0].changed_at, pager.messages[0].alert_ids) == (281.5, at(60), ("episode-oven",))
+    assert lake.noted() == [("sent", "firing", 1, None), ("sent", "normal", 1, None)]
+
+
+def test_a_lake_without_alerts_tells_nothing(tmp_path: Path) -> None:
+    assert AlertLake(tmp_path).tell(Recorder(), 0).sent == 0
+
+
+def test_two_channels_have_positions_of_their_own(tmp_path: Path) -> None:
+    lake, pager, mail = AlertLake(tmp_path).write(changed(0, "firing")), Recorder(), Recorder([TidemarkError("away.")])
+    assert lake.tell(pager, 1).sent == 1
+    assert lake.tell(mail, 1, "mail").down == "away."
+    lake.write(changed(5, "normal", previous="firing"))
+    for seconds in (6, 7):
+        lake.tell(pager, seconds)
+        lake.tell(mail, seconds, "mail")
+    assert pager.states() == mail.states() == ["firing oven", "normal oven"]
+    assert lake.noted("mail") == [("failed", "firing", 1, "away."), ("sent", "firing", 2, None), ("sent", "normal", 1, None)]
+
+
+def test_what_is_refused_for_good_is_a_dead_letter_and_the_others_go_on(tmp_path: Path) -> None:
+    lake = AlertLake(tmp_path).write(*(changed(n, "firing", f"oven-{n}") for n in range(3)))
+    bus = Recorder([RefusedError("answered 400."), RefusedError("answered 400.")], most=10)
+    assert (lake.tell(bus, 10).sent, bus.states()) == (2, ["firing oven-1", "firing oven-2"])
+    (letter,) = rows_of(path_of(lake.conf.lake, DEAD_LETTERS))
+    assert json.loads(letter["message"])["entities"] == ["oven-0"]
+    assert ("dead", "firing", 1, "answered 400.") in lake.noted()
+    assert lake.tell(bus, 11).sent == 0
+
+
+def test_a_kill_after_noting_sends_nothing_again(tmp_path: Path) -> None:
+    lake, pager = AlertLake(tmp_path).write(changed(0, "firing")), Recorder([TidemarkError("away.")])
+    lake.tell(pager, 1)
+    state = read_state(lake.conf.lake, "pager")
+    lake.tell(pager, 2)
+    write_state(lake.conf.lake, "pager", state)  # as it was when the message had been noted, and the state had not
+    assert (len(state.waiting), lake.tell(pager, 3).sent, pager.states()) == (1, 0, ["firing oven"])
+
+
+def test_after_a_bounded_number_of_tries_it_is_a_dead_letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notices, "MOST_TRIES", 3)
+    lake, pager = AlertLake(tmp_path).write(changed(0, "firing")), Recorder([OSError("with a secret"), *[TidemarkError("away.")] * 3])
+    told = [lake.tell(pager, seconds) for seconds in range(4)]
+    assert [(of.sent, of.dead, of.down) for of in told] == [(0, 0, "OSError"), (0, 0, "away."), (0, 1, None), (0, 0, None)]
+    assert lake.noted() == [("failed", "firing", 1, "OSError"), ("dead", "firing", 3, "away.")]
+
+
+def test_a_replay_tells_only_what_is_new_in_it(tmp_path: Path) -> None:
+    first = [changed(0, "firing"), changed(10, "normal", previous="firing"), changed(20, "firing", "fridge")]
+    lake, pager = AlertLake(tmp_path, NoticePolicy(group_by="zone")).write(*first), Recorder()
+    lake.tell(pager, 30)
+    assert pager.states() == ["firing oven fridge", "normal oven"]
+    lake.replayed().write(*first, changed(25, "firing", "press")).tell(pager, 40)
+    lake.write(changed(50, "normal", "fridge", previous="firing")).tell(pager, 60)
+    assert pager.states()[2:] == ["firing press", "normal fridge"]
+
+
+@pytest.mark.parametrize("is_log_there", [True, False])
+def test_compaction_tells_nothing_again(tmp_path: Path, is_log_there: bool) -> None:
+    lake, pager = AlertLake(tmp_path).write(changed(0, "firing")), Recorder()
+    lake.tell(pager, 1)
+    path = lake.generation.table(lake.conf.lake, TABLE)
+    lake.write(changed(5, "firing", "fridge"))
+    commit.compact(path, 10**9)
+    lake.write(changed(6, "normal", previous="firing"))
+    if not is_log_there:
+        (path.local / LOG / f"{2:020d}.json").unlink()
+    lake.tell(pager, 10)
+    assert pager.states() == ["firing oven", "firing fridge", "normal oven"]
+
+
+def test_a_silence_holds_back_until_it_is_ended_by_a_later_row(tmp_path: Path) -> None:
+    lake, pager = AlertLake(tmp_path).write(changed(0, "firing")), Recorder()
+    append_silence(lake.conf.lake, NotedSilence(Silence("s1", "*", "ov*", at(-9), at(999)), "kim", "cleaning", at(-9)))
+    for seconds in (1, 2):
+        lake.tell(pager, seconds)
+    assert lake.noted() == [("suppressed", "firing", 0, "silence s1")]
+    (noted,) = silences(lake.conf.lake)
+    end_silence(lake.conf.lake, noted, "kim", at(3))
+    lake.tell(pager, 3)
+    assert pager.states() == ["firing oven"]
+
+
+def test_an_acknowledged_alert_is_not_repeated(tmp_path: Path) -> None:
+    lake, pager = (
+        AlertLake(tmp_path, NoticePolicy(repeat_seconds=60)).write(changed(0, "firing"), changed(0, "firing", "fridge")),
+        Recorder(),
+    )
+    lake.tell(pager, 1)
+    append_acknowledgement(lake.conf.lake, Acknowledgement("episode-oven", "kim", at(2), "on my way"))
+    lake.tell(pager, 70)
+    assert pager.states() == ["firing oven", "firing fridge", "firing fridge"]
+    assert len({message.message_id for message in pager.messages}) == 3
+
+
+KILLED = """
+import pickle, sys
+from datetime import datetime
+from orchestration.connectors.channels.all import channels
+from orchestration.jobs.notices import tell
+conf = pickle.loads(open(sys.argv[1], "rb").read())
+while tell(conf, "pager", channels(conf)["pager"], datetime.fromisoformat(sys.argv[2])):
+    pass
+"""
+
+
+@pytest.mark.parametrize("point", ["messages-sent", "commit-due"])
+def test_a_kill_between_sending_and_noting_sends_again_under_the_same_id_and_then_no_more(tmp_path: Path, point: str) -> None:
+    requests: list[Asked] = []
+
+    def answer(asked: Asked) -> Answer:
+        requests.append(asked)
+        return 204, b""
+
+    with http_server(answer) as url:
+        lake = AlertLake(tmp_path, channels={"pager": {"webhook": {"url": url}}})
+        lake.write(changed(0, "firing"), changed(0, "firing", "fridge"), changed(9, "normal", previous="firing"))
+        (file := tmp_path / "conf.pickle").write_bytes(pickle.dumps(lake.conf))
+        command = [sys.executable, "-c", KILLED, str(file), at(10).isoformat()]
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        killed = subprocess.run(command, env=environment | {"TIDEMARK_CRASH_AT": point}, start_new_session=True, check=False)
+        assert killed.returncode == -signal.SIGKILL
+        for _ in range(2):
+            assert subprocess.run(command, env=environment, check=False).returncode == 0
+    keys = [asked.headers["Idempotency-Key"] for asked in requests]
+    documents = {asked.headers["Idempotency-Key"]: asked.body for asked in requests}
+    assert (len(documents), len(keys)) == (3, 6)
+    assert all(asked.body == documents[asked.headers["Idempotency-Key"]] for asked in requests)
+    assert sorted(state for state, *_ in lake.noted()) == ["sent"] * 3
