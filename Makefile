@@ -247,6 +247,10 @@ bench-shuffled: install ## the 2,000,000 events as eight files in a shuffled ord
 bench-collect: install ## events/s that `tidemark collect` takes over TCP and HTTP, each on the disk before it is acknowledged; and how soon at half the goal
 	$(PY) -m tests.bench.collect
 
+.PHONY: bench-alerts
+bench-alerts: install ## 10,000 alerts among 5,000 events/s: how soon a webhook and a topic are told, from a collector and from Kafka; silences, also across a kill
+	$(PY) -m tests.bench.alerts
+
 .PHONY: bench-ask
 bench-ask: install ## after make demo: how soon `tidemark sql` answers: DuckDB and Spark from cold, the server
 	$(PY) -m tests.bench.ask

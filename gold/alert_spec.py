@@ -63,7 +63,10 @@ class Signal:
 
 @dataclass(frozen=True)
 class Alert:
-    """`when` and `recover_when` are conditions in DuckDB's SQL over the fields of the signal. `recover_when` None: when `when` is false."""
+    """`when` and `recover_when` are conditions in DuckDB's SQL over the fields of the signal. `recover_when` None: when `when` is false.
+
+    `fast`: it is also told where events arrive (gold/fast_alerts.py).
+    """
 
     name: str
     signal: Signal
@@ -78,6 +81,7 @@ class Alert:
     escalate: tuple[Escalation, ...] = ()
     hours: Hours | None = None
     flapping: Flapping | None = None
+    fast: bool = False
 
 
 @dataclass(frozen=True)

@@ -255,6 +255,8 @@ def is_within(hours: Hours, minute: int) -> bool:
 
 def _table(alert: Alert, changes: Iterable[_Change], samples: pa.Table) -> pa.Table:
     rows = sorted(changes, key=lambda change: (change.at, change.entity))
+    if not rows:
+        return ALERTS.empty_table()
     causes = samples.take(pa.array([change.row for change in rows], pa.int64()))
     columns: dict[str, Any] = {
         name: [getattr(change, name) for change in rows] for name in ("entity", "state", "since", "severity", "value")

@@ -83,13 +83,22 @@ def samples(
     )
     raw, with_fields, newest = _queries(alert.signal, rows, before, since, until)
     store.execute(f"create or replace temp table raw as {raw}")
-    recovers = f"({alert.recover_when}\n)" if alert.recover_when else f"not ({alert.when}\n)"
-    verdict = f"case when try({alert.when}\n) then true when try({recovers}) then false end"
     found = store.sql(
-        f'select "@".*, {_quoted(shown(alert))}::double as value, {verdict} as verdict from ({with_fields}) as sample '
+        f'select "@".*, {_quoted(shown(alert))}::double as value, {verdict(alert)} as verdict from ({with_fields}) as sample '
         f'where "@"."at" >= {_instant(since)} order by "@"."at", "@".entity'
     ).to_arrow_table()
     return found, store.sql(newest).to_arrow_table() if newest else None
+
+
+def verdict(alert: Alert) -> str:
+    """SQL of the verdict, over the fields of the signal."""
+    recovers = f"({alert.recover_when}\n)" if alert.recover_when else f"not ({alert.when}\n)"
+    return f"case when try({alert.when}\n) then true when try({recovers}) then false end"
+
+
+def of_signal(signal: Signal) -> str:
+    """SQL: whether a reading is of its metric and group."""
+    return f"metric = {_literal(signal.metric)}{_of_group(signal)}"
 
 
 def shown(alert: Alert) -> str:
@@ -105,7 +114,7 @@ def _queries(signal: Signal, rows: str, before: str, since: datetime, until: dat
     bounds = f"{{time}} >= {_instant(since)} and {{time}} < {_instant(until)}"
     match signal.kind:
         case "reading":
-            where = f"{bounds.format(time='event_time')} and metric = {_literal(signal.metric)}{_of_group(signal)}"
+            where = f"{bounds.format(time='event_time')} and {of_signal(signal)}"
             sample = _sample("device_id", "event_time", LINEAGE[:4])
             raw = f'select {sample} as "@", value, unit, zone, attributes from {rows} where {where}'
         case "window":

@@ -23,9 +23,10 @@ from orchestration.engine.session import from_arrow
 from orchestration.flow import Flow, Intake, Job
 from orchestration.jobs import amendments, ledger, plant_flows, retry
 from orchestration.jobs.bronze import EVENTS
-from orchestration.jobs.measurements import ReferenceData, silver_config
+from orchestration.jobs.measurements import ReferenceData
 from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.ops_tables import LEDGER_FLOW, TICKS
+from orchestration.storage.payload_formats import silver_config
 from orchestration.storage.references import TABLE as REFERENCES
 from orchestration.storage.references import keys_of
 from silver.enrich import catalogue

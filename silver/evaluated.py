@@ -29,6 +29,11 @@ def evaluation(config: SilverConfig) -> str | None:
         return None
 
 
+def holds_all(config: SilverConfig) -> str:
+    """A condition of DuckDB that is true for what breaks no rule, over what `enriched` has; ValueError where a rule has no translation."""
+    return " and ".join(f"coalesce({to_duckdb(rule.holds)}, false)" for rule in rules_of(config.policy, config.rules))
+
+
 def evaluated(  # noqa: PLR0917
     events: pa.Table, devices: pa.Table, catalogue: Catalogue, config: SilverConfig, sql: str, references: pa.Table | None = None
 ) -> Iterator[pa.Table]:

@@ -5,9 +5,9 @@ from typing import Any
 
 from orchestration.audit.reconciliation.account import SETTINGS, Rows
 from orchestration.engine.lake import Lake
-from orchestration.jobs.measurements import silver_config
 from orchestration.rendering import values
 from orchestration.storage.delta import ask, is_table, literal, open_table
+from orchestration.storage.payload_formats import silver_config
 from orchestration.storage.views import CONDITIONS
 from silver.reasons import Reasons
 

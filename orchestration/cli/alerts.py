@@ -1,8 +1,9 @@
-"""`tidemark alerts`: what fires, who has seen it, silences, and a try of the alerts of conf."""
+"""`tidemark alerts`: what fires, who has seen it, silences, a watch of fast alerts, and a try of the alerts of conf."""
 
 import getpass
 import re
 import secrets
+import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orchestration.cli.option_types import FILE
-from orchestration.rendering import format_option, show
+from orchestration.rendering import format_option, show, visible
 from orchestration.utc import EPOCH
 
 if TYPE_CHECKING:
@@ -178,6 +179,26 @@ def silences(obj: dict[str, Any], with_past: bool, format: str) -> None:
         if with_past or of.ends_at > now:
             rows.append(vars(noted) | vars(of) | {"id": of.silence_id, "hours": hours and _shown(hours)})
     show(rows, format, SILENCES)
+
+
+@command.command()
+@click.pass_obj
+def watch(obj: dict[str, Any]) -> None:
+    """Tell of alerts with `fast: true` as events arrive, from spools of `tidemark collect` and from Kafka, until Ctrl-C or SIGTERM.
+
+    A part of `tidemark up` where conf has such alerts.
+
+    \b
+    Example:
+      tidemark alerts watch
+    """
+    from orchestration.conf.load import load
+    from orchestration.connectors.fast_alerts.watch import Watch
+
+    watch = Watch(load(obj["conf"]), lambda line: click.echo(visible(f"tidemark: {line}"), err=True))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: watch.stop.set())
+    watch.run()
 
 
 @command.command()

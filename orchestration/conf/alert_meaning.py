@@ -7,6 +7,7 @@ from string import Formatter
 import duckdb
 
 from gold.alert_spec import SUMMARY_NAMES
+from gold.fast_alerts import FAST_FIELDS
 from gold.signals import fields
 from orchestration.conf.alert_settings import AlertSettings
 from orchestration.conf.build import signal_of
@@ -21,6 +22,8 @@ Path = tuple[Step, ...]
 Groups = Mapping[str, GroupSettings]
 UNKNOWN = re.compile(r'does not contain column "(.+)" referenced')
 CALLED = re.compile(r"\b(\w+)\s*\(|\b(current_\w+)")
+ORDERED = ("for_seconds", "keep_firing_seconds", "escalate", "flapping", "group_by", "inhibited_by", "max_per_hour")
+"""Settings that a fast alert does not have."""
 UNSTEADY = "select function_name from duckdb_functions() where function_type in ('scalar', 'macro') and stability <> 'CONSISTENT'"
 """Functions that say something else each time, such as now() and random()."""
 
@@ -32,6 +35,8 @@ def check_alerts(alerts: Mapping[str, AlertSettings], groups: Groups, declared: 
         unknown = [*_check_references(path, alert, declared)]
         yield from unknown
         yield from _check_settings(path, alert)
+        if alert.fast:
+            yield from _check_fast(path, alert)
         if alert.vector and (group := groups.get(alert.vector)) and group.vector is None:
             yield Finding.of((*path, "vector"), f"names {quoted(alert.vector)}, which has no vector; declare one in groups.yml")
         elif not unknown and (not alert.vector or alert.vector in groups):
@@ -74,8 +79,18 @@ def _check_settings(path: Path, alert: AlertSettings) -> Iterator[Finding]:
         yield Finding.of((*path, "summary"), f"cannot be filled in ({error}); write for example {{value:.1f}}, and {{{{ for a bracket")
 
 
+def _check_fast(path: Path, alert: AlertSettings) -> Iterator[Finding]:
+    if not alert.reading:
+        yield Finding.of((*path, "fast"), f"is for reading, and this looks at {alert.chosen[0]}; remove it")
+    if ordered := [name for name in ORDERED if getattr(alert, name, None)]:
+        yield Finding.of((*path, ordered[0]), "needs all readings in order of time, and a fast alert judges each as it comes; remove fast")
+    if alert.no_data and alert.no_data.then != "fire":
+        yield Finding.of((*path, "no_data", "then"), f"is {quoted(alert.no_data.then)}, and a fast alert has only 'fire'; remove fast")
+
+
 def _check_conditions(path: Path, alert: AlertSettings, groups: Groups) -> Iterator[Finding]:
-    of_signal = fields(signal_of(alert, {name: group.vector.features or group.metrics for name, group in groups.items() if group.vector}))
+    features = {name: group.vector.features or group.metrics for name, group in groups.items() if group.vector}
+    of_signal = FAST_FIELDS if alert.fast and alert.reading else fields(signal_of(alert, features))
     with duckdb.connect(config={"threads": 1, "enable_external_access": False}) as store:
         unsteady = {name for (name,) in store.execute(UNSTEADY).fetchall()}
         for key, condition in (("when", alert.when), ("recover_when", alert.recover_when)):

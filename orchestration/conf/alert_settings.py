@@ -134,6 +134,10 @@ class AlertSettings(Setting):
     """Most messages of an entity in an hour, normal aside. Absent: there is no limit."""
     digest_older_than_seconds: Seconds = Field(default=3600, ge=1)
     """Changes that are older than this when they can be told are one message together, except what still fires."""
+    fast: bool = False
+    """Of reading: also told within milliseconds where events arrive, before bronze has them (`tidemark alerts watch`, a part of `tidemark
+    up`). Then `when` has only the fields value, unit and zone. Only recover_when, for_times, hours and no_data with `then: fire` go with
+    it."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from orchestration.conf.pipeline_settings import (
 from orchestration.conf.place import GroupWindows, Place
 from orchestration.conf.reference_settings import ReferenceSettings
 from orchestration.conf.sink_settings import SinkSettings
-from orchestration.conf.transport_settings import Transport
+from orchestration.conf.transport_settings import Collected, KafkaSettings, Transport
 from orchestration.location import Location
 from silver.spec import Metric, PayloadFormat, Policy
 
@@ -102,6 +102,11 @@ class Conf:
     def place(self) -> Place:
         """For processes that answer SQL."""
         return Place(self.lake, self.stream_of, self.table_of_flow, self.group_windows.copy)
+
+    @property
+    def tailed_sources(self) -> list[Source]:
+        """Those whose events fast alerts see as they arrive."""
+        return [of for of in self.sources.values() if isinstance(of.transport, Collected | KafkaSettings) and not of.is_paused]
 
     @cached_property
     def group_windows(self) -> dict[str, GroupWindows]:

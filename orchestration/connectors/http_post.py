@@ -2,11 +2,12 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import cache
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
 from orchestration.errors import TidemarkError
 
@@ -38,7 +39,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], timeout_seconds: flo
     try:
         if urlsplit(url).scheme not in ("http", "https"):
             raise PostError("is no http or https URL", is_final=True)
-        with build_opener(NoRedirect).open(Request(url, body, dict(headers), method="POST"), timeout=timeout_seconds) as answer:
+        with _opener().open(Request(url, body, dict(headers), method="POST"), timeout=timeout_seconds) as answer:
             return bytes(answer.read(MAX_ANSWER_BYTES))
     except HTTPError as error:
         error.close()
@@ -47,6 +48,12 @@ def post(url: str, body: bytes, headers: Mapping[str, str], timeout_seconds: flo
         raise PostError(f"was not reached ({reason_of(error)})") from None
     except ValueError as error:
         raise PostError(f"is no URL ({type(error).__name__})", is_final=True) from None
+
+
+@cache
+def _opener() -> OpenerDirector:
+    """It takes longer to make than a short request."""
+    return build_opener(NoRedirect)
 
 
 def reason_of(error: Exception) -> str:

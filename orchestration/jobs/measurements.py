@@ -6,7 +6,6 @@ Nothing here is bounded by how much there is: events come in pieces, and whateve
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -16,7 +15,6 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from bronze.schema import INSTANT
-from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.engine.session import from_arrow
 from orchestration.jobs.ranges import pieces
@@ -24,7 +22,7 @@ from orchestration.storage.commit import append_pieces
 from orchestration.storage.delta import instant, is_table, table_of
 from orchestration.storage.lake_layout import scratch_folder
 from orchestration.storage.ops_tables import CONFLICTS
-from orchestration.storage.payload_formats import FILE, payload_formats, remembered
+from orchestration.storage.payload_formats import silver_config
 from orchestration.storage.references import TABLE as REFERENCES
 from orchestration.storage.row_pieces import in_pieces
 from orchestration.storage.tables import MAX_ARROW_ROWS
@@ -43,14 +41,6 @@ ReferenceData = tuple[Reference, SilverConfig]
 LoadReferenceData = Callable[[Lake], ReferenceData]
 Counts = Counter[tuple[str, int, str]]
 """By kind, bronze batch and source."""
-
-
-def silver_config(conf: Conf) -> SilverConfig:
-    """Sources that are no longer in conf are read as they were declared last."""
-    shapes = payload_formats(conf)
-    # Workers look again in each batch: what a registry tells is kept before the events that need it are in bronze.
-    told = partial(remembered, conf.lake / FILE) if any(shape.registry for shape in shapes.values()) else None
-    return SilverConfig(shapes, conf.policy, conf.rules, told)
 
 
 def evaluated(lake: Lake, reference_data: LoadReferenceData, events: pa.Table) -> Iterator[pa.Table]:

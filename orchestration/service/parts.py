@@ -7,7 +7,7 @@ from orchestration.conf.model import Conf
 from orchestration.conf.pipeline_settings import PageSettings
 from orchestration.conf.transport_settings import Collected
 
-STREAMS, COLLECTOR, PAGE, SQL_SERVER = "streams", "collector", "page", "sql-server"
+STREAMS, COLLECTOR, ALERTS, PAGE, SQL_SERVER = "streams", "collector", "alerts", "page", "sql-server"
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ def parts_of(conf: Conf) -> Iterator[Part]:
     yield Part(STREAMS, ("run",))
     if any(isinstance(source.transport, Collected) for source in conf.sources.values()):
         yield Part(COLLECTOR, ("collect",))
+    if any(alert.fast for alert in conf.alerts.values()) and conf.tailed_sources:
+        yield Part(ALERTS, ("alerts", "watch"))
     yield Part(PAGE, ("serve",))
     if conf.sql_server is not None:
         yield Part(SQL_SERVER, ("sql-server",))
@@ -34,4 +36,4 @@ def concern_of(part: str, conf: Conf) -> object:
         return conf.sources, conf.lake
     if part == SQL_SERVER:
         return conf.sql_server, conf.lake, conf.stream_of
-    return conf if part == PAGE else replace(conf, schedules={}, page=PageSettings(), sql_server=None)
+    return conf if part in (PAGE, ALERTS) else replace(conf, schedules={}, page=PageSettings(), sql_server=None)

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from orchestration.location import Location
 
-CLAIMS, SPOOL, SCRATCH = "intake", "spool", ".scratch-"
+CLAIMS, SPOOL, SCRATCH, FAST_ALERTS = "intake", "spool", ".scratch-", "fast_alerts"
 FORGOTTEN_SECONDS = 86_400
 
 
@@ -21,6 +21,11 @@ def claims_folder(lake: Location, source: str) -> Location:
 def spool_folder(lake: Location, source: str) -> Location:
     """Where `tidemark collect` keeps what it acknowledged of a source until bronze has it."""
     return lake / SPOOL / source
+
+
+def fast_alerts_folder(lake: Location) -> Location:
+    """Where `tidemark alerts watch` keeps what it knows."""
+    return lake / FAST_ALERTS
 
 
 @contextmanager

@@ -17,12 +17,17 @@ class KafkaChannel(Channel):
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._client, self._topic = KafkaClient(Asker("it", "cannot be sent to", FILE), settings.servers, settings.options), settings.topic
+        self._producer: KafkaProducer | None = None
 
     def send(self, messages: Sequence[Message]) -> None:
-        if self._topic not in self._client.describe([self._topic]):
-            raise TidemarkError(f"topic {self._topic} is not there; make it, or correct kafka.topic in {FILE}.")
-        producer = KafkaProducer(self._client, self._topic, None)
+        producer, self._producer = self._producer or self._opened(), None
         with producer.transaction(""):
             for message in messages:
                 key = "/".join([message.alert, *(message.entities if len(message.entities) == 1 else ())])
                 producer.send(key.encode(), as_json(message), [("message_id", message.message_id)])
+        self._producer = producer  # which takes a second to begin with, and is of no use after an error
+
+    def _opened(self) -> KafkaProducer:
+        if self._topic not in self._client.describe([self._topic]):
+            raise TidemarkError(f"topic {self._topic} is not there; make it, or correct kafka.topic in {FILE}.")
+        return KafkaProducer(self._client, self._topic, None)

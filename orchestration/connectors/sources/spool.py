@@ -18,7 +18,7 @@ from bronze.schema import HEADERS, INSTANT
 from orchestration.connectors.sources.batching import PIECE_BYTES
 from orchestration.connectors.sources.source import Notice, Offset, Source
 from orchestration.connectors.sources.spool_records import KEY, MARK_BYTES, Record, records, segments
-from orchestration.storage.row_pieces import gather
+from orchestration.storage.row_pieces import PIECE_ROWS, gather
 
 SEGMENT, BYTE = "segment", "byte"
 
@@ -101,6 +101,13 @@ def spooled(source: str, folder: Path) -> Generator[pa.Table]:
     """All that is there, from the oldest on; nothing is removed."""
     for file in segments(folder).values():
         yield from Spool(source, folder, 0).read(Part(file, MARK_BYTES, None))
+
+
+def behind(source: str, file: Path, begin: int, at_once: int) -> Iterator[tuple[pa.Table, int]]:
+    """Events of the whole records behind a byte of a segment, about so many at once, each with the byte behind them."""
+    whole = records(_content(file, begin), begin)
+    for together in gather(whole, lambda record: (record.events * (PIECE_ROWS // at_once), len(record.payloads)), PIECE_BYTES):
+        yield _events(source, together), together[-1].end
 
 
 def _begin(start: Offset, number: int) -> int:

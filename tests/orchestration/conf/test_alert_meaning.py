@@ -47,6 +47,10 @@ REFUSED = {
     "{reading: power, when: value > 1, channels: [pager]}": "a.channels.1 names 'pager', which alerts.yml does not declare; declare it",
     "{reading: power, when: value > 1, inhibited_by: [b]}": "a.inhibited_by.1 names 'b', which alerts.yml does not declare; ",
     "{reading: power, when: value > 1, inhibited_by: [a]}": "a.inhibited_by leads back to itself by a; none of them would ever be told. ",
+    "{count: {every_seconds: 60}, when: readings = 0, fast: true}": "a.fast is for reading, and this looks at count; remove it",
+    "{reading: power, when: rate > 1, fast: true}": "a.when asks for 'rate', which is not there; it has value, unit, zone",
+    "{reading: power, when: value > 1, for_seconds: 9, fast: true}": "a.for_seconds needs all readings in order of time, ",
+    "{reading: power, when: value > 1, no_data: {after_seconds: 9}, fast: true}": "a.no_data.then is 'keep', and a fast alert ",
     "{reading: power, when: value > 1, severty: high}": "a.severty is not a setting; did you mean 'severity'?",
 }
 TAKEN = (
@@ -58,6 +62,7 @@ TAKEN = (
     """vector: building, when: '"oven-01.temperature" > 200 and missing_share < 0.5'""",
     "count: {every_seconds: 60, by: group}, when: readings = 0",
     "account: {}, when: late_share > 0.1 and events > 100",
+    "reading: power, when: value > 1 and zone = 'hall', for_times: 3, no_data: {after_seconds: 9, then: fire}, fast: true",
 )
 
 
@@ -72,7 +77,7 @@ def test_all_other_conditions_are_taken_and_counted(folder: Path) -> None:
     (folder / "alerts.yml").write_text("alerts:\n" + "".join(f"  a{n}:\n    {{{alert}\n    }}\n" for n, alert in enumerate(TAKEN)))
     conf = load(folder)
     assert [alert.signal.kind for alert in conf.alerts.values()] == [alert.split(":")[0] for alert in TAKEN]
-    assert summary(conf).endswith(", 8 alerts")
+    assert summary(conf).endswith(", 9 alerts")
 
 
 def test_a_conf_without_the_file_has_no_alerts(folder: Path) -> None:

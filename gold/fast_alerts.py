@@ -1,0 +1,115 @@
+"""Alerts on single readings, told where events arrive: judged as in gold/alerts.py, in the order in which readings come, and by the clock.
+
+They only tell sooner what gold.alerts says later, with the same `alert_id` and instant wherever readings come in order of time. A reading
+that is not newer than the last one of its device is passed over. Nothing is told of what silver's rules would quarantine.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from bronze.schema import INSTANT
+from gold.alert_spec import Alert
+from gold.alerts import FIRING, NEVER, NORMAL, SECOND, State, judge
+from gold.schema import SAMPLES
+from gold.signals import EPOCH, FIELDS, SETTINGS, of_signal, verdict
+from silver.config import SilverConfig
+from silver.evaluated import PLAIN_INSTANT, holds_all, retyped
+from silver.lookup import Lookup
+from silver.measurements import MEASURED, measured
+
+FAST_FIELDS = {name: FIELDS["reading"][name] for name in ("value", "unit", "zone")}
+"""What conditions of fast alerts may name."""
+NEITHER = 2
+VERDICTS = {1: True, 0: False, NEITHER: None}
+
+
+@dataclass
+class Watched:
+    """What is known of the entities of one alert. `heard_at`: with `no_data`, when the newest sample of each came, in microseconds since
+    1970.
+    """
+
+    states: dict[str, State] = field(default_factory=dict)
+    heard_at: dict[str, int] = field(default_factory=dict)
+
+
+class FastAlerts:
+    """Conditions are compiled once. `watched`: by alert, for the next process too. Not for several threads."""
+
+    def __init__(self, alerts: Iterable[Alert], config: SilverConfig, lookup: Lookup, watched: Mapping[str, Watched]) -> None:
+        """ValueError where a rule of `config` has no translation to DuckDB."""
+        self.alerts = [alert for alert in alerts if alert.fast]
+        self.watched = {alert.name: watched.get(alert.name) or Watched() for alert in self.alerts}
+        self.lookup, self._config = lookup, config
+        self._rows = _Rows()
+        self._store = duckdb.connect(config={"threads": 1})
+        self._store.execute(SETTINGS)
+        self._rows.table = retyped(lookup.enriched(MEASURED.empty_table()), INSTANT, PLAIN_INSTANT)
+        self._store.register("enriched", self._rows)
+        # Null for what is no sample of the alert.
+        verdicts = [f"case when {of_signal(alert.signal)} then coalesce({verdict(alert)}::int, {NEITHER}) end" for alert in self.alerts]
+        self._store.execute(
+            f"prepare verdicts as select device_id, epoch_us(event_time), epoch_us(ingested_at), value, {', '.join(verdicts)} "
+            f"from enriched where {holds_all(config)} order by event_time"
+        )
+
+    def take(self, events: pa.Table) -> Iterator[pa.Table]:
+        """Changes by events as of bronze.events, whose `ingested_at` is now: rows of ALERTS, without lineage."""
+        for piece in measured(events, self._config):
+            self._rows.table = retyped(self.lookup.enriched(piece), INSTANT, PLAIN_INSTANT)
+            rows = self._store.execute("execute verdicts").fetchall()
+            for number, alert in enumerate(self.alerts, 4):
+                yield from self._judge(alert, [(*row[:4], row[number]) for row in rows if row[number] is not None])
+
+    def silences(self, now: datetime) -> Iterator[pa.Table]:
+        """Changes of devices that have sent nothing for longer than `no_data` allows, by the clock."""
+        micros = (now - EPOCH) // timedelta(microseconds=1)
+        for alert in self.alerts:
+            if alert.no_data is not None:
+                watched, patience = self.watched[alert.name], alert.no_data.after_seconds * SECOND
+                silent = [entity for entity, heard_at in watched.heard_at.items() if micros - heard_at > patience]
+                due = {entity: watched.states[entity] for entity in silent if not watched.states[entity].is_silent}
+                due = {entity: state for entity, state in due.items() if state.name != FIRING}
+                if due:
+                    until = EPOCH + timedelta(microseconds=max(state.last for state in due.values()) + patience + 1)
+                    judged = judge(alert, due, SAMPLES.empty_table(), until)
+                    watched.states |= judged.states
+                    yield judged.changes
+
+    def _judge(self, alert: Alert, rows: Sequence[tuple[str, int, int, float, int]]) -> Iterator[pa.Table]:
+        """Of rows in order of time. Most can change nothing, and then their instant is all that is kept of them."""
+        watched, patience = self.watched[alert.name], alert.no_data.after_seconds * SECOND if alert.no_data else NEVER
+        states, samples = dict[str, State](), list[dict[str, Any]]()
+        for entity, at, ingested_at, value, number in rows:
+            state = watched.states.get(entity)
+            if state is None:
+                state = watched.states[entity] = State(since=at, last=at - 1)
+            if at > state.last:
+                if number == 1 or state.name != NORMAL or entity in states or at - state.last > patience:
+                    # As it was before the first of these samples: of those in between none changed it.
+                    states.setdefault(entity, replace(state))
+                    samples.append({"entity": entity, "at": at, "ingested_at": ingested_at, "value": value, "verdict": VERDICTS[number]})
+                state.last = at
+                if alert.no_data is not None:
+                    watched.heard_at[entity] = ingested_at
+        if samples:
+            judged = judge(alert, states, pa.Table.from_pylist(samples, SAMPLES), EPOCH)  # time alone changes nothing here
+            watched.states |= judged.states
+            yield judged.changes
+
+
+class _Rows:
+    """The table that a query compiled once reads: another one each time."""
+
+    table: pa.Table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self.table.schema.__arrow_c_schema__()

@@ -1,0 +1,1 @@
+"""Alerts that are told where events arrive: `tidemark alerts watch`."""

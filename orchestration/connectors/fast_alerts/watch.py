@@ -1,0 +1,204 @@
+"""`tidemark alerts watch`: fast alerts are judged where events arrive, and told at once; one process a lake.
+
+What is known (places of the tails, states, messages that wait) is kept in a file as it was at one instant, once a second. A process that
+is killed goes on from there, and tells what it told since then a second time, with the same message ids.
+"""
+
+import gc
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from bronze.events import identified
+from gold.alerts import FIRING, NORMAL
+from gold.fast_alerts import FastAlerts, Watched
+from gold.messages import Message, message_id
+from gold.silences import covers
+from orchestration.conf.model import Conf, Source
+from orchestration.connectors.channels.all import channels
+from orchestration.connectors.fast_alerts.outbox import Outbox
+from orchestration.connectors.fast_alerts.tails import AT_ONCE, Arrived, Place, beginning, tail
+from orchestration.errors import ConfError, describe
+from orchestration.storage.atomic_json import read_atomic, write_atomic
+from orchestration.storage.delta import python_rows
+from orchestration.storage.lake_layout import fast_alerts_folder
+from orchestration.storage.lease import sole_writer
+from orchestration.storage.payload_formats import silver_config
+from orchestration.storage.registry import ALWAYS, CONF, as_version, newest, versions
+from orchestration.storage.silences import silences
+from silver.config import SilverConfig
+from silver.enrich import catalogue
+from silver.lookup import Lookup
+from silver.schema import DEVICES
+
+Notify = Callable[[str], None]
+STATE = "state.json"
+WAIT_SECONDS, KEEP_SECONDS, REGISTRY_SECONDS, RETRY_SECONDS = 0.2, 1.0, 10.0, 1.0
+SWITCH_SECONDS = 0.0005
+"""After which a channel that is sending lets events be judged; Python's own is ten times as long."""
+CATCH_UP_SECONDS = 5.0
+"""For what came while nobody watched; until then nobody is said to be silent."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the file holds. `of`: what each alert was declared as; under another declaration it begins anew. `told`: ids of alerts
+    that people were told of, and not yet of their end.
+    """
+
+    places: dict[str, Place] = field(default_factory=dict)
+    of: dict[str, str] = field(default_factory=dict)
+    watched: dict[str, Watched] = field(default_factory=dict)
+    waiting: dict[str, list[Message]] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
+
+
+class Watch:
+    """Of one lake."""
+
+    def __init__(self, conf: Conf, notify: Notify) -> None:
+        """ConfError where conf has no fast alert, or no source that can be watched."""
+        self._conf, self._notify = conf, notify
+        self._alerts = {name: alert for name, alert in conf.alerts.items() if alert.fast}
+        self._sources = conf.tailed_sources
+        if not self._alerts or not self._sources:
+            lacking = "source that is pushed or of Kafka" if self._alerts else "alert with `fast: true`"
+            raise ConfError(f"there is nothing to watch: conf has no {lacking}")
+        self.stop = threading.Event()
+        self._file = fast_alerts_folder(conf.lake) / STATE
+        self._arrived: queue.Queue[Arrived] = queue.Queue(8)
+        self._writer = ThreadPoolExecutor(1, "state of alerts")
+        self._behind = {source.name for source in self._sources}
+
+    def run(self) -> None:
+        """Until `stop` is set; HeldError where another process watches this lake."""
+        sys.setswitchinterval(SWITCH_SECONDS)
+        with sole_writer(fast_alerts_folder(self._conf.lake), doing="watches alerts of this lake"):
+            known = read_atomic(self._file, "Remove it: fast alerts then begin anew.", Known) or Known()
+            self._places = {source.name: known.places.get(source.name) or beginning(self._conf, source) for source in self._sources}
+            same = {name: of for name, of in known.watched.items() if known.of.get(name) == repr(self._alerts.get(name))}
+            self._told, self._silences = known.told, silences(self._conf.lake)
+            self._fast = FastAlerts(self._alerts.values(), self._config(), self._lookup(), same)
+            self._outboxes = {
+                name: Outbox(name, channel, known.waiting.get(name, []), self._notify) for name, channel in channels(self._conf).items()
+            }
+            for source in self._sources:
+                threading.Thread(target=self._follow, args=(source,), name=f"tail {source.name}", daemon=True).start()
+            self._notify(f"{len(self._alerts)} alerts are watched in {', '.join(source.name for source in self._sources)}")
+            gc.freeze()  # or a full collection walks over all that was imported, and messages wait for it
+            try:
+                self._loop()
+            finally:
+                for outbox in self._outboxes.values():
+                    outbox.end()
+                self._keep().result()
+
+    def _loop(self) -> None:
+        begun = kept = looked = registry_at = time.monotonic()
+        keeping = self._keep()
+        while not self.stop.is_set():
+            self._take(self._waiting_events())
+            now = time.monotonic()
+            if now > looked + WAIT_SECONDS and (not self._behind or now > begun + CATCH_UP_SECONDS):
+                looked = now
+                self._tell(self._fast.silences(datetime.now(UTC)), is_silence=True)
+            if now > registry_at + REGISTRY_SECONDS:
+                registry_at = now
+                self._look_again()
+            if now > kept + KEEP_SECONDS and keeping.done():
+                keeping.result()
+                keeping, kept = self._keep(), now
+
+    def _look_again(self) -> None:
+        """At what other processes have said of devices and silences; where that fails, what was known holds."""
+        try:
+            self._fast.lookup, self._silences = self._lookup(), silences(self._conf.lake)
+        except Exception as error:
+            self._notify(f"devices and silences cannot be read: {describe(error)}; they are looked at again")
+
+    def _waiting_events(self) -> list[Arrived]:
+        """What has arrived by now, of all sources; after a while nothing."""
+        several: list[Arrived] = []
+        with suppress(queue.Empty):
+            several.append(self._arrived.get(timeout=WAIT_SECONDS))
+            while sum(len(one.events or ()) for one in several) < AT_ONCE:
+                several.append(self._arrived.get_nowait())
+        return several
+
+    def _take(self, several: list[Arrived]) -> None:
+        """Whatever they hold, the watch goes on; gold.alerts has what it passes over."""
+        try:
+            if events := [one.events for one in several if one.events is not None]:
+                self._tell(self._fast.take(identified(pa.concat_tables(events), datetime.now(UTC), 0, 0)))
+        except Exception as error:
+            self._notify(f"events of {', '.join(sorted({one.source for one in several}))} are passed over: {describe(error)}")
+        for one in several:
+            self._places[one.source] = one.place
+            if one.events is None:
+                self._behind.discard(one.source)
+
+    def _tell(self, changes: Iterable[pa.Table], *, is_silence: bool = False) -> None:
+        """Who was told that an alert fires is told of its end, also in a silence."""
+        now = datetime.now(UTC)
+        for row in (row for table in changes for row in python_rows(table)):
+            is_end = row["state"] == NORMAL and row["alert_id"] in self._told
+            is_silenced = any(covers(noted.silence, row["alert"], row["entity"], now) for noted in self._silences)
+            if is_end or (row["state"] == FIRING and not is_silenced):
+                (self._told.discard if is_end else self._told.add)(row["alert_id"])
+                message, chosen = _message(row, now if is_silence else row["known_at"]), self._conf.notice_policies[row["alert"]].channels
+                for name in self._outboxes if chosen is None else chosen:
+                    self._outboxes[name].add([message])
+
+    def _keep(self) -> "Future[None]":
+        """As it is now; a thread brings it to the disk."""
+        waiting = {name: outbox.waiting for name, outbox in self._outboxes.items()}
+        of = {name: repr(alert) for name, alert in self._alerts.items()}
+        content = msgspec.json.encode(Known(self._places, of, self._fast.watched, waiting, self._told))
+        return self._writer.submit(lambda: write_atomic(self._file, msgspec.json.decode(content)))
+
+    def _follow(self, source: Source) -> None:
+        """In a thread: a source that is down delays no other."""
+        place, is_told = self._places[source.name], False
+        while True:
+            try:
+                for arrived in tail(self._conf, source, place):
+                    place, is_told = arrived.place, False
+                    self._arrived.put(arrived)
+            except Exception as error:
+                if not is_told:
+                    self._notify(f"{describe(error)}" if source.name in str(error) else f"source {source.name}: {describe(error)}")
+                is_told = True
+                time.sleep(RETRY_SECONDS)
+
+    def _config(self) -> SilverConfig:
+        """Without rules that only Spark knows."""
+        from silver.evaluated import evaluation  # sqlglot takes a while
+
+        config = silver_config(self._conf)
+        rules = tuple(rule for rule in config.rules if evaluation(replace(config, rules=(rule,))))
+        if odd := [rule.name for rule in config.rules if rule not in rules]:
+            self._notify(f"not asked, as only Spark can: {', '.join(odd)}")
+        return replace(config, rules=rules)
+
+    def _lookup(self) -> Lookup:
+        now = datetime.now(UTC)
+        of_conf = [as_version(device, CONF) | {"registered_at": ALWAYS} for device in self._conf.devices.values()]
+        loaded = [version for version in versions(self._conf.lake) if version["registered_at"] <= now]
+        devices = newest([*of_conf, *loaded]).values()
+        return Lookup(catalogue(self._conf.metrics), pa.Table.from_pylist(list(devices), DEVICES), self._conf.policy)
+
+
+def _message(row: Mapping[str, Any], known_at: datetime) -> Message:
+    same = {name: row[name] for name in ("alert", "state", "severity", "changed_at", "summary", "value")}
+    named = message_id(row["alert_id"], row["state"], row["changed_at"])
+    return Message(message_id=named, entities=(row["entity"],), known_at=known_at, alert_ids=(row["alert_id"],), **same)
