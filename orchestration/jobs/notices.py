@@ -4,6 +4,8 @@ Each message has one id, and is sent until the channel takes it, refuses it for 
 ops.dead_letters. A kill between sending and noting that sends it again, under the same id.
 """
 
+import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -35,6 +37,7 @@ from orchestration.storage.silences import silences
 
 AT_ONCE = 100
 """Messages between two notes of what was sent."""
+STEP_SECONDS = 5.0
 MOST_TRIES = 100
 """With the pauses of supervisor.sinks an hour and a half."""
 
@@ -49,20 +52,24 @@ class Told:
 
 
 def tell(conf: Conf, name: str, channel: Channel, now: datetime) -> Told | None:
-    """Look, and send at most AT_ONCE messages; None where there is nothing to send."""
-    state = _look(conf, name, read_state(conf.lake, name), now)
+    """Look, and send for STEP_SECONDS at most; None where there is nothing to send.
+
+    Every AT_ONCE messages are noted; where the channel remembers more to send than that, what is noted is left out at the next look.
+    """
+    state, begin = _look(conf, name, read_state(conf.lake, name), now), time.monotonic()
     if not state.waiting:
         return None
-    outcomes = [*_send(channel, state.waiting[:AT_ONCE])]
-    crash.point(crash.Point.MESSAGES_SENT)
-    noted = [outcome for outcome in outcomes if outcome.state != FAILED or not outcome.waiting.tries]
-    if noted:
-        record(conf.lake, name, noted, now)
-    again = [tried(outcome) for outcome in outcomes if outcome.state == FAILED]
-    write_state(conf.lake, name, replace(state, waiting=[*again, *state.waiting[len(outcomes) :]]))
-    states = [outcome.state for outcome in outcomes]
-    down = next((outcome.reason for outcome in outcomes if outcome.state == FAILED), None)
-    return Told(states.count(SENT), states.count(DEAD), down)
+    left, counts, down = [*state.waiting], Counter[str](), None
+    while left and down is None and time.monotonic() - begin < STEP_SECONDS:
+        outcomes = [*_send(channel, left[:AT_ONCE])]
+        crash.point(crash.Point.MESSAGES_SENT)
+        if noted := [outcome for outcome in outcomes if outcome.state != FAILED or not outcome.waiting.tries]:
+            record(conf.lake, name, noted, now)
+        left = [*(tried(outcome) for outcome in outcomes if outcome.state == FAILED), *left[len(outcomes) :]]
+        counts.update(outcome.state for outcome in outcomes)
+        down = next((outcome.reason for outcome in outcomes if outcome.state == FAILED), None)
+    write_state(conf.lake, name, replace(state, waiting=left))
+    return Told(counts[SENT], counts[DEAD], down)
 
 
 def _look(conf: Conf, name: str, before: ChannelState, now: datetime) -> ChannelState:

@@ -1,7 +1,10 @@
 """Rows of gold.alerts, as the newest snapshot has them: what is new since a version, what is not normal now, and what was."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +20,7 @@ from orchestration.utc import to_micros
 TABLE = "gold.alerts"
 COLUMNS = ("alert", "entity", "state", "severity", "changed_at", "known_at", "value", "summary", "alert_id")
 """Without lineage."""
+READ = (*COLUMNS, "previous_state")
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,8 @@ class PinnedAlerts:
     table_id: str
 
     def all(self) -> list[dict[str, Any]]:
-        """COLUMNS of all rows, in order of time."""
-        return _in_order(ask(f"select {', '.join(COLUMNS)} from alerts", {"alerts": open_table(self.location, self.version)}).read_all())
+        """READ of all rows, in order of time."""
+        return _in_order(ask(f"select {', '.join(READ)} from alerts", {"alerts": open_table(self.location, self.version)}).read_all())
 
     def since(self, version: int) -> list[dict[str, Any]] | None:
         """The same of rows that versions after it added; None where the log, or a file, is gone."""
@@ -38,10 +42,10 @@ class PinnedAlerts:
             return None
         files = [self.location.local / add["path"] for number in versions for add in added(self.location, number) if add["dataChange"]]
         try:
-            pieces = [pq.read_table(file, columns=list(COLUMNS)) for file in files]
+            pieces = [pq.read_table(file, columns=list(READ)) for file in files]
         except FileNotFoundError:  # compacted, and then removed
             return None
-        schema = pa.schema([ALERTS.field(name) for name in COLUMNS])
+        schema = pa.schema([ALERTS.field(name) for name in READ])
         return _in_order(pa.concat_tables([schema.empty_table(), *(piece.cast(schema) for piece in pieces)]))
 
     def newest(self) -> list[dict[str, Any]]:
@@ -50,12 +54,8 @@ class PinnedAlerts:
         begun = "select alert_id, min(changed_at) as since from alerts group by alert_id"
         query = f"""select alerts.*, begun.since as begun_at from alerts join ({latest}) as latest on latest.alert = alerts.alert
             and latest.entity = alerts.entity and latest.changed_at = alerts.changed_at join ({begun}) as begun using (alert_id)"""
-        rows = python_rows(ask(query, {"alerts": open_table(self.location, self.version)}).read_all())
-        left = {(row["alert"], row["entity"], row["previous_state"]) for row in rows if row["previous_state"] != row["state"]}
-        # Of several changes at one instant the last is that whose state none of them left, and of these one of the severity.
-        rows = sorted(rows, key=lambda row: row["previous_state"] == row["state"])
-        last = {(row["alert"], row["entity"]): row for row in rows if (row["alert"], row["entity"], row["state"]) not in left}
-        return [*last.values()]
+        rows = _in_order(ask(query, {"alerts": open_table(self.location, self.version)}).read_all())
+        return [*{(row["alert"], row["entity"]): row for row in rows}.values()]
 
     def history(self, since: datetime, most: int) -> list[dict[str, Any]]:
         """The newest changes, the latest first."""
@@ -74,5 +74,17 @@ def pinned_alerts(lake: Location) -> PinnedAlerts | None:
 
 
 def _in_order(rows: pa.Table) -> list[dict[str, Any]]:
-    """Changes of one instant stay as they were written, one after the other."""
-    return sorted(python_rows(rows), key=lambda row: row["changed_at"])
+    """By time; of an entity at one instant each change from the state that the one before leads to, however files were put together."""
+    key = itemgetter("changed_at", "alert", "entity")
+    return [row for _, at_once in groupby(sorted(python_rows(rows), key=key), key) for row in _chained([*at_once])]
+
+
+def _chained(left: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    led_to = [row["state"] for row in left if row["state"] != row["previous_state"]]
+    state = next((row["previous_state"] for row in left if row["previous_state"] not in led_to), left[0]["previous_state"])
+    while left:
+        follows = [row for row in left if row["previous_state"] == state]
+        row = max(follows or left, key=lambda row: row["state"] == state)  # a higher severity comes before what leaves the state
+        left.remove(row)
+        state = row["state"]
+        yield row

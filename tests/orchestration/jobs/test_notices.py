@@ -90,6 +90,14 @@ def test_a_replay_tells_only_what_is_new_in_it(tmp_path: Path) -> None:
     assert pager.states()[2:] == ["firing press", "normal fridge"]
 
 
+def test_changes_at_one_instant_follow_each_other_however_they_lie_in_the_table(tmp_path: Path) -> None:
+    at_once = [changed(9, "firing"), changed(9, "normal", previous="no data"), changed(9, "firing", previous="firing", severity="high")]
+    lake, pager = AlertLake(tmp_path).write(*reversed(at_once), changed(5, "no data")), Recorder()
+    lake.tell(pager, 10)
+    assert pager.states() == ["no data oven", "normal oven", "firing oven", "firing oven"]
+    assert pager.messages[-1].severity == "high"
+
+
 @pytest.mark.parametrize("is_log_there", [True, False])
 def test_compaction_tells_nothing_again(tmp_path: Path, is_log_there: bool) -> None:
     lake, pager = AlertLake(tmp_path).write(changed(0, "firing")), Recorder()
@@ -124,7 +132,7 @@ def test_an_acknowledged_alert_is_not_repeated(tmp_path: Path) -> None:
     lake.tell(pager, 1)
     append_acknowledgement(lake.conf.lake, Acknowledgement("episode-oven", "kim", at(2), "on my way"))
     lake.tell(pager, 70)
-    assert pager.states() == ["firing oven", "firing fridge", "firing fridge"]
+    assert pager.states() == ["firing fridge", "firing oven", "firing fridge"]
     assert len({message.message_id for message in pager.messages}) == 3
 
 

@@ -1,0 +1,38 @@
+"""Real runs send messages about alerts: at their end, and while they go on."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from orchestration.conf.channel_settings import AddressSettings, ChannelSettings
+from orchestration.connectors.channels.channel import Message
+from orchestration.storage.notifications import ChannelState, Waiting, write_state
+from tests.http_server import Answer, Asked, http_server
+from tests.lakes import conf, event, land, minutes, run, run_until
+from tests.rows import at
+
+START = at("2026-01-05T00:00:00")
+
+
+def left(message_id: str) -> ChannelState:
+    """As an earlier run left it that did not reach the channel."""
+    message = Message(message_id, "too_hot", "firing", "warning", ("oven",), START, START, "oven is hot", 281.5, ("e1",))
+    return ChannelState(waiting=[Waiting(message, (message_id,))])
+
+
+def test_what_waits_is_sent_at_the_end_of_a_run_and_by_one_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    keys: list[str] = []
+
+    def answer(asked: Asked) -> Answer:
+        keys.append(asked.headers["Idempotency-Key"])
+        return 204, b""
+
+    with http_server(answer) as url:
+        made = replace(conf(tmp_path), channels={"pager": ChannelSettings(webhook=AddressSettings(url=url))})
+        land(tmp_path, "1.json", [event("oven", "temperature", 1, time) for time in minutes(START, 31)])
+        write_state(made.lake, "pager", left("id-1"))
+        run(made, spark)
+        assert keys == ["id-1"]
+        write_state(made.lake, "pager", left("id-2"))
+        run_until(made, spark, lambda: keys == ["id-1", "id-2"])
