@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from gold.messages import Message
 from orchestration.connectors.channels.channel import Channel, RefusedError
-from orchestration.errors import describe
+from orchestration.errors import TidemarkError
 
 MOST_WAITING = 10_000
 RETRY_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0)
@@ -63,10 +63,10 @@ class Outbox:
                 self._channel.send(several)
                 failures = 0
             except RefusedError as error:
-                self._notify(f"channel {self._name} refuses a message about {several[0].alert}: {describe(error)}")
+                self._notify(f"channel {self._name} refuses a message about {several[0].alert}: {_said(error)}")
             except Exception as error:  # whatever a channel does, others and the watch go on
                 if not failures:
-                    self._notify(f"channel {self._name} is down: {describe(error)}; it is tried again")
+                    self._notify(f"channel {self._name} is down: {_said(error)}; it is tried again")
                 failures += 1
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_ending, RETRY_SECONDS[min(failures, len(RETRY_SECONDS)) - 1])
@@ -75,3 +75,8 @@ class Outbox:
                 for message in several:
                     if self._waiting and self._waiting[0] is message:  # else it was dropped meanwhile
                         self._waiting.popleft()
+
+
+def _said(error: Exception) -> str:
+    """Of an error that nobody knows, only its kind: it may quote an address, which may be secret."""
+    return str(error).rstrip(".") if isinstance(error, TidemarkError) else type(error).__name__
