@@ -12,10 +12,11 @@ from pyspark.sql import SparkSession
 from gold.alert_spec import Alert, NoData, Signal
 from gold.spec import Vector
 from orchestration.audit.verify.check import verify
-from orchestration.audit.verify.lake_snapshot import latest_snapshot
+from orchestration.audit.verify.lake_snapshot import latest_snapshot, pinned_snapshot
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.jobs import maintenance
+from orchestration.storage.snapshots import find_snapshot
 from silver.spec import Aggregation, Metric
 from tests.lakes import KITCHEN, conf, copied, event, land, run, table
 from tests.orchestration.supervisor.test_replay import replay
@@ -86,10 +87,13 @@ def in_two(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Con
 def test_each_alert_changes_its_state_and_one_that_divides_by_zero_never_fires(in_two: Conf) -> None:
     counts = table(in_two, "gold.alerts").groupby("alert").size().to_dict()
     assert {name: counts.get(name, 0) > 1 for name in ALERTS} == {name: name not in {"zero", "rubbish"} for name in ALERTS}, counts
-    outcomes = {outcome.table: outcome for outcome in verify(latest_snapshot(in_two), in_two).outcomes}
-    assert {name: (of.rows, of.differences) for name, of in outcomes.items() if name.startswith("gold.alerts/")} == {
-        f"gold.alerts/{name}": (counts.get(name, 0), 0) for name in ALERTS if name != "rubbish"
-    }
+    pinned = find_snapshot(in_two.lake)
+    assert pinned is not None
+    for of in (latest_snapshot(in_two), pinned_snapshot(in_two, pinned)):
+        outcomes = {outcome.table: outcome for outcome in verify(of, in_two).outcomes if outcome.table.startswith("gold.alerts/")}
+        assert {name: (outcome.rows, outcome.differences) for name, outcome in outcomes.items()} == {
+            f"gold.alerts/{name}": (counts.get(name, 0), 0) for name in ALERTS if name != "rubbish"
+        }
 
 
 @pytest.mark.parametrize("cuts", [1, 5])
