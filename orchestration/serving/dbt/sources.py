@@ -2,7 +2,7 @@
 
     at_snapshot.windows    gold.aggregates with `is_new`
     at_snapshot.readings   silver.readings and silver.late, with `is_late`, `is_retried` and `is_new`
-    at_snapshot.alerts     gold.alerts; no rows where no alert was ever declared
+    at_snapshot.alerts, at_snapshot.acknowledgements   gold.alerts and ops.acknowledgements; no rows where there are no such tables
     at_snapshot.metrics, at_snapshot.groups   metrics.yml and groups.yml
 
 `is_new`: the row may have come after the build that this one continues; it is true for every row that did.
@@ -19,6 +19,7 @@ from gold.literal import quoted
 from gold.schema import AGGREGATES, ALERTS
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
+from orchestration.storage import acknowledgements
 from orchestration.storage.delta import max_in_log, version_of
 from orchestration.storage.generations import numbered
 from orchestration.storage.marts import Build
@@ -30,7 +31,8 @@ from silver.schema import READINGS
 SCHEMA = "at_snapshot"
 BRONZE, RETRY = "bronze", "retry"
 NOTHING = -1
-WINDOWS, CHANGES = "gold.aggregates", "gold.alerts"
+WINDOWS = "gold.aggregates"
+MAY_BE_ABSENT = {"alerts": ("gold.alerts", ALERTS), "acknowledgements": (acknowledgements.TABLE, acknowledgements.SCHEMA)}
 IS_NEW = {"is_new": "boolean"}
 MARKS = {"of": "string", "mark": "bigint"}
 METRICS = {"metric": "string", "label": "string", "unit": "string", "aggregation": "string", "step_seconds": "int", "slide_seconds": "int"}
@@ -69,7 +71,7 @@ def queries(conf: Conf, tables: Mapping[str, View], snapshot: Snapshot, base: Bu
     return {
         "windows": _windows(conf, tables, base),
         "readings": _readings(tables, base),
-        "alerts": tables[CHANGES].spark() if CHANGES in tables else _constants(_types(ALERTS), []),
+        **{name: tables[of].spark() if of in tables else _constants(_types(schema), []) for name, (of, schema) in MAY_BE_ABSENT.items()},
         "metrics": _constants(METRICS, [vars(metric) | {"metric": metric.name} for metric in conf.metrics.values()]),
         "groups": _constants(GROUPS, groups),
     }

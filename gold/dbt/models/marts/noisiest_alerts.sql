@@ -20,11 +20,32 @@ of_entity as (
   from ended
   group by alert, entity
 ),
+seen as (
+  select alert_id, min(noted_at) as seen_at from {{ source('at_snapshot', 'acknowledgements') }} group by alert_id
+),
+waits as (
+  select changes.alert, changes.entity, unix_micros(any_value(seen.seen_at)) - unix_micros(min(changes.known_at)) as wait_us
+  from {{ source('at_snapshot', 'alerts') }} as changes
+  inner join seen on changes.alert_id = seen.alert_id
+  where changes.state = 'firing'
+  group by changes.alert, changes.entity, changes.alert_id
+),
+of_seen as (
+  select alert, entity, avg(wait_us) / 1e6 as mean_seconds_to_acknowledge from waits group by alert, entity
+),
 ranked as (
   select row_number() over (order by times_fired desc, seconds_firing desc, alert, entity) as rank, *
   from of_entity
   where times_fired > 0
 )
-select rank, alert, entity, times_fired, cast(seconds_firing as double) as seconds_firing, last_fired_at
+select
+  rank,
+  alert,
+  entity,
+  times_fired,
+  cast(seconds_firing as double) as seconds_firing,
+  cast(mean_seconds_to_acknowledge as double) as mean_seconds_to_acknowledge,
+  last_fired_at
 from ranked
+left join of_seen using (alert, entity)
 where rank <= 10

@@ -172,6 +172,7 @@ def test_a_lake_without_alerts_has_their_source_without_rows(first: First, spark
     )
     assert (of_alerts.count() > 0, without.count()) == (True, 0)
     assert without.dtypes == of_alerts.dtypes
+    assert spark.sql(queries(first.conf, tables, snapshot, None)["acknowledgements"]).count() == 0
 
 
 @pytest.mark.slow
