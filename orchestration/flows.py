@@ -26,9 +26,9 @@ from orchestration.jobs.bronze import EVENTS
 from orchestration.jobs.measurements import ReferenceData
 from orchestration.storage.bindings import THE_BEGINNING, start_of
 from orchestration.storage.ops_tables import LEDGER_FLOW, TICKS
-from orchestration.storage.payload_formats import silver_config
 from orchestration.storage.references import TABLE as REFERENCES
 from orchestration.storage.references import keys_of
+from orchestration.storage.silver_settings import silver_config
 from silver.enrich import catalogue
 from silver.readings import Reference, readings
 

@@ -22,9 +22,9 @@ from orchestration.storage.commit import append_pieces
 from orchestration.storage.delta import instant, is_table, table_of
 from orchestration.storage.lake_layout import scratch_folder
 from orchestration.storage.ops_tables import CONFLICTS
-from orchestration.storage.payload_formats import silver_config
 from orchestration.storage.references import TABLE as REFERENCES
 from orchestration.storage.row_pieces import in_pieces
+from orchestration.storage.silver_settings import silver_config
 from orchestration.storage.tables import MAX_ARROW_ROWS
 from silver import account
 from silver import evaluated as of_silver

@@ -6,7 +6,6 @@ that were claimed of a former one; only its landing folder is looked at no longe
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from threading import Lock
 
 from orchestration.conf.model import Conf
@@ -14,7 +13,6 @@ from orchestration.errors import TidemarkError
 from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.lake_layout import CLAIMS, SPOOL
-from silver.config import SilverConfig
 from silver.spec import PayloadFormat
 
 FILE = "sources.json"
@@ -26,14 +24,6 @@ def payload_formats(conf: Conf) -> dict[str, PayloadFormat]:
     """Of every source that the lake knows: as conf declares it, or as it was declared last; with what its registry has told."""
     known = remembered(conf.lake / FILE)
     return known | {name: _with_told(source.payload_format, known.get(name)) for name, source in conf.sources.items()}
-
-
-def silver_config(conf: Conf) -> SilverConfig:
-    """Sources that are no longer in conf are read as they were declared last."""
-    shapes = payload_formats(conf)
-    # Workers look again in each batch: what a registry tells is kept before the events that need it are in bronze.
-    told = partial(remembered, conf.lake / FILE) if any(shape.registry for shape in shapes.values()) else None
-    return SilverConfig(shapes, conf.policy, conf.rules, told)
 
 
 def former(conf: Conf) -> list[str]:

@@ -33,9 +33,9 @@ from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.delta import python_rows
 from orchestration.storage.lake_layout import fast_alerts_folder
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.payload_formats import silver_config
 from orchestration.storage.registry import ALWAYS, CONF, as_version, newest, versions
 from orchestration.storage.silences import silences
+from orchestration.storage.silver_settings import silver_config
 from silver.config import SilverConfig
 from silver.enrich import catalogue
 from silver.lookup import Lookup
