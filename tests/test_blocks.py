@@ -101,6 +101,11 @@ def take_text(content: str, _: str, __: Path) -> None:
     assert {command.split()[0] for command in re.findall(r"`tidemark (\w+[^`]*)`", content)} <= set(COMMANDS)
 
 
+def take_sql(_: str, page: str, __: Path) -> None:
+    """tests/gold/test_alert_statistics.py runs them."""
+    assert page == "gold/ALERTS.md"
+
+
 TAKERS: dict[str, Callable[[str, str, Path], None]] = {
     "sh": take_shell,
     "bash": take_shell,
@@ -109,6 +114,7 @@ TAKERS: dict[str, Callable[[str, str, Path], None]] = {
     "python": take_python,
     "csv": take_csv,
     "text": take_text,
+    "sql": take_sql,
 }
 
 

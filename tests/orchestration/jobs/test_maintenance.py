@@ -249,6 +249,9 @@ def test_maintenance_that_is_always_due_leaves_every_other_turn_to_the_rest() ->
         def is_check_due(self) -> bool:
             return False
 
+        def look_at_references(self) -> None:
+            """There are none."""
+
         def is_maintenance_due(self) -> bool:
             return True
 
