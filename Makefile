@@ -63,7 +63,7 @@ demo: install ## simulate 240,000 events, bring them through all layers, show th
 	$(TIDEMARK) plot kitchen
 	$(call step,"tidemark quality: what was expected and what was found")
 	$(TIDEMARK) quality
-	$(call step,"the live page over this lake, as pictures")
+	$(call step,"pictures of the live page over this lake")
 	$(PY) -m tests.page_pictures artifacts
 	$(call step,"tidemark up keeps all of it running and shows a live page at http://127.0.0.1:8643/; make demo-live does so with new events")
 

@@ -16,14 +16,12 @@ from bronze.schema import INSTANT
 from gold.alert_spec import Alert
 from gold.alerts import FIRING, NEVER, NORMAL, SECOND, State, judge
 from gold.schema import SAMPLES
-from gold.signals import EPOCH, FIELDS, SETTINGS, of_signal, verdict
+from gold.signals import EPOCH, SETTINGS, of_signal, verdict
 from silver.config import SilverConfig
 from silver.evaluated import PLAIN_INSTANT, holds_all, retyped
 from silver.lookup import Lookup
 from silver.measurements import MEASURED, measured
 
-FAST_FIELDS = {name: FIELDS["reading"][name] for name in ("value", "unit", "zone")}
-"""What conditions of fast alerts may name."""
 NEITHER = 2
 VERDICTS = {1: True, 0: False, NEITHER: None}
 

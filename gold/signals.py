@@ -30,6 +30,8 @@ FIELDS = {
     "count": {"readings": "bigint"},
     "account": dict.fromkeys(OF_ACCOUNT, "bigint") | {f"{fate}_share": "double" for fate in FATES},
 }
+FAST_FIELDS = {name: FIELDS["reading"][name] for name in ("value", "unit", "zone")}
+"""What conditions of fast alerts may name."""
 ROWS = {"reading": "silver.readings", "count": "silver.readings", "window": "gold.aggregates_history", "vector": "gold.vectors_history"}
 """The table of which `samples` takes rows. Of account it takes rows of ops.ledger, with `ingested_at` of their bronze batch."""
 SETTINGS = (

@@ -7,8 +7,7 @@ from string import Formatter
 import duckdb
 
 from gold.alert_spec import SUMMARY_NAMES
-from gold.fast_alerts import FAST_FIELDS
-from gold.signals import fields
+from gold.signals import FAST_FIELDS, fields
 from orchestration.conf.alert_settings import AlertSettings
 from orchestration.conf.build import signal_of
 from orchestration.conf.diagnostic import hint, quoted
