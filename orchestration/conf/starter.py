@@ -17,7 +17,6 @@ from orchestration.conf.vocabulary import WORDS
 from orchestration.errors import ConfError
 
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
-PROPOSED = tuple(f"{name}.yml" for name in FILES if name not in OPTIONAL or name == "rules")
 NOT_TEXTS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 """To some YAML reader or other."""
 FILES_OF_A_START = [name for name in FILES if resources.files("conf").joinpath(f"{name}.yml").is_file()]
@@ -46,7 +45,7 @@ def write_starter(folder: Path, source: str | None = None, example: str | None =
 
 
 def examples() -> dict[str, tuple[str, str]]:
-    """By name: the file of a conf that each is an example of, and its text; gold/FLOWS.md explains them."""
+    """By name: the file of a conf that each is an example of, and its text; gold/FLOWS.md and gold/ALERTS.md explain them."""
     files = resources.files("orchestration.conf").joinpath("examples").iterdir()
     texts = {file.name.removesuffix(".yml"): file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)}
     return {name: (next(of for of in OPTIONAL if f"\n{of}:\n" in text), text) for name, text in texts.items()}

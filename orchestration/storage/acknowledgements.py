@@ -6,8 +6,8 @@ from datetime import datetime
 import pyarrow as pa
 
 from orchestration.location import Location
+from orchestration.storage.commit import append_shared
 from orchestration.storage.delta import INSTANT, path_of, rows_of
-from orchestration.storage.silences import append_shared
 
 TABLE = "ops.acknowledgements"
 SCHEMA = pa.schema([("alert_id", pa.string()), ("author", pa.string()), ("noted_at", INSTANT), ("note", pa.string())])
@@ -24,7 +24,7 @@ class Acknowledgement:
 
 
 def append_acknowledgement(lake: Location, made: Acknowledgement) -> None:
-    append_shared(lake, TABLE, SCHEMA, asdict(made))
+    append_shared(path_of(lake, TABLE), pa.Table.from_pylist([asdict(made)], SCHEMA))
 
 
 def acknowledgements(lake: Location) -> dict[str, Acknowledgement]:

@@ -22,7 +22,7 @@ from orchestration.errors import HeldError
 from orchestration.location import Location
 from orchestration.storage.data_files import DataFile, FileShape, write_file
 from orchestration.storage.delta import OF_LOG, OpenTable, files_of, forget_checksum, in_log, is_table, open_table, sum_up, written_in
-from orchestration.storage.lease import TAKEN_OVER, lease_above
+from orchestration.storage.lease import TAKEN_OVER, holding, lease_above
 from orchestration.storage.row_pieces import gather, in_pieces, merged
 
 STATISTICS = "delta.dataSkippingStatsColumns"
@@ -125,6 +125,13 @@ def append_rows(path: Location, rows: pa.Table, app_id: str | None = None, versi
     if len(rows) or app_id:
         file = write_file(file_shape(path), iter([rows]))
         commit(path, [file] if file else [], app_id, version)
+
+
+def append_shared(path: Location, rows: pa.Table) -> None:
+    """To a table that several processes write, and no flow. One that is not there is made."""
+    # On a local disk two commits at once could be lost to each other.
+    with holding(path.local.with_name(f".{path.local.name}.lock")):
+        append_rows(path, rows)
 
 
 def replace_rows(  # noqa: PLR0917

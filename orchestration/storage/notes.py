@@ -7,9 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from orchestration.location import Location
-from orchestration.storage.commit import append_rows, create
+from orchestration.storage.commit import append_shared
 from orchestration.storage.delta import INSTANT, path_of, rows_of
-from orchestration.storage.lease import holding
 
 TABLE = "ops.notes"
 SCHEMA = pa.schema([("begins_at", INSTANT), ("ends_at", INSTANT), ("text", pa.string()), ("author", pa.string()), ("noted_at", INSTANT)])
@@ -27,11 +26,7 @@ class Note:
 
 
 def append_note(lake: Location, note: Note) -> None:
-    path = path_of(lake, TABLE)
-    create(path, SCHEMA)
-    # On a local disk two commits at once could be lost to each other.
-    with holding(path.local.with_name(".notes.lock")):
-        append_rows(path, pa.Table.from_pylist([asdict(note)], SCHEMA))
+    append_shared(path_of(lake, TABLE), pa.Table.from_pylist([asdict(note)], SCHEMA))
 
 
 def notes_between(lake: Location, start: datetime, end: datetime) -> list[dict[str, Any]]:

@@ -12,9 +12,8 @@ import pyarrow as pa
 from gold.alert_spec import Hours
 from gold.silences import Silence
 from orchestration.location import Location
-from orchestration.storage.commit import append_rows, create
+from orchestration.storage.commit import append_shared
 from orchestration.storage.delta import INSTANT, path_of, rows_of
-from orchestration.storage.lease import holding
 
 TABLE = "ops.silences"
 _HOURS = pa.struct([("zone", pa.string()), ("days", pa.list_(pa.int64())), ("begin", pa.int64()), ("end", pa.int64())])
@@ -41,7 +40,7 @@ class NotedSilence:
 
 def append_silence(lake: Location, noted: NotedSilence) -> None:
     row = asdict(noted.silence) | {name: getattr(noted, name) for name in ("author", "reason", "noted_at")}
-    append_shared(lake, TABLE, SCHEMA, row)
+    append_shared(path_of(lake, TABLE), pa.Table.from_pylist([row], SCHEMA))
 
 
 def end_silence(lake: Location, noted: NotedSilence, author: str, now: datetime) -> None:
@@ -53,15 +52,6 @@ def silences(lake: Location) -> list[NotedSilence]:
     """The newest row of each, also of those that are over."""
     newest = {row["silence_id"]: row for row in sorted(rows_of(path_of(lake, TABLE)), key=lambda row: row["noted_at"])}
     return [_as_noted(row) for row in newest.values()]
-
-
-def append_shared(lake: Location, table: str, schema: pa.Schema, row: dict[str, Any]) -> None:
-    """To a table that several processes write, and no flow."""
-    path = path_of(lake, table)
-    create(path, schema)
-    # On a local disk two commits at once could be lost to each other.
-    with holding(path.local.with_name(f".{path.local.name}.lock")):
-        append_rows(path, pa.Table.from_pylist([row], schema))
 
 
 def _as_noted(row: dict[str, Any]) -> NotedSilence:
