@@ -192,10 +192,9 @@ def watch(obj: dict[str, Any]) -> None:
     Example:
       tidemark alerts watch
     """
-    from orchestration.conf.load import load
     from orchestration.connectors.fast_alerts.watch import Watch
 
-    watch = Watch(load(obj["conf"]), lambda line: click.echo(visible(f"tidemark: {line}"), err=True))
+    watch = Watch(_conf(obj), lambda line: click.echo(visible(f"tidemark: {line}"), err=True))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: watch.stop.set())
     watch.run()
@@ -216,9 +215,7 @@ def test(obj: dict[str, Any], name: str, since: datetime | None, png: Path | Non
     Example:
       tidemark alerts test oven_too_hot --since 2026-01-05T06:00 --png oven_too_hot.png
     """
-    from orchestration.conf.load import load
-
-    conf = load(obj["conf"])
+    conf = _conf(obj)
     if name not in conf.alerts:
         known = f"the alerts are {', '.join(conf.alerts)}" if conf.alerts else f"{conf.folder / 'alerts.yml'} declares none"
         raise click.UsageError(f"there is no alert {name!r}; {known}")
@@ -249,20 +246,13 @@ def _tell_who_is_down(conf: "Conf") -> None:
 
 
 def _firing(conf: "Conf", now: datetime) -> list[dict[str, Any]]:
-    """What is neither normal nor pending, the oldest first; FIRING and alert_id."""
-    from gold.silences import covers
-    from orchestration.storage.acknowledgements import acknowledgements
-    from orchestration.storage.alert_changes import pinned_alerts
-    from orchestration.storage.silences import silences as noted_silences
+    """The oldest first; FIRING and alert_id."""
+    from orchestration.storage.alert_changes import firing
 
-    pinned, seen, silent = pinned_alerts(conf.lake), acknowledgements(conf.lake), noted_silences(conf.lake)
-    rows = []
-    for row in pinned.newest() if pinned else ():
-        if row["state"] not in {"normal", "pending"}:
-            holding = [of.silence.silence_id for of in silent if covers(of.silence, row["alert"], row["entity"], now)]
-            by = seen[row["alert_id"]].author if row["alert_id"] in seen else None
-            more = {"since": row["begun_at"], "acknowledged_by": by, "silenced_by": next(iter(holding), None)}
-            rows.append(row | more | {"id": row["alert_id"][:SHORT]})
+    rows = [
+        row | {"id": row["alert_id"][:SHORT], "since": row["begun_at"], "acknowledged_by": row["seen"] and row["seen"].author}
+        for row in firing(conf.lake, now)
+    ]
     return sorted(rows, key=lambda row: (row["since"], row["alert"], row["entity"]))
 
 

@@ -11,9 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gold.schema import ALERTS
+from gold.silences import covers
 from orchestration.location import Location
+from orchestration.storage.acknowledgements import acknowledgements
 from orchestration.storage.delta import added, ask, instant, log_of, open_table, python_rows, table_id
 from orchestration.storage.generations import numbered
+from orchestration.storage.silences import silences
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.utc import to_micros
 
@@ -49,7 +52,7 @@ class PinnedAlerts:
         return _in_order(pa.concat_tables([schema.empty_table(), *(piece.cast(schema) for piece in pieces)]))
 
     def newest(self) -> list[dict[str, Any]]:
-        """The last change of each entity under each alert, with `since`: when it left normal."""
+        """The last change of each entity under each alert, with `begun_at`: when it left normal."""
         latest = "select alert, entity, max(changed_at) as changed_at from alerts group by alert, entity"
         begun = "select alert_id, min(changed_at) as since from alerts group by alert_id"
         query = f"""select alerts.*, begun.since as begun_at from alerts join ({latest}) as latest on latest.alert = alerts.alert
@@ -71,6 +74,23 @@ def pinned_alerts(lake: Location) -> PinnedAlerts | None:
         return None
     location = numbered(lake, snapshot.generation).table(lake, TABLE)
     return PinnedAlerts(location, version, table_id(location))
+
+
+def firing(lake: Location, now: datetime) -> list[dict[str, Any]]:
+    """What is neither normal nor pending, by its last change: with `begun_at`, when it left normal, and `seen`, its newest acknowledgement.
+
+    `silenced_by`: the id of a silence that holds now. None for none.
+    """
+    pinned, seen, held = pinned_alerts(lake), acknowledgements(lake), [noted.silence for noted in silences(lake)]
+    return [
+        row
+        | {
+            "seen": seen.get(row["alert_id"]),
+            "silenced_by": next((of.silence_id for of in held if covers(of, row["alert"], row["entity"], now)), None),
+        }
+        for row in (pinned.newest() if pinned else ())
+        if row["state"] not in {"normal", "pending"}
+    ]
 
 
 def _in_order(rows: pa.Table) -> list[dict[str, Any]]:

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
-from gold.silences import Silence, covers
+from gold.silences import Silence
 from orchestration.conf.model import Conf
 from orchestration.errors import ConfError
 from orchestration.storage import notifications
-from orchestration.storage.acknowledgements import Acknowledgement, acknowledgements, append_acknowledgement
-from orchestration.storage.alert_changes import pinned_alerts
+from orchestration.storage.acknowledgements import Acknowledgement, append_acknowledgement
+from orchestration.storage.alert_changes import firing, pinned_alerts
 from orchestration.storage.delta import path_of, rows_of
 from orchestration.storage.silences import NotedSilence, append_silence, end_silence, silences
 from orchestration.utc import EPOCH
@@ -39,11 +39,11 @@ class AlertFacts:
 def alerts(look: Look) -> AlertFacts:
     """As of the newest snapshot."""
     pinned, now = pinned_alerts(look.conf.lake), look.now
-    firing = _firing(look.conf, now)
+    fires = _firing(look.conf, now)
     changes = pinned.history(EPOCH, MOST) if pinned else []
     held = [noted for noted in silences(look.conf.lake) if noted.silence.ends_at > now]
     messages = sorted(rows_of(path_of(look.conf.lake, notifications.TABLE)), key=lambda row: row["at"], reverse=True)[:MOST]
-    return AlertFacts(now, len(look.conf.alerts), len(firing), firing[:MOST], held, changes, messages)
+    return AlertFacts(now, len(look.conf.alerts), len(fires), fires[:MOST], held, changes, messages)
 
 
 def count_firing(conf: Conf) -> int:
@@ -80,20 +80,11 @@ def unsilence(look: Look, form: dict[str, str]) -> None:
 
 
 def _firing(conf: Conf, now: datetime) -> list[dict[str, Any]]:
-    """With `seen`, the acknowledgement, and `is_silenced`."""
-    pinned = pinned_alerts(conf.lake)
-    rows = [row for row in pinned.newest() if row["state"] not in {"normal", "pending"}] if pinned else []
-    seen, held = acknowledgements(conf.lake), [noted.silence for noted in silences(conf.lake)]
-    shown = [
-        row
-        | {
-            "seen": seen.get(row["alert_id"]),
-            "is_silenced": any(covers(of, row["alert"], row["entity"], now) for of in held),
-        }
-        for row in rows
-        if row["alert"] in conf.alerts
-    ]
-    return sorted(shown, key=lambda row: (row["seen"] is not None, row["is_silenced"], -row["changed_at"].timestamp(), row["entity"]))
+    """Of alerts that conf has."""
+    shown = [row for row in firing(conf.lake, now) if row["alert"] in conf.alerts]
+    return sorted(
+        shown, key=lambda row: (row["seen"] is not None, row["silenced_by"] is not None, -row["changed_at"].timestamp(), row["entity"])
+    )
 
 
 def _text(form: dict[str, str], name: str) -> str:
