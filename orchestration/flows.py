@@ -41,7 +41,7 @@ def flows(lake: Lake) -> list[Intake | Flow | Job]:
         silver_ledger(lake),
         *(gold(lake, stream) for stream in lake.conf.streams),
         gold_amendments(lake),
-        *([gold_flows(lake)] if lake.conf.flows or lake.conf.alerts else []),
+        *([gold_flows(lake)] if lake.conf.followers else []),
     ]
 
 
@@ -91,8 +91,8 @@ def gold_amendments(lake: Lake) -> Job:
 
 
 def gold_flows(lake: Lake) -> Job:
-    names = {f"gold.{flow.table}": None for flow in lake.conf.flows.values()} | ({"gold.alerts": None} if lake.conf.alerts else {})
-    return Job(plant_flows.NAME, tuple(lake.tables[name] for name in names), run=lambda: plant_flows.follow_all(lake))
+    written = tuple(lake.tables[name] for name in lake.conf.tables_of_followers)
+    return Job(plant_flows.NAME, written, run=lambda: plant_flows.follow_all(lake))
 
 
 def quarantine_retry(lake: Lake, chosen: retry.Chosen) -> AbstractContextManager[retry.Verdict]:

@@ -121,6 +121,16 @@ class Conf:
         """The stream of each group."""
         return {name: group.stream for name, group in self.groups.items()}
 
+    @property
+    def followers(self) -> list[str]:
+        """Names of what follows gold slice by slice, each with a folder of its own: flows, and alerts behind `alerts/`."""
+        return [*self.flows, *(f"alerts/{name}" for name in self.alerts)]
+
+    @property
+    def tables_of_followers(self) -> list[str]:
+        """What these write."""
+        return [*dict.fromkeys(f"gold.{flow.table}" for flow in self.flows.values()), *(["gold.alerts"] if self.alerts else [])]
+
     @cached_property
     def table_of_flow(self) -> dict[str, str]:
         """The kind of table that each flow writes."""

@@ -20,7 +20,7 @@ from orchestration.engine.lake import Lake
 from orchestration.jobs import slices
 from orchestration.jobs.ranges import pieces
 from orchestration.jobs.slices import Prefix
-from orchestration.storage.delta import instant, literal
+from orchestration.storage.delta import literal
 from orchestration.storage.flow_positions import Reach
 from orchestration.storage.ops_tables import LEDGER
 from orchestration.utc import EPOCH, from_micros
@@ -73,9 +73,7 @@ class PlantAlert:
         signal = self.alert.signal
         if signal.kind not in {"reading", "count"}:
             return None
-        known = [f"metric = {literal(signal.metric)}"] if signal.metric else []
-        known += [f"array_has(groups, {literal(signal.group)})"] if signal.group else []
-        return " and ".join(known) or "true"
+        return slices.taken([signal.metric] if signal.metric else [], signal.group)
 
     def step(self, lake: Lake, carried: pa.Table | None, after: Reach, up_to: Reach) -> Stepped:
         plan, states, signal = _unpacked(carried)
@@ -102,8 +100,8 @@ class PlantAlert:
             return pa.concat_tables(pieces(lake, slices.READINGS, query))
         group = lake.conf.groups[str(signal.group)]
         kind = "aggregates" if signal.kind == "window" else "vectors"
-        since = "" if after.until == THE_BEGINNING else f"window_end >= {instant(after.until)} and "
-        of_group = f"{since}window_end < {instant(up_to.until)} and device_group = {literal(group.name)} and revision = 0"
+        ended = slices.within(after.until, up_to.until, "window_end")
+        of_group = f"{ended} and device_group = {literal(group.name)} and revision = 0"
         return pa.concat_tables(pieces(lake, lake.generation.gold(group.stream, kind), f"select * from rows where {of_group}"))
 
 

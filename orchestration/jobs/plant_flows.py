@@ -17,7 +17,6 @@ from orchestration.jobs import plant_alerts, slices
 from orchestration.jobs.prefix import consistent_prefix, gold_positions
 from orchestration.jobs.ranges import pieces
 from orchestration.jobs.slices import Follower, Prefix
-from orchestration.storage.delta import literal
 from orchestration.storage.flow_positions import Reach
 from silver.evaluated import PLAIN_INSTANT, retyped
 
@@ -30,8 +29,9 @@ def follow_all(lake: Lake) -> Iterator[int]:
     positions = gold_positions(lake) if followers else None
     bronze_batch = consistent_prefix(lake, positions)
     if positions is not None and bronze_batch is not None:
+        prefix = Prefix(bronze_batch, positions)
         for of in followers:
-            yield from slices.follow(lake, of, Prefix(bronze_batch, positions))
+            yield from slices.follow(lake, of, prefix)
 
 
 def reaches(lake: Lake) -> dict[str, Reach]:
@@ -49,9 +49,8 @@ def refuse_changed(lake: Lake) -> None:
                 "  Give it another name, under which it is computed from the first reading on; or put it back; or build silver and gold"
                 " anew with `tidemark replay`."
             )
-        slices.refuse_older(lake, of)
-    for alert in plant_alerts.alerts(lake):
-        slices.refuse_older(lake, alert)
+    for follower in _followers(lake):
+        slices.refuse_older(lake, follower)
 
 
 @dataclass(frozen=True)
@@ -82,9 +81,7 @@ class PlantFlow:
         return slices.final_readings(lake, after, prefix)
 
     def readings(self) -> str:
-        known = [f"metric in {literal(self.spec.metrics)}"] if self.spec.metrics else []
-        known += [f"array_has(groups, '{self.spec.group}')"] if self.spec.group else []
-        return " and ".join(known) or "true"
+        return slices.taken(self.spec.metrics, self.spec.group)
 
     def step(self, lake: Lake, carried: pa.Table | None, after: Reach, up_to: Reach) -> Stepped:
         columns = "*" if self.spec.predicates else ", ".join(READING.names)

@@ -5,8 +5,8 @@ has closed them. A round writes its rows first, then what the next slice needs, 
 slice, and Delta refuses rows that are there already. No query of Spark: measured beside its own operators in tests/bench/RESULTS.md.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from orchestration.storage import flow_positions
 from orchestration.storage.atomic_json import write_atomic
 from orchestration.storage.bindings import REPAIR
 from orchestration.storage.commit import append_rows
-from orchestration.storage.delta import ask, in_log, instant, open_table, written_by
+from orchestration.storage.delta import ask, in_log, instant, literal, open_table, written_by
 from orchestration.storage.flow_positions import Reach, Round
 from orchestration.storage.positions import GoldPosition
 from orchestration.storage.row_files import read_rows, write_rows
@@ -37,6 +37,15 @@ class Prefix:
 
     bronze_batch: int
     positions: Mapping[str, GoldPosition]
+    _newest: dict[int, int | None] = field(default_factory=dict)
+
+    def newest_reading(self, lake: Lake, after: int) -> int | None:
+        """Of bronze batches behind `after`, microseconds since 1970; None for none. Most followers ask for the same."""
+        if after not in self._newest:
+            batches = f"bronze_batch > {after} and bronze_batch <= {self.bronze_batch}"
+            answer = ask(f"select max(event_time) as newest from rows where {batches}", {"rows": open_table(lake.table_path(READINGS))})
+            self._newest[after] = answer.read_all()["newest"].cast(pa.int64())[0].as_py()
+        return self._newest[after]
 
 
 class Follower(Protocol):
@@ -72,7 +81,7 @@ def follow(lake: Lake, of: Follower, prefix: Prefix) -> Iterator[int]:
             append_rows(lake.table_path(of.table), stepped.rows, _app_id(lake, of), this.number)
         crash.point(crash.Point.FLOW_WRITTEN)
         digest = write_rows(_folder(lake, of) / f"{this.number}.arrow", stepped.carried)
-        write(lake, of, replace(this, after=this.up_to, up_to=None, carried=digest))
+        _write(lake, of, replace(this, after=this.up_to, up_to=None, carried=digest))
         (_folder(lake, of) / f"{this.number - 1}.arrow").local.unlink(missing_ok=True)
         yield len(stepped.rows)
 
@@ -80,11 +89,6 @@ def follow(lake: Lake, of: Follower, prefix: Prefix) -> Iterator[int]:
 def position(lake: Lake, of: Follower) -> Round:
     """The newest round."""
     return flow_positions.read(lake, of.name) or Round()
-
-
-def write(lake: Lake, of: Follower, this: Round) -> None:
-    """Make it the newest round."""
-    write_atomic(_folder(lake, of) / flow_positions.FILE, this)
 
 
 def refuse_older(lake: Lake, of: Follower) -> None:
@@ -99,17 +103,22 @@ def refuse_older(lake: Lake, of: Follower) -> None:
 
 def final_readings(lake: Lake, after: Reach, prefix: Prefix) -> int:
     """Where readings are final: silver accepts nothing older. Whole milliseconds, as Spark counts a watermark in them."""
-    batches = f"bronze_batch > {after.bronze_batch} and bronze_batch <= {prefix.bronze_batch}"
-    query = f"select max(event_time) as newest from rows where {batches}"
-    newest = ask(query, {"rows": open_table(lake.table_path(READINGS))}).read_all()["newest"].cast(pa.int64())[0].as_py()
+    newest = prefix.newest_reading(lake, after.bronze_batch)
     lateness = max(lake.conf.policy.lateness_seconds, after.lateness_seconds)
     return THE_BEGINNING if newest is None else newest // 1000 * 1000 - lateness * SECOND
 
 
-def within(after: int, until: int) -> str:
-    """SQL of DataFusion: event times of a slice."""
-    since = "" if after == THE_BEGINNING else f"event_time >= {instant(after)} and "
-    return f"{since}event_time < {instant(until)}"
+def within(after: int, until: int, time: str = "event_time") -> str:
+    """SQL of DataFusion: instants of a slice. `time`: their column."""
+    since = "" if after == THE_BEGINNING else f"{time} >= {instant(after)} and "
+    return f"{since}{time} < {instant(until)}"
+
+
+def taken(metrics: Collection[str], group: str | None) -> str:
+    """SQL of DataFusion: readings of these metrics, or of all, and of devices of a group, or of all."""
+    known = [f"metric in {literal([*metrics])}"] if metrics else []
+    known += [f"array_has(groups, {literal(group)})"] if group else []
+    return " and ".join(known) or "true"
 
 
 def _begun(lake: Lake, of: Follower, prefix: Prefix) -> Round | None:
@@ -123,10 +132,10 @@ def _begun(lake: Lake, of: Follower, prefix: Prefix) -> Round | None:
         until = max(of.until(lake, this.after, prefix), this.after.until)
         whole = Reach(prefix.bronze_batch, until, lake.conf.policy.lateness_seconds)
         if until == this.after.until:  # what came is too new to be final
-            write(lake, of, replace(this, after=whole, plan=of.plan))
+            _write(lake, of, replace(this, after=whole, plan=of.plan))
             return None
         this = replace(this, number=this.number + 1, up_to=_cut(lake, of, this.after, whole), plan=of.plan)
-        write(lake, of, this)
+        _write(lake, of, this)
     return this
 
 
@@ -154,6 +163,10 @@ def _most_rows(lake: Lake, after: int) -> int:
         return 0
     newest = log["max.event_time"].cast(pa.int64()).to_pylist()
     return sum(count for count, most in zip(log["num_records"].to_pylist(), newest, strict=True) if most is None or most >= after)
+
+
+def _write(lake: Lake, of: Follower, this: Round) -> None:
+    write_atomic(_folder(lake, of) / flow_positions.FILE, this)
 
 
 def _carried(lake: Lake, of: Follower, this: Round) -> pa.Table | None:

@@ -60,9 +60,8 @@ def flows(conf: Conf, generation: Generation) -> Iterator[tuple[str, str | None,
     yield LEDGER, EVENTS, ["silver.quarantine", "silver.late", "silver.duplicates"]
     for stream in conf.streams:
         yield f"gold.{stream}", "silver.readings", [generation.gold(stream, kind) for kind in ("aggregates", "vectors")]
-    if conf.flows or conf.alerts:
-        tables = [*dict.fromkeys(f"gold.{flow.table}" for flow in conf.flows.values()), *(["gold.alerts"] if conf.alerts else [])]
-        yield flow_positions.FLOW, None, tables
+    if conf.followers:
+        yield flow_positions.FLOW, None, conf.tables_of_followers
     yield "gold.amendments", None, [*dict.fromkeys(generation.gold(stream, "late") for stream in conf.streams)]
 
 
@@ -107,7 +106,7 @@ def of_ledger(lake: LakeStore, now: datetime) -> tuple[Batch, Arrears]:
 
 def _of_flows(lake: LakeStore) -> Batch:
     """The bronze batch that all flows and alerts have passed, and the instant before which all that they read is counted."""
-    names = [*lake.conf.flows, *(f"alerts/{name}" for name in lake.conf.alerts)]
+    names = lake.conf.followers
     begun = [flow for name in names if (flow := flow_positions.read(lake, name))]
     if len(begun) < len(names):
         return Batch()

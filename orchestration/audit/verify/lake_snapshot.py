@@ -68,7 +68,7 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
     if "bronze.events" not in versions:
         raise TidemarkError(f"{conf.lake} holds no bronze.events, so there is nothing to verify; run `tidemark run --once` first")
     closed = {stream: _watermark(generation.checkpoint(conf.lake, f"gold.{stream}")) for stream in conf.streams}
-    slices = {f"{FLOWS}/{name}": generation.checkpoint(conf.lake, FLOWS) / name / "slice.json" for name in _followers(conf)}
+    slices = {f"{FLOWS}/{name}": generation.checkpoint(conf.lake, FLOWS) / name / "slice.json" for name in conf.followers}
     begun = {name: this for name, file in slices.items() if (this := read_atomic(file, DAMAGED, _Slice))}
     closed |= {name: from_micros(max(this.after.until, 0)) for name, this in begun.items()}
     began = {name: from_micros(max(this.began, 0)) for name, this in begun.items()}
@@ -79,11 +79,7 @@ def _latest(conf: Conf, generation: Generation) -> LakeSnapshot:
 def _names(conf: Conf, generation: Generation) -> list[str]:
     silver = [f"silver.{name}" for name in ("devices", "references", "readings", "quarantine", "late", "duplicates")]
     gold = [generation.gold(stream, kind) for stream in conf.streams for kind in GOLD_KINDS]
-    return ["bronze.events", *silver, *gold, *{f"gold.{flow.table}": None for flow in conf.flows.values()}, "gold.alerts"]
-
-
-def _followers(conf: Conf) -> list[str]:
-    return [*conf.flows, *(f"alerts/{name}" for name in conf.alerts)]
+    return ["bronze.events", *silver, *gold, *conf.tables_of_followers]
 
 
 def _passed(checkpoint: Location, tables: Mapping[str, Location]) -> int:
