@@ -37,6 +37,11 @@ def describe(error: Exception) -> str:
             return f"tidemark: it broke: {sentence} (--debug shows the trace)"
 
 
+def without_secrets(error: Exception) -> str:
+    """What went wrong with a far side: of an error that is not ours only its kind, as its text may quote an address that is secret."""
+    return str(error) if isinstance(error, TidemarkError) else type(error).__name__
+
+
 def exit_code_of(error: Exception) -> int:
     """The exit code of the command that ended with this error."""
     return error.exit_code if isinstance(error, TidemarkError) else BROKE

@@ -50,6 +50,13 @@ def post(url: str, body: bytes, headers: Mapping[str, str], timeout_seconds: flo
         raise PostError(f"is no URL ({type(error).__name__})", is_final=True) from None
 
 
+def post_json(url: str, body: bytes, timeout_seconds: float, token: str | None = None, headers: Mapping[str, str] | None = None) -> None:
+    """The same of JSON, with a token if there is one, and more headers."""
+    known = {"Content-Type": "application/json", "User-Agent": "tidemark"}
+    of_token = {"Authorization": f"Bearer {token}"} if token else {}
+    post(url, body, {**known, **of_token, **(headers or {})}, timeout_seconds)
+
+
 @cache
 def _opener() -> OpenerDirector:
     """It takes longer to make than a short request."""

@@ -14,7 +14,7 @@ from gold.notices import Around, Change, Notice, notices
 from orchestration import crash
 from orchestration.conf.model import Conf
 from orchestration.connectors.channels.channel import Channel, RefusedError
-from orchestration.errors import TidemarkError
+from orchestration.errors import without_secrets
 from orchestration.storage import registry
 from orchestration.storage.acknowledgements import acknowledgements
 from orchestration.storage.alert_changes import COLUMNS, pinned_alerts
@@ -128,8 +128,7 @@ def _send(channel: Channel, waiting: Sequence[Waiting]) -> Iterator[Outcome]:
             else:
                 yield Outcome(together[0], DEAD, str(error))
         except Exception as error:
-            # Others than ours may quote what is secret.
-            reason = str(error) if isinstance(error, TidemarkError) else type(error).__name__
+            reason = without_secrets(error)
             yield from (Outcome(of, DEAD if of.tries + 1 >= MOST_TRIES else FAILED, reason) for of in together)
             return
         else:

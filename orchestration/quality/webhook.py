@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from orchestration.connectors.http_post import PostError, post
+from orchestration.connectors.http_post import PostError, post_json
 from orchestration.quality.formatting import shorten
 from orchestration.quality.history import Change
 from orchestration.quality.outcome import Run
@@ -30,7 +30,7 @@ def post_changes(url: str, run: Run, changed: Sequence[Change], report: Path | N
     for pause in (0, *pauses):
         time.sleep(pause)
         try:
-            post(url, body, {"Content-Type": "application/json", "User-Agent": "tidemark"}, TIMEOUT_SECONDS)
+            post_json(url, body, TIMEOUT_SECONDS)
             return True
         except PostError as error:
             trouble = error

@@ -15,7 +15,7 @@ from orchestration.connectors.sinks.all import sinks
 from orchestration.connectors.sinks.sink import Sink
 from orchestration.connectors.sources.source import Notice
 from orchestration.engine.progress import Progress
-from orchestration.errors import TidemarkError
+from orchestration.errors import TidemarkError, without_secrets
 from orchestration.jobs.notices import tell
 from orchestration.jobs.sinks import send
 from orchestration.storage.outages import Kind
@@ -83,7 +83,7 @@ class FarSides(ABC):
                 self._outages.answered(name)
             self._outages.answered(name)
         except Exception as error:
-            reason = f"{self._kind} {name}: {error if isinstance(error, TidemarkError) else type(error).__name__}"
+            reason = f"{self._kind} {name}: {without_secrets(error)}"
             self._outages.failed(name, reason)
             return reason
         return None

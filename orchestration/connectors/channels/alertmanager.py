@@ -12,7 +12,7 @@ from typing import Any
 
 from orchestration.conf.channel_settings import AddressSettings
 from orchestration.connectors.channels.channel import DIGEST, Channel, Message
-from orchestration.connectors.channels.webhook import post_json
+from orchestration.connectors.channels.webhook import send_json
 from orchestration.utc import to_iso
 
 FIRES_FOR = timedelta(days=365)
@@ -27,7 +27,7 @@ class AlertmanagerChannel(Channel):
 
     def send(self, messages: Sequence[Message]) -> None:
         alerts = [alert for message in messages for alert in self._alerts(message)]
-        post_json(self._settings, "/api/v2/alerts", json.dumps(alerts).encode(), {})
+        send_json(self._settings, "/api/v2/alerts", json.dumps(alerts).encode(), {})
 
     def _alerts(self, message: Message) -> Iterator[dict[str, Any]]:
         if message.state == DIGEST:  # it has no end, and ends by Alertmanager's resolve_timeout

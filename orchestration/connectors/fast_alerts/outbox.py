@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from gold.messages import Message
 from orchestration.connectors.channels.channel import Channel, RefusedError
-from orchestration.errors import TidemarkError
+from orchestration.errors import without_secrets
 
 MOST_WAITING = 10_000
 RETRY_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0)
@@ -78,5 +78,4 @@ class Outbox:
 
 
 def _said(error: Exception) -> str:
-    """Of an error that nobody knows, only its kind: it may quote an address, which may be secret."""
-    return str(error).rstrip(".") if isinstance(error, TidemarkError) else type(error).__name__
+    return without_secrets(error).rstrip(".")

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import WebhookSettings
-from orchestration.connectors.http_post import PostError, post
+from orchestration.connectors.http_post import PostError, post_json
 from orchestration.connectors.sinks.json_text import json_rows
 from orchestration.connectors.sinks.sink import FILE, Batch, Sink
 from orchestration.errors import TidemarkError
@@ -45,11 +45,9 @@ class WebhookSink(Sink):
         }
         body = json.dumps(facts)[:-1].encode() + b', "rows": [' + b",".join(json_rows(rows)) + b"]}"
         key = f"{batch.sink}-{batch.number}-{number}"
-        headers = {"Content-Type": "application/json", "User-Agent": "tidemark", "Idempotency-Key": key}
-        if self._settings.token:
-            headers["Authorization"] = f"Bearer {resolved(self._settings.token, FILE)}"
+        token = self._settings.token and resolved(self._settings.token, FILE)
         try:
-            post(resolved(self._settings.url, FILE), body, headers, TIMEOUT_SECONDS)
+            post_json(resolved(self._settings.url, FILE), body, TIMEOUT_SECONDS, token, {"Idempotency-Key": key})
         except PostError as error:
             raise TidemarkError(f"the webhook {error}.") from None
 
