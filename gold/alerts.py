@@ -7,7 +7,7 @@ The result is the same however samples are cut into slices: a state holds all th
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from string import Formatter
 from typing import Any, NamedTuple
@@ -17,11 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gold.alert_spec import Alert, Hours
+from gold.instants import SECOND, to_micros
 from gold.schema import ALERTS, SAMPLES
 
-SECOND = 1_000_000
 NEVER = 2**62
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NORMAL, PENDING, FIRING, RECOVERING, NO_DATA, FLAPPING = "normal", "pending", "firing", "recovering", "no data", "flapping"
 LINEAGE = ALERTS.names[-5:]
 
@@ -76,7 +75,7 @@ def judge(alert: Alert, states: Mapping[str, State], samples: pa.Table, until: d
             judging.pass_time(entity, state, at)
             judging.take(entity, state, verdict if _counts(alert.hours, at) else None, _Cause(at, value, row))
         state.last = at
-    end = (until - EPOCH) // timedelta(microseconds=1)
+    end = to_micros(until)
     for entity, state in after.items():
         judging.pass_time(entity, state, end)
     return Judged(_table(alert, judging.changes, samples), after)
@@ -84,7 +83,7 @@ def judge(alert: Alert, states: Mapping[str, State], samples: pa.Table, until: d
 
 def ended(alert: Alert, states: Mapping[str, State], at: datetime) -> pa.Table:
     """Rows of ALERTS by which all that is not normal ends at an instant, where nobody judges it any more."""
-    instant = (at - EPOCH) // timedelta(microseconds=1)
+    instant = to_micros(at)
     left = ((entity, state) for entity, state in states.items() if state.name != NORMAL)
     changes = [
         _Change(entity, NORMAL, state.name, instant, instant, alert.severity, state.value, state.episode or state.since, None)

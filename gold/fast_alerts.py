@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from bronze.schema import INSTANT
 from gold.alert_spec import Alert
-from gold.alerts import FIRING, NEVER, NORMAL, SECOND, State, judge
+from gold.alerts import FIRING, NEVER, NORMAL, State, judge
+from gold.instants import EPOCH, SECOND, to_micros
 from gold.schema import SAMPLES
-from gold.signals import EPOCH, SETTINGS, of_signal, verdict
+from gold.signals import SETTINGS, of_signal, verdict
 from silver.config import SilverConfig
 from silver.evaluated import PLAIN_INSTANT, holds_all, retyped
 from silver.lookup import Lookup
@@ -66,7 +67,7 @@ class FastAlerts:
 
     def silences(self, now: datetime) -> Iterator[pa.Table]:
         """Changes of devices that have sent nothing for longer than `no_data` allows, by the clock."""
-        micros = (now - EPOCH) // timedelta(microseconds=1)
+        micros = to_micros(now)
         for alert in self.alerts:
             if alert.no_data is not None:
                 watched, patience = self.watched[alert.name], alert.no_data.after_seconds * SECOND

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from bronze.schema import INSTANT
 from gold.flow_spec import Counter, Distance, DutyCycle
+from gold.instants import SECOND
 from gold.schema import MEASURES
-from gold.slices import SECOND, Instants, Slice, Stepped, codes, instants, micros, without_flow
+from gold.slices import Instants, Slice, Stepped, codes, instants, micros, without_flow
 
 COLUMNS = without_flow(MEASURES)
 ITEM = pa.schema(

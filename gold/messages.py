@@ -2,9 +2,10 @@
 
 import hashlib
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from gold.instants import to_micros
+
 DIGEST = "digest"
 """The state of a message about changes that are long past."""
 
@@ -31,5 +32,4 @@ class Message:
 
 def message_id(alert_id: str, state: str, changed_at: datetime) -> str:
     """Of the message about one change of one entity, whoever finds it."""
-    micros = (changed_at - EPOCH) // timedelta(microseconds=1)
-    return hashlib.sha256(f"{alert_id}/{state}/{micros}".encode()).hexdigest()
+    return hashlib.sha256(f"{alert_id}/{state}/{to_micros(changed_at)}".encode()).hexdigest()

@@ -8,16 +8,16 @@ value, or what its open interval has counted so far.
 """
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gold.alert_spec import Alert, Signal
+from gold.instants import SECOND, to_micros
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FATES = ("quarantined", "late", "duplicates", "conflicts")
 OF_ACCOUNT = ("events", "readings", *FATES)
 OF_PREVIOUS = {"value": "double", "previous": "double", "change": "double"}
@@ -142,7 +142,7 @@ def _of_vectors(signal: Signal, rows: str, where: str) -> str:
 
 def _of_intervals(signal: Signal, rows: str, before: str, since: datetime, until: datetime) -> tuple[str, str, str]:
     """Of count and account. An interval that is not over at `until` is carried on with what it has counted."""
-    step, end = signal.every_seconds * 1_000_000, (until - EPOCH) // timedelta(microseconds=1)
+    step, end = signal.every_seconds * SECOND, to_micros(until)
     is_account, by_group = signal.kind == "account", signal.by == "group"
     names = OF_ACCOUNT if is_account else ("readings",)
     raw = COUNTED.format(

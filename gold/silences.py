@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 
 from gold.alert_spec import Hours
-from gold.alerts import EPOCH, is_within
+from gold.alerts import is_within
+from gold.instants import EPOCH
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from bronze.schema import INSTANT
 
-SECOND = 1_000_000
 THE_BEGINNING = -(2**60)
 """Before every instant, in microseconds since 1970."""
 READING = pa.schema(

@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from bronze.schema import INSTANT
 from gold.flow_spec import Silence, StateMachine, Transition
+from gold.instants import SECOND
 from gold.schema import STATES
-from gold.slices import LINEAGE, SECOND, Slice, Stepped, codes, fits, instants, micros, without_flow
+from gold.slices import LINEAGE, Slice, Stepped, codes, fits, instants, micros, without_flow
 
 COLUMNS = without_flow(STATES)
 IN_ORDER = [("device_id", "ascending"), ("event_time", "ascending"), ("metric", "ascending")]

@@ -11,7 +11,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from gold.slices import SECOND, THE_BEGINNING, Stepped
+from gold.instants import SECOND
+from gold.slices import THE_BEGINNING, Stepped
 from orchestration import crash
 from orchestration.engine.lake import Lake
 from orchestration.errors import TidemarkError

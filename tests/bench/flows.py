@@ -15,7 +15,8 @@ from rich.console import Console
 
 from gold.flow_spec import FlowSpec, Kind, Pairs, Sessions, StateMachine, Transition
 from gold.flows import nothing_carried, readings_of, step
-from gold.slices import SECOND, THE_BEGINNING, Slice, instants
+from gold.instants import SECOND
+from gold.slices import THE_BEGINNING, Slice, instants
 from orchestration.conf.pipeline_settings import Engine
 from orchestration.engine.jars import fetched
 from orchestration.engine.session import HEAP_STORE, ROCKSDB_STORE, spark_session

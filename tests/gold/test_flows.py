@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from gold.flow_spec import By, Counter, Distance, DutyCycle, FlowSpec, Join, Kind, Pairs, Sessions, Silence, StateMachine, Transition
 from gold.flows import nothing_carried, readings_of, step
-from gold.slices import SECOND, THE_BEGINNING, Slice, instants
+from gold.instants import SECOND
+from gold.slices import THE_BEGINNING, Slice, instants
 
 Reading = tuple[str, str, float, float]
 """Device, metric, seconds, value."""
