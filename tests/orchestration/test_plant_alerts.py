@@ -18,6 +18,7 @@ from orchestration.engine.lake import Lake
 from orchestration.jobs import maintenance
 from orchestration.storage.snapshots import find_snapshot
 from silver.spec import Aggregation, Metric
+from tests.cuts import run_in_cuts
 from tests.lakes import KITCHEN, conf, copied, event, land, run, table
 from tests.orchestration.supervisor.test_replay import replay
 from tests.rows import at
@@ -47,8 +48,8 @@ def plant(folder: Path, **changes: Any) -> Conf:
 
 
 def ran(folder: Path, cuts: int, spark: SparkSession) -> Conf:
-    """Half an hour of two ovens, run by run over a file each, with its lines in disorder, a duplicate and one that is unreadable."""
-    chance, lines, made = random.Random(7), [], plant(folder)
+    """Half an hour of two ovens."""
+    chance, lines = random.Random(7), []
     for second in range(0, 1800, 5):
         now = START + timedelta(seconds=second)
         for device in ("oven", "fridge"):
@@ -56,14 +57,7 @@ def ran(folder: Path, cuts: int, spark: SparkSession) -> Conf:
                 lines.append(event(device, "power", chance.randrange(10), now))
             if chance.random() < 0.1:
                 lines.append(event(device, "command", chance.randrange(10), now))
-    size = -(-len(lines) // cuts)
-    for number, begin in enumerate(range(0, len(lines), size)):
-        part = lines[begin : begin + size]
-        chance.shuffle(part)
-        late = [event("oven", "power", 9, START - timedelta(hours=1))] if number else []
-        land(folder, f"{number}.json", [*part, part[0], "{broken", *late])
-        run(made, spark)
-    return made
+    return run_in_cuts(plant(folder), lines, cuts, START, spark, ["{broken"])
 
 
 def changes(made: Conf) -> list[str]:

@@ -20,6 +20,7 @@ from orchestration.errors import TidemarkError
 from orchestration.storage.snapshots import find_snapshot
 from orchestration.storage.tables import LakeStore
 from silver.spec import Aggregation, Metric
+from tests.cuts import run_in_cuts
 from tests.lakes import KITCHEN, conf, copied, event, land, recorded, rewrite, run, table
 from tests.orchestration.supervisor.test_replay import replay
 from tests.rows import at
@@ -67,16 +68,7 @@ def events() -> list[str]:
 
 
 def ran(folder: Path, cuts: int, spark: SparkSession) -> Conf:
-    """Run by run, each over a file with its lines in disorder, a duplicate, and but for the first one a line that is late."""
-    lines, chance, made = events(), random.Random(cuts), plant(folder)
-    size = -(-len(lines) // cuts)
-    for number, begin in enumerate(range(0, len(lines), size)):
-        part = lines[begin : begin + size]
-        chance.shuffle(part)
-        late = [event("oven", "power", 9, START - timedelta(hours=1))] if number else []
-        land(folder, f"{number}.json", [*part, part[0], *late])
-        run(made, spark)
-    return made
+    return run_in_cuts(plant(folder), events(), cuts, START, spark)
 
 
 def differences(made: Conf) -> list[str]:
