@@ -35,12 +35,16 @@ async def asked(queries: Queries, kills: int) -> object:
 
 def busy() -> list[int]:
     """Processes below this one that are in the middle of LONG: they have taken more than half a second of CPU."""
-    found = psutil.Process().children(recursive=True)
-    return [of.pid for of in found if of.status() != psutil.STATUS_ZOMBIE and "forkserver" in " ".join(of.cmdline()) and seconds(of) > 0.5]
+    return [of.pid for of in psutil.Process().children(recursive=True) if is_busy(of)]
 
 
-def seconds(process: psutil.Process) -> float:
-    return float(process.cpu_times().user)
+def is_busy(process: psutil.Process) -> bool:
+    """Not of one that has ended since the list was made."""
+    try:
+        works = process.status() != psutil.STATUS_ZOMBIE and "forkserver" in " ".join(process.cmdline())
+        return works and float(process.cpu_times().user) > 0.5
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.mark.parametrize(("kills", "expected"), [(1, [{"n": 0}]), (2, LOST)])
