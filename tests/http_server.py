@@ -8,11 +8,12 @@ from typing import NamedTuple, TypeAlias
 
 
 class Asked(NamedTuple):
-    """A request."""
+    """A request. `connection`: another one for each connection that is open."""
 
     path: str
     headers: Mapping[str, str]
     body: bytes
+    connection: int
 
 
 Answer: TypeAlias = tuple[int, bytes]
@@ -24,9 +25,11 @@ def http_server(answer: Callable[[Asked], Answer]) -> Iterator[str]:
     """Its address, without a slash at the end. Redirects lead to /elsewhere."""
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # connections are kept
+
         def do_GET(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            status, content = answer(Asked(self.path, dict(self.headers.items()), body))
+            status, content = answer(Asked(self.path, dict(self.headers.items()), body, self.client_address[1]))
             self.send_response(status)
             if status // 100 == 3:
                 self.send_header("Location", "/elsewhere")

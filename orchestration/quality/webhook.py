@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from orchestration.connectors.http_post import PostError, post_json
+from orchestration.connectors.http_client import PostError, post_json
 from orchestration.quality.formatting import shorten
 from orchestration.quality.history import Change
 from orchestration.quality.outcome import Run

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from orchestration.conf.channel_settings import AddressSettings
 from orchestration.conf.secrets import resolved
 from orchestration.connectors.channels.channel import FILE, Channel, Message, RefusedError, as_json
-from orchestration.connectors.http_post import PostError, post_json
+from orchestration.connectors.http_client import PostError, post_json
 from orchestration.errors import TidemarkError
 
 TIMEOUT_SECONDS = 30.0

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from orchestration.conf.secrets import resolved
 from orchestration.conf.transport_settings import RegistrySettings
-from orchestration.connectors.http_post import PostError, basic, post
+from orchestration.connectors.http_client import PostError, basic, post
 from orchestration.connectors.sinks.sink import FILE
 from orchestration.errors import TidemarkError
 from silver.registry_frames import frame_of

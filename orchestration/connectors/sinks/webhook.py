@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from orchestration.conf.secrets import resolved
 from orchestration.conf.sink_settings import WebhookSettings
-from orchestration.connectors.http_post import PostError, post_json
+from orchestration.connectors.http_client import PostError, post_json
 from orchestration.connectors.sinks.json_text import json_rows
 from orchestration.connectors.sinks.sink import FILE, Batch, Sink
 from orchestration.errors import TidemarkError

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -59,6 +60,21 @@ def test_the_id_of_a_change_is_that_of_its_episode_state_and_instant() -> None:
     assert one == message_id("e1", "firing", NOW.astimezone(UTC))
     others = [message_id("e2", "firing", NOW), message_id("e1", "normal", NOW), message_id("e1", "firing", NOW + timedelta(microseconds=1))]
     assert len({one, *others}) == 4
+
+
+def test_requests_share_a_connection_and_a_refusal_does_not_end_it(receiver: Receiver) -> None:
+    channel, receiver.answers = WebhookChannel(receiver.settings()), [204, 503]
+    for is_taken in (True, False, True):
+        with nullcontext() if is_taken else pytest.raises(TidemarkError):
+            channel.send([FIRING])
+    assert len(receiver.requests) == 3
+    assert len({asked.connection for asked in receiver.requests}) == 1
+
+
+def test_requests_go_by_the_proxy_of_the_environment(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", f"http://{receiver.address}")
+    WebhookChannel(AddressSettings(url="http://pager.invalid/it")).send([FIRING])
+    assert [asked.path for asked in receiver.requests] == ["http://pager.invalid/it"]
 
 
 def test_a_webhook_gets_each_message_as_json_under_its_id(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:

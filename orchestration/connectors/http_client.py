@@ -1,0 +1,99 @@
+"""Requests to HTTP servers, on connections that are kept; and who asks, by name and password.
+
+No redirect is followed: a redirected POST becomes a GET without its body, and would look delivered; a redirected GET takes its secrets
+elsewhere.
+"""
+
+import logging
+from base64 import b64encode
+from collections.abc import Mapping
+from functools import cache
+from http.client import HTTPException
+from typing import NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import urllib3
+
+from orchestration.errors import TidemarkError
+
+MAX_ANSWER_BYTES = 65_536
+logging.getLogger("urllib3").setLevel(logging.WARNING)  # below that it writes addresses
+
+
+class Answer(NamedTuple):
+    """`content`: its beginning."""
+
+    status: int
+    content: bytes
+
+
+class NoAnswerError(TidemarkError):
+    """Why there was none. It names no part of the address, which may be secret."""
+
+
+class PostError(TidemarkError):
+    """What an address did, such as "answered 503", instead of accepting a request. It names no part of the address, which may be secret."""
+
+    def __init__(self, what: str, *, is_final: bool = False) -> None:
+        """`is_final`: a repeat of the request is of no use."""
+        super().__init__(what)
+        self.is_final = is_final
+
+
+def basic(username: str, password: str) -> str:
+    return f"Basic {b64encode(f'{username}:{password}'.encode()).decode()}"
+
+
+def ask(
+    method: str, url: str, headers: Mapping[str, str], timeout_seconds: float, *, body: bytes | None = None, most: int = MAX_ANSWER_BYTES
+) -> Answer:
+    """Whatever is answered, as it is, up to `most` bytes; NoAnswerError, or ValueError where the URL is none."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https"):
+        raise ValueError
+    try:
+        pool = _pool(parts.scheme, parts.netloc)
+        sent = pool.request(
+            method, url, body, headers=headers, timeout=timeout_seconds, redirect=False, retries=False, preload_content=False
+        )
+        with sent as answer:
+            return Answer(answer.status, answer.read(most))
+    except (urllib3.exceptions.HTTPError, OSError, HTTPException) as error:
+        if isinstance(error, ValueError):
+            raise
+        raise NoAnswerError(_reason(error)) from None
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str], timeout_seconds: float) -> bytes:
+    """The beginning of the answer; PostError for any but 2xx."""
+    try:
+        answer = ask("POST", url, headers, timeout_seconds, body=body)
+    except NoAnswerError as error:
+        raise PostError(f"was not reached ({error})") from None
+    except ValueError:
+        raise PostError("is no http or https URL", is_final=True) from None
+    if answer.status // 100 != 2:
+        raise PostError(f"answered {answer.status}", is_final=answer.status < 500 and answer.status not in (408, 429))
+    return answer.content
+
+
+def post_json(url: str, body: bytes, timeout_seconds: float, token: str | None = None, headers: Mapping[str, str] | None = None) -> None:
+    """The same of JSON, with a token if there is one, and more headers."""
+    known = {"Content-Type": "application/json", "User-Agent": "tidemark"}
+    of_token = {"Authorization": f"Bearer {token}"} if token else {}
+    post(url, body, {**known, **of_token, **(headers or {})}, timeout_seconds)
+
+
+@cache
+def _pool(scheme: str, host: str) -> urllib3.PoolManager:
+    """Of a server, by the proxy that the environment names."""
+    proxy = None if proxy_bypass(host) else getproxies().get(scheme)
+    return urllib3.ProxyManager(proxy) if proxy else urllib3.PoolManager()
+
+
+def _reason(error: BaseException) -> str:
+    """Without the text of the error, which may quote the address."""
+    causes = (error, *error.args, error.__cause__, error.__context__)
+    cause = next((of for of in causes if isinstance(of, OSError | HTTPException)), error)
+    return getattr(cause, "strerror", None) or type(cause).__name__
