@@ -63,7 +63,8 @@ def tables(plant: Plant) -> Tables:
     """All that is compared; of gold the newest revisions. No key is in a table twice."""
     lake, found = plant.opened(), {}
     for name, key in KEYS.items():
-        rows = DeltaTable(lake.table_path(name).local).to_pandas()
+        stored = lake.generation.gold("plant", name.removeprefix("gold.")) if name in GOLD else name
+        rows = DeltaTable(lake.table_path(stored).local).to_pandas()
         history = ["revision"] if name in GOLD else []
         assert not rows.duplicated([*key, *history]).any(), name
         found[name] = rows.sort_values(history or key).drop_duplicates(key, keep="last")
