@@ -135,3 +135,11 @@ def test_a_time_that_is_skipped_breaks_the_same_rule_and_one_that_is_none_only_t
 def test_a_text_that_names_its_offset_is_unique_and_one_that_names_a_region_is_not() -> None:
     texts = pa.array([f"2025-10-26 02:30 {zone}" for zone in ("+02:00", "CET", "Europe/Berlin", "Asia/Tokyo")])
     assert to_instants(texts, Time("t", "yyyy-MM-dd HH:mm z", "Europe/Berlin"))[1].to_pylist() == [True, True, False, True]
+
+
+def test_offsets_up_to_18_hours_are_read_as_python_reads_them_and_others_are_none() -> None:
+    zones = ("Z", "+00:00", "-17:59", "+05:45", "-00:30")
+    texts = [f"2025-10-26T02:30:00{fraction}{zone}" for fraction in ("", ".000001") for zone in zones]
+    instants, is_unique = to_instants(pa.array([*texts, "2025-10-26T02:30:00+18:30", "2025-10-26T02:30:00+05:60"]), Time("t"))
+    assert instants.to_pylist() == [*map(datetime.fromisoformat, texts), None, None]
+    assert is_unique.to_pylist() == [True] * (len(texts) + 2)

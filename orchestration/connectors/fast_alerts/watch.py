@@ -164,7 +164,7 @@ class Watch:
         waiting = {name: outbox.waiting for name, outbox in self._outboxes.items()}
         of = {name: repr(alert) for name, alert in self._alerts.items()}
         content = msgspec.json.encode(Known(self._places, of, self._fast.watched, waiting, self._told))
-        return self._writer.submit(lambda: write_atomic(self._file, msgspec.json.decode(content)))
+        return self._writer.submit(lambda: write_atomic(self._file, msgspec.Raw(content)))
 
     def _follow(self, source: Source) -> None:
         """In a thread: a source that is down delays no other."""
