@@ -31,6 +31,7 @@ TOP_LEVEL = {
     *(
         "README.md",
         "pipeline.svg",
+        "alerts.png",
         "report.png",
         "page.png",
         "page-dark.png",
