@@ -216,7 +216,7 @@ bench-groups: install ## 2,000,000 events of 20,000 devices in 3, 300 and 10,000
 	$(PY) -m tests.bench.groups
 
 .PHONY: bench-flows
-bench-flows: install ## flows of flows.yml beside Spark's own operators for sessions, joins and states, over EVENTS=1000000 readings
+bench-flows: install ## flows of flows.yml beside Spark's own operators, over EVENTS=1000000 readings; whole runs with ten alerts and a flow, and without
 	$(PY) -m tests.bench.flows
 
 .PHONY: bench-page

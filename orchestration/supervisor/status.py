@@ -75,7 +75,10 @@ def arrears_of(checkpoint: Location, batch: Batch, source: Location, now: dateti
     if not is_table(source):
         return Arrears()
     table = open_table(source)
-    version, index = read_up_to(checkpoint, batch.last_batch, str(table.metadata().id))
+    try:
+        version, index = read_up_to(checkpoint, batch.last_batch, str(table.metadata().id))
+    except (ValueError, LookupError, OSError):  # it is damaged, as a run says; until it is restored nothing counts as read
+        return Arrears(behind=table.count())
     waiting = []
     for number in range(version, table.version() + 1):
         counts, committed_at = commit(source, number)

@@ -1,5 +1,9 @@
-"""Sessions, joins and states: our slices beside Spark's own operators, over the same readings: `make bench-flows`."""
+"""Sessions, joins and states: our slices beside Spark's own operators, over the same readings; and whole runs with ten alerts and a session
+flow, and without, in turn: `make bench-flows`.
+"""
 
+import argparse
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -20,7 +25,9 @@ from gold.slices import THE_BEGINNING, Slice, instants
 from orchestration.conf.pipeline_settings import Engine
 from orchestration.engine.jars import fetched
 from orchestration.engine.session import HEAP_STORE, ROCKSDB_STORE, spark_session
-from tests.bench.script import narrow_table, parser_for, script, write_report
+from tests.bench.factory import write_conf, write_events
+from tests.bench.processes import Run
+from tests.bench.script import all_layers, narrow_table, parser_for, progress, script, write_report
 
 DEVICES, GAP, WITHIN, LATENESS, SLICES = 200, 30, 5, 600, 8
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -33,12 +40,39 @@ KINDS: dict[str, Kind] = {
 }
 
 
+ALERTS: dict[str, dict[str, Any]] = {
+    "hot": {"reading": "temperature", "when": "value > 28", "recover_when": "value < 26"},
+    "cold": {"reading": "temperature", "when": "value < 14", "for_seconds": 60},
+    "leaps": {"reading": "power", "when": "abs(rate) > 100", "for_times": 2},
+    "high_pressure": {"reading": "pressure", "when": "value > 1.05", "no_data": {"after_seconds": 600}},
+    "shaken": {"window": "vibration", "group": "north", "when": "max > 8"},
+    "damp": {"window": "humidity", "group": "middle", "when": "value > 70"},
+    "patchy": {"vector": "south", "when": "missing_share > 0.2"},
+    "few": {"count": {"every_seconds": 300}, "when": "readings < 100"},
+    "quiet_group": {"count": {"every_seconds": 300, "by": "group"}, "when": "readings = 0"},
+    "bad_share": {"account": {"every_seconds": 3600}, "when": "quarantined_share > 0.01"},
+}
+ON = {"alerts": {"alerts": ALERTS}, "flows": {"flows": {"activity": {"sessions": {"metric": "power", "gap_seconds": 30}}}}}
+
+
 def main() -> int:
     """Measure in turn, tell."""
     options = parser_for(__doc__, "bench-flows")
     options.add_argument("--events", type=int, default=1_000_000)
     options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--only-runs", action="store_true", help="leave Spark's operators out")
     chosen = options.parse_args()
+    seconds = {} if chosen.only_runs else _beside_spark(chosen)
+    table = narrow_table("what", "seconds, median", "events a second")
+    runs = _whole_runs(chosen)
+    for name, taken in {**seconds, **{name: [run.seconds for run in of] for name, of in runs.items()}}.items():
+        table.add_row(name, f"{np.median(taken):.2f}", f"{chosen.events / np.median(taken):,.0f}")
+    Console().print(table)
+    write_report(chosen, {"events": chosen.events, "seconds": seconds, "runs": {name: [*map(vars, of)] for name, of in runs.items()}})
+    return 0
+
+
+def _beside_spark(chosen: argparse.Namespace) -> dict[str, list[float]]:
     rows, folder = _readings(chosen.events), chosen.work / "flows"
     spark = spark_session(Engine(driver_memory="2g", cores=2), fetched(), chosen.work / "flows.log")
     (folder / "in").mkdir(parents=True, exist_ok=True)
@@ -52,12 +86,25 @@ def main() -> int:
             place = str(folder / f"checkpoint-{time.time_ns()}")
             of_spark = _timed(lambda query=query, place=place: _by_spark(spark, query, str(folder / "in"), place))  # type: ignore[misc]
             seconds.setdefault(f"{name}: Spark", []).append(of_spark)
-    table = narrow_table("what", "seconds, median", "readings a second")
-    for name, taken in seconds.items():
-        table.add_row(name, f"{np.median(taken):.2f}", f"{chosen.events / np.median(taken):,.0f}")
-    Console().print(table)
-    write_report(chosen, {"events": chosen.events, "seconds": seconds})
-    return 0
+    spark.stop()
+    return seconds
+
+
+def _whole_runs(chosen: argparse.Namespace) -> dict[str, list[Run]]:
+    """All layers of a fresh lake, with alerts and a flow and without, in turn."""
+    folder = chosen.work / f"flows-{chosen.events}"
+    folder.mkdir(parents=True, exist_ok=True)
+    runs: dict[str, list[Run]] = {"all layers": [], "with ten alerts and a flow": []}
+    for number in range(chosen.rounds):
+        for name, of in runs.items():
+            conf = write_conf(folder, chosen.driver_memory, chosen.cores)
+            write_events(folder, conf, chosen.events, 1)
+            for file, content in ON.items() if of is not runs["all layers"] else ():
+                (conf / f"{file}.yml").write_text(yaml.safe_dump(content))
+            shutil.rmtree(folder / "lake", ignore_errors=True)
+            of.append(all_layers(conf, folder / "run.log"))
+            progress.log(f"round {number + 1} of {chosen.rounds}: {name}: {of[-1].seconds:.1f} s")
+    return runs
 
 
 def _readings(count: int) -> pa.Table:

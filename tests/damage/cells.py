@@ -26,7 +26,7 @@ class Part:
 OF_A_LOG = rb'numRecords\\":\d*(\d)'
 PARTS: Mapping[str, Part] = {
     "metadata of a checkpoint": Part("checkpoints/*/metadata", rb'"id":"[^"]*?(\d)'),
-    "`tidemark.json` of a checkpoint": Part("checkpoints/*/tidemark.json", rb'shuffle_partitions": (\d)'),
+    "`tidemark.json` of a checkpoint": Part("checkpoints/*/tidemark.json", rb'shuffle_partitions":(\d)'),
     "offsets": Part("checkpoints/silver.readings/offsets/*", rb'reservoirVersion":(\d)'),
     "commits": Part("checkpoints/silver.readings/commits/*", rb'nextBatchWatermarkMs":\d+(\d)\d{5}'),
     "state: changelog, heap": Part("checkpoints/silver.readings/state/0/0/*.delta"),
@@ -34,8 +34,8 @@ PARTS: Mapping[str, Part] = {
     "state: schema": Part("checkpoints/*/state/0/0/_metadata/schema"),
     "state: snapshot, RocksDB": Part("checkpoints/silver.readings/state/0/0/*.zip"),
     "state: SST file, RocksDB": Part("checkpoints/silver.readings/state/0/0/SSTs/*.sst"),
-    "amendments": Part("checkpoints/gold.kitchen/amendments.json", rb'"number": (\d)'),
-    "slice of a flow": Part("checkpoints/gold.flows/warm/slice.json", rb'"number": (\d)'),
+    "amendments": Part("checkpoints/gold.kitchen/amendments.json", rb'"number":(\d)'),
+    "slice of a flow": Part("checkpoints/gold.flows/warm/slice.json", rb'"number":(\d)'),
     "state of a flow": Part("checkpoints/gold.flows/warm/*.arrow"),
     "Delta log, bronze": Part("bronze/events/_delta_log/*.json", OF_A_LOG),
     "Delta log, silver": Part("silver/readings/_delta_log/*[0-9].json", OF_A_LOG),

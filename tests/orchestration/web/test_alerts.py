@@ -49,9 +49,14 @@ def conf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield written
 
 
+def open_alerts(page: Page) -> None:
+    page.get_by_role("link", name="Alerts", exact=True).click()
+    page.wait_for_selector("section[aria-labelledby=firing]")
+
+
 def test_what_fires_is_shown_and_the_overview_says_so_until_it_is_seen(page: Page, conf: Path) -> None:
     assert "2 alerts fire, and nobody has said that it is seen." in page.inner_text(".troubles")
-    page.get_by_role("link", name="Alerts", exact=True).click()
+    open_alerts(page)
     firing = page.locator("section[aria-labelledby=firing] tbody tr")
     assert sorted(row.locator("td").first.inner_text() for row in firing.all()) == [HOSTILE, "oven"]
     row = firing.filter(has_text="oven is firing")
@@ -65,7 +70,7 @@ def test_what_fires_is_shown_and_the_overview_says_so_until_it_is_seen(page: Pag
 
 
 def test_a_silence_is_made_and_ended_by_the_page(page: Page, conf: Path) -> None:
-    page.get_by_role("link", name="Alerts", exact=True).click()
+    open_alerts(page)
     form = page.locator("form[action='/alerts/silence']")
     for label, text in (("Alert", "too_*"), ("of", "oven"), ("Why", "new element"), ("by", "ada")):
         form.get_by_label(label, exact=True).fill(text)
@@ -80,7 +85,7 @@ def test_a_silence_is_made_and_ended_by_the_page(page: Page, conf: Path) -> None
 
 
 def test_changes_and_messages_are_shown_and_come_by_themselves(page: Page, conf: Path) -> None:
-    page.get_by_role("link", name="Alerts", exact=True).click()
+    open_alerts(page)
     assert page.locator("section[aria-labelledby=changes] tbody tr").count() == 4
     assert "the webhook answered 410" in page.inner_text("section[aria-labelledby=messages]")
     write(Location(conf.parent / "lake"), 2, changed(120, "normal", "oven", "firing"))
@@ -88,7 +93,7 @@ def test_changes_and_messages_are_shown_and_come_by_themselves(page: Page, conf:
 
 
 def test_a_form_for_what_does_not_fire_is_refused(page: Page) -> None:
-    page.get_by_role("link", name="Alerts", exact=True).click()
+    open_alerts(page)
     form = page.locator("form[action='/alerts/silence']")
     for label, text in (("Alert", "nothing"), ("of", "*"), ("Why", "no"), ("by", "ada")):
         form.get_by_label(label, exact=True).fill(text)
