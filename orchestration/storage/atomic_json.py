@@ -36,8 +36,8 @@ def read_atomic(location: Location, way_out: str, kind: type[T]) -> T | None:
         before, _, end = location.local.read_bytes().rpartition(MARK)
     except FileNotFoundError:
         return None
-    content = before.removesuffix(SEPARATOR) + b"}"
-    if end.removesuffix(b'"}') not in (_digest(content), _digest_of_sorted(content)):
+    content, digest = before.removesuffix(SEPARATOR) + b"}", end.removesuffix(b'"}')
+    if digest != _digest(content) and digest != _digest_of_sorted(content):
         raise TidemarkError(f"{location} is not as it was written.\n  {way_out}")
     return msgspec.convert(msgspec.json.decode(content), kind)
 
