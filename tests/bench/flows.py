@@ -52,7 +52,11 @@ ALERTS: dict[str, dict[str, Any]] = {
     "quiet_group": {"count": {"every_seconds": 300, "by": "group"}, "when": "readings = 0"},
     "bad_share": {"account": {"every_seconds": 3600}, "when": "quarantined_share > 0.01"},
 }
-ON = {"alerts": {"alerts": ALERTS}, "flows": {"flows": {"activity": {"sessions": {"metric": "power", "gap_seconds": 30}}}}}
+WHOLE_RUNS: dict[str, dict[str, Any]] = {
+    "all layers": {},
+    "with ten alerts and a flow": {"alerts": ALERTS, "flows": {"activity": {"sessions": {"metric": "power", "gap_seconds": 30}}}},
+}
+"""By name: what its conf has beside that of other benchmarks."""
 
 
 def main() -> int:
@@ -94,16 +98,16 @@ def _whole_runs(chosen: argparse.Namespace) -> dict[str, list[Run]]:
     """All layers of a fresh lake, with alerts and a flow and without, in turn."""
     folder = chosen.work / f"flows-{chosen.events}"
     folder.mkdir(parents=True, exist_ok=True)
-    runs: dict[str, list[Run]] = {"all layers": [], "with ten alerts and a flow": []}
+    runs: dict[str, list[Run]] = {name: [] for name in WHOLE_RUNS}
     for number in range(chosen.rounds):
-        for name, of in runs.items():
+        for name, more in WHOLE_RUNS.items():
             conf = write_conf(folder, chosen.driver_memory, chosen.cores)
             write_events(folder, conf, chosen.events, 1)
-            for file, content in ON.items() if of is not runs["all layers"] else ():
-                (conf / f"{file}.yml").write_text(yaml.safe_dump(content))
+            for key, declared in more.items():
+                (conf / f"{key}.yml").write_text(yaml.safe_dump({key: declared}))
             shutil.rmtree(folder / "lake", ignore_errors=True)
-            of.append(all_layers(conf, folder / "run.log"))
-            progress.log(f"round {number + 1} of {chosen.rounds}: {name}: {of[-1].seconds:.1f} s")
+            runs[name].append(all_layers(conf, folder / "run.log"))
+            progress.log(f"round {number + 1} of {chosen.rounds}: {name}: {runs[name][-1].seconds:.1f} s")
     return runs
 
 
