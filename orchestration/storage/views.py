@@ -8,7 +8,7 @@ from typing import Protocol
 from gold.schema import FLOW_KINDS, KINDS
 from orchestration.conf.place import GroupWindows
 from orchestration.location import Location
-from orchestration.storage.delta import LOG, literal, open_table
+from orchestration.storage.delta import LOG, literal
 from orchestration.storage.generations import FOLDER, Generation, active_generation, numbered
 from orchestration.storage.snapshot import Snapshot
 from silver.rules import SOMETHING_IS_MEASURED
@@ -67,11 +67,6 @@ class View:
         columns = ", ".join(self.columns) or "*"
         every = " union all ".join(f"select {columns} from {of}{f' where {part.where}' if part.where else ''}" for part, of in named)
         return latest(f"({every})", self.key) if self.key else every
-
-    def pinned(self) -> "View":
-        """With the newest version of each table in place of none."""
-        known = [part.version if part.version is not None else open_table(part.location).version() for part in self.parts]
-        return replace(self, parts=tuple(replace(part, version=version) for part, version in zip(self.parts, known, strict=True)))
 
     def is_meant(self, query: str) -> bool:
         """Whether a query can mean it: it has the name of the table somewhere."""

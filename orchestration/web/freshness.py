@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,16 +17,25 @@ from orchestration.storage.registry import TABLE as DEVICES
 from orchestration.storage.tables import LakeStore
 from orchestration.web.queries import Queries
 
-MEMBERS = """
-  select device_id, unnest(groups) as device_group from ({newest}) where is_known and {which}
-"""
 SINCE, LONGEST = timedelta(days=1), 15.0
-LAST = """
-  with newest as (select max(window_end) as newest from gold.aggregates_history),
-  last as (select device_group, device_id, max(window_end) as ended_at from gold.aggregates_history, newest
-    where window_end > newest - to_seconds({seconds}) and {of_group} group by device_group, device_id)
-  select device_group, device_id, ended_at, newest from newest left join last on true
+KNOWN = "select unnest(groups) as device_group, device_id from ({newest}) where is_known and {which}"
+NEWEST_WINDOW = "select max(window_end) as newest from gold.aggregates_history"
+ENDED = """
+  select device_group, device_id, max(window_end) as ended_at from gold.aggregates_history, newest
+  where window_end > newest - to_seconds({seconds}) and {of_group} group by all
 """
+OF_GROUPS = """
+  with newest as ({newest}), ended as ({ended}),
+  every as (select * from ({known}) full join ended using (device_group, device_id))
+  select device_group, count(*) as devices, max(ended_at) as newest_at, max(newest) is not null as has_windows,
+    first(device_id order by ended_at nulls first, device_id) as worst, first(ended_at order by ended_at nulls first) as worst_at,
+    [{fresh}] as fresh
+  from every, newest group by device_group
+"""
+FRESH = "count(*) filter (ended_at >= newest - to_seconds({seconds}))"
+NO_WINDOW = "select null::timestamptz as newest"
+NONE_ENDED = "select '' as device_group, '' as device_id, null::timestamptz as ended_at limit 0"
+NONE_KNOWN = "select '' as device_group, '' as device_id limit 0"
 
 
 @dataclass(frozen=True)
@@ -53,19 +61,20 @@ class Freshness:
 
 def freshness(conf: Conf, rows: Callable[[str], Sequence[Mapping[str, Any]]], group: str | None = None) -> Sequence[Freshness]:
     """Of all groups, or of one, those first whose worst device is the oldest. `rows`: of a query."""
-    ended: dict[str, dict[str, datetime | None]] = defaultdict(dict)
-    which, of_group = (
+    of_known, of_ended = (
         ("true", "true") if group is None else (f"list_contains(groups, {literal(group)})", f"device_group = {literal(group)}")
     )
-    for row in rows(MEMBERS.format(newest=NEWEST, which=which)) if is_table(path_of(conf.lake, DEVICES)) else ():
-        ended[row["device_group"]][row["device_id"]] = None
-    newest = None
-    for row in rows(LAST.format(seconds=int(SINCE.total_seconds()), of_group=of_group)) if has_gold(conf) else ():
-        newest = row["newest"]
-        if row["device_id"] is not None:
-            ended[row["device_group"]][row["device_id"]] = row["ended_at"]
-    chosen = conf.groups.values() if group is None else [conf.groups[group]]
-    found = [_of_group(conf, of, ended.get(of.name, {}), newest) for of in chosen]
+    chosen = [*conf.groups.values()] if group is None else [conf.groups[group]]
+    tolerances = sorted({tolerance(conf, of) for of in chosen})  # few, even of many groups
+    has_devices, has_windows = is_table(path_of(conf.lake, DEVICES)), has_gold(conf)
+    query = OF_GROUPS.format(
+        known=KNOWN.format(newest=NEWEST, which=of_known) if has_devices else NONE_KNOWN,
+        newest=NEWEST_WINDOW if has_windows else NO_WINDOW,
+        ended=ENDED.format(seconds=int(SINCE.total_seconds()), of_group=of_ended) if has_windows else NONE_ENDED,
+        fresh=", ".join(FRESH.format(seconds=of.total_seconds()) for of in tolerances),
+    )
+    by_name = {row["device_group"]: row for row in rows(query)} if has_devices or has_windows else {}
+    found = [_of_group(of, by_name.get(of.name), tolerances.index(tolerance(conf, of))) for of in chosen]
     return sorted(found, key=lambda of: (of.worst is None, of.worst_at is not None, of.worst_at, of.group))
 
 
@@ -103,12 +112,9 @@ def tolerance(conf: Conf, group: Group) -> timedelta:
     return timedelta(seconds=2 * max(conf.metrics[name].step_seconds for name in group.metrics) + group.lateness_seconds)
 
 
-def _of_group(conf: Conf, group: Group, ended: Mapping[str, datetime | None], newest: datetime | None) -> Freshness:
+def _of_group(group: Group, row: Mapping[str, Any] | None, place: int) -> Freshness:
+    """`place`: of its tolerance."""
     label = group.label or group.name
-    if newest is None or not ended:
-        return Freshness(group.name, label, len(ended), 0)
-    since = newest - tolerance(conf, group)
-    worst, worst_at = min(ended.items(), key=lambda of: (of[1] is not None, of[1] or newest, of[0]))
-    fresh = sum(at is not None and at >= since for at in ended.values())
-    newest_of_group = max((at for at in ended.values() if at), default=None)
-    return Freshness(group.name, label, len(ended), fresh, worst, worst_at, newest_of_group)
+    if row is None or not row["has_windows"]:
+        return Freshness(group.name, label, row["devices"] if row else 0, 0)
+    return Freshness(group.name, label, row["devices"], row["fresh"][place], row["worst"], row["worst_at"], row["newest_at"])

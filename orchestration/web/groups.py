@@ -14,7 +14,7 @@ from orchestration.web.spans import Span, instant, span_of
 MOST_GROUPS, MOST_ROWS, MOST_DEVICES = 200, 200, 6
 NEWEST = "select max(window_end) as newest from {table}_history"
 OF_ALL = "silver.devices, gold.aggregates_history"
-OF_ONE = f"{OF_ALL}, silver.readings, gold.{{group}}_aggregates_history, gold.{{group}}_vectors"
+OF_ONE = f"{OF_ALL}, silver.readings, gold.{{group}}_aggregates_history, gold.{{group}}_vectors, gold.{{group}}_live"
 VALUES = """
   select *, count(*) over () as every from (
     select device_id, metric, max(window_end) as ended_at, arg_max(value, window_end) as value, arg_max(count, window_end) as count,

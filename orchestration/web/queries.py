@@ -47,9 +47,10 @@ class Queries:
     async def close(self) -> None:
         (await self._workers).close()
 
-    def rows(self, query: str, beside: str = "") -> list[dict[str, Any]]:
-        """Of a query of a view; TidemarkError where it cannot be answered. `beside`: as in a Question."""
-        return python_rows(table_of(asyncio.run_coroutine_threadsafe(self._ask(Question(query, beside=beside)), self._loop).result()))
+    def rows(self, query: str, snapshot_id: int | None = None, beside: str = "") -> list[dict[str, Any]]:
+        """Of a query of a view; TidemarkError where it cannot be answered. The others: as in a Question."""
+        asked = self._ask(Question(query, snapshot_id, beside=beside))
+        return python_rows(table_of(asyncio.run_coroutine_threadsafe(asked, self._loop).result()))
 
     async def answer(self, request: Request, question: Question, accept: str) -> Encoded:
         """To who has sent the request; a client that goes ends its query."""
@@ -69,16 +70,20 @@ class Queries:
 
 @dataclass(frozen=True)
 class Look:
-    """What a view is read with. `asked`: the parameters of its address. `tables`: names of all that its queries read."""
+    """What a view is read with. `asked`: the parameters of its address.
+
+    `snapshot_id`: what its queries read, None for the newest. `tables`: names of all that they read.
+    """
 
     conf: Conf
     now: datetime
     asked: QueryParams
     queries: Queries
+    snapshot_id: int | None = None
     tables: str = ""
 
     def rows(self, query: str) -> list[dict[str, Any]]:
-        return self.queries.rows(query, self.tables)
+        return self.queries.rows(query, self.snapshot_id, self.tables)
 
 
 def table_of(answer: Encoded) -> pa.Table:

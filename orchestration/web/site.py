@@ -183,12 +183,14 @@ class Site:
             return self._framed(self._views.get(view, self._editor), said, 400)
         return RedirectResponse(view, 303)
 
-    def _look(self, asked: str) -> Look:
-        return Look(self._conf, datetime.now(UTC), QueryParams(asked), self._queries)
+    def _look(self, asked: str, snapshot_id: int | None = None) -> Look:
+        return Look(self._conf, datetime.now(UTC), QueryParams(asked), self._queries, snapshot_id)
 
     def _read(self, key: Key) -> Any:
+        view = self._views[key[0]]
         with each_table_opened_once():
-            return self._views[key[0]].read(self._look(key[1]))
+            snapshot = find_snapshot(self._conf.lake) if view.is_of_snapshot else None
+            return view.read(self._look(key[1], snapshot.snapshot_id if snapshot else None))
 
     def _threads_of(self, key: Key) -> Executor:
         return self._threads[self._views[key[0]].is_of_snapshot]

@@ -14,14 +14,19 @@ if TYPE_CHECKING:
 class Question:
     """A query over one snapshot: the one with this id, or the newest at the instant (UTC), or without both see marts.snapshot_for.
 
-    `beside`: names of tables that the next questions read. While tables stay, they share a database with this one, which saves 40 ms each.
-    Only for queries that nobody else has written.
+    `beside`: names of tables that the next questions read. Those that come within seconds, with the same names and the id of the same
+    snapshot, share a database with this one, which saves 60 ms each. Only for queries that nobody else has written.
     """
 
     query: str
     snapshot_id: int | None = None
     at: datetime | None = None
     beside: str = ""
+
+    @property
+    def is_of_view(self) -> bool:
+        """Whether it may share a database."""
+        return self.snapshot_id is not None and self.beside != ""
 
 
 @dataclass(frozen=True)

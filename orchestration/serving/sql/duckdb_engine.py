@@ -8,6 +8,7 @@ Only queries of one view of the page, which nobody else has written, share a dat
 import re
 import resource
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -34,6 +35,8 @@ MEMORY = 1024**3
 MORE_MEMORY = 2 * 1024**3
 """Bytes that the process may take more while a query runs: DuckDB does not count all that functions of texts and lists take."""
 ROWS_AT_ONCE = 10_000
+SHARED_SECONDS = 5.0
+"""So long at most: the registry, which no snapshot pins, goes on."""
 SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": f"{MEMORY}B",
     "temp_directory": "",
@@ -57,10 +60,13 @@ FAILURES = (duckdb.IOException, duckdb.InternalException, duckdb.FatalException)
 
 @dataclass
 class _Database:
-    """`files`: below its views, once these are made."""
+    """`of_view`: what questions have in common that share it. `files`: below its views, once these are made."""
 
     connection: duckdb.DuckDBPyConnection
+    snapshot: Snapshot | None
     meant: Sequence[View]
+    of_view: tuple[str, int | None]
+    since: float
     files: list[str] | None = None
 
 
@@ -85,19 +91,22 @@ class DuckDbEngine:
         self._ended_by = ""
         if len(question.query.encode("utf-8", "replace")) > self._limits.query_bytes:
             raise RefusedError(f"the query is longer than {self._limits.query_bytes:,} bytes: split it.")
-        snapshot = snapshot_for(self._plant.lake, question.query, question.snapshot_id, question.at)
-        meant = duckdb_views(self._plant, snapshot, None if SHOWS.search(question.query) else f"{question.query} {question.beside}")
+        database = self._database(question)
+        self._connection = database.connection
         timer = threading.Timer(self._limits.seconds, self._end, [f"took longer than {self._limits.seconds:g} s and was cancelled"])
         timer.start()
         try:
-            with self._database([*meant.values()], bool(question.beside)) as database, _bounded_memory():
+            with _bounded_memory():
                 rows, is_cut_off = self._answered(database, question.query)
+            self._kept = database if question.is_of_view else None
         except (duckdb.Error, OSError, MemoryError) as error:  # OSError: an error of DuckDB's that came by way of Arrow
-            raise self._worded(error, question.query, snapshot) from error
+            raise self._worded(error, question.query, database.snapshot) from error
         finally:
             timer.cancel()
             self._connection = None
-        return Answer(rows, snapshot, is_cut_off)
+            if self._kept is None:
+                database.connection.close()
+        return Answer(rows, database.snapshot, is_cut_off)
 
     def cancel(self) -> None:
         """End the query that is being answered; from another thread."""
@@ -108,22 +117,18 @@ class DuckDbEngine:
         if self._connection is not None:
             self._connection.interrupt()
 
-    @contextmanager
-    def _database(self, meant: Sequence[View], is_kept: bool) -> Iterator["_Database"]:
-        """With these views; `is_kept`: that of the question before, where its tables are as they were."""
-        meant = [view.pinned() for view in meant] if is_kept else meant
-        database, self._kept = self._kept, None
-        if database is None or not is_kept or database.meant != meant:
-            if database is not None:
-                database.connection.close()
-            database, self._ready = _Database(self._ready or duckdb.connect(config=SETTINGS), meant), None
-        self._connection = database.connection
-        try:
-            yield database
-            self._kept = database if is_kept else None
-        finally:
-            if self._kept is None:
-                database.connection.close()
+    def _database(self, question: Question) -> "_Database":
+        """That of the question before, where it may be shared."""
+        kept, self._kept, of_view = self._kept, None, (question.beside, question.snapshot_id)
+        if kept is not None:
+            if question.is_of_view and kept.of_view == of_view and time.monotonic() - kept.since < SHARED_SECONDS:
+                return kept
+            kept.connection.close()
+        snapshot = snapshot_for(self._plant.lake, question.query, question.snapshot_id, question.at)
+        text = None if SHOWS.search(question.query) else f"{question.query} {question.beside}"
+        meant = [*duckdb_views(self._plant, snapshot, text).values()]
+        connection, self._ready = self._ready or duckdb.connect(config=SETTINGS), None
+        return _Database(connection, snapshot, meant, of_view, time.monotonic())
 
     def _answered(self, database: "_Database", query: str) -> tuple[pa.Table, bool]:
         connection, statement = database.connection, checked(database.connection, query)

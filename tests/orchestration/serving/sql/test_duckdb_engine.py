@@ -115,7 +115,7 @@ def test_numbers_instants_and_texts_at_the_edges(engine: DuckDbEngine, query: st
     assert asked(engine, query) == expected
 
 
-def test_questions_that_share_a_database_see_what_came_between_them(tmp_path: Path) -> None:
+def test_questions_over_no_snapshot_see_what_came_between_them(tmp_path: Path) -> None:
     edges(tmp_path)
     engine, query = DuckDbEngine(conf(tmp_path), Limits()), "select count(*) as n from ops.edges"
 
