@@ -1,14 +1,20 @@
 """What Spark writes down in a checkpoint before batch N runs: its watermark, and up to where it reads each source."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from orchestration.errors import TidemarkError
 from orchestration.location import Location
 
 NOTHING_YET = "-"
+
+
+class DamagedCheckpointError(TidemarkError, ValueError):
+    """A file that Spark wrote does not say what it must."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +41,23 @@ class Batch:
 def offsets(checkpoint: Location, batch: int) -> Offsets:
     """Of one batch. Lines: the version of the format, what is true of the batch as a whole, then a source each.
 
-    That is `source:offset`; a source without a name has its place for one, and in v1 all have.
+    That is `source:offset`; a source without a name has its place for one, and in v1 all have. DamagedCheckpointError.
     """
-    version, whole, *lines = (checkpoint / "offsets" / str(batch)).local.read_text().splitlines()
-    named = [line.partition(":")[::2] for line in lines] if version != "v1" else [(str(n), line) for n, line in enumerate(lines)]
-    of_batch, read = json.loads(whole), {name: json.loads(at) for name, at in named if at != NOTHING_YET}
-    return Offsets(int(of_batch["batchWatermarkMs"]), int(of_batch["batchTimestampMs"]), read)
+    with _whole(checkpoint / "offsets" / str(batch)) as text:
+        version, whole, *lines = text.splitlines()
+        named = [line.partition(":")[::2] for line in lines] if version != "v1" else [(str(n), line) for n, line in enumerate(lines)]
+        of_batch, read = json.loads(whole), {name: json.loads(at) for name, at in named if at != NOTHING_YET}
+        return Offsets(int(of_batch["batchWatermarkMs"]), int(of_batch["batchTimestampMs"]), read)
+
+
+@contextmanager
+def _whole(file: Location) -> Iterator[str]:
+    """The text of a file of a checkpoint; what fails while it is taken apart says where the damage is."""
+    try:
+        yield file.local.read_text()
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        hint = "restore the checkpoint from a backup, or build silver and gold anew with `tidemark replay`."
+        raise DamagedCheckpointError(f"{file} is damaged: {hint}") from error
 
 
 def clear_drafts(checkpoint: Location) -> None:
@@ -56,13 +73,14 @@ def newest_batch(log: Location) -> int:
 
 
 def last_batch(checkpoint: Location) -> Batch:
-    """The newest finished batch of a checkpoint."""
+    """The newest finished batch of a checkpoint; DamagedCheckpointError."""
     newest = newest_batch(checkpoint / "commits")
     if newest < 0:
         return Batch()
-    file = (checkpoint / "commits" / str(newest)).local
-    at = datetime.fromtimestamp(int(file.stat().st_mtime), UTC)
-    watermark = json.loads(file.read_text().splitlines()[1]).get("nextBatchWatermarkMs") or 0
+    file = checkpoint / "commits" / str(newest)
+    at = datetime.fromtimestamp(int(file.local.stat().st_mtime), UTC)
+    with _whole(file) as text:
+        watermark = json.loads(text.splitlines()[1]).get("nextBatchWatermarkMs") or 0
     return Batch(newest, at, datetime.fromtimestamp(watermark / 1000, UTC) if watermark > 0 else None)
 
 

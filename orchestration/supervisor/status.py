@@ -6,6 +6,7 @@ is a version and the index of the last file read of it; a negative index means t
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from orchestration.conf.model import Conf
 from orchestration.location import Location
 from orchestration.storage import flow_positions
-from orchestration.storage.checkpoints import Batch, last_batch, read_up_to
+from orchestration.storage.checkpoints import Batch, DamagedCheckpointError, last_batch, read_up_to
 from orchestration.storage.delta import added, commit, is_table, max_in_log, open_table, version_of
 from orchestration.storage.generations import Generation
 from orchestration.storage.source_offsets import offsets_told_at, source_offsets
@@ -47,10 +48,17 @@ def status(conf: Conf, now: datetime) -> list[dict[str, Any]]:
             batch, arrears = of_bronze(lake.table_path(EVENTS)), Arrears()
         else:
             checkpoint = lake.checkpoint(flow)
-            batch = last_batch(checkpoint)
+            batch = _last_batch(checkpoint)
             arrears = arrears_of(checkpoint, batch, lake.table_path(source), now) if source else Arrears()
         lines += [{"flow": flow, "table": name, "rows": rows(lake.table_path(name))} | asdict(batch) | asdict(arrears) for name in tables]
     return lines
+
+
+def _last_batch(checkpoint: Location) -> Batch:
+    """None of one that is damaged, as a run says: who looks at the others goes on."""
+    with suppress(DamagedCheckpointError):
+        return last_batch(checkpoint)
+    return Batch()
 
 
 def flows(conf: Conf, generation: Generation) -> Iterator[tuple[str, str | None, list[str]]]:
@@ -77,7 +85,7 @@ def arrears_of(checkpoint: Location, batch: Batch, source: Location, now: dateti
     table = open_table(source)
     try:
         version, index = read_up_to(checkpoint, batch.last_batch, str(table.metadata().id))
-    except (ValueError, LookupError, OSError):  # it is damaged, as a run says; until it is restored nothing counts as read
+    except (DamagedCheckpointError, OSError):  # as a run says; until it is restored nothing counts as read
         return Arrears(behind=table.count())
     waiting = []
     for number in range(version, table.version() + 1):

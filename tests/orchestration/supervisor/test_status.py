@@ -108,6 +108,17 @@ def test_a_version_read_in_part_counts_for_the_files_that_are_left(tmp_path: Pat
     assert of("silver.readings", conf)["behind"] == sum(left) > 0
 
 
+@pytest.mark.parametrize("log", ["offsets", "commits"])
+def test_a_flow_whose_checkpoint_is_damaged_is_behind_by_all_that_it_reads(log: str, tmp_path: Path) -> None:
+    conf = conf_of(tmp_path)
+    events, checkpoint = conf.lake / "bronze/events", conf.lake.local / "checkpoints/silver.readings"
+    append(events.local, 7, NOON)
+    finished(checkpoint, 3, NOON, read_up_to(events.local, 1, -1))
+    (checkpoint / log / "3").write_text("v1")
+    assert of("silver.readings", conf)["behind"] == 7
+    assert of("bronze.events", conf)["rows"] == 7
+
+
 def ingested(conf: Conf, batch: int, count: int, at: datetime) -> None:
     """A bronze batch of `count` events."""
     append(conf.lake.local / "bronze/events", count, at, bronze_batch=[batch] * count)
