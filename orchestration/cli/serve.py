@@ -23,6 +23,9 @@ def command(obj: dict[str, Any], port: int | None) -> None:
     /api/overview   the overview as JSON
     /metrics        for Prometheus
     """
+    from orchestration.serving.sql.workers import warm_up
+
+    warm_up()  # beside the imports of this process, which take a second
     from orchestration.conf.load import load
     from orchestration.web.server import serve
 

@@ -8,6 +8,7 @@ import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 
@@ -26,14 +27,25 @@ CANCELLED = "the query was cancelled."
 LOST = "the process of the query has ended, as it does where memory is short: ask again, or for less at once."
 
 
+def warm_up() -> None:
+    """Begin what Workers begin with and wait for: a process that imports what they all need."""
+    _context()
+    forkserver.ensure_running()
+
+
+def _context() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)  # so that another one is there in a few milliseconds
+    return context
+
+
 class Workers:
     """As many as there are queries at once. Belongs to one event loop; close it."""
 
     def __init__(self, plant: Plant, limits: Limits, count: int) -> None:
         """Starts two that wait; the others start when they are needed."""
         self._plant, self._limits = plant, limits
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(PRELOADED)  # so that another one is there in a few milliseconds
+        self._context = _context()
         self._threads = ThreadPoolExecutor(count)
         self._idle = [_Worker(self._context, plant, limits) for _ in range(min(count, 2))]
         self._busy: dict[str, _Worker] = {}
