@@ -167,9 +167,15 @@ def rewrite(lake: LakeStore, name: str, rows: pa.Table) -> None:
 
 
 def recorded(lake: LakeStore, name: str, versions: Mapping[str, int] | None = None) -> pa.Table:
-    """Rows of a table, by default as it is now, read without Spark; of gold.<group>_<kind> all revisions, as readers see them."""
+    """Rows of a table, by default as it is now, read without Spark; of gold.<group>_<kind> all revisions, as readers see them.
+
+    Of gold.<flow> too.
+    """
     whole, group = lake.stored(name), lake.conf.group_of(name)
     rows = DeltaTable(str(lake.table_path(whole)), version=versions[whole] if versions else None).to_pyarrow_table()
+    flow = name.removeprefix("gold.")
+    if flow in lake.conf.flows:
+        return rows.filter(pc.field("flow") == flow).drop_columns("flow")
     return rows if group is None else rows.filter(pc.field("device_group") == group.name).drop_columns("device_group")
 
 

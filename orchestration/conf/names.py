@@ -19,7 +19,7 @@ class Declared:
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Declared":
         """`data` is each readable file as it was written, by its name without its ending."""
-        entries = {noun: _entries(noun, data.get(noun)) for noun in ("sources", "metrics", "devices", "groups", "alerts")}
+        entries = {noun: _entries(noun, data.get(noun)) for noun in ("sources", "metrics", "devices", "groups", "flows", "alerts")}
         file = data.get("alerts")
         return cls(entries | {"channels": _entries("channels", {"channels": {}} | file if isinstance(file, dict) else None)})
 
@@ -31,6 +31,12 @@ class Declared:
     def of_gold(self) -> list[str]:
         """Tables of all groups."""
         return [f"gold.{group}_{kind}" for group in sorted(self.entries["groups"] or ()) for kind in ("aggregates", "vectors", "late")]
+
+    @property
+    def of_flows(self) -> list[str]:
+        """Tables of flows whose rows have a key, and that of alerts: either side of a pair may be absent."""
+        flows = (name for name, flow in (self.entries["flows"] or {}).items() if not (isinstance(flow, dict) and "join" in flow))
+        return [*(f"gold.{name}" for name in flows), *(["gold.alerts"] if self.entries["alerts"] else [])]
 
     def written(self, source: str) -> Collection[str]:
         """The settings of a source that are there, also those with the value of their default."""

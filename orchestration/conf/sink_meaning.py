@@ -23,8 +23,9 @@ def check_sinks(sinks: Mapping[str, SinkSettings], declared: Declared) -> Iterat
 
 
 def _check_table(path: tuple[Step, ...], table: str, declared: Declared) -> Iterator[Finding]:
-    known = [*SILVER, *declared.of_gold]
-    if table not in known and not MART.fullmatch(table) and (declared.entries["groups"] is not None or not table.startswith("gold.")):
+    known = [*SILVER, *declared.of_gold, *declared.of_flows]
+    is_readable = None not in (declared.entries["groups"], declared.entries["flows"])
+    if table not in known and not MART.fullmatch(table) and (is_readable or not table.startswith("gold.")):
         remedy = hint(table, known, "name a table of silver, gold or marts, such as silver.readings")
         yield Finding.of(path, f"is {quoted(table)}, which cannot be sent; {remedy}")
 

@@ -2,7 +2,8 @@
 
 Rows are told apart by their lineage, not by the files that brought them: compaction changes no answer. Silver grows by `bronze_batch`, and
 what a retry re-admits has a higher `retry`. Gold grows by `gold_batch`; an amendment carries the newest one, which may be sent already, so
-rows of that one are compared with the earlier version, which is kept as long as a sink has it (sink_states.snapshots_of_sinks).
+rows of that one are compared with the earlier version, which is kept as long as a sink has it (sink_states.snapshots_of_sinks). Of flows
+and alerts, which have no such number and few rows, all are.
 """
 
 from collections.abc import Iterator
@@ -23,6 +24,13 @@ from orchestration.storage.tables import LakeStore
 from orchestration.storage.views import Part, View, views
 
 MEASUREMENT = ("bronze_batch", "bronze_row", "part")
+KEYS = {
+    "gold.sessions": ("device_id", "session_start"),
+    "gold.states": ("device_id", "changed_at", "state"),
+    "gold.measures": ("device_id", "window_start"),
+    "gold.alerts": ("alert", "entity", "changed_at", "state", "previous_state"),
+}
+"""Of the rows of one flow, and of alerts."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,8 @@ class PinnedTable:
         """
         if after is None or after.table_id != self.position.table_id or after.snapshot_id > self.position.snapshot_id or not self.key:
             return True
+        if self.key in KEYS.values():
+            return not is_kept(self.lake, after.snapshot_id)
         return self.view.name == "silver.quarantine" and after.retry != self.position.retry
 
     def rows(self, after: SinkPosition | None, *, is_ordered: bool = False) -> Iterator[pa.Table]:
@@ -75,6 +85,9 @@ class PinnedTable:
             if "retry" in self.schema.names:
                 beyond = f"{beyond} or retry > {after.retry}"
             return self.view.select([f"(select * from pinned where {beyond}) as beyond"]), tables
+        if self.key in KEYS.values():
+            tables["earlier"] = open_table(part.location, after.version)
+            return self.view.select(["(select * from pinned except select * from earlier) as beyond"]), tables
         of_group = f"{part.where} and gold_batch >= {after.mark}"
         beyond = f"select * from pinned where {of_group}"
         if is_kept(self.lake, after.snapshot_id):
@@ -86,8 +99,8 @@ class PinnedTable:
 
 
 def pinned_table(conf: Conf, name: str, snapshot: Snapshot) -> PinnedTable | None:
-    """A table of silver, of a group or, the newest build, of marts. None where it is not there yet."""
-    lake = conf.lake
+    """A table of silver, of a group, a flow, of alerts or, the newest build, of marts. None where it is not there yet."""
+    lake, store = conf.lake, LakeStore(conf, numbered(conf.lake, snapshot.generation))
     if name.startswith("marts."):
         return _pinned_mart(lake, name)
     view = views(conf, snapshot, name).get(name)
@@ -97,8 +110,10 @@ def pinned_table(conf: Conf, name: str, snapshot: Snapshot) -> PinnedTable | Non
     if name.startswith("silver."):
         marks = snapshot.bronze_batch, _retried(lake, snapshot)
         return PinnedTable(lake, view, MEASUREMENT, SinkPosition(snapshot.snapshot_id, table_id(location), version, *marks))
+    if key := KEYS.get(store.stored(name)):
+        return PinnedTable(lake, view, key, SinkPosition(snapshot.snapshot_id, table_id(location), version, -1))
     stream = conf.stream_of[name.removeprefix("gold.").rpartition("_")[0]]
-    mark = LakeStore(conf, numbered(lake, snapshot.generation)).newest_gold_batch(stream, name.rpartition("_")[2], version)
+    mark = store.newest_gold_batch(stream, name.rpartition("_")[2], version)
     position = SinkPosition(snapshot.snapshot_id, table_id(location), version, mark)
     return PinnedTable(lake, view, view.key or (*MEASUREMENT, "window_end"), position)
 

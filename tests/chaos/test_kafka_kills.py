@@ -3,17 +3,17 @@
 import random
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
-from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from orchestration.connectors.simulator.plan import DEFAULT_START
 from tests.broker import Broker
+from tests.chaos.kafka_feed import produce
 from tests.chaos.plants import Plant
 from tests.lakes import event
 
@@ -30,23 +30,11 @@ sources:
 """
 
 
-def produce(servers: str, count: int, a_second: int) -> None:
-    """A reading of each device a tenth of a second, each once though the broker dies; of the second half every
-    other to a topic that the broker makes at the first of them.
-    """
-    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "log_level": 0, "reconnect.backoff.max.ms": 500})
-    begin = time.monotonic()
+def messages(count: int) -> Iterator[tuple[str, int, str]]:
+    """A reading of each device a tenth of a second; of the second half every other to a topic that the broker makes at the first."""
     for number in range(count):
-        topic = "storm-1" if number < count // 2 or number % 2 else "storm-2"
         reading = event(DEVICES[number % 4], "temperature", 20, DEFAULT_START + timedelta(milliseconds=100 * (number // 4)))
-        while True:
-            with suppress(BufferError):
-                producer.produce(topic, reading, partition=number % 3 if topic == "storm-1" else 0)
-                break
-            producer.poll(0.1)
-        if number % 500 == 0:
-            producer.poll(max(0.0, begin + number / a_second - time.monotonic()))
-    assert producer.flush(120) == 0
+        yield ("storm-1", number % 3, reading) if number < count // 2 or number % 2 else ("storm-2", 0, reading)
 
 
 def fed_by_kafka(folder: Path, servers: str) -> Plant:
@@ -66,7 +54,7 @@ def test_messages_are_accounted_for_once_though_broker_and_run_are_killed(
 ) -> None:
     chosen, plant = random.Random(seed), fed_by_kafka(tmp_path, running.servers)
     running.create("storm-1", 3)
-    producer = threading.Thread(target=produce, args=(running.servers, count, max(count // 50, 2_000)))
+    producer = threading.Thread(target=produce, args=(running.servers, messages(count), max(count // 50, 2_000)))
     producer.start()
     for turn in range(kills):
         with plant.running("run"):  # killed at its end

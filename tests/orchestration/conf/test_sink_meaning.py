@@ -91,6 +91,15 @@ def test_a_section_that_cannot_be_meant_is_one_line(sinks: str, mistake: str, mi
     assert line.split(": ", 1)[1].removeprefix("sinks.") == mistake.removeprefix("sinks.")
 
 
+def test_a_flow_and_alerts_can_be_sent_but_not_pairs(folder: Path, mistakes_after: Callable[..., list[str]]) -> None:
+    pairs = "{join: {left: vibration, right: power, from_seconds: 0, until_seconds: 9}}"
+    (folder / "flows.yml").write_text(f"flows:\n  heating: {{sessions: {{metric: power, gap_seconds: 120}}}}\n  answered: {pairs}\n")
+    (folder / "alerts.yml").write_text("alerts: {hot: {reading: temperature, when: value > 1}}\n")
+    sinks = ", ".join(f"{name}: {{table: gold.{name}, files: {{path: ./{name}}}}}" for name in ("heating", "alerts", "answered"))
+    (line,) = mistakes_after(("pipeline", OLD, f"sinks: {{{sinks}}}"))
+    assert "answered.table is 'gold.answered', which cannot be sent" in line
+
+
 def test_the_example_of_the_page_has_no_mistake(folder: Path) -> None:
     page = (Path(__file__).parents[3] / "orchestration" / "connectors" / "sinks" / "README.md").read_text(encoding="utf-8")
     example = page.partition("```yaml\n")[2].partition("```")[0]

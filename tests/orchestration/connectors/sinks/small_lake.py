@@ -1,5 +1,6 @@
 """A small lake for tests of sinks, written without Spark: readings, windows of one group, and snapshots of both."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from gold.alert_spec import Alert, Signal
+from gold.flow_spec import FlowSpec, Sessions
 from orchestration.conf.model import Conf
 from orchestration.conf.sink_settings import SinkSettings
 from orchestration.storage import generations
@@ -26,7 +29,10 @@ KEYS = {
     READINGS: ["bronze_batch", "bronze_row", "part"],
     AGGREGATES: ["device_id", "metric", "window_end"],
     VECTORS: ["entity", "window_end"],
+    "gold.heating": ["device_id", "session_start"],
+    "gold.alerts": ["alert", "entity", "changed_at", "state", "previous_state"],
 }
+HOT = Alert("hot", Signal("reading", "temperature"), "value > 280")
 Row = dict[str, Any]
 
 
@@ -37,7 +43,10 @@ class SmallLake:
         """`sinks`: as pipeline.yml has them."""
         (folder / "conf").mkdir(parents=True, exist_ok=True)
         declared = {name: SinkSettings(**settings) for name, settings in sinks.items()}
-        self.conf: Conf = replace(conf(folder, groups={"kitchen": KITCHEN}, sinks=declared), folder=folder / "conf")
+        flows = {name: FlowSpec(name, Sessions(120, "power")) for name in ("heating", "cooling")}
+        self.conf: Conf = replace(
+            conf(folder, groups={"kitchen": KITCHEN}, sinks=declared, flows=flows, alerts={"hot": HOT}), folder=folder / "conf"
+        )
         self.store = LakeStore(self.conf, generation)
         for table in self.store.tables.values():
             ensure(table)
@@ -124,3 +133,22 @@ def vector(gold_batch: int, number: int, values: Sequence[float | None] | None, 
 def windows(gold_batch: int, numbers: Sequence[int], value: float = 1.0) -> Iterator[Row]:
     """First revisions."""
     yield from (window(gold_batch, number, value) for number in numbers)
+
+
+def session(number: int, flow: str = "heating") -> Row:
+    """One every ten minutes."""
+    begin = START + timedelta(minutes=10 * number)
+    return {
+        "flow": flow,
+        "device_id": "oven",
+        "session_start": begin,
+        "session_end": begin + timedelta(minutes=5),
+        "sum": math.nan,
+        "bronze_batch": 0,
+    }
+
+
+def alert(number: int, state: str) -> Row:
+    """A change of state every ten minutes."""
+    at = START + timedelta(minutes=10 * number)
+    return {"alert": "hot", "entity": "oven", "state": state, "previous_state": "normal", "changed_at": at, "bronze_batch": 0}

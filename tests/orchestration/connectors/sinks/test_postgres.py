@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -23,7 +24,9 @@ from tests.orchestration.connectors.sinks.small_lake import (
     READINGS,
     VECTORS,
     SmallLake,
+    alert,
     reading,
+    session,
     vector,
     window,
     windows,
@@ -79,6 +82,31 @@ def test_new_rows_come_once_and_amendments_take_the_place_of_what_they_amend(tmp
     sent = step(lake)
     assert sent is not None and sent.rows == 4
     assert_equal(postgres, lake, AGGREGATES, third)
+
+
+@pytest.mark.parametrize("table", ["gold.heating", "gold.alerts"])
+def test_of_flows_and_alerts_what_is_new_comes_once_and_all_where_the_earlier_snapshot_is_gone(
+    table: str, tmp_path: Path, postgres: PostgresServer
+) -> None:
+    def add(*numbers: int) -> Snapshot:
+        for number in numbers:
+            lake.write("gold.sessions", [session(number), session(number, "cooling")]).write("gold.alerts", [alert(number, "firing")])
+        return lake.pin(numbers[-1])
+
+    lake = lake_for(tmp_path, table)
+    lake.pin(0)
+    assert step(lake) == Sent(0, 0, ANY, True)
+    second = add(1, 2)
+    assert step(lake) == Sent(1, 2, ANY, False)
+    lake.compact("gold.sessions", second)
+    third = add(3)
+    assert step(lake) == Sent(2, 1, ANY, False)
+    assert step(lake) is None
+    assert_equal(postgres, lake, table, third)
+    fourth = add(4)
+    snapshots.forget(lake.conf.lake, [third.snapshot_id])
+    assert step(lake) == Sent(3, 4, ANY, True)
+    assert_equal(postgres, lake, table, fourth)
 
 
 def test_without_the_earlier_snapshot_rows_of_the_newest_batch_come_again_and_change_nothing(
