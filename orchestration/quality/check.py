@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from expectations.suite import Suite
-from gold.schema import KINDS
+from gold.schema import FLOW_KINDS, KINDS
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.quality.history import LastRun
@@ -79,14 +79,19 @@ def parameters(conf: Conf) -> dict[str, Any]:
 
 
 def checkable_tables(conf: Conf) -> dict[str, pa.Schema]:
-    """What suites may name, with its columns: declared tables, of gold those of each group, without vectors where it declares none."""
+    """What suites may name, with its columns: declared tables, of gold those of each group, without vectors where it declares none.
+
+    Of flows the table of each kind, which holds those of all flows.
+    """
     of_gold = {
         f"gold.{name}_{kind}": schema.remove(0)
         for name, group in conf.groups.items()
         for kind, (schema, _) in KINDS.items()
         if group.vector or kind != "vectors"
     }
-    return {name: table.schema for name, table in tables(conf, Generation()).items() if not name.startswith("gold.")} | of_gold
+    of_flows = {"gold.alerts", *(f"gold.{kind}" for kind in FLOW_KINDS)}
+    declared = tables(conf, Generation()).items()
+    return {name: table.schema for name, table in declared if not name.startswith("gold.") or name in of_flows} | of_gold
 
 
 def _without_measures(suite: Suite) -> Suite:

@@ -9,6 +9,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from expectations.suite import Suite, suite
+from gold.alert_spec import Alert, Signal
+from gold.flow_spec import FlowSpec, Sessions
 from orchestration.cli.app import exit_code
 from orchestration.engine import lake as lakes
 from orchestration.engine.lake import Lake
@@ -93,6 +95,21 @@ def test_a_run_that_passes_ends_with_0_and_one_that_does_not_with_1_and_both_are
     assert (failed["columns"], failed["severity"], failed["observed"]) == (["device_id"], "critical", "1 of 1 rows")
     assert json.loads(failed["details"])["samples"] == [{"metric": "temperature", "device_id": "null"}]
     assert "Not passed" in Path("artifacts/quality.html").read_text(encoding="utf-8")
+
+
+def test_flows_and_alerts_are_checked_kind_by_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flows = {"heating": FlowSpec("heating", Sessions(120, "power"))}
+    alerts = {"hot": Alert("hot", Signal("reading", "temperature"), "value > 280")}
+    made = Lake(bare_conf(tmp_path, flows=flows, alerts=alerts))
+    monkeypatch.setattr(lakes.Lake, "open", lambda folder: made)
+    monkeypatch.chdir(tmp_path)
+    use(monkeypatch, *(suite(name, {"table": f"gold.{name}", "expectations": [HAS_ROWS]}) for name in ("sessions", "alerts")))
+    write(made, "gold.sessions", {"flow": "heating", "device_id": "oven"})
+    write(made, "gold.alerts")
+    assert exit_code(["quality"]) == 1
+    assert [(row["table_name"], row["is_success"]) for row in kept(made)] == [("gold.sessions", True), ("gold.alerts", False)]
 
 
 def test_a_warning_alone_ends_with_0(lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
