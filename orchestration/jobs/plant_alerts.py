@@ -30,7 +30,7 @@ OF_SIGNAL = b"has signal"
 OF_READING = "device_id, metric, event_time, value, unit, zone, groups, attributes, ingested_at, bronze_batch, bronze_row, part"
 CONFIG: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "enable_external_access": False}
 MICROSECOND = 1
-"""A window that ends where its stream has closed windows is closed."""
+"""A window that ends where its stream has closed windows is closed; and two bronze batches are at least so far apart."""
 
 
 def alerts(lake: Lake) -> list["PlantAlert"]:
@@ -66,7 +66,7 @@ class PlantAlert:
                 return prefix.positions[stream].closed_until_ms * 1000 + MICROSECOND
             case "account":
                 times = _times_of_batches(lake, after, prefix.bronze_batch)
-                return max(micros(times["ingested_at"]).tolist(), default=THE_BEGINNING)
+                return max(micros(times["ingested_at"]).tolist(), default=THE_BEGINNING) + MICROSECOND
         return slices.final_readings(lake, after, prefix)
 
     def readings(self) -> str | None:
@@ -106,7 +106,7 @@ class PlantAlert:
 
 
 def _account(lake: Lake, after: Reach, up_to: Reach) -> pa.Table:
-    """Rows of the ledger as a run wrote them first, with the time of their batch, which never goes back."""
+    """Rows of the ledger as a run wrote them first, with the time of their batch."""
     times = _times_of_batches(lake, after, up_to.bronze_batch)
     batches = f"bronze_batch > {after.bronze_batch} and bronze_batch <= {up_to.bronze_batch}"
     query = f"select bronze_batch, source, {', '.join(OF_ACCOUNT)} from rows where {batches} and events > 0"
@@ -114,11 +114,12 @@ def _account(lake: Lake, after: Reach, up_to: Reach) -> pa.Table:
 
 
 def _times_of_batches(lake: Lake, after: Reach, last: int) -> pa.Table:
-    """When each bronze batch began, or where a later number began earlier the time of the one before."""
+    """When each bronze batch began; where a later number did not begin later, right behind the one before: it is in one slice."""
     batches = f"bronze_batch > {after.bronze_batch} and bronze_batch <= {last}"
     query = f"select bronze_batch, max(ingested_at) as ingested_at from rows where {batches} group by bronze_batch"
     found = pa.concat_tables(pieces(lake, "bronze.events", query)).sort_by("bronze_batch")
-    times = pc.cumulative_max(found["ingested_at"].cast(pa.int64()), start=after.until)
+    place = pa.array(range(len(found)))
+    times = pc.add(pc.cumulative_max(pc.subtract(found["ingested_at"].cast(pa.int64()), place), start=after.until), place)
     return found.set_column(1, found.schema.field(1), times.cast(found.schema.field(1).type))
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import duckdb
 import pyarrow as pa
@@ -20,10 +20,13 @@ from orchestration.storage.views import views
 from orchestration.utc import EPOCH, to_iso
 
 COLUMNS = ("changed_at", "entity", "state", "previous_state", "severity", "value", "since", "summary")
-OF_ACCOUNT = (
-    "(select * from ops.ledger join (select bronze_batch, any_value(ingested_at) as ingested_at from bronze.events group by all) "
-    "using (bronze_batch))"
-)
+BATCHES = """
+  (select bronze_batch, make_timestamptz(max(began - place) over (order by bronze_batch) + place) as ingested_at from (
+    select bronze_batch, epoch_us(max(ingested_at)) as began, row_number() over (order by bronze_batch) as place
+    from bronze.events group by bronze_batch))
+"""
+"""When each began, as jobs.plant_alerts has it: later than the one before."""
+OF_ACCOUNT = f"(select * from ops.ledger join {BATCHES} using (bronze_batch) where events > 0)"
 CONFIG: dict[str, str | bool | int | float | list[str]] = dict.fromkeys(
     ("autoinstall_known_extensions", "autoload_known_extensions"), False
 )
@@ -81,14 +84,17 @@ def tried(conf: Conf, alert: Alert, since: datetime = EPOCH) -> Trial:
         raise TidemarkError(f"{conf.lake} has no snapshot yet: make one with `{conf.command} run --once`.")
     with duckdb.connect(config=CONFIG) as store:
         create_views(store, [*views(conf, snapshot, rows).values()])
-        until = _final(conf, alert, snapshot)
+        until = _final(store, conf, alert, snapshot)
         found, _ = samples(store, alert, rows, since=since, until=until)
     return Trial(alert, found, judge(alert, {}, found, until).changes, until)
 
 
-def _final(conf: Conf, alert: Alert, snapshot: Snapshot) -> datetime:
+def _final(store: duckdb.DuckDBPyConnection, conf: Conf, alert: Alert, snapshot: Snapshot) -> datetime:
     """All events before this instant are in the snapshot, but for late ones: event time, and of an account the time of ingestion."""
-    if alert.signal.kind == "account" or not snapshot.closed_until:
+    if alert.signal.kind == "account":
+        (until,) = store.sql(f"select max(ingested_at) + interval 1 microsecond from {BATCHES}").fetchall()[0]
+        return snapshot.at if until is None else until.astimezone(UTC)
+    if not snapshot.closed_until:
         return snapshot.at
     stream = conf.stream_of.get(alert.signal.group or "", "")
     return snapshot.closed_until.get(stream, max(snapshot.closed_until.values()))

@@ -74,15 +74,35 @@ OF_COUNTS = f"""
   select {ROW.format(entity="entity", at="make_timestamp(ends_at)", **NO_LINEAGE)}, coalesce(readings, 0) as readings
   from intervals left join counts using (entity, ends_at)
 """
+OF_ACCOUNT = f"""
+  with began as (
+    select bronze_batch, epoch_us(max(ingested_at)) as micros, row_number() over (order by bronze_batch) as place from batches group by all
+  ),
+  times as (select bronze_batch, max(micros - place) over (order by bronze_batch) + place as micros from began),
+  arrived as (
+    select source as entity, micros // {{step}} * {{step}} + {{step}} as ends_at, {{sums}} from ledger join times using (bronze_batch)
+    where events > 0 and micros >= epoch_us($since::timestamp) and micros < $until_us group by all
+  ),
+  intervals as (select entity, unnest(range(min(ends_at), $until_us, {{step}})) as ends_at from arrived group by entity)
+  select {ROW.format(entity="entity", at="make_timestamp(ends_at)", **NO_LINEAGE)}, {{counts}},
+    {{shares}}
+  from intervals left join arrived using (entity, ends_at)
+"""
+FATES = ("quarantined", "late", "duplicates", "conflicts")
+COUNTS = ("events", "readings", *FATES)
 
 
 def alert_outcomes(
     store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, conf: Conf, progress: Callable[[str], None]
 ) -> Iterator[Outcome]:
-    """Changes of each alert against what the prefix gives. Not of alerts about the account, which is of bronze batches."""
-    judged = [alert for alert in conf.alerts.values() if alert.signal.kind != "account"]
+    """Changes of each alert against what the prefix gives. Of an account the ledger is taken as it is: `tidemark ledger` proves it."""
+    if any(alert.signal.kind == "account" for alert in conf.alerts.values()):
+        of_prefix = f"bronze_batch <= {snapshot.bronze_batch}"
+        record(store, snapshot, "bronze.events", "batches", "bronze_batch BIGINT, ingested_at TIMESTAMP", where=of_prefix)
+        counts = ", ".join(f"{name} BIGINT" for name in COUNTS)
+        record(store, snapshot, "ops.ledger", "ledger", f"bronze_batch BIGINT, source VARCHAR, {counts}", where=of_prefix)
     group: str | None = None
-    for alert in sorted(judged, key=lambda alert: (alert.signal.kind in {"window", "vector"}, alert.signal.group or "")):
+    for alert in sorted(conf.alerts.values(), key=lambda alert: (alert.signal.kind in {"window", "vector"}, alert.signal.group or "")):
         progress(f"gold.alerts/{alert.name}")
         if alert.signal.kind in {"window", "vector"} and alert.signal.group != group:
             group = alert.signal.group
@@ -133,9 +153,9 @@ def _samples(store: duckdb.DuckDBPyConnection, alert: Alert, since: datetime, un
 
 
 def _shown(alert: Alert, schema: pa.Schema) -> str:
-    """The value of a sample: of vectors the first number that `when` names."""
+    """The value of a sample: of vectors and accounts the first number that `when` names."""
     numbers: list[str] = [field.name for field in schema if pa.types.is_floating(field.type) or pa.types.is_integer(field.type)]
-    if alert.signal.kind == "vector":
+    if alert.signal.kind in {"vector", "account"}:
         words = re.findall(r'"(?:[^"]|"")+"|\w+', re.sub("'(?:[^']|'')*'", "", alert.when))
         named = [word.strip('"').replace('""', '"').lower() for word in words]
         numbers.sort(key=lambda name: named.index(name.lower()) if name.lower() in named else len(named))
@@ -151,6 +171,8 @@ def _fields(alert: Alert, since: datetime, until: datetime) -> tuple[str, dict[s
     if signal.kind in {"window", "vector"}:
         time = f"window_end >= $since and window_end < $until{of_metric}"
         return _of_windows(alert) + f" where {time}", values
+    if signal.kind == "account":
+        return _of_account(signal.every_seconds * 1_000_000), values | {"until_us": to_micros(until)}
     where = f"event_time >= $since and event_time < $until{of_metric}"
     by_group = signal.kind == "count" and signal.by == "group"
     of_group = f" and list_contains(groups, {literal(signal.group)})" if signal.group and not by_group else ""
@@ -163,6 +185,16 @@ def _fields(alert: Alert, since: datetime, until: datetime) -> tuple[str, dict[s
         of_group=f"entity = {literal(signal.group)}" if signal.group and by_group else "true",
     )
     return sql, values | {"until_us": to_micros(until)}
+
+
+def _of_account(step: int) -> str:
+    known = "readings + quarantined + late + duplicates"
+    return OF_ACCOUNT.format(
+        step=step,
+        sums=", ".join(f"sum({name})::bigint as {name}" for name in COUNTS),
+        counts=", ".join(f"coalesce({name}, 0) as {name}" for name in COUNTS),
+        shares=", ".join(f"{fate} / nullif({known}, 0) as {fate}_share" for fate in FATES),
+    )
 
 
 def _of_windows(alert: Alert) -> str:

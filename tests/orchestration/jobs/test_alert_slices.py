@@ -18,8 +18,9 @@ from orchestration.jobs import slices
 from orchestration.jobs.plant_alerts import PlantAlert
 from orchestration.jobs.slices import Prefix
 from orchestration.storage.commit import append_rows
-from orchestration.utc import to_micros
-from tests.lakes import conf, recorded
+from orchestration.storage.ops_tables import LEDGER, LEDGER_SCHEMA
+from orchestration.utc import from_micros, to_micros
+from tests.lakes import conf, recorded, write
 from tests.rows import at
 
 START = to_micros(at("2026-01-05T00:00:00"))
@@ -121,6 +122,32 @@ def test_a_slice_that_a_kill_left_is_finished_as_it_was_begun_though_the_alert_i
     followed(other, [1])
     of_oven = [(state, second) for entity, state, second in changes(other) if entity == "device-0"]
     assert sorted(of_oven, key=lambda change: change[1]) == [("pending", 200), ("firing", 210), ("normal", 599)]
+
+
+BROKEN = Alert("broken", Signal("account", every_seconds=60), "quarantined_share > 0.1")
+
+
+def accounted(folder: Path, seconds: Sequence[float], slices: Sequence[int]) -> list[tuple[str, str, int]]:
+    """Bronze batches that began then, of which each third is broken; the alert looks behind some of them."""
+    lake = declared(folder, BROKEN)
+    for batch, second in enumerate(seconds):
+        began = from_micros(START + round(second * SECOND))
+        write(lake, "bronze.events", {"bronze_batch": batch, "bronze_row": 0, "ingested_at": began, "ingested_on": began.date()})
+        quarantined = 5 if batch % 3 == 2 else 0
+        counts = {"events": 10, "readings": 10 - quarantined, "quarantined": quarantined, "late": 0, "duplicates": 0, "conflicts": 0}
+        row = {"bronze_batch": batch, "source": "plant", "without_measurements": 0, **counts}
+        append_rows(lake.table_path(LEDGER), pa.Table.from_pylist([row], LEDGER_SCHEMA), "ledger", batch)
+        if batch in slices:
+            follow(lake, batch)
+    return changes(lake, "broken")
+
+
+@pytest.mark.parametrize("slices", [range(12), [0, 5, 6, 11], [3, 11]])
+def test_an_account_counts_each_batch_once_however_batches_are_cut(slices: Sequence[int], tmp_path: Path) -> None:
+    began = [0, 20, 59.999999, 59.999999, 70, 69, 130, 180, 180, 200, 260, 400]  # at one instant, and one before the batch before
+    whole = accounted(tmp_path / "whole", began, [11])
+    assert [second for _, state, second in whole if state == "firing"] == [60, 240]
+    assert accounted(tmp_path / "cut", began, slices) == whole
 
 
 @pytest.mark.slow
