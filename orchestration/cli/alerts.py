@@ -251,7 +251,7 @@ def _firing(conf: "Conf", now: datetime) -> list[dict[str, Any]]:
 
     rows = [
         row | {"id": row["alert_id"][:SHORT], "since": row["begun_at"], "acknowledged_by": row["seen"] and row["seen"].author}
-        for row in firing(conf.lake, now)
+        for row in firing(conf.lake, conf.alerts, now)
     ]
     return sorted(rows, key=lambda row: (row["since"], row["alert"], row["entity"]))
 

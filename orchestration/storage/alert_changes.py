@@ -1,6 +1,6 @@
 """Rows of gold.alerts, as the newest snapshot has them: what is new since a version, what is not normal now, and what was."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -76,10 +76,10 @@ def pinned_alerts(lake: Location) -> PinnedAlerts | None:
     return PinnedAlerts(location, version, table_id(location))
 
 
-def firing(lake: Location, now: datetime) -> list[dict[str, Any]]:
-    """What is neither normal nor pending, by its last change: with `begun_at`, when it left normal, and `seen`, its newest acknowledgement.
+def firing(lake: Location, declared: Collection[str], now: datetime) -> list[dict[str, Any]]:
+    """What is neither normal nor pending under a declared alert, by its last change.
 
-    `silenced_by`: the id of a silence that holds now. None for none.
+    `begun_at`: when it left normal. `seen`: its newest acknowledgement. `silenced_by`: the id of a silence that holds now. None for none.
     """
     pinned, seen, held = pinned_alerts(lake), acknowledgements(lake), [noted.silence for noted in silences(lake)]
     return [
@@ -89,7 +89,7 @@ def firing(lake: Location, now: datetime) -> list[dict[str, Any]]:
             "silenced_by": next((of.silence_id for of in held if covers(of, row["alert"], row["entity"], now)), None),
         }
         for row in (pinned.newest() if pinned else ())
-        if row["state"] not in {"normal", "pending"}
+        if row["state"] not in {"normal", "pending"} and row["alert"] in declared
     ]
 
 

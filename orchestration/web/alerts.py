@@ -80,8 +80,7 @@ def unsilence(look: Look, form: dict[str, str]) -> None:
 
 
 def _firing(conf: Conf, now: datetime) -> list[dict[str, Any]]:
-    """Of alerts that conf has."""
-    shown = [row for row in firing(conf.lake, now) if row["alert"] in conf.alerts]
+    shown = firing(conf.lake, conf.alerts, now)
     return sorted(
         shown, key=lambda row: (row["seen"] is not None, row["silenced_by"] is not None, -row["changed_at"].timestamp(), row["entity"])
     )

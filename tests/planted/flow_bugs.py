@@ -29,6 +29,7 @@ KINDS: dict[str, Kind] = {
 ALERTS = (
     Alert("hot", Signal("reading", "power"), "value > 7", "value < 3", for_seconds=150, keep_firing_seconds=30),
     Alert("warm", Signal("window", "power", "kitchen"), "value > 4"),
+    Alert("busy", Signal("account", every_seconds=1), "events > 100"),
 )
 
 
@@ -87,6 +88,11 @@ def clock_that_restarts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(plant_alerts, "judge", restarted)
 
 
+def lost_account(patch: pytest.MonkeyPatch) -> None:
+    account = plant_alerts._account
+    patch.setattr(plant_alerts, "_account", lambda *of: account(*of).slice(0, 0))
+
+
 BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list[str]]]] = {
     "end of a session": (other_flow(Sessions, gap_seconds=61), flows_and_alerts),
     "end of the range of a pair": (other_flow(Pairs, until_seconds=19), flows_and_alerts),
@@ -95,6 +101,7 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Day], list
     "recovery of an alert": (lost_recovery, flows_and_alerts),
     "hold time of an alert": (other_alert(for_seconds=140), flows_and_alerts),
     "recovery threshold": (other_alert(recover_when=None), flows_and_alerts),
+    "account of a batch": (lost_account, flows_and_alerts),
     "clock of an alert": (clock_that_restarts, flows_and_alerts),
 }
 """By what is mistaken, and what then happens."""

@@ -63,6 +63,12 @@ def test_what_fires_is_listed_since_it_left_normal(folder: str, capsys: pytest.C
     assert {row["acknowledged_by"] for row in rows} == {row["silenced_by"] for row in rows} == {None}
 
 
+def test_an_alert_that_conf_has_no_more_fires_no_more(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (Path(folder) / "alerts.yml").write_text("alerts:\n  other: {reading: temperature, when: value > 280}\n")
+    assert asked(capsys, folder) == []
+    assert len(asked(capsys, folder, "history")) == len(ROWS)
+
+
 def test_a_channel_that_is_down_is_said(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     with (Path(folder) / "alerts.yml").open("a") as file:
         file.write("channels:\n  pager: {apprise: '${env:PAGER}'}\n")
