@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.load import load
 from orchestration.conf.model import Conf
 from orchestration.conf.pipeline_settings import heap_bytes
@@ -69,7 +70,9 @@ def examine(folder: Path) -> Iterator[Finding]:
     for name, source in conf.sources.items():
         yield _reached(f"source {name}", lambda transport=source.transport: _of_transport(transport))  # type: ignore[misc]
     for name, sink in conf.sinks.items():
-        yield _reached(f"sink {name}", lambda sink=sink: _of_sink(conf, sink))  # type: ignore[misc]
+        yield _reached(f"sink {name}", lambda sink=sink: _of_sink(sink))  # type: ignore[misc]
+    for name, channel in conf.channels.items():
+        yield _reached(f"channel {name}", lambda channel=channel: _of_channel(channel))  # type: ignore[misc]
 
 
 def _of_java() -> Finding:
@@ -174,7 +177,15 @@ def _of_transport(transport: Transport) -> Address | Path | None:
     return None
 
 
-def _of_sink(conf: Conf, sink: SinkSettings) -> Address | Path | None:
+def _of_channel(channel: ChannelSettings) -> Address | None:
+    """None for what apprise knows."""
+    if channel.kafka:
+        return _first_of(channel.kafka.servers)
+    settings = channel.webhook or channel.alertmanager
+    return _of_url(resolved(settings.url, "alerts.yml")) if settings else None
+
+
+def _of_sink(sink: SinkSettings) -> Address | Path | None:
     if sink.kafka:
         return _first_of(sink.kafka.servers)
     if sink.webhook:

@@ -15,6 +15,7 @@ from orchestration.storage.gate_state import describe_gates
 from orchestration.storage.history import newest_batches
 from orchestration.storage.lease import is_held
 from orchestration.storage.ops_tables import COUNTED, LEDGER, MEASUREMENTS
+from orchestration.storage.outages import current_outage
 from orchestration.storage.service_state import parts_of
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import find_snapshot
@@ -240,6 +241,9 @@ def _troubles(conf: Conf, parts: Rows, sources: Rows, sinks: Rows) -> Iterator[T
                     f"{kind} {row[kind]} is down since {row['down_since']}: {row['reason']}",
                     "sinks" if kind == "sink" else "status sources",
                 )
+    for name in conf.channels:
+        if outage := current_outage(conf.lake, "channel", name):
+            yield Trouble(f"channel {name} is down since {outage.since}: {outage.reason}", "alerts")
     for changed in changed_settings(LakeStore(conf)):
         yield Trouble(str(changed), "replay", is_warning=True)
     for sentence in missing_fields(conf.lake):

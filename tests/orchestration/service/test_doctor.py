@@ -52,7 +52,10 @@ def test_a_taken_port_and_servers_that_do_not_answer_are_named(tmp_path: Path) -
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
         conf = written(tmp_path, web=f"http: {{port: {taken}}}", fleet=f"kafka: {{servers: '127.0.0.1:{closed}', subscribe: [readings]}}")
+        channels = f"pager: {{webhook: {{url: 'http://127.0.0.1:{closed}/x'}}}}, bus: {{kafka: {{servers: '127.0.0.1:{taken}', topic: t}}}}"
+        (conf / "alerts.yml").write_text(f"channels: {{{channels}}}\nalerts: {{hot: {{reading: temperature, when: value > 1}}}}\n")
         found = findings(conf)
+    assert (found["channel pager"].verdict, found["channel bus"].verdict) == ("bad", "good")
     assert (found["port of source web"].verdict, found["source fleet"].verdict) == ("bad", "bad")
     assert f"127.0.0.1:{closed} cannot be reached: Connection refused" in found["source fleet"].finding
 

@@ -17,9 +17,11 @@ from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import path_of, version_of
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.notifications import DEAD, Outcome, Waiting, record
+from orchestration.storage.outages import begin_outage
 from orchestration.storage.silences import silences
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import pin
+from orchestration.utc import to_iso
 from tests.collectors import write_conf
 from tests.orchestration.connectors.channels.alert_lake import changed
 from tests.rows import at
@@ -39,12 +41,14 @@ def write(lake: Location, number: int, *rows: dict[str, object]) -> None:
 def conf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("alerts")
     written = write_conf(folder, plant="path: ./landing")
-    (written / "alerts.yml").write_text("alerts:\n  too_hot: {reading: temperature, when: value > 280}\n")
+    channels = "channels:\n  pager: {webhook: {url: http://127.0.0.1:1/}}\n"
+    (written / "alerts.yml").write_text(f"{channels}alerts:\n  too_hot: {{reading: temperature, when: value > 280}}\n")
     lake = Location(folder / "lake")
     write(lake, 0, changed(0, "firing"), changed(0, "firing", HOSTILE), changed(0, "firing", "fridge"))
     write(lake, 1, changed(60, "normal", "fridge", "firing"))
     message = Message("m1", "too_hot", "firing", "warning", ("oven",), at("12:00"), at("12:00"), "oven is firing", 281.5, ("episode-oven",))
     record(lake, "pager", [Outcome(Waiting(message, ("c1",)), DEAD, "the webhook answered 410")], datetime.now(UTC))
+    begin_outage(lake, "channel", "pager", HOSTILE, at("12:00"))
     with sole_writer(lake):
         yield written
 
@@ -56,6 +60,7 @@ def open_alerts(page: Page) -> None:
 
 def test_what_fires_is_shown_and_the_overview_says_so_until_it_is_seen(page: Page, conf: Path) -> None:
     assert "2 alerts fire, and nobody has said that it is seen." in page.inner_text(".troubles")
+    assert f"channel pager is down since {to_iso(at('12:00'))}: {HOSTILE}" in page.inner_text(".troubles")
     open_alerts(page)
     firing = page.locator("section[aria-labelledby=firing] tbody tr")
     assert sorted(row.locator("td").first.inner_text() for row in firing.all()) == [HOSTILE, "oven"]
