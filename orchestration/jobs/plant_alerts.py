@@ -20,7 +20,8 @@ from orchestration.engine.lake import Lake
 from orchestration.jobs import slices
 from orchestration.jobs.ranges import pieces
 from orchestration.jobs.slices import Prefix
-from orchestration.storage.delta import literal
+from orchestration.storage import registry
+from orchestration.storage.delta import is_table, literal, open_table, path_of
 from orchestration.storage.flow_positions import Reach
 from orchestration.storage.ops_tables import LEDGER
 from orchestration.utc import EPOCH, from_micros
@@ -74,6 +75,15 @@ class PlantAlert:
         if signal.kind not in {"reading", "count"}:
             return None
         return slices.taken([signal.metric] if signal.metric else [], signal.group)
+
+    def rows_a_second(self, lake: Lake) -> float:
+        """Of a count: an interval of each entity is a sample, also an empty one."""
+        signal = self.alert.signal
+        if signal.kind != "count":
+            return 0.0
+        devices = path_of(lake.conf.lake, registry.TABLE)
+        known = lake.conf.groups if signal.by == "group" else lake.conf.devices
+        return max(len(known), open_table(devices).count() if signal.by == "device" and is_table(devices) else 1) / signal.every_seconds
 
     def step(self, lake: Lake, carried: pa.Table | None, after: Reach, up_to: Reach) -> Stepped:
         plan, states, signal = _unpacked(carried)

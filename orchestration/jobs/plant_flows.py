@@ -83,6 +83,9 @@ class PlantFlow:
     def readings(self) -> str:
         return slices.taken(self.spec.metrics, self.spec.group)
 
+    def rows_a_second(self, lake: Lake) -> float:
+        return 0.0
+
     def step(self, lake: Lake, carried: pa.Table | None, after: Reach, up_to: Reach) -> Stepped:
         columns = "*" if self.spec.predicates else ", ".join(READING.names)
         query = f"select {columns} from rows where {slices.within(after.until, up_to.until)} and {self.readings()}"

@@ -7,6 +7,7 @@ slice, and Delta refuses rows that are there already. No query of Spark: measure
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Protocol
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ from orchestration.storage.row_files import read_rows, write_rows
 NAME = flow_positions.FLOW
 READINGS = "silver.readings"
 SLICE_ROWS = 1_000_000
-"""Readings of one slice: bounds the memory."""
+"""Readings of one slice, and rows that time alone brings: bounds the memory."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,9 @@ class Follower(Protocol):
 
     def readings(self) -> str | None:
         """Which readings it takes, in SQL of DataFusion; None where it takes windows, of which there are few."""
+
+    def rows_a_second(self, lake: Lake) -> float:
+        """How many rows a second of event time brings without any reading."""
 
     def step(self, lake: Lake, carried: pa.Table | None, after: Reach, up_to: Reach) -> Stepped:
         """Rows of a slice, and what the next one needs. `carried` None: this is the first one."""
@@ -142,18 +146,24 @@ def _begun(lake: Lake, of: Follower, prefix: Prefix) -> Round | None:
 
 def _cut(lake: Lake, of: Follower, after: Reach, whole: Reach) -> Reach:
     """The whole way, or so much of it as holds about SLICE_ROWS; its bronze batches count as read at the end of it."""
-    if (readings := of.readings()) is None or _most_rows(lake, after.until) <= SLICE_ROWS:
+    readings, by_time = of.readings(), of.rows_a_second(lake)
+    is_short = (whole.until - after.until) / SECOND * by_time <= SLICE_ROWS
+    if readings is None or (is_short and _most_rows(lake, after.until) <= SLICE_ROWS):
         return whole
     query = (
         f"select second, count(*) as count from (select cast(arrow_cast(event_time, 'Int64') / {SECOND} as bigint) as second from rows"
         f" where {within(after.until, whole.until)} and {readings}) group by second order by second"
     )
-    total = 0
-    for seconds in ask(query, {"rows": open_table(lake.table_path(READINGS))}):
-        for second, count in zip(seconds["second"].to_pylist(), seconds["count"].to_pylist(), strict=True):
-            if total and total + count > SLICE_ROWS and second * SECOND > after.until:
-                return replace(after, until=second * SECOND)
-            total += count
+    found = ask(query, {"rows": open_table(lake.table_path(READINGS))})
+    seconds = (row for batch in found for row in zip(batch["second"].to_pylist(), batch["count"].to_pylist(), strict=True))
+    total, last = 0.0, None if after.until == THE_BEGINNING else after.until // SECOND
+    for second, count in chain(seconds, [(whole.until // SECOND, 0)]):
+        passed = 0.0 if last is None else (second - last) * by_time
+        if total + passed and total + passed + count > SLICE_ROWS:
+            most = second if last is None or not by_time else last + max(int((SLICE_ROWS - total) / by_time), 1)
+            if (until := min(second, most) * SECOND) > after.until:
+                return replace(after, until=until)
+        total, last = total + passed + count, second
     return whole
 
 

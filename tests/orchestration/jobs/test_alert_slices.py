@@ -124,6 +124,25 @@ def test_a_slice_that_a_kill_left_is_finished_as_it_was_begun_though_the_alert_i
     assert sorted(of_oven, key=lambda change: change[1]) == [("pending", 200), ("firing", 210), ("normal", 599)]
 
 
+def test_a_count_over_a_long_time_without_readings_comes_in_slices_that_fit_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = Alert("few", Signal("count", every_seconds=60), "readings = 0", for_times=3)
+
+    def judged(slice_rows: int) -> tuple[list[tuple[str, str, int]], int]:
+        lake = declared(tmp_path / str(slice_rows), few)
+        for batch, (rows, since) in enumerate(((2, 0), (600, 20_000), (2, 40_000))):
+            readings(lake, np.full(rows, 200.0), 2, batch, since)
+        monkeypatch.setattr(slices, "SLICE_ROWS", slice_rows)
+        count_of_slices = sum(1 for _ in slices.follow(lake, PlantAlert(few), Prefix(2, {})))
+        return changes(lake, "few"), count_of_slices
+
+    (whole, one), (cut, several) = judged(1_000_000), judged(100)
+    assert (cut, one) == (whole, 1)
+    assert len([state for _, state, _ in whole if state == "firing"]) == 4
+    assert several > 2 * 40_000 / 60 / 100
+
+
 BROKEN = Alert("broken", Signal("account", every_seconds=60), "quarantined_share > 0.1")
 
 
