@@ -34,7 +34,8 @@ SIDE_BY_SIDE = ("table", "row", "what", "in_table", "from_bronze")
 def command(obj: dict[str, Any], groups: tuple[str, ...], since: datetime | None, snapshot: int | None, format: str) -> int:
     """Recompute silver and gold from bronze, with an evaluator of its own and without Spark, and compare them row by row.
 
-    It looks at the tables as they are, or at the newest snapshot while a run writes them or a retry of quarantine is half done.
+    It looks at the tables as they are, or at the newest snapshot while a run writes them, a retry of quarantine is half done, or gold is
+    behind silver, as a run leaves it that was ended.
 
     \b
     rows         rows compared; of bronze.events, measurements that its events hold
@@ -74,7 +75,7 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
     from orchestration.audit.verify.check import Report, verify
     from orchestration.audit.verify.lake_snapshot import latest_snapshot, pinned_snapshot
     from orchestration.engine.lake import Lake
-    from orchestration.jobs.retry import pending
+    from orchestration.jobs.prefix import consistent_prefix, gold_positions
     from orchestration.storage.lease import is_held
     from orchestration.storage.seals import damaged_files, damaged_log
     from orchestration.storage.snapshots import find_snapshot
@@ -84,7 +85,8 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
             return Report(logs)
         files = _damaged(conf, partial(damaged_files, since=since))
         try:
-            pinned = find_snapshot(conf.lake, snapshot) if snapshot is not None or is_held(conf.lake) or pending(Lake(conf)) else None
+            is_at_rest = not is_held(conf.lake) and consistent_prefix(lake := Lake(conf), gold_positions(lake)) is not None
+            pinned = find_snapshot(conf.lake, snapshot) if snapshot is not None or not is_at_rest else None
             state = pinned_snapshot(conf, pinned) if pinned else latest_snapshot(conf)
             report = verify(state, conf, groups or None, since, lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"))
         except Exception:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from orchestration import crash
 from orchestration.cli.app import exit_code
+from orchestration.crash import Point
 from orchestration.engine.lake import Lake
 from tests.lakes import copy_tree, event, land, minutes, recorded, rewrite, run, with_batches_of
 from tests.rows import at
@@ -40,6 +43,10 @@ sources:
 LATE = event("oven", "temperature", 99.0, START + timedelta(minutes=15, seconds=1))
 BROKEN = '{"device": "oven", "metric": "temperature", "value": 7'
 Rows = list[dict[str, Any]]
+
+
+class KilledError(BaseException):
+    """As a kill would, past every handler."""
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +111,23 @@ def test_an_untouched_lake_is_a_yes_of_both(ask: Ask) -> None:
     assert (code, differences(rows)) == (0, {})
     code, rows, err = ask("ledger")
     assert (code, err, [(row["readings"], row["late"], row["quarantined"]) for row in rows]) == (0, "", [(32, 1, 1)])
+
+
+@pytest.mark.parametrize("killed_at", [Point.LEDGER_BEGUN])
+def test_what_a_run_left_half_done_is_no_difference(
+    killed_at: Point, lake: Lake, ask: Ask, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def point(passed: Point) -> None:
+        if passed is killed_at:
+            raise KilledError
+
+    late = event("oven", "temperature", 98.0, START + timedelta(minutes=16))
+    land(lake.conf.folder.parent, "3.json", [late, BROKEN, event("oven", "temperature", 61, START + timedelta(minutes=55))])
+    with monkeypatch.context() as patch, suppress(KilledError):
+        patch.setattr(crash, "point", point)
+        run(lake.conf, spark)
+    code, rows, _ = ask("verify")
+    assert (code, differences(rows)) == (0, {})
 
 
 def test_a_changed_gold_value_is_told_with_what_bronze_gives(lake: Lake, ask: Ask) -> None:
