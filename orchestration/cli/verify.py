@@ -74,9 +74,6 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
 
     from orchestration.audit.verify.check import Report, verify
     from orchestration.audit.verify.lake_snapshot import latest_snapshot, pinned_snapshot
-    from orchestration.engine.lake import Lake
-    from orchestration.jobs.prefix import consistent_prefix, gold_positions
-    from orchestration.storage.lease import is_held
     from orchestration.storage.seals import damaged_files, damaged_log
     from orchestration.storage.snapshots import find_snapshot
 
@@ -85,8 +82,7 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
             return Report(logs)
         files = _damaged(conf, partial(damaged_files, since=since))
         try:
-            is_at_rest = not is_held(conf.lake) and consistent_prefix(lake := Lake(conf), gold_positions(lake)) is not None
-            pinned = find_snapshot(conf.lake, snapshot) if snapshot is not None or not is_at_rest else None
+            pinned = find_snapshot(conf.lake, snapshot) if snapshot is not None or not _is_at_rest(conf) else None
             state = pinned_snapshot(conf, pinned) if pinned else latest_snapshot(conf)
             report = verify(state, conf, groups or None, since, lambda what, done, total: status.update(f"{what} {done:,} of {total:,}"))
         except Exception:
@@ -94,6 +90,17 @@ def _report(conf: "Conf", groups: tuple[str, ...], since: date | None, snapshot:
                 raise
             return Report(files)
         return Report((*files, *report.outcomes))
+
+
+def _is_at_rest(conf: "Conf") -> bool:
+    """Whether nobody writes it, and all that silver has is in gold."""
+    from orchestration.engine.lake import Lake
+    from orchestration.jobs.prefix import consistent_prefix, gold_positions
+    from orchestration.storage.lease import is_held
+    from orchestration.storage.positions import passed_by_silver
+
+    lake = Lake(conf)
+    return not is_held(conf.lake) and consistent_prefix(lake, gold_positions(lake)) == passed_by_silver(lake)
 
 
 def _damaged(conf: "Conf", look: "Callable[[Location], Sequence[Damage]]") -> "tuple[Outcome, ...]":

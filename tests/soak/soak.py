@@ -82,14 +82,14 @@ class Soak:
         end(self.watch)
 
     def _is_through(self) -> bool:
-        """By the ledger of the newest snapshot, which the sink has. Of what was posted, a repeat may stand for one that waits."""
+        """By the newest snapshot, which the sink has. Of what was posted, a repeat may stand for one that waits."""
         sent = {"plant": self.feeds.landed, **{name: len(payloads) for name, payloads in self.feeds.sent.items()}}
         conf = self.plant.conf_folder
-        query = "select source, sum(events)::bigint as n from ops.ledger group by source"
-        ledger = {row["source"]: row["n"] for row in rows(conf, "sql", query)}
+        query = "select source, count(*) as n from bronze.events group by source"
+        known = {row["source"]: row["n"] for row in rows(conf, "sql", query)}
         waiting = [row["waiting_bytes"] for row in rows(conf, "status", "sources") if row["waiting_bytes"]]
         is_sent = [row["snapshots_behind"] for row in rows(conf, "sinks")] == [0]
-        return is_sent and not waiting and all(ledger.get(name, 0) >= count for name, count in sent.items())
+        return is_sent and not waiting and all(known.get(name, 0) >= count for name, count in sent.items())
 
     def _begin(self, name: str) -> dict[str, int]:
         """How often each part was started again until now."""
