@@ -21,7 +21,7 @@ from tests.lakes import event
 TOPIC, EVERY_SECONDS = "heat-1", 200
 ALERTS = """
 alerts:
-  hot: {{reading: temperature, when: value > 280, recover_when: value < 260, digest_older_than_seconds: 0}}
+  hot: {{reading: temperature, when: value > 280, recover_when: value < 260, digest_older_than_seconds: 315360000}}
 channels:
   pager: {{webhook: {{url: "{address}"}}}}
 """

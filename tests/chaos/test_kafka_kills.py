@@ -46,12 +46,9 @@ def fed_by_kafka(folder: Path, servers: str) -> Plant:
     return plant
 
 
-@pytest.mark.parametrize(
-    ("count", "kills"), [pytest.param(20_000, 1, id="one"), pytest.param(1_000_000, 3, id="three", marks=pytest.mark.slow)]
-)
-def test_messages_are_accounted_for_once_though_broker_and_run_are_killed(
-    running: Broker, tmp_path: Path, seed: int | None, count: int, kills: int
-) -> None:
+@pytest.mark.slow  # test_alert_kills.py has a shorter one
+def test_messages_are_accounted_for_once_though_broker_and_run_are_killed(running: Broker, tmp_path: Path, seed: int | None) -> None:
+    count, kills = 1_000_000, 3
     chosen, plant = random.Random(seed), fed_by_kafka(tmp_path, running.servers)
     running.create("storm-1", 3)
     producer = threading.Thread(target=produce, args=(running.servers, messages(count), max(count // 50, 2_000)))

@@ -80,7 +80,8 @@ def in_two(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Con
 
 def test_each_alert_changes_its_state_and_one_that_divides_by_zero_never_fires(in_two: Conf) -> None:
     counts = table(in_two, "gold.alerts").groupby("alert").size().to_dict()
-    assert {name: counts.get(name, 0) > 1 for name in ALERTS} == {name: name != "zero" for name in ALERTS}, counts
+    least = dict.fromkeys(ALERTS, 2) | {"rubbish": 1}  # of two batches the account of the second is not over
+    assert {name: counts.get(name, 0) >= least[name] for name in ALERTS} == {name: name != "zero" for name in ALERTS}, counts
     pinned = find_snapshot(in_two.lake)
     assert pinned is not None
     for of in (latest_snapshot(in_two), pinned_snapshot(in_two, pinned)):

@@ -76,7 +76,8 @@ OF_COUNTS = f"""
 """
 OF_ACCOUNT = f"""
   with began as (
-    select bronze_batch, epoch_us(max(ingested_at)) as micros, row_number() over (order by bronze_batch) as place from batches group by all
+    select bronze_batch, epoch_us(max(ingested_at)) as micros, row_number() over (order by bronze_batch) as place
+    from batches group by bronze_batch
   ),
   times as (select bronze_batch, max(micros - place) over (order by bronze_batch) + place as micros from began),
   arrived as (
@@ -115,7 +116,8 @@ def _outcome(store: duckdb.DuckDBPyConnection, snapshot: LakeSnapshot, alert: Al
     name = f"gold.flows/alerts/{alert.name}"
     record(store, snapshot, "gold.alerts", "recorded_alert", COLUMNS, where=f"alert = {literal(alert.name)}")
     until, began = snapshot.closed_until.get(name, EVER), max(snapshot.began.get(name, EPOCH), EPOCH)
-    if alert.signal.kind in {"window", "vector"} and until > EPOCH:  # a window that ends where its stream has closed windows is closed
+    # A window that ends where its stream has closed windows is closed, and an account knows its newest batch; a snapshot has milliseconds.
+    if alert.signal.kind in {"window", "vector", "account"} and until > EPOCH:
         until = until.replace(microsecond=until.microsecond // 1000 * 1000) + MICROSECOND
     expected = [
         _row(entity, change)
@@ -172,7 +174,7 @@ def _fields(alert: Alert, since: datetime, until: datetime) -> tuple[str, dict[s
         time = f"window_end >= $since and window_end < $until{of_metric}"
         return _of_windows(alert) + f" where {time}", values
     if signal.kind == "account":
-        return _of_account(signal.every_seconds * 1_000_000), values | {"until_us": to_micros(until)}
+        return _of_account(signal.every_seconds * 1_000_000), {"since": values["since"], "until_us": to_micros(until)}
     where = f"event_time >= $since and event_time < $until{of_metric}"
     by_group = signal.kind == "count" and signal.by == "group"
     of_group = f" and list_contains(groups, {literal(signal.group)})" if signal.group and not by_group else ""
