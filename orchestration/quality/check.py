@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from expectations.suite import Suite
-from gold.schema import FLOW_KINDS, KINDS
+from gold.schema import KINDS
 from orchestration.conf.model import Conf
 from orchestration.engine.lake import Lake
 from orchestration.quality.history import LastRun
@@ -89,9 +89,8 @@ def checkable_tables(conf: Conf) -> dict[str, pa.Schema]:
         for kind, (schema, _) in KINDS.items()
         if group.vector or kind != "vectors"
     }
-    of_flows = {"gold.alerts", *(f"gold.{kind}" for kind in FLOW_KINDS)}
     declared = tables(conf, Generation()).items()
-    return {name: table.schema for name, table in declared if not name.startswith("gold.") or name in of_flows} | of_gold
+    return {name: table.schema for name, table in declared if not name.startswith("gold.") or name in conf.tables_of_followers} | of_gold
 
 
 def _without_measures(suite: Suite) -> Suite:
