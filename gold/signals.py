@@ -34,6 +34,14 @@ FAST_FIELDS = {name: FIELDS["reading"][name] for name in ("value", "unit", "zone
 """What conditions of fast alerts may name."""
 ROWS = {"reading": "silver.readings", "count": "silver.readings", "window": "gold.aggregates_history", "vector": "gold.vectors_history"}
 """The table of which `samples` takes rows. Of account it takes rows of ops.ledger, with `ingested_at` of their bronze batch."""
+OF_BATCHES = """(
+  select bronze_batch, make_timestamptz(greatest(max(began - place) over (order by bronze_batch), {since}) + place) as ingested_at from (
+    select bronze_batch, epoch_us(max(ingested_at)) as began, row_number() over (order by bronze_batch) - 1 as place
+    from {events} group by bronze_batch
+  )
+)"""
+"""When each bronze batch began, from `since` on (microseconds since 1970); where a later number did not begin later, right behind the one
+before: so each is in one slice."""
 SETTINGS = (
     "set TimeZone = 'UTC'; set ieee_floating_point_ops = false; set error_on_division_by_zero = false; "  # a division by zero is null
     "set disabled_optimizers = 'common_subexpressions'"  # DuckDB 2.0 moves what two TRYs share before both, where its errors are not caught

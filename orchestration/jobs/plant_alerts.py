@@ -9,12 +9,11 @@ from dataclasses import asdict, dataclass
 import duckdb
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gold.alert_spec import Alert
 from gold.alerts import State, ended, judge
 from gold.schema import SAMPLES
-from gold.signals import OF_ACCOUNT, samples
+from gold.signals import OF_ACCOUNT, OF_BATCHES, samples
 from gold.slices import THE_BEGINNING, Stepped, micros
 from orchestration.engine.lake import Lake
 from orchestration.jobs import slices
@@ -124,13 +123,12 @@ def _account(lake: Lake, after: Reach, up_to: Reach) -> pa.Table:
 
 
 def _times_of_batches(lake: Lake, after: Reach, last: int) -> pa.Table:
-    """When each bronze batch began; where a later number did not begin later, right behind the one before: it is in one slice."""
+    """OF_BATCHES of those behind a slice."""
     batches = f"bronze_batch > {after.bronze_batch} and bronze_batch <= {last}"
     query = f"select bronze_batch, max(ingested_at) as ingested_at from rows where {batches} group by bronze_batch"
-    found = pa.concat_tables(pieces(lake, "bronze.events", query)).sort_by("bronze_batch")
-    place = pa.array(range(len(found)))
-    times = pc.add(pc.cumulative_max(pc.subtract(found["ingested_at"].cast(pa.int64()), place), start=after.until), place)
-    return found.set_column(1, found.schema.field(1), times.cast(found.schema.field(1).type))
+    with duckdb.connect(config=CONFIG) as store:
+        store.register("events", pa.concat_tables(pieces(lake, "bronze.events", query)))
+        return store.sql(f"from {OF_BATCHES.format(events='events', since=after.until)}").to_arrow_table()
 
 
 def _packed(plan: str, states: dict[str, State], signal: pa.Table | None) -> pa.Table:

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from gold.alert_spec import Alert
 from gold.alerts import FIRING, judge
-from gold.signals import ROWS, samples
+from gold.signals import OF_BATCHES, ROWS, samples
+from gold.slices import THE_BEGINNING
 from orchestration.conf.diagnostic import counted
 from orchestration.conf.model import Conf
 from orchestration.errors import TidemarkError
@@ -20,12 +21,7 @@ from orchestration.storage.views import views
 from orchestration.utc import EPOCH, to_iso
 
 COLUMNS = ("changed_at", "entity", "state", "previous_state", "severity", "value", "since", "summary")
-BATCHES = """
-  (select bronze_batch, make_timestamptz(max(began - place) over (order by bronze_batch) + place) as ingested_at from (
-    select bronze_batch, epoch_us(max(ingested_at)) as began, row_number() over (order by bronze_batch) as place
-    from bronze.events group by bronze_batch))
-"""
-"""When each began, as jobs.plant_alerts has it: later than the one before."""
+BATCHES = OF_BATCHES.format(events="bronze.events", since=THE_BEGINNING)
 OF_ACCOUNT = f"(select * from ops.ledger join {BATCHES} using (bronze_batch) where events > 0)"
 CONFIG: dict[str, str | bool | int | float | list[str]] = dict.fromkeys(
     ("autoinstall_known_extensions", "autoload_known_extensions"), False
