@@ -65,16 +65,17 @@ def freshness(conf: Conf, rows: Callable[[str], Sequence[Mapping[str, Any]]], gr
         ("true", "true") if group is None else (f"list_contains(groups, {literal(group)})", f"device_group = {literal(group)}")
     )
     chosen = [*conf.groups.values()] if group is None else [conf.groups[group]]
-    tolerances = sorted({tolerance(conf, of) for of in chosen})  # few, even of many groups
+    tolerances = {of.name: tolerance(conf, of) for of in chosen}
+    different = sorted({*tolerances.values()})  # few, even of many groups
     has_devices, has_windows = is_table(path_of(conf.lake, DEVICES)), has_gold(conf)
     query = OF_GROUPS.format(
         known=KNOWN.format(newest=NEWEST, which=of_known) if has_devices else NONE_KNOWN,
         newest=NEWEST_WINDOW if has_windows else NO_WINDOW,
         ended=ENDED.format(seconds=int(SINCE.total_seconds()), of_group=of_ended) if has_windows else NONE_ENDED,
-        fresh=", ".join(FRESH.format(seconds=of.total_seconds()) for of in tolerances),
+        fresh=", ".join(FRESH.format(seconds=of.total_seconds()) for of in different),
     )
     by_name = {row["device_group"]: row for row in rows(query)} if has_devices or has_windows else {}
-    found = [_of_group(of, by_name.get(of.name), tolerances.index(tolerance(conf, of))) for of in chosen]
+    found = [_of_group(of, by_name.get(of.name), different.index(tolerances[of.name])) for of in chosen]
     return sorted(found, key=lambda of: (of.worst is None, of.worst_at is not None, of.worst_at, of.group))
 
 
