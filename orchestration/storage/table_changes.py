@@ -12,6 +12,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from gold.schema import FLOW_KINDS
 from orchestration.conf.model import Conf
 from orchestration.location import Location
 from orchestration.storage.delta import OpenTable, ask, max_in_log, open_table, table_id
@@ -25,12 +26,12 @@ from orchestration.storage.views import Part, View, views
 
 MEASUREMENT = ("bronze_batch", "bronze_row", "part")
 KEYS = {
-    "gold.sessions": ("device_id", "session_start"),
-    "gold.states": ("device_id", "changed_at", "state"),
-    "gold.measures": ("device_id", "window_start"),
+    "gold.sessions": FLOW_KINDS["sessions"][1],
+    "gold.states": (*FLOW_KINDS["states"][1], "state"),
+    "gold.measures": FLOW_KINDS["measures"][1],
     "gold.alerts": ("alert", "entity", "changed_at", "state", "previous_state"),
 }
-"""Of the rows of one flow, and of alerts."""
+"""Of the rows of one flow, and of alerts. No flow of pairs: either side may be absent."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class PinnedTable:
         whole = pa.schema(self.opened.schema().to_arrow())
         return pa.schema([whole.field(name) for name in self.view.columns or whole.names])
 
+    @property
+    def has_no_mark(self) -> bool:
+        """Of a flow or of alerts: no number of its rows grows."""
+        return self.key in KEYS.values()
+
     def is_replaced_since(self, after: SinkPosition | None) -> bool:
         """Whether all rows are to be sent: there was nothing, or another table, or the lake is an earlier one, restored from a backup.
 
@@ -59,7 +65,7 @@ class PinnedTable:
         """
         if after is None or after.table_id != self.position.table_id or after.snapshot_id > self.position.snapshot_id or not self.key:
             return True
-        if self.key in KEYS.values():
+        if self.has_no_mark:
             return not is_kept(self.lake, after.snapshot_id)
         return self.view.name == "silver.quarantine" and after.retry != self.position.retry
 
@@ -85,7 +91,7 @@ class PinnedTable:
             if "retry" in self.schema.names:
                 beyond = f"{beyond} or retry > {after.retry}"
             return self.view.select([f"(select * from pinned where {beyond}) as beyond"]), tables
-        if self.key in KEYS.values():
+        if self.has_no_mark:
             tables["earlier"] = open_table(part.location, after.version)
             return self.view.select(["(select * from pinned except select * from earlier) as beyond"]), tables
         of_group = f"{part.where} and gold_batch >= {after.mark}"
