@@ -12,10 +12,9 @@ import pytest
 
 from orchestration.connectors.simulator.plan import DEFAULT_START
 from tests.broker import Broker
-from tests.chaos.kafka_feed import produce
+from tests.chaos.kafka_feed import fed_by_kafka, produce
 from tests.chaos.plants import Plant
 from tests.chaos.receiver import Receiver
-from tests.chaos.test_kafka_kills import fed_by_kafka
 from tests.lakes import event
 
 TOPIC, EVERY_SECONDS = "heat-1", 200
@@ -44,9 +43,7 @@ def planted(devices: int, seconds: int, chance: random.Random) -> tuple[list[tup
 
 
 def watched(folder: Path, servers: str, devices: int, receiver: Receiver) -> Plant:
-    plant = fed_by_kafka(folder, servers)
-    conf = folder / "conf"
-    (conf / "sources.yml").write_text((conf / "sources.yml").read_text().replace("storm-[0-9]", "heat-[0-9]"))
+    plant, conf = fed_by_kafka(folder, servers, "heat-[0-9]"), folder / "conf"
     (conf / "devices.yml").write_text("devices:\n" + "".join(f"  heat-{n}: {{groups: [kitchen]}}\n" for n in range(devices)))
     (conf / "flows.yml").unlink()
     (conf / "alerts.yml").write_text(ALERTS.format(address=receiver.address))

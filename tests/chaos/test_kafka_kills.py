@@ -13,21 +13,11 @@ from deltalake import DeltaTable
 
 from orchestration.connectors.simulator.plan import DEFAULT_START
 from tests.broker import Broker
-from tests.chaos.kafka_feed import produce
+from tests.chaos.kafka_feed import fed_by_kafka, produce
 from tests.chaos.plants import Plant
 from tests.lakes import event
 
 DEVICES = ("oven-01", "fridge-01", "press-01", "pump-01")
-SOURCES = """
-sources:
-  fleet:
-    kafka: {{servers: "{servers}", subscribe_pattern: "storm-[0-9]", options: {{reconnect.backoff.max.ms: "500"}}}}
-    format: json
-    device: {{field: device}}
-    time: {{field: ts}}
-    metric: {{field: metric}}
-    value: {{field: value}}
-"""
 
 
 def messages(count: int) -> Iterator[tuple[str, int, str]]:
@@ -37,19 +27,10 @@ def messages(count: int) -> Iterator[tuple[str, int, str]]:
         yield ("storm-1", number % 3, reading) if number < count // 2 or number % 2 else ("storm-2", 0, reading)
 
 
-def fed_by_kafka(folder: Path, servers: str) -> Plant:
-    """Batches are small, so that a kill comes in the middle of some; the broker's pauses make no event late for silver."""
-    plant = Plant(folder)
-    (folder / "conf/sources.yml").write_text(SOURCES.format(servers=servers))
-    pipeline = folder / "conf/pipeline.yml"
-    pipeline.write_text(pipeline.read_text().replace("max_batch_bytes: 1048576", "max_batch_bytes: 8388608"))
-    return plant
-
-
 @pytest.mark.slow  # test_alert_kills.py has a shorter one
 def test_messages_are_accounted_for_once_though_broker_and_run_are_killed(running: Broker, tmp_path: Path, seed: int | None) -> None:
     count, kills = 1_000_000, 3
-    chosen, plant = random.Random(seed), fed_by_kafka(tmp_path, running.servers)
+    chosen, plant = random.Random(seed), fed_by_kafka(tmp_path, running.servers, "storm-[0-9]")
     running.create("storm-1", 3)
     producer = threading.Thread(target=produce, args=(running.servers, messages(count), max(count // 50, 2_000)))
     producer.start()
