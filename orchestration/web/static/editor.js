@@ -3,7 +3,7 @@
 
 const query = document.getElementById("query");
 const words = document.getElementById("words");
-let replaced = "";
+let begins = 0; // where the word stands that is completed: more of it may be typed before an answer is there
 let asked = 0;
 
 function close() {
@@ -12,8 +12,7 @@ function close() {
 }
 
 function choose(word) {
-  const place = query.selectionStart;
-  query.setRangeText(word, place - replaced.length, place, "end");
+  query.setRangeText(word, begins, query.selectionStart, "end");
   close();
   query.focus();
 }
@@ -29,13 +28,15 @@ function select(step) {
 
 async function complete() {
   const number = ++asked;
-  const address = new URLSearchParams({ text: query.value, place: query.selectionStart });
+  const place = query.selectionStart;
+  const characters = [...query.value.slice(0, place)].length; // here an emoji counts as two
+  const address = new URLSearchParams({ text: query.value, place: characters });
   const answer = await fetch(`${query.dataset.completions}?${address}`);
   if (number !== asked || !answer.ok) return;
   const told = await answer.json();
-  replaced = told.word;
+  begins = place - told.word.length;
   close();
-  if (replaced === "" || told.words.includes(replaced)) return;
+  if (told.word === "" || told.words.includes(told.word)) return;
   for (const word of told.words) {
     const item = document.createElement("li");
     item.role = "option";

@@ -166,6 +166,17 @@ def test_a_query_is_asked_by_keyboard_and_answered_as_table_chart_csv_and_parque
     assert pq.read_table(io.BytesIO(parquet)).num_rows == 12
 
 
+def test_a_word_is_completed_from_where_it_began_also_if_more_of_it_was_typed_since(page: Page, server: Served) -> None:
+    page.goto(f"{server.address}/sql")
+    page.fill("#query", "")
+    page.type("#query", "select '\N{FIRE}', * from gold.k")
+    page.wait_for_selector("#words li:text('gold.kitchen_aggregates')")
+    # Without an event, as if its answer were on the way.
+    page.eval_on_selector("#query", "query => { query.setRangeText('itchen_agg', query.selectionStart, query.selectionStart, 'end') }")
+    page.keyboard.press("Tab")
+    assert page.input_value("#query") == "select '\N{FIRE}', * from gold.kitchen_aggregates"
+
+
 def test_a_wrong_query_is_told_with_its_place_and_reads_no_file(page: Page, server: Served) -> None:
     page.goto(f"{server.address}/sql?query=select+valeu+from+silver.readings")
     assert "valeu" in page.inner_text("pre.bad")
