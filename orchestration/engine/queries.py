@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from orchestration.engine.callbacks import calling_port, close_connections
 from orchestration.engine.lake import Lake
 from orchestration.engine.progress import Progress
 from orchestration.flow import Flow
@@ -36,9 +37,10 @@ class WriteBarrier:
     """What a micro-batch passes before it writes. `stop`: no batch begins any more."""
 
     def __init__(self, stop: threading.Event) -> None:
-        """Open. `errors`: by flow, what ended its write."""
+        """Open. `errors`: by flow, what ended its write. `callers`: by flow, the port from which its query called last."""
         self.stop = stop
         self.errors: dict[str, Exception] = {}
+        self.callers: dict[str, int] = {}
         self._begun: dict[str, tuple[Location, int]] = {}
         self._writing = {table: threading.Lock() for table in CONTINUOUS}
 
@@ -51,6 +53,7 @@ class WriteBarrier:
         self._begun[flow.name] = offsets, newest_batch(offsets)
 
         def write(batch: DataFrame, batch_id: int) -> None:
+            self.callers[flow.name] = calling_port()
             if self.stop.is_set():
                 raise StoppedError
             try:
@@ -124,6 +127,7 @@ def stop_queries(queries: Queries, progress: Progress, barrier: WriteBarrier) ->
         time.sleep(POLL_SECONDS)
     for flow in queries:
         progress.ended(flow.name)
+    close_connections({barrier.callers.pop(flow.name) for flow in queries if flow.name in barrier.callers})
     report_batches(queries, progress, barrier)
 
 

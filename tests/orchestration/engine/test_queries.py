@@ -1,5 +1,6 @@
 """Streaming queries: up to where one reads is settled while the table that it reads is held."""
 
+import os
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from orchestration.storage.checkpoints import newest_batch
 from orchestration.storage.tables import ensure
 from tests.lakes import conf, event, land, run, table
 from tests.rows import at
+from tests.waiting import until
 
 
 def test_a_query_that_repeats_a_batch_has_not_begun_before_it_knows_what_comes_after(spark: SparkSession, tmp_path: Path) -> None:
@@ -58,3 +60,18 @@ def test_a_query_that_was_killed_while_it_noted_its_first_batch_begins_again(spa
         (offsets / draft).write_text("v2")
     run(made, spark, ["bronze.events", "silver.readings"])
     assert table(made, "silver.readings").value.to_list() == [20.0]
+
+
+def test_queries_that_have_ended_leave_neither_a_thread_nor_a_descriptor(spark: SparkSession, tmp_path: Path) -> None:
+    made = conf(tmp_path)
+
+    def bring(number: int) -> tuple[int, int]:
+        land(tmp_path, f"{number}.jsonl", [event("oven", "temperature", float(number), at(f"{number}:00:00"))])
+        run(made, spark, ["bronze.events", "silver.readings", "gold.kitchen"])
+        return threading.active_count(), len(os.listdir("/proc/self/fd"))
+
+    threads, descriptors = bring(10)
+    for number in (11, 12, 13):
+        bring(number)
+    # A connection that the JVM has closed ends in Python when its thread has read so.
+    until(lambda: threading.active_count() <= threads and len(os.listdir("/proc/self/fd")) <= descriptors)
