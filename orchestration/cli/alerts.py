@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestration.cli.option_types import FILE
+from orchestration.cli.option_types import FILE, Duration
 from orchestration.rendering import format_option, show, visible
 from orchestration.utc import EPOCH
 
@@ -22,21 +22,8 @@ INSTANT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y
 FIRING = ("id", "alert", "entity", "state", "severity", "since", "value", "summary", "acknowledged_by", "silenced_by")
 HISTORY = ("changed_at", "alert", "entity", "state", "previous_state", "severity", "value", "summary", "known_at", "id")
 SILENCES = ("id", "alert", "entity", "begins_at", "ends_at", "hours", "author", "reason", "noted_at")
-UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 SHORT = 12
 """Digits of an alert's id that are shown; `ack` takes them."""
-
-
-class Duration(click.ParamType[timedelta]):
-    """Such as 90m, 2h or 1d."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        match = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", str(value))
-        if match is None:
-            self.fail(f"{value!r} is no duration; write for example 90m, 2h or 1d", param, ctx)
-        return timedelta(**{UNITS[match[2]]: int(match[1])})
 
 
 @click.group(invoke_without_command=True)
@@ -179,6 +166,31 @@ def silences(obj: dict[str, Any], with_past: bool, format: str) -> None:
         if with_past or of.ends_at > now:
             rows.append(vars(noted) | vars(of) | {"id": of.silence_id, "hours": hours and _shown(hours)})
     show(rows, format, SILENCES)
+
+
+@command.command()
+@click.argument("channel")
+@click.pass_obj
+def resend(obj: dict[str, Any], channel: str) -> None:
+    """Send messages again that CHANNEL refused or that failed too often, from ops.dead_letters, once its reason is gone.
+
+    A message has the id that it had, and is sent again only until the channel takes it. Safe beside a running pipeline.
+
+    \b
+    Example:
+      tidemark alerts resend shift
+    """
+    from orchestration.connectors.channels.all import channels
+    from orchestration.errors import TidemarkError
+    from orchestration.jobs.notices import resend
+
+    conf = _conf(obj)
+    if (found := channels(conf).get(channel)) is None:
+        raise click.UsageError(f"there is no channel {channel!r}; alerts.yml declares {', '.join(conf.channels) or 'none'}")
+    told = resend(conf, channel, found, datetime.now(UTC))
+    click.echo(f"sent {told.sent} of {told.sent + told.dead} messages", err=True)
+    if told.dead:
+        raise TidemarkError(f"channel {channel}: {told.dead} messages stay in ops.dead_letters: {told.down}")
 
 
 @command.command()

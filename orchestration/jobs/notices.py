@@ -26,6 +26,7 @@ from orchestration.storage.notifications import (
     ChannelState,
     Outcome,
     Waiting,
+    dead_messages,
     finished,
     known_changes,
     read_state,
@@ -70,6 +71,15 @@ def tell(conf: Conf, name: str, channel: Channel, now: datetime) -> Told | None:
         down = next((outcome.reason for outcome in outcomes if outcome.state == FAILED), None)
     write_state(conf.lake, name, replace(state, waiting=left))
     return Told(counts[SENT], counts[DEAD], down)
+
+
+def resend(conf: Conf, name: str, channel: Channel, now: datetime) -> Told:
+    """Send what is in ops.dead_letters and was not sent since, once each; `dead` is how many stay there, and `down` why, of the first."""
+    waiting = dead_messages(conf.lake, name)
+    outcomes = [*_send(channel, waiting)]
+    if sent := [outcome for outcome in outcomes if outcome.state == SENT]:
+        record(conf.lake, name, sent, now)
+    return Told(len(sent), len(waiting) - len(sent), next((of.reason for of in outcomes if of.state != SENT), None))
 
 
 def _look(conf: Conf, name: str, before: ChannelState, now: datetime) -> ChannelState:

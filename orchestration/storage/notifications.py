@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
+import msgspec
 import pyarrow as pa
 
 from gold.messages import DIGEST, Message
@@ -100,6 +101,17 @@ def finished(lake: Location, channel: str, message_ids: Collection[str]) -> set[
     asked = [("channel", "=", channel), ("state", "in", [SENT, DEAD])]
     rows = rows_of(path_of(lake, TABLE), ["message_id"], asked) if message_ids else ()
     return {row["message_id"] for row in rows} & {*message_ids}
+
+
+def dead_messages(lake: Location, channel: str) -> list[Waiting]:
+    """Those of ops.dead_letters that were not sent since, in the order in which they came there."""
+    of_channel = ("channel", "=", channel)
+    rows = rows_of(path_of(lake, TABLE), ["message_id", "state", "change_ids"], [of_channel, ("state", "in", [SENT, DEAD])])
+    changes = {row["message_id"]: tuple(row["change_ids"]) for row in rows}
+    sent = {row["message_id"] for row in rows if row["state"] == SENT}
+    letters = sorted(rows_of(path_of(lake, DEAD_LETTERS), ["at", "message_id", "message"], [of_channel]), key=lambda row: row["at"])
+    messages = {row["message_id"]: row["message"] for row in letters if row["message_id"] not in sent}
+    return [Waiting(msgspec.convert(json.loads(text), Message), changes.get(id, ())) for id, text in messages.items()]
 
 
 def known_changes(lake: Location, channel: str) -> dict[str, bool]:

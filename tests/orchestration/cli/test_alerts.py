@@ -10,15 +10,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from gold.messages import Message
 from gold.schema import ALERTS
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
 from orchestration.storage.alert_changes import TABLE
 from orchestration.storage.commit import append_rows
 from orchestration.storage.delta import path_of, version_of
+from orchestration.storage.notifications import DEAD, Outcome, Waiting, record
 from orchestration.storage.outages import begin_outage
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import pin
+from tests.http_server import http_server
 from tests.orchestration.connectors.channels.alert_lake import at, changed
 
 DEFAULT = Path(__file__).parents[3] / "conf"
@@ -75,6 +78,21 @@ def test_a_channel_that_is_down_is_said(folder: str, capsys: pytest.CaptureFixtu
     assert told(capsys, folder) == (0, "")
     begin_outage(load(Path(folder)).lake, "channel", "pager", "channel pager: it is away.", at(0))
     assert told(capsys, folder) == (0, "nobody is told by pager since 2026-01-05T12:00:00Z: channel pager: it is away.\n")
+
+
+def test_dead_letters_go_to_the_channel_once_it_takes_them(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    message = Message("5f0c", "too_hot", "firing", "warning", ("oven",), at(0), at(1), "it is hot", 285.0, ("episode",))
+    record(load(Path(folder)).lake, "shift", [Outcome(Waiting(message, ("5f0c",)), DEAD, "answered 404.")], at(2))
+    answers = [(404, b"no such address"), (200, b"")]
+    with http_server(lambda asked: answers.pop(0)) as url:
+        with (Path(folder) / "alerts.yml").open("a") as file:
+            file.write(f'channels:\n  shift: {{webhook: {{url: "{url}"}}}}\n')
+        code, error = told(capsys, folder, "resend", "shift")
+        assert (code, error.splitlines()[0]) == (4, "sent 0 of 1 messages")
+        assert "1 messages stay in ops.dead_letters: " in error
+        assert told(capsys, folder, "resend", "shift") == (0, "sent 1 of 1 messages\n")
+        assert told(capsys, folder, "resend", "shift") == (0, "sent 0 of 0 messages\n")
+    assert told(capsys, folder, "resend", "nobody")[0] == 2
 
 
 def test_history_is_every_change_the_latest_first(folder: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from gold.silences import Silence
 from orchestration.connectors.channels.channel import RefusedError
 from orchestration.errors import TidemarkError
 from orchestration.jobs import notices
+from orchestration.jobs.notices import Told
 from orchestration.storage import commit
 from orchestration.storage.acknowledgements import Acknowledgement, append_acknowledgement
 from orchestration.storage.alert_changes import TABLE
@@ -25,6 +26,10 @@ from tests.http_server import Answer, Asked, http_server
 from tests.orchestration.connectors.channels.alert_lake import AlertLake, Recorder, at, changed
 
 ROOT = Path(__file__).parents[3]
+
+
+def resent(lake: AlertLake, channel: Recorder, seconds: float) -> Told:
+    return notices.resend(lake.conf, "pager", channel, at(seconds))
 
 
 def test_each_change_is_told_once_and_noted(tmp_path: Path) -> None:
@@ -61,6 +66,20 @@ def test_what_is_refused_for_good_is_a_dead_letter_and_the_others_go_on(tmp_path
     assert json.loads(letter["message"])["entities"] == ["oven-0"]
     assert ("dead", "firing", 1, "answered 400.") in lake.noted()
     assert lake.tell(bus, 11).sent == 0
+
+
+def test_dead_letters_are_sent_again_when_somebody_says_so_each_until_it_is_taken(tmp_path: Path) -> None:
+    lake = AlertLake(tmp_path).write(*(changed(n, "firing", f"oven-{n}") for n in range(3)))
+    pager = Recorder([RefusedError("answered 404.")] * 3)
+    lake.tell(pager, 10)
+    pager.errors.append(TidemarkError("away."))
+    assert resent(lake, pager, 20) == Told(0, 3, "away.")
+    pager.errors.append(RefusedError("answered 404."))
+    assert resent(lake, pager, 21) == Told(2, 1, "answered 404.")
+    assert resent(lake, pager, 22) == Told(1, 0)
+    assert resent(lake, pager, 23) == Told(0, 0)
+    assert (pager.states(), lake.tell(pager, 24).sent) == (["firing oven-1", "firing oven-2", "firing oven-0"], 0)
+    assert [state for state, *_ in lake.noted()] == ["dead"] * 3 + ["sent"] * 3
 
 
 def test_a_kill_after_noting_sends_nothing_again(tmp_path: Path) -> None:

@@ -78,4 +78,4 @@ def test_one_that_hangs_and_one_that_is_down_hold_no_other_up(
 
 def test_a_refusal_is_told_and_is_no_outage(lake: AlertLake, capsys: pytest.CaptureFixture[str]) -> None:
     notifier(lake, threading.Event(), pager=Recorder([RefusedError("answered 400.")])).run_to_end()
-    assert warnings(capsys) == ["pager: messages are in ops.dead_letters"]
+    assert warnings(capsys) == ["pager: messages are in ops.dead_letters; `tidemark alerts resend` sends them again"]
