@@ -4,7 +4,7 @@ import getpass
 import re
 import secrets
 import signal
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 

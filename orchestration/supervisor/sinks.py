@@ -115,7 +115,8 @@ class Notifier(FarSides):
     def _step(self, name: str) -> bool:
         told = tell(self._conf, name, self._channels[name], datetime.now(UTC))
         if told and told.dead:
-            self._progress.notice(Notice("messages are in ops.dead_letters; `tidemark alerts resend` sends them again", {"channel": name, "messages": str(told.dead)}))
+            warning = "messages are in ops.dead_letters; `tidemark alerts resend` sends them again"
+            self._progress.notice(Notice(warning, {"channel": name, "messages": str(told.dead)}))
         if told and told.down is not None:
             raise TidemarkError(told.down)
         return told is not None
