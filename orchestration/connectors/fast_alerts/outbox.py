@@ -19,7 +19,7 @@ class Outbox:
 
     def __init__(self, name: str, channel: Channel, waiting: Sequence[Message], notify: Callable[[str], None]) -> None:
         self._name, self._channel, self._notify = name, channel, notify
-        self._waiting, self._is_ending, self.dropped = deque(waiting), False, 0
+        self._waiting, self._sent, self._is_ending, self.dropped = deque(waiting), list[Message](), False, 0
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name=f"channel {name}", daemon=True)
         self._thread.start()
@@ -29,6 +29,12 @@ class Outbox:
         """What was not taken yet, the oldest first."""
         with self._changed:
             return list(self._waiting)
+
+    def take_sent(self) -> list[Message]:
+        """What was taken since this was asked last."""
+        with self._changed:
+            sent, self._sent = self._sent, []
+        return sent
 
     def add(self, messages: Sequence[Message]) -> None:
         with self._changed:
@@ -59,11 +65,13 @@ class Outbox:
                 if not self._waiting or (self._is_ending and failures):
                     return
                 several = [self._waiting[n] for n in range(min(self._channel.most, len(self._waiting)))]
+            sent = several
             try:
                 self._channel.send(several)
                 failures = 0
             except RefusedError as error:
                 self._notify(f"channel {self._name} refuses a message about {several[0].alert}: {_said(error)}")
+                sent = []
             except Exception as error:  # whatever a channel does, others and the watch go on
                 if not failures:
                     self._notify(f"channel {self._name} is down: {_said(error)}; it is tried again")
@@ -72,6 +80,7 @@ class Outbox:
                     self._changed.wait_for(lambda: self._is_ending, RETRY_SECONDS[min(failures, len(RETRY_SECONDS)) - 1])
                 continue
             with self._changed:
+                self._sent += sent
                 for message in several:
                     if self._waiting and self._waiting[0] is message:  # else it was dropped meanwhile
                         self._waiting.popleft()

@@ -9,7 +9,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -33,6 +33,7 @@ from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.delta import python_rows
 from orchestration.storage.lake_layout import fast_alerts_folder
 from orchestration.storage.lease import sole_writer
+from orchestration.storage.notifications import SENT, Outcome, Waiting, record
 from orchestration.storage.registry import ALWAYS, CONF, as_version, newest, versions
 from orchestration.storage.silences import silences
 from orchestration.storage.silver_settings import silver_config
@@ -160,11 +161,19 @@ class Watch:
                     self._outboxes[name].add([message])
 
     def _keep(self) -> "Future[None]":
-        """As it is now; a thread brings it to the disk."""
+        """As it is now; a thread brings it to the disk, and then what was sent, which the job behind gold.alerts does not send again."""
+        sent = {name: outbox.take_sent() for name, outbox in self._outboxes.items()}
         waiting = {name: outbox.waiting for name, outbox in self._outboxes.items()}
         of = {name: repr(alert) for name, alert in self._alerts.items()}
         content = msgspec.json.encode(Known(self._places, of, self._fast.watched, waiting, self._told))
-        return self._writer.submit(lambda: write_atomic(self._file, msgspec.Raw(content)))
+        return self._writer.submit(self._write, msgspec.Raw(content), sent)
+
+    def _write(self, content: msgspec.Raw, sent: Mapping[str, Sequence[Message]]) -> None:
+        write_atomic(self._file, content)
+        for name, messages in sent.items():
+            if messages:
+                outcomes = [Outcome(Waiting(message, (message.message_id,)), SENT) for message in messages]
+                record(self._conf.lake, name, outcomes, datetime.now(UTC))
 
     def _follow(self, source: Source) -> None:
         """In a thread: a source that is down delays no other."""

@@ -6,16 +6,25 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from gold.schema import ALERTS as ALERTS_SCHEMA
 from gold.silences import Silence
 from orchestration.conf.load import load
 from orchestration.connectors.fast_alerts.watch import Watch
 from orchestration.errors import ConfError
+from orchestration.jobs.notices import tell
 from orchestration.service.parts import parts_of
+from orchestration.storage.alert_changes import TABLE
+from orchestration.storage.commit import append_rows
+from orchestration.storage.delta import path_of, version_of
 from orchestration.storage.silences import NotedSilence, append_silence
+from orchestration.storage.snapshot import Snapshot
+from orchestration.storage.snapshots import pin
 from tests.broker import Broker
 from tests.collectors import Collector, collecting, write_conf
+from tests.orchestration.connectors.channels.alert_lake import Recorder, changed
 from tests.orchestration.connectors.collector.test_web import LINES, ask
 from tests.waiting import until
 from tests.watching import Told, Watcher, receiver
@@ -65,6 +74,25 @@ def test_a_receiver_is_told_of_what_a_collector_takes_and_of_nothing_that_is_gar
         assert (message["severity"], message["value"], message["summary"]) == ("critical", 300.0, "hot: oven is firing")
         assert datetime.fromisoformat(message["changed_at"]) == datetime.fromisoformat(json.loads(fires)["ts"])
         assert len({message["alert_ids"][0] for _, message in told.messages}) == 1
+
+
+def test_what_was_told_is_not_told_again_behind_gold(tmp_path: Path, told: Told) -> None:
+    conf = conf_of(tmp_path, told)
+    with collecting(conf) as collector, Watcher(conf).running() as watcher:
+        send(collector, event(300), event(250))
+        until(lambda: len(told.messages) == 2, lambda: watcher.log)
+        assert watcher.end() == 0
+    made, (_, message) = load(conf), told.messages[0]
+    began = datetime.fromisoformat(message["changed_at"])
+    of_gold = dict.fromkeys(("changed_at", "since", "known_at"), began)
+    fires = changed(0, "firing", alert="hot", alert_id=message["alert_ids"][0]) | of_gold
+    new = changed(0, "firing", "fridge", alert="hot") | of_gold
+    append_rows(path_of(made.lake, TABLE), pa.Table.from_pylist([fires, new], ALERTS_SCHEMA))
+    pin(made.lake, Snapshot(0, began, 1, 0, {TABLE: version_of(path_of(made.lake, TABLE))}, {}))
+    pager = Recorder()
+    while tell(made, "shift", pager, datetime.now(UTC)):
+        pass
+    assert pager.states() == ["firing fridge"]
 
 
 def test_what_came_while_it_was_killed_is_told_and_repeats_have_the_ids_of_the_first(tmp_path: Path, told: Told) -> None:
