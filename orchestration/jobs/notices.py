@@ -31,6 +31,7 @@ from orchestration.storage.notifications import (
     known_changes,
     read_state,
     record,
+    take_up_sent,
     tried,
     write_state,
 )
@@ -84,6 +85,7 @@ def resend(conf: Conf, name: str, channel: Channel, now: datetime) -> Told:
 
 def _look(conf: Conf, name: str, before: ChannelState, now: datetime) -> ChannelState:
     """With what is new among the messages that wait. Another table, or another history of it, is looked at from the beginning."""
+    take_up_sent(conf.lake, name, now)
     done = finished(conf.lake, name, {of.message.message_id for of in before.waiting})
     state = replace(before, waiting=[of for of in before.waiting if of.message.message_id not in done])
     pinned = pinned_alerts(conf.lake)

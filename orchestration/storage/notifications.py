@@ -5,6 +5,7 @@ first, so that a process that comes after a kill sends the same messages again. 
 """
 
 import json
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -19,6 +20,7 @@ from orchestration.location import Location
 from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.commit import append_rows, compact_many, create
 from orchestration.storage.delta import INSTANT, path_of, rows_of
+from orchestration.storage.lake_layout import fast_alerts_folder
 from orchestration.storage.lease import holding
 
 TABLE, DEAD_LETTERS = "ops.notifications", "ops.dead_letters"
@@ -96,6 +98,25 @@ def record(lake: Location, channel: str, outcomes: Sequence[Outcome], now: datet
                 compact_many(path_of(lake, table))
 
 
+def leave_sent(lake: Location, channel: str, messages: Sequence[Message]) -> None:
+    """Note what another process has sent, in a file of its own; `take_up_sent` makes rows of it.
+
+    A commit each second would slow that process down: half of its alerts were told after 23 ms instead of 8 (measured).
+    """
+    write_atomic(_sent_folder(lake) / f"{channel}.{time.time_ns()}.json", {"messages": messages})
+
+
+def take_up_sent(lake: Location, channel: str, now: datetime) -> None:
+    """A kill before the end notes some of it a second time, which changes nothing."""
+    files = sorted(_sent_folder(lake).local.glob(f"{channel}.*.json"))
+    way_out = "Remove it: what fast alerts told is then told again, under the same ids."
+    left = [read_atomic(_sent_folder(lake) / file.name, way_out, dict[str, list[Message]]) or {} for file in files]
+    if outcomes := [Outcome(Waiting(of, (of.message_id,)), SENT) for content in left for of in content.get("messages", ())]:
+        record(lake, channel, outcomes, now)
+    for file in files:
+        file.unlink()
+
+
 def finished(lake: Location, channel: str, message_ids: Collection[str]) -> set[str]:
     """Of these messages those that are sent or dead."""
     asked = [("channel", "=", channel), ("state", "in", [SENT, DEAD])]
@@ -135,6 +156,10 @@ def _row(channel: str, outcome: Outcome, now: datetime) -> dict[str, Any]:
     of_message = {name: getattr(message, name) for name in ("message_id", "alert", "severity", "summary", "entities")}
     facts = {"channel": channel, "state": outcome.state, "reason": outcome.reason, "tries": tries, "at": now}
     return of_message | facts | {"alert_state": message.state, "change_ids": outcome.waiting.change_ids}
+
+
+def _sent_folder(lake: Location) -> Location:
+    return fast_alerts_folder(lake) / "sent"
 
 
 def _file(lake: Location, channel: str) -> Location:

@@ -33,7 +33,7 @@ from orchestration.storage.atomic_json import read_atomic, write_atomic
 from orchestration.storage.delta import python_rows
 from orchestration.storage.lake_layout import fast_alerts_folder
 from orchestration.storage.lease import sole_writer
-from orchestration.storage.notifications import SENT, Outcome, Waiting, record
+from orchestration.storage.notifications import leave_sent
 from orchestration.storage.registry import ALWAYS, CONF, as_version, newest, versions
 from orchestration.storage.silences import silences
 from orchestration.storage.silver_settings import silver_config
@@ -172,8 +172,7 @@ class Watch:
         write_atomic(self._file, content)
         for name, messages in sent.items():
             if messages:
-                outcomes = [Outcome(Waiting(message, (message.message_id,)), SENT) for message in messages]
-                record(self._conf.lake, name, outcomes, datetime.now(UTC))
+                leave_sent(self._conf.lake, name, messages)
 
     def _follow(self, source: Source) -> None:
         """In a thread: a source that is down delays no other."""

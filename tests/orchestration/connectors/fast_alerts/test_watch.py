@@ -18,7 +18,8 @@ from orchestration.jobs.notices import tell
 from orchestration.service.parts import parts_of
 from orchestration.storage.alert_changes import TABLE
 from orchestration.storage.commit import append_rows
-from orchestration.storage.delta import path_of, version_of
+from orchestration.storage.delta import path_of, rows_of, version_of
+from orchestration.storage.notifications import TABLE as NOTIFICATIONS
 from orchestration.storage.silences import NotedSilence, append_silence
 from orchestration.storage.snapshot import Snapshot
 from orchestration.storage.snapshots import pin
@@ -93,6 +94,12 @@ def test_what_was_told_is_not_told_again_behind_gold(tmp_path: Path, told: Told)
     while tell(made, "shift", pager, datetime.now(UTC)):
         pass
     assert pager.states() == ["firing fridge"]
+    rows = rows_of(path_of(made.lake, NOTIFICATIONS))
+    assert sorted((row["state"], row["alert_state"], *row["entities"]) for row in rows) == [
+        ("sent", "firing", "fridge"),
+        ("sent", "firing", "oven"),
+        ("sent", "normal", "oven"),
+    ]
 
 
 def test_what_came_while_it_was_killed_is_told_and_repeats_have_the_ids_of_the_first(tmp_path: Path, told: Told) -> None:
