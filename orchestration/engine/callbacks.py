@@ -22,6 +22,8 @@ def calling_port() -> int:
 
 def close_connections(ports: Collection[int]) -> None:
     """Those of the JVM's ends that are open and not in use. Python's ends close with them, and their threads end."""
+    if not ports:  # a run that has nothing to do has no JVM
+        return
     caller = JavaObject(SERVER, _client()).getCallbackClient()
     lock, unused = (_hidden(caller, name) for name in ("lock", "connections"))
     lock.lock()  # other threads of the JVM take theirs out for each call, and put it back
