@@ -1,4 +1,4 @@
-"""Types of options that several commands have."""
+"""Types of options."""
 
 import re
 from datetime import timedelta

@@ -119,26 +119,24 @@ def take_up_sent(lake: Location, channel: str, now: datetime) -> None:
 
 def finished(lake: Location, channel: str, message_ids: Collection[str]) -> set[str]:
     """Of these messages those that are sent or dead."""
-    asked = [("channel", "=", channel), ("state", "in", [SENT, DEAD])]
-    rows = rows_of(path_of(lake, TABLE), ["message_id"], asked) if message_ids else ()
+    rows = _rows(lake, channel, ["message_id"], [SENT, DEAD]) if message_ids else ()
     return {row["message_id"] for row in rows} & {*message_ids}
 
 
 def dead_messages(lake: Location, channel: str) -> list[Waiting]:
     """Those of ops.dead_letters that were not sent since, in the order in which they came there."""
-    of_channel = ("channel", "=", channel)
-    rows = rows_of(path_of(lake, TABLE), ["message_id", "state", "change_ids"], [of_channel, ("state", "in", [SENT, DEAD])])
+    rows = _rows(lake, channel, ["message_id", "state", "change_ids"], [SENT, DEAD])
     changes = {row["message_id"]: tuple(row["change_ids"]) for row in rows}
     sent = {row["message_id"] for row in rows if row["state"] == SENT}
-    letters = sorted(rows_of(path_of(lake, DEAD_LETTERS), ["at", "message_id", "message"], [of_channel]), key=lambda row: row["at"])
-    messages = {row["message_id"]: row["message"] for row in letters if row["message_id"] not in sent}
-    return [Waiting(msgspec.convert(json.loads(text), Message), changes.get(id, ())) for id, text in messages.items()]
+    letters = rows_of(path_of(lake, DEAD_LETTERS), ["at", "message_id", "message"], [("channel", "=", channel)])
+    in_order = sorted(letters, key=lambda row: row["at"])
+    messages = {row["message_id"]: row["message"] for row in in_order if row["message_id"] not in sent}
+    return [Waiting(msgspec.json.decode(text, type=Message), changes.get(id, ())) for id, text in messages.items()]
 
 
 def known_changes(lake: Location, channel: str) -> dict[str, bool]:
     """As gold.notices takes them."""
-    columns = ["change_ids", "state", "alert_state"]
-    rows = rows_of(path_of(lake, TABLE), columns, [("channel", "=", channel), ("state", "in", [SENT, DEAD, SUPPRESSED])])
+    rows = _rows(lake, channel, ["change_ids", "state", "alert_state"], [SENT, DEAD, SUPPRESSED])
     known: dict[str, bool] = {}
     for row in rows:
         is_told = row["state"] != SUPPRESSED and row["alert_state"] != DIGEST
@@ -149,6 +147,10 @@ def known_changes(lake: Location, channel: str) -> dict[str, bool]:
 def tried(outcome: Outcome) -> Waiting:
     """The same message, with one try more."""
     return replace(outcome.waiting, tries=outcome.waiting.tries + 1)
+
+
+def _rows(lake: Location, channel: str, columns: list[str], states: list[str]) -> list[dict[str, Any]]:
+    return rows_of(path_of(lake, TABLE), columns, [("channel", "=", channel), ("state", "in", states)])
 
 
 def _row(channel: str, outcome: Outcome, now: datetime) -> dict[str, Any]:

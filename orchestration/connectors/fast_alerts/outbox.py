@@ -65,13 +65,12 @@ class Outbox:
                 if not self._waiting or (self._is_ending and failures):
                     return
                 several = [self._waiting[n] for n in range(min(self._channel.most, len(self._waiting)))]
-            sent = several
+            sent: list[Message] = []
             try:
                 self._channel.send(several)
-                failures = 0
+                sent, failures = several, 0
             except RefusedError as error:
                 self._notify(f"channel {self._name} refuses a message about {several[0].alert}: {_said(error)}")
-                sent = []
             except Exception as error:  # whatever a channel does, others and the watch go on
                 if not failures:
                     self._notify(f"channel {self._name} is down: {_said(error)}; it is tried again")

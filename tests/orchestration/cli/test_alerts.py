@@ -7,22 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from gold.messages import Message
-from gold.schema import ALERTS
 from orchestration.cli.app import exit_code
 from orchestration.conf.load import load
-from orchestration.storage.alert_changes import TABLE
-from orchestration.storage.commit import append_rows
-from orchestration.storage.delta import path_of, version_of
 from orchestration.storage.notifications import DEAD, Outcome, Waiting, record
 from orchestration.storage.outages import begin_outage
-from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import pin
 from tests.http_server import http_server
-from tests.orchestration.connectors.channels.alert_lake import at, changed
+from tests.orchestration.connectors.channels.alert_lake import at, changed, write_changes
 
 DEFAULT = Path(__file__).parents[3] / "conf"
 ROWS = [
@@ -41,8 +34,7 @@ def folder(tmp_path: Path) -> str:
     shutil.copytree(DEFAULT, tmp_path / "conf", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "conf" / "alerts.yml").write_text("alerts:\n  too_hot: {reading: temperature, when: value > 280}\n")
     lake = load(tmp_path / "conf").lake
-    append_rows(path_of(lake, TABLE), pa.Table.from_pylist(ROWS, ALERTS))
-    pin(lake, Snapshot(0, at(100), 1, 0, {TABLE: version_of(path_of(lake, TABLE))}, {}))
+    write_changes(lake, 0, *ROWS)
     return str(tmp_path / "conf")
 
 

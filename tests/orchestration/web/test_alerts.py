@@ -4,37 +4,24 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from playwright.sync_api import Page
 
 from gold.messages import Message
-from gold.schema import ALERTS
 from orchestration.location import Location
 from orchestration.storage.acknowledgements import acknowledgements
-from orchestration.storage.alert_changes import TABLE
-from orchestration.storage.commit import append_rows
-from orchestration.storage.delta import path_of, version_of
 from orchestration.storage.lease import sole_writer
 from orchestration.storage.notifications import DEAD, Outcome, Waiting, record
 from orchestration.storage.outages import begin_outage
 from orchestration.storage.silences import silences
-from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import pin
 from orchestration.utc import to_iso
 from tests.collectors import write_conf
-from tests.orchestration.connectors.channels.alert_lake import changed
+from tests.orchestration.connectors.channels.alert_lake import changed, write_changes
 from tests.rows import at
 from tests.waiting import until
 
 HOSTILE = '<img src=x onerror="document.title=1">'
 pytestmark = pytest.mark.chromium
-
-
-def write(lake: Location, number: int, *rows: dict[str, object]) -> None:
-    """Changes, and the snapshot that has them."""
-    append_rows(path_of(lake, TABLE), pa.Table.from_pylist(list(rows), ALERTS))
-    pin(lake, Snapshot(number, at("12:00:00"), 1, number, {TABLE: version_of(path_of(lake, TABLE))}, {}))
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +31,8 @@ def conf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     channels = "channels:\n  pager: {webhook: {url: http://127.0.0.1:1/}}\n"
     (written / "alerts.yml").write_text(f"{channels}alerts:\n  too_hot: {{reading: temperature, when: value > 280}}\n")
     lake = Location(folder / "lake")
-    write(lake, 0, changed(0, "firing"), changed(0, "firing", HOSTILE), changed(0, "firing", "fridge"))
-    write(lake, 1, changed(60, "normal", "fridge", "firing"))
+    write_changes(lake, 0, changed(0, "firing"), changed(0, "firing", HOSTILE), changed(0, "firing", "fridge"))
+    write_changes(lake, 1, changed(60, "normal", "fridge", "firing"))
     message = Message("m1", "too_hot", "firing", "warning", ("oven",), at("12:00"), at("12:00"), "oven is firing", 281.5, ("episode-oven",))
     record(lake, "pager", [Outcome(Waiting(message, ("c1",)), DEAD, "the webhook answered 410")], datetime.now(UTC))
     begin_outage(lake, "channel", "pager", HOSTILE, at("12:00"))
@@ -93,7 +80,7 @@ def test_changes_and_messages_are_shown_and_come_by_themselves(page: Page, conf:
     open_alerts(page)
     assert page.locator("section[aria-labelledby=changes] tbody tr").count() == 4
     assert "the webhook answered 410" in page.inner_text("section[aria-labelledby=messages]")
-    write(Location(conf.parent / "lake"), 2, changed(120, "normal", "oven", "firing"))
+    write_changes(Location(conf.parent / "lake"), 2, changed(120, "normal", "oven", "firing"))
     until(lambda: page.locator("section[aria-labelledby=changes] tbody tr").count() == 5)
 
 

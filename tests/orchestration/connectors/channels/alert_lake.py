@@ -14,6 +14,7 @@ from orchestration.conf.channel_settings import ChannelSettings
 from orchestration.conf.model import Conf, Device
 from orchestration.connectors.channels.channel import Channel, Message
 from orchestration.jobs.notices import Told, tell
+from orchestration.location import Location
 from orchestration.storage import generations
 from orchestration.storage.alert_changes import TABLE
 from orchestration.storage.commit import append_rows
@@ -26,6 +27,7 @@ from orchestration.storage.snapshots import all_snapshots, pin
 from tests.lakes import conf
 
 START = datetime(2026, 1, 5, 12, tzinfo=UTC)
+FIRST = Generation()
 
 
 def at(seconds: float) -> datetime:
@@ -37,6 +39,13 @@ def changed(seconds: float, state: str, entity: str = "oven", previous: str = "n
     times = dict.fromkeys(("changed_at", "since", "known_at"), at(seconds))
     facts = {"alert": "too_hot", "entity": entity, "state": state, "previous_state": previous, "severity": "warning"}
     return {**facts, **times, "value": 281.5, "summary": f"{entity} is {state}", "alert_id": f"episode-{entity}", **more}
+
+
+def write_changes(lake: Location, number: int, *rows: dict[str, Any], generation: Generation = FIRST) -> None:
+    """Rows, and the snapshot that has them."""
+    path = generation.table(lake, TABLE)
+    append_rows(path, pa.Table.from_pylist(list(rows), ALERTS))
+    pin(lake, Snapshot(number, at(number), generation.generation, number, {TABLE: version_of(path)}, {}))
 
 
 class AlertLake:
@@ -53,10 +62,7 @@ class AlertLake:
         sync(self.conf.lake, devices, START)
 
     def write(self, *rows: dict[str, Any]) -> "AlertLake":
-        path = self.generation.table(self.conf.lake, TABLE)
-        append_rows(path, pa.Table.from_pylist(list(rows), ALERTS))
-        number = len(all_snapshots(self.conf.lake))
-        pin(self.conf.lake, Snapshot(number, at(number), self.generation.generation, number, {TABLE: version_of(path)}, {}))
+        write_changes(self.conf.lake, len(all_snapshots(self.conf.lake)), *rows, generation=self.generation)
         return self
 
     def replayed(self) -> "AlertLake":

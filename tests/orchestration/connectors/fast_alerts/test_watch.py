@@ -6,26 +6,20 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from gold.schema import ALERTS as ALERTS_SCHEMA
 from gold.silences import Silence
 from orchestration.conf.load import load
 from orchestration.connectors.fast_alerts.watch import Watch
 from orchestration.errors import ConfError
 from orchestration.jobs.notices import tell
 from orchestration.service.parts import parts_of
-from orchestration.storage.alert_changes import TABLE
-from orchestration.storage.commit import append_rows
-from orchestration.storage.delta import path_of, rows_of, version_of
+from orchestration.storage.delta import path_of, rows_of
 from orchestration.storage.notifications import TABLE as NOTIFICATIONS
 from orchestration.storage.silences import NotedSilence, append_silence
-from orchestration.storage.snapshot import Snapshot
-from orchestration.storage.snapshots import pin
 from tests.broker import Broker
 from tests.collectors import Collector, collecting, write_conf
-from tests.orchestration.connectors.channels.alert_lake import Recorder, changed
+from tests.orchestration.connectors.channels.alert_lake import Recorder, changed, write_changes
 from tests.orchestration.connectors.collector.test_web import LINES, ask
 from tests.waiting import until
 from tests.watching import Told, Watcher, receiver
@@ -88,8 +82,7 @@ def test_what_was_told_is_not_told_again_behind_gold(tmp_path: Path, told: Told)
     of_gold = dict.fromkeys(("changed_at", "since", "known_at"), began)
     fires = changed(0, "firing", alert="hot", alert_id=message["alert_ids"][0]) | of_gold
     new = changed(0, "firing", "fridge", alert="hot") | of_gold
-    append_rows(path_of(made.lake, TABLE), pa.Table.from_pylist([fires, new], ALERTS_SCHEMA))
-    pin(made.lake, Snapshot(0, began, 1, 0, {TABLE: version_of(path_of(made.lake, TABLE))}, {}))
+    write_changes(made.lake, 0, fires, new)
     pager = Recorder()
     while tell(made, "shift", pager, datetime.now(UTC)):
         pass
