@@ -34,11 +34,11 @@ READER = {
     "fetch.queue.backoff.ms": 10,  # by default a second, after every 100,000 messages that were faster than we are (measured)
 }
 NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
-Place = tuple[str, int]
+PartitionId = tuple[str, int]
 """A topic and a partition of it."""
 HEADERS_OF = methodcaller("headers")
-"""Where the name of a header is not UTF-8, the client returns a list with a hole in it and sets an exception. Called like this, Python sees
-the exception; a plain call looks at the list, and the process is gone, at each start anew (seen with 2.16.1 and Python 3.11)."""
+"""A call that survives a header whose name is not UTF-8. The client then returns a list with a hole and sets an exception. Called like
+this, Python sees the exception; a plain call reads the list and ends the process, at every start (seen with 2.16.1 and Python 3.11)."""
 T = TypeVar("T")
 
 
@@ -69,7 +69,7 @@ class Asker:
 
 
 class KafkaClient:
-    """Of one source or sink; connects when it is first asked. `options`: as in conf, without their secrets."""
+    """A client for one source or sink; it connects when it is first asked. `options`: as in conf, without their secrets."""
 
     def __init__(self, asker: Asker, servers: str, options: Mapping[str, str]) -> None:
         self._asker, self._servers, self._options = asker, servers, options
@@ -82,31 +82,35 @@ class KafkaClient:
         return sorted(name for name in names if not name.startswith("__"))
 
     def describe(self, topics: Collection[str]) -> dict[str, Topic]:
-        """Those that are there; asking does not make one."""
+        """Describe the topics that exist; asking does not create one."""
         if not topics:
             return {}
         asked = TopicCollection(list(topics))
         answers = self.ask(lambda: self._admin.describe_topics(asked, request_timeout=PATIENCE_SECONDS))
         self._said = ""  # whatever it was, brokers have answered
         described = {name: self.ask(partial(_unless_unknown, answer)) for name, answer in answers.items()}
-        return {name: Topic(str(of.topic_id), tuple(sorted(p.id for p in of.partitions))) for name, of in described.items() if of}
+        return {
+            name: Topic(str(topic.topic_id), tuple(sorted(p.id for p in topic.partitions))) for name, topic in described.items() if topic
+        }
 
-    def offsets(self, places: Collection[Place], at: datetime | Literal["earliest", "latest", "written"]) -> dict[Place, int]:
-        """Of each partition: its first offset, the end of its committed or of all messages, or the first since an instant, -1 for none."""
-        if not places:
+    def offsets(
+        self, partition_ids: Collection[PartitionId], at: datetime | Literal["earliest", "latest", "written"]
+    ) -> dict[PartitionId, int]:
+        """Return the first offset of each partition, the end of its committed or all messages, or the first since an instant (-1: none)."""
+        if not partition_ids:
             return {}
         ends = {"earliest": OffsetSpec.earliest(), "latest": OffsetSpec.latest(), "written": OffsetSpec.latest()}
         level = IsolationLevel.READ_UNCOMMITTED if at == "written" else IsolationLevel.READ_COMMITTED
         spec: Any = OffsetSpec.for_timestamp(int(at.timestamp() * 1000)) if isinstance(at, datetime) else ends[at]
-        asked, settings = {TopicPartition(*place): spec for place in places}, {"request_timeout": PATIENCE_SECONDS}
+        asked, settings = {TopicPartition(*partition_id): spec for partition_id in partition_ids}, {"request_timeout": PATIENCE_SECONDS}
         answers = self.ask(lambda: self._admin.list_offsets(asked, isolation_level=level, **settings))
-        return {(place.topic, place.partition): self.ask(answer.result).offset for place, answer in answers.items()}
+        return {(partition.topic, partition.partition): self.ask(answer.result).offset for partition, answer in answers.items()}
 
     def messages(self, ranges: Collection[Range]) -> Generator[list[Message]]:
         """All that are in the ranges, each partition in its order; the brokers are asked for all ranges at once."""
-        left, since = {(of.topic, of.partition): of for of in ranges}, time.monotonic()
-        behind = sum(of.end - of.begin for of in ranges)
-        self.ask(lambda: self.reader.assign([TopicPartition(of.topic, of.partition, of.begin) for of in ranges]))
+        left, since = {(wanted.topic, wanted.partition): wanted for wanted in ranges}, time.monotonic()
+        behind = sum(wanted.end - wanted.begin for wanted in ranges)
+        self.ask(lambda: self.reader.assign([TopicPartition(wanted.topic, wanted.partition, wanted.begin) for wanted in ranges]))
         try:
             while left:
                 # It waits until so many have come, so never for more than are left. There are fewer where markers have offsets too.
@@ -121,21 +125,21 @@ class KafkaClient:
         finally:
             self.ask(self.reader.unassign)
 
-    def _is_meant(self, message: Message, left: dict[Place, Range]) -> bool:
+    def _is_meant(self, message: Message, left: dict[PartitionId, Range]) -> bool:
         """Whether it is in one of the ranges that are left; one that ends here is left no longer."""
-        error, place = message.error(), (message.topic() or "", message.partition() or 0)
+        error, partition_id = message.error(), (message.topic() or "", message.partition() or 0)
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             if error.code() == KafkaError._AUTO_OFFSET_RESET:
-                raise self._down(f"{place[0]}/{place[1]} no longer holds what was asked for")
+                raise self._down(f"{partition_id[0]}/{partition_id[1]} no longer holds what was asked for")
             self.note(error)  # it may go away
             return False
-        if (wanted := left.get(place)) is None:
+        if (wanted := left.get(partition_id)) is None:
             return False
         # The offset of an end of a partition is that of the message that would come next.
         offset = message.offset() or 0
         if (offset if error else offset + 1) >= wanted.end:
-            self.ask(lambda: self.reader.incremental_unassign([TopicPartition(*place)]))
-            del left[place]
+            self.ask(lambda: self.reader.incremental_unassign([TopicPartition(*partition_id)]))
+            del left[partition_id]
         return error is None and offset < wanted.end
 
     @cached_property
@@ -148,21 +152,21 @@ class KafkaClient:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """With secrets: not to be shown or kept."""
+        """Settings with their secrets: not to be shown or kept."""
         values = {name: self._looked_up(name, value) for name, value in self._options.items()}
         return CONNECTION | values | {"bootstrap.servers": self._servers, "error_cb": self.note}
 
     def _looked_up(self, name: str, value: str) -> str:
-        """With the variable or the file in the place of a reference to it."""
+        """Resolve a reference to a variable or a file."""
         try:
-            found = resolved(value, self._asker.file)
+            looked_up = resolved(value, self._asker.file)
         except TidemarkError as error:
             raise SourceDownError(f"{self._asker.name} {self._asker.problem} the brokers: for kafka.options.{name}, {error}") from None
-        self._secrets |= {found} - {value}
-        return found
+        self._secrets |= {looked_up} - {value}
+        return looked_up
 
     def note(self, error: KafkaError) -> None:
-        """What a client has to say of its connections: an error tells it."""
+        """Keep what a client says about its connections, for the next error."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # what was said of the last one says more
             self._said = error.str()
 
@@ -174,7 +178,7 @@ class KafkaClient:
             raise self.refused(error.args[0]) from None
 
     def refused(self, error: KafkaError) -> SourceDownError:
-        """What to raise for what a broker, or the client, has said."""
+        """Make the error to raise for what a broker, or the client, has said."""
         return self._down("they do not answer" if error.code() in NO_ANSWER else error.str())
 
     def _down(self, reason: str) -> SourceDownError:

@@ -36,7 +36,7 @@ def plan(lake: LakeStore, source: Kafka, begin: Bound, end: Bound) -> list[Part]
 def carry_out(lake: LakeStore, source: Kafka, parts: Sequence[Part]) -> Iterator[CommittedBatch]:
     """A batch of bronze each, for the one process that writes the lake. A repeat after a kill brings what is missing."""
     fence([lake.table_path(name) for name in (EVENTS, GAPS)])
-    backfill = KafkaBackfill(source, {part.place: part.to_read for part in parts})
+    backfill = KafkaBackfill(source, {part.partition_id: part.to_read for part in parts})
     while ready := poll(lake, backfill):
         yield commit_batch(lake, [ready], nullcontext())
 
@@ -53,7 +53,9 @@ def kafka_source(lake: LakeStore, name: str) -> Kafka:
 
 def summary(parts: Sequence[Part]) -> list[dict[str, Any]]:
     """A row a partition, COLUMNS; ranges as first-last."""
-    cells = ((*part.place, *part.asked, *map(_told, (part.to_read, part.in_bronze, part.left_to_source, part.gone))) for part in parts)
+    cells = (
+        (*part.partition_id, *part.asked, *map(_told, (part.to_read, part.in_bronze, part.left_to_source, part.gone))) for part in parts
+    )
     return [dict(zip(COLUMNS, row, strict=True)) for row in cells]
 
 

@@ -16,8 +16,7 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 
 from orchestration.conf.model import Conf, Source
 from orchestration.conf.transport_settings import KafkaSettings
-from orchestration.connectors.kafka_client import KafkaClient
-from orchestration.connectors.kafka_client import Place as KafkaPlace
+from orchestration.connectors.kafka_client import KafkaClient, PartitionId
 from orchestration.connectors.sources.kafka import Kafka, events_of
 from orchestration.connectors.sources.spool import behind
 from orchestration.connectors.sources.spool_records import MARK_BYTES, segments
@@ -80,7 +79,7 @@ def _records(source: str, folder: Path, place: Place) -> Iterator[Arrived]:
 
 def _messages(source: str, transport: KafkaSettings, place: Place) -> Iterator[Arrived]:
     kafka, is_first, place = Kafka(source, transport, 0), not place, dict(place)
-    assigned: dict[str, KafkaPlace] = {}
+    assigned: dict[str, PartitionId] = {}
     while True:
         there = {f"{name}/{number}": (name, number) for name, topic in kafka.there({}).items() for number in topic.partitions}
         if there != assigned:

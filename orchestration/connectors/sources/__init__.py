@@ -1,1 +1,1 @@
-"""Where events come from: each source brings rows and a position to bronze."""
+"""Sources: each brings rows and a position to bronze."""

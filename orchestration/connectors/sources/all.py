@@ -18,13 +18,12 @@ from orchestration.storage.tables import LakeStore
 
 
 def sources(conf: Conf) -> Sequence[Source]:
-    """Those of conf that are not paused; and those that it no longer names, of which files or events may be kept that bronze has not
-    read."""
-    known = source_offsets(LakeStore(conf).table_path("bronze.events"))
+    """List the sources of conf that are not paused, and former sources whose files or events may not be in bronze yet."""
+    offsets = source_offsets(LakeStore(conf).table_path("bronze.events"))
     paused = {name for name, declared in conf.sources.items() if declared.is_paused}
     made = {name: source_of(conf, name) for name in payload_formats(conf) if name not in paused}
     for name in conf.sources.keys() - paused:
-        _check_left(conf, made[name], known)
+        _check_left(conf, made[name], offsets)
     return [*made.values()]
 
 
@@ -41,15 +40,15 @@ def source_of(conf: Conf, name: str) -> Source:
 
 
 def _is_pushed(conf: Conf, name: str) -> bool:
-    """Of one that conf no longer names its spool says so."""
+    """Say whether events of the source are pushed. A source that conf no longer names was pushed if it has a spool."""
     declared = conf.sources.get(name)
     return isinstance(declared.transport, Collected) if declared else spool_folder(conf.lake, name).exists()
 
 
-def _check_left(conf: Conf, source: Source, known: Mapping[str, SourceOffset]) -> None:
+def _check_left(conf: Conf, source: Source, offsets: Mapping[str, SourceOffset]) -> None:
     """TidemarkError where events of a source came by another way before, and bronze has not read them all."""
     name = source.name
-    start = known[name].offset if name in known else {}
+    start = offsets[name].offset if name in offsets else {}
     claims, spool = claims_folder(conf.lake, name), spool_folder(conf.lake, name)
     files = Files(name, claims.local, payload_formats(conf)[name], conf.engine.max_batch_bytes)
     for folder, before in ((claims, files), (spool, _spool(conf, name))):

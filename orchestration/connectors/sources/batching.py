@@ -8,11 +8,11 @@ PIECE_BYTES = 16 * 1024 * 1024
 
 
 class Sized(Protocol):
-    """What is read as a whole; `length` in bytes."""
+    """A thing that is read as a whole."""
 
     @property
     def length(self) -> int:
-        """As it lies there, perhaps packed."""
+        """The length in bytes as stored, perhaps compressed."""
 
 
 S = TypeVar("S", bound=Sized)

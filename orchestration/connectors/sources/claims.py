@@ -40,35 +40,36 @@ class Claim(NamedTuple):
 
 
 class Claims:
-    """Of one source, in a folder that only this process writes."""
+    """The claims of one source, in a folder that only this process writes."""
 
     def __init__(self, folder: Path) -> None:
-        """As they are on the disk: one walk, as long as that of a landing folder which holds all of them. `newest`: the greatest number."""
+        """Read the claims from the disk: one walk, as long as that of a landing folder with all of these files. `newest`: the greatest
+        number."""
         self._folder = folder
         self._all = sorted(_claims(folder))
-        self._by_place: dict[tuple[str, str], Claim] = {(claim.version, claim.position): claim for claim in self._all}
+        self._by_position: dict[tuple[str, str], Claim] = {(claim.version, claim.position): claim for claim in self._all}
         # Of one whose file was gone before it could be claimed, the folder is there.
         self.newest = max((int(folder.name.partition("-")[0]) for folder in folder.glob("*-*-*")), default=-1)
 
-    def __contains__(self, place: tuple[str, str]) -> bool:
+    def __contains__(self, key: tuple[str, str]) -> bool:
         """Whether this version of the file at a position is claimed."""
-        return place in self._by_place
+        return key in self._by_position
 
-    def is_of(self, place: tuple[str, str], file: Path) -> bool:
+    def is_of(self, key: tuple[str, str], file: Path) -> bool:
         """Whether this very file is claimed under that version and position."""
-        return (claim := self._by_place.get(place)) is not None and claim.file.exists() and claim.file.samefile(file)
+        return (claim := self._by_position.get(key)) is not None and claim.file.exists() and claim.file.samefile(file)
 
-    def add(self, place: tuple[str, str], file: Path, number: int) -> None:
+    def add(self, key: tuple[str, str], file: Path, number: int) -> None:
         """Claim a file, unless it is gone. Numbers must grow."""
-        version, position = place
+        version, position = key
         self.newest = number
         claim = self._folder / f"{number:012d}-{version}" / position
         if _claim(file, claim):
             self._all.append(new := _as_claim(self._folder, claim))
-            self._by_place[place] = new
+            self._by_position[key] = new
 
     def after(self, number: int) -> list[Claim]:
-        """Those with a greater number, in ascending order."""
+        """List the claims with a greater number, in ascending order."""
         return self._all[bisect_right(self._all, number, key=lambda claim: claim.number) :]
 
 
@@ -82,16 +83,16 @@ def claim_settled(
     """
     refused, whole = {}, []
     for file, stat in landing_files(landing):
-        place = f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}", str(file.relative_to(landing.path))
-        is_claimed = place in claims or any(other.is_of(place, file) for other in former)
+        key = f"{stat.st_mtime_ns:020d}-{stat.st_size:012d}", str(file.relative_to(landing.path))
+        is_claimed = key in claims or any(other.is_of(key, file) for other in former)
         if is_claimed or now - stat.st_mtime < landing.settle_seconds:
             continue
         if why := left_out(file, stat, shape):
             refused[file] = why
         else:
-            whole.append((stat.st_mtime_ns, file, place))
-    for number, (_, file, place) in enumerate(sorted(whole), max(after, claims.newest) + 1 if whole else 0):
-        claims.add(place, file, number)
+            whole.append((stat.st_mtime_ns, file, key))
+    for number, (_, file, key) in enumerate(sorted(whole), max(after, claims.newest) + 1 if whole else 0):
+        claims.add(key, file, number)
     return refused
 
 
@@ -114,7 +115,7 @@ def _as_claim(folder: Path, file: Path) -> Claim:
 
 
 def landing_files(landing: LandingFolder) -> Iterator[tuple[Path, os.stat_result]]:
-    """Those that match and are neither empty nor hidden, below the folder too."""
+    """List the files that match and are neither empty nor hidden, in subfolders too."""
     for folder, folders, names in os.walk(landing.path):
         folders[:] = [name for name in folders if not HIDDEN.match(name)]
         for name in fnmatch.filter(names, landing.files):
@@ -124,7 +125,8 @@ def landing_files(landing: LandingFolder) -> Iterator[tuple[Path, os.stat_result
 
 
 def _claim(file: Path, claim: Path) -> bool:
-    """By a hard link; by a copy where the landing folder is on another disk or not ours to link. False where the file is gone."""
+    """Claim a file by a hard link, or by a copy if the landing folder is on another disk or may not be linked. Return False if the file
+    is gone."""
     claim.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(file.resolve(strict=True), claim)

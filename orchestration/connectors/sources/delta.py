@@ -32,11 +32,11 @@ class Delta(Source):
     max_batch_bytes: int
     _is_ending: bool = False
     _limit: float = inf
-    """Of a run that ends: the newest version at its first look."""
+    """For a run that ends: the newest version when it first looked."""
     _table: ForeignTable | None = None
-    """As it was opened last."""
+    """The table as last opened."""
     _gaps: list[Gap] = field(default_factory=list)
-    """Of what was read last."""
+    """Gaps of the last read."""
     _notices: list[Notice] = field(default_factory=list)
 
     def stop_at_present(self) -> None:
@@ -44,7 +44,8 @@ class Delta(Source):
         self._is_ending = True
 
     def latest_offset(self, start: Offset) -> Offset:
-        """As many files as fit a batch, one at least, and versions between them that add nothing; at first, where reading begins."""
+        """Step over as many files as fit a batch, one at least, and over versions between them that add nothing. The first offset is
+        where reading begins."""
         if DELTA in start and FILES not in start[DELTA] and newest_in_log(self.transport.table) == start[DELTA][VERSION]:
             return start
         table = self._opened(start)
@@ -98,7 +99,7 @@ class Delta(Source):
         return self._gaps
 
     def notices(self) -> Sequence[Notice]:
-        """What versions did beside adding rows, and what is gone."""
+        """Return what versions did besides adding rows, and which files are gone."""
         new, self._notices = self._notices, []
         return new
 

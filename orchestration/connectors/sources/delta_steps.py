@@ -31,5 +31,5 @@ def steps(table: ForeignTable, begin: Position) -> Iterator[tuple[Position, Comm
 
 
 def order(position: Position) -> tuple[int, float]:
-    """By which positions follow each other."""
+    """Return the sort key of a position."""
     return position[VERSION], position.get(FILES, inf)

@@ -136,8 +136,8 @@ def _beginning(file: Path, encoding: str) -> tuple[bytes, bytes, list[bytes]]:
         content = stream.read(BEGINNING)
     feed, carriage_return, mark = (encoded(letter, encoding) for letter in f"\n\r{MARK}")
     end = carriage_return if carriage_return in content and feed not in content else feed
-    found = lines(content.removeprefix(mark), end)
-    whole = found[: min(JUDGED_ROWS, len(found) - (len(content) == BEGINNING))].to_pylist()
+    rows = lines(content.removeprefix(mark), end)
+    whole = rows[: min(JUDGED_ROWS, len(rows) - (len(content) == BEGINNING))].to_pylist()
     return content, end, [*dropwhile(lambda line: not line.decode(encoding, "replace").strip(), whole)]
 
 

@@ -25,20 +25,20 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 from bronze.events import ARRIVED
 from bronze.schema import HEADERS, INSTANT
 from orchestration.conf.transport_settings import KafkaSettings
-from orchestration.connectors.kafka_client import HEADERS_OF, Asker, KafkaClient, Place, Range, Topic
+from orchestration.connectors.kafka_client import HEADERS_OF, Asker, KafkaClient, PartitionId, Range, Topic
 from orchestration.connectors.sources.source import Gap, Notice, Offset, Source, SourceDownError
 
 TOPICS, ID, NEXT, FROM, READ = "topics", "id", "next", "from", "read"
-Known = Mapping[str, Any]
-"""Of an offset: by topic."""
+Progress = Mapping[str, Any]
+"""An offset's entries by topic."""
 Ranges = Sequence[Sequence[int]]
 """Pairs of the first offset, and the one behind the last."""
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 """Since 1970: the years 1 to 9999. A producer may write any number as the time of a message."""
 MAX_MESSAGES, MAX_UNKNOWN = 2_000_000, 10_000
-"""Of a batch of bronze; and of one when nobody knows yet how long messages are."""
+"""Messages in a batch of bronze; and in a batch while the length of messages is unknown."""
 CONTENT = ("payload", "key", "headers")
-"""What a message weighs."""
+"""Columns that count for the bytes of a message."""
 MISSING, ODD = "topic is missing", "headers are left out"
 REASONS = {MISSING: "it is read once it is there", ODD: "the name of one is not UTF-8; all else of the message is kept"}
 MAX_DESCRIBED = 4
@@ -53,73 +53,83 @@ class Kafka(Source):
     transport: KafkaSettings
     max_batch_bytes: int
     _is_ending: bool = False
-    _limits: dict[Place, int] | None = None
-    """Of a run that ends: where partitions ended at its first look."""
+    _limits: dict[PartitionId, int] | None = None
+    """For a run that ends: the end of each partition when it first looked."""
     _message_bytes: float | None = None
-    """On average, of those that were read last."""
-    _ends: Mapping[Place, int] = field(default_factory=dict)
-    """Of partitions, at the last look."""
-    _amiss: set[tuple[str, str]] = field(default_factory=set)
-    """What, and of which topic."""
-    _told: set[tuple[str, str]] = field(default_factory=set)
+    """The average of the last messages that were read."""
+    _ends: Mapping[PartitionId, int] = field(default_factory=dict)
+    """The end of each partition when last asked."""
+    _problems: set[tuple[str, str]] = field(default_factory=set)
+    """Pairs of problem and topic."""
+    _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def stop_at_present(self) -> None:
-        """At the ends of partitions as they are at the next look."""
+        """End at the ends that partitions have when they are asked next."""
         self._is_ending = True
 
     def latest_offset(self, start: Offset) -> Offset:
-        """One batch: of each partition its share of all that waits, so that all come to the same time together."""
-        known: Known = start.get(TOPICS, {})
-        there = self.there(known)
-        places = [(name, partition) for name, topic in there.items() for partition in topic.partitions]
-        first, last = self.client.offsets(places, "earliest"), self.client.offsets(places, "latest")
+        """Step over one batch: a share of each partition, so that all partitions get to the same time together."""
+        progress: Progress = start.get(TOPICS, {})
+        there = self.there(progress)
+        partition_ids = [(name, partition) for name, topic in there.items() for partition in topic.partitions]
+        first, last = self.client.offsets(partition_ids, "earliest"), self.client.offsets(partition_ids, "latest")
         self._ends = last
-        same = {name for name, topic in there.items() if known.get(name, {}).get(ID) == topic.topic_id}
-        ended = {place: next_offset(known, place) for place in places if place[0] in same}
-        goes_on = {place: offset for place, offset in ended.items() if offset is not None and first[place] <= offset <= last[place]}
+        same = {name for name, topic in there.items() if progress.get(name, {}).get(ID) == topic.topic_id}
+        ended = {partition_id: next_offset(progress, partition_id) for partition_id in partition_ids if partition_id[0] in same}
+        goes_on = {
+            partition_id: offset
+            for partition_id, offset in ended.items()
+            if offset is not None and first[partition_id] <= offset <= last[partition_id]
+        }
         begins = (first if TOPICS in start else self._starting(first, last)) | goes_on
         ends = self.shared(begins, self._limited(last))
         if TOPICS in start and ends == goes_on:
             return start
-        entries = {name: {key: value for key, value in of.items() if key != FROM} for name, of in known.items()}
+        entries = {name: {key: value for key, value in entry.items() if key != FROM} for name, entry in progress.items()}
         for name, topic in there.items():
             new = {str(p): begins[name, p] for p in topic.partitions if (name, p) not in goes_on}
-            of_before = known[name][NEXT] if name in same else {}
-            following = of_before | {str(p): ends[name, p] for p in topic.partitions}
-            read = {p: ranges_read(known, (name, int(p))) for p in of_before}
+            next_before = progress[name][NEXT] if name in same else {}
+            following = next_before | {str(p): ends[name, p] for p in topic.partitions}
+            read = {p: ranges_read(progress, (name, int(p))) for p in next_before}
             read |= {str(p): _grown(read.get(str(p), []), begins[name, p], ends[name, p]) for p in topic.partitions}
             entries[name] = {ID: topic.topic_id, NEXT: following, READ: read} | ({FROM: new} if new else {})
         return {**start, TOPICS: entries}
 
     def describe(self, offset: Offset) -> str:
-        """The next message of each partition, of the first ones."""
-        places = [f"{topic}/{partition} {number}" for topic, of in offset.get(TOPICS, {}).items() for partition, number in of[NEXT].items()]
-        more = f" and {len(places) - MAX_DESCRIBED} more" if len(places) > MAX_DESCRIBED else ""
-        return ", ".join(places[:MAX_DESCRIBED]) + more
+        """Name the next message of the first partitions."""
+        partition_ids = [
+            f"{topic}/{partition} {number}" for topic, entry in offset.get(TOPICS, {}).items() for partition, number in entry[NEXT].items()
+        ]
+        more = f" and {len(partition_ids) - MAX_DESCRIBED} more" if len(partition_ids) > MAX_DESCRIBED else ""
+        return ", ".join(partition_ids[:MAX_DESCRIBED]) + more
 
     def ends(self) -> Mapping[str, int]:
         """The offset of the next message that comes to each partition, `readings/0`."""
         return {f"{topic}/{partition}": end for (topic, partition), end in self._ends.items()}
 
     def waiting(self, offset: Offset, ends: Mapping[str, int]) -> int | None:
-        """Over all partitions; of one that was never read, all of its offsets."""
+        """Count the messages after `offset` over all partitions; all of a partition that was never read."""
         if not ends:
             return None
-        known: Known = offset.get(TOPICS, {})
-        places = {place: next_offset(known, (topic, int(number))) or 0 for place in ends for topic, _, number in [place.rpartition("/")]}
-        return sum(max(0, end - places[place]) for place, end in ends.items())
+        progress: Progress = offset.get(TOPICS, {})
+        partition_ids = {
+            partition_id: next_offset(progress, (topic, int(number))) or 0
+            for partition_id in ends
+            for topic, _, number in [partition_id.rpartition("/")]
+        }
+        return sum(max(0, end - partition_ids[partition_id]) for partition_id, end in ends.items())
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Sequence[Range]]:
         """All ranges are one part: brokers are asked for them at once, so that a hundred cost no more time than one."""
-        known: Known = start.get(TOPICS, {})
+        progress: Progress = start.get(TOPICS, {})
         begins = {
-            (name, int(partition)): (of.get(FROM, {}).get(partition, next_offset(known, (name, int(partition)))), offset)
-            for name, of in end[TOPICS].items()
-            for partition, offset in of[NEXT].items()
+            (name, int(partition)): (entry.get(FROM, {}).get(partition, next_offset(progress, (name, int(partition)))), offset)
+            for name, entry in end[TOPICS].items()
+            for partition, offset in entry[NEXT].items()
         }
         if any(begin is None for begin, _ in begins.values()):
             raise ValueError(f"{self.name} was not read from {start} to {end}")
-        ranges = [Range(*place, begin, offset) for place, (begin, offset) in begins.items() if begin < offset]
+        ranges = [Range(*partition_id, begin, offset) for partition_id, (begin, offset) in begins.items() if begin < offset]
         return [ranges] if ranges else []
 
     def read(self, partition: Sequence[Range]) -> Generator[pa.Table]:
@@ -128,32 +138,32 @@ class Kafka(Source):
             for messages in pieces:
                 events, odd = events_of(self.name, messages)
                 self._message_bytes = events.select(CONTENT).nbytes / len(events)
-                self._amiss |= {(ODD, topic) for topic in odd}
+                self._problems |= {(ODD, topic) for topic in odd}
                 yield events
 
     def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
-        """Where reading went on behind `from` instead of where it had ended."""
-        known: Known = start.get(TOPICS, {})
+        """Report where reading went on at `from` instead of where it had ended."""
+        progress: Progress = start.get(TOPICS, {})
         return [
-            Gap(name, int(partition), ended, begin - 1 if known[name][ID] == of[ID] and ended < begin else None)
-            for name, of in end[TOPICS].items()
-            for partition, begin in of.get(FROM, {}).items()
-            if (ended := next_offset(known, (name, int(partition)))) is not None
+            Gap(name, int(partition), ended, begin - 1 if progress[name][ID] == entry[ID] and ended < begin else None)
+            for name, entry in end[TOPICS].items()
+            for partition, begin in entry.get(FROM, {}).items()
+            if (ended := next_offset(progress, (name, int(partition)))) is not None
         ]
 
     def notices(self) -> Sequence[Notice]:
-        """What conf names and brokers do not have, and what a client cannot read."""
-        new = sorted(self._amiss - self._told)
-        self._told = set(self._amiss)
+        """Report topics that conf names and brokers do not have, and messages that a client cannot read."""
+        new = sorted(self._problems - self._reported)
+        self._reported = set(self._problems)
         return [Notice(what, {"source": self.name, "topic": topic, "reason": REASONS[what]}) for what, topic in new]
 
-    def there(self, known: Known) -> dict[str, Topic]:
+    def there(self, progress: Progress) -> dict[str, Topic]:
         """Topics that are read, each with its partitions that are read."""
         wanted = self.transport
         if wanted.subscribe_pattern is not None:
             pattern = re.compile(wanted.subscribe_pattern)
             there = self.client.describe(list(filter(pattern.fullmatch, self.client.topics())))
-            self._tell_missing({*filter(pattern.fullmatch, known)} - there.keys())
+            self._report_missing({*filter(pattern.fullmatch, progress)} - there.keys())
             return there
         there = self.client.describe(wanted.subscribe or tuple(wanted.assign))
         missing = {*wanted.subscribe, *wanted.assign} - there.keys()
@@ -161,43 +171,52 @@ class Kafka(Source):
             if name in there:
                 missing |= {f"{name}/{number}" for number in set(numbers) - set(there[name].partitions)}
                 there[name] = Topic(there[name].topic_id, tuple(n for n in there[name].partitions if n in numbers))
-        self._tell_missing(missing)
+        self._report_missing(missing)
         return there
 
-    def _tell_missing(self, topics: Collection[str]) -> None:
-        self._amiss = {(what, topic) for what, topic in self._amiss if what != MISSING} | {(MISSING, topic) for topic in topics}
+    def _report_missing(self, topics: Collection[str]) -> None:
+        self._problems = {(what, topic) for what, topic in self._problems if what != MISSING} | {(MISSING, topic) for topic in topics}
 
-    def _starting(self, first: Mapping[Place, int], last: Mapping[Place, int]) -> dict[Place, int]:
+    def _starting(self, first: Mapping[PartitionId, int], last: Mapping[PartitionId, int]) -> dict[PartitionId, int]:
         begins = dict(last if self.transport.starting == "latest" else first)
         if isinstance(instant := self.transport.starting, datetime):
             since = self.client.offsets(first, instant)
-            begins = {place: min(offset, last[place]) if offset >= 0 else last[place] for place, offset in since.items()}
+            begins = {
+                partition_id: min(offset, last[partition_id]) if offset >= 0 else last[partition_id]
+                for partition_id, offset in since.items()
+            }
         for name, chosen in self.transport.starting_offsets.items():
             for partition, offset in chosen.items():
-                if (place := (name, int(partition))) in begins:
-                    if not first[place] <= offset <= last[place]:
+                if (partition_id := (name, int(partition))) in begins:
+                    if not first[partition_id] <= offset <= last[partition_id]:
                         raise SourceDownError(
-                            f"source {self.name} is to start at offset {offset} of {name}/{partition}, which holds {first[place]} to "
-                            f"{last[place]}; correct kafka.starting_offsets in sources.yml."
+                            f"source {self.name} is to start at offset {offset} of {name}/{partition}, which holds "
+                            f"{first[partition_id]} to {last[partition_id]}; correct kafka.starting_offsets in sources.yml."
                         )
-                    begins[place] = offset
+                    begins[partition_id] = offset
         return begins
 
-    def shared(self, begins: Mapping[Place, int], ends: Mapping[Place, int]) -> dict[Place, int]:
+    def shared(self, begins: Mapping[PartitionId, int], ends: Mapping[PartitionId, int]) -> dict[PartitionId, int]:
         """Ends of a batch: of each partition as large a part of what waits as of the others, one message at least."""
-        waiting = {place: max(0, end - begins[place]) for place, end in ends.items()}
+        waiting = {partition_id: max(0, end - begins[partition_id]) for partition_id, end in ends.items()}
         if self._message_bytes is None and sum(waiting.values()) > MAX_UNKNOWN:
-            sample = self.read([Range(*place, begins[place], ends[place]) for place, count in waiting.items() if count])
+            sample = self.read(
+                [Range(*partition_id, begins[partition_id], ends[partition_id]) for partition_id, count in waiting.items() if count]
+            )
             next(sample, None)
             sample.close()
         most = min(MAX_MESSAGES, self.max_batch_bytes / self._message_bytes) if self._message_bytes else MAX_MESSAGES
         part = min(1.0, most / max(1, sum(waiting.values())))
-        return {place: begins[place] + (int(count * part) or min(count, 1)) for place, count in waiting.items()}
+        return {partition_id: begins[partition_id] + (int(count * part) or min(count, 1)) for partition_id, count in waiting.items()}
 
-    def _limited(self, last: dict[Place, int]) -> Mapping[Place, int]:
+    def _limited(self, last: dict[PartitionId, int]) -> Mapping[PartitionId, int]:
         if self._is_ending and self._limits is None:
             self._limits = last
-        return last if self._limits is None else {place: min(offset, self._limits.get(place, 0)) for place, offset in last.items()}
+        return (
+            last
+            if self._limits is None
+            else {partition_id: min(offset, self._limits.get(partition_id, 0)) for partition_id, offset in last.items()}
+        )
 
     @cached_property
     def client(self) -> KafkaClient:
@@ -205,20 +224,23 @@ class Kafka(Source):
         return KafkaClient(asker, self.transport.servers, self.transport.options)
 
 
-def next_offset(known: Known, place: Place) -> int | None:
-    """Where reading of a partition ended; None where it was never read."""
-    offset: int | None = known.get(place[0], {}).get(NEXT, {}).get(str(place[1]))
+def next_offset(progress: Progress, partition_id: PartitionId) -> int | None:
+    """Return the offset at which reading of a partition ended; None if it was never read."""
+    offset: int | None = progress.get(partition_id[0], {}).get(NEXT, {}).get(str(partition_id[1]))
     return offset
 
 
-def ranges_read(known: Known, place: Place) -> Ranges:
-    """What bronze has of a partition. Of an offset that does not tell, all before the next message: nothing may come twice."""
-    read: Ranges = known.get(place[0], {}).get(READ, {}).get(str(place[1]), [[0, next_offset(known, place) or 0]])
+def ranges_read(progress: Progress, partition_id: PartitionId) -> Ranges:
+    """Return the ranges of a partition that bronze has. An offset without `read` stands for all before the next message, so nothing
+    comes twice."""
+    read: Ranges = (
+        progress.get(partition_id[0], {}).get(READ, {}).get(str(partition_id[1]), [[0, next_offset(progress, partition_id) or 0]])
+    )
     return read
 
 
 def joined(ranges: Iterable[Sequence[int]]) -> list[list[int]]:
-    """The same in order, without empty ones, those that touch as one."""
+    """Sort ranges, leave out empty ones, and join those that touch."""
     whole: list[list[int]] = []
     for begin, end in sorted(ranges, key=itemgetter(0)):
         if whole and begin <= whole[-1][1]:
@@ -229,7 +251,7 @@ def joined(ranges: Iterable[Sequence[int]]) -> list[list[int]]:
 
 
 def without(ranges: Ranges, others: Ranges) -> list[list[int]]:
-    """What of them lies in none of the others."""
+    """Return the parts of the ranges that lie in none of the others."""
     left = joined(ranges)
     for begin, end in others:
         left = joined(part for first, last in left for part in ((first, min(last, begin)), (max(first, end), last)))
@@ -237,7 +259,7 @@ def without(ranges: Ranges, others: Ranges) -> list[list[int]]:
 
 
 def _grown(read: Ranges, begin: int, end: int) -> Ranges:
-    """With what is read now. What was behind it, of a log that got shorter, is other messages now."""
+    """Add what is read now. Ranges after it belonged to a longer log, whose offsets now hold other messages."""
     return joined([*((first, min(last, begin)) for first, last in read if first < begin), (begin, end)])
 
 

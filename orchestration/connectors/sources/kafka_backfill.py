@@ -11,8 +11,20 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from orchestration.connectors.kafka_client import Place, Range
-from orchestration.connectors.sources.kafka import ID, NEXT, READ, TOPICS, Kafka, Known, Ranges, joined, next_offset, ranges_read, without
+from orchestration.connectors.kafka_client import PartitionId, Range
+from orchestration.connectors.sources.kafka import (
+    ID,
+    NEXT,
+    READ,
+    TOPICS,
+    Kafka,
+    Progress,
+    Ranges,
+    joined,
+    next_offset,
+    ranges_read,
+    without,
+)
 from orchestration.connectors.sources.source import Notice, Offset, Source
 from orchestration.errors import TidemarkError
 
@@ -22,9 +34,9 @@ Bound: TypeAlias = datetime | Mapping[str, Mapping[int, int]] | Literal["earlies
 
 @dataclass(frozen=True)
 class Part:
-    """What was asked for of a partition, and what becomes of it."""
+    """The plan for one partition: the range that was asked for, and what becomes of it."""
 
-    place: Place
+    partition_id: PartitionId
     asked: tuple[int, int]
     to_read: Ranges
     in_bronze: Ranges
@@ -34,45 +46,45 @@ class Part:
 
 
 def planned(source: Kafka, start: Offset, begin: Bound, end: Bound) -> list[Part]:
-    """By partition, from `begin` on and before `end`. TidemarkError where offsets are of a partition that the source has not."""
-    known: Known = start.get(TOPICS, {})
-    topics = source.there(known)
-    places = [(name, partition) for name, of in topics.items() for partition in of.partitions]
-    begins, ends = (_resolved(source, places, bound) for bound in (begin, end))
-    first = source.client.offsets(places, "earliest")
-    same = {name for name, topic in topics.items() if known.get(name, {}).get(ID) == topic.topic_id}
+    """Plan each partition, from `begin` on and before `end`. TidemarkError if offsets name a partition that the source does not have."""
+    progress: Progress = start.get(TOPICS, {})
+    topics = source.there(progress)
+    partition_ids = [(name, partition) for name, described in topics.items() for partition in described.partitions]
+    begins, ends = (_resolved(source, partition_ids, bound) for bound in (begin, end))
+    first = source.client.offsets(partition_ids, "earliest")
+    same = {name for name, topic in topics.items() if progress.get(name, {}).get(ID) == topic.topic_id}
     return [
-        _part(place, (begins[place], ends[place]), first[place], known if place[0] in same else {})
-        for place in places
-        if place in begins and place in ends
+        _part(partition_id, (begins[partition_id], ends[partition_id]), first[partition_id], progress if partition_id[0] in same else {})
+        for partition_id in partition_ids
+        if partition_id in begins and partition_id in ends
     ]
 
 
-def _resolved(source: Kafka, places: Collection[Place], bound: Bound) -> dict[Place, int]:
+def _resolved(source: Kafka, partition_ids: Collection[PartitionId], bound: Bound) -> dict[PartitionId, int]:
     if isinstance(bound, Mapping):
-        chosen = {(topic, partition): offset for topic, of in bound.items() for partition, offset in of.items()}
-        if strange := sorted(chosen.keys() - set(places)):
+        chosen = {(topic, partition): offset for topic, offsets in bound.items() for partition, offset in offsets.items()}
+        if strange := sorted(chosen.keys() - set(partition_ids)):
             topic, partition = strange[0]
-            there = ", ".join(f"{name}/{number}" for name, number in sorted(places)[:10])
+            there = ", ".join(f"{name}/{number}" for name, number in sorted(partition_ids)[:10])
             raise TidemarkError(f"source {source.name} does not read {topic}/{partition}, but {there or 'nothing that is there'}.")
         return chosen
-    found = source.client.offsets(places, bound)
-    return found if min(found.values(), default=0) >= 0 else found | _at_end(source, found)
+    offsets = source.client.offsets(partition_ids, bound)
+    return offsets if min(offsets.values(), default=0) >= 0 else offsets | _at_end(source, offsets)
 
 
-def _at_end(source: Kafka, found: Mapping[Place, int]) -> dict[Place, int]:
-    """Where no message has come since an instant."""
-    return source.client.offsets([place for place, offset in found.items() if offset < 0], "latest")
+def _at_end(source: Kafka, offsets: Mapping[PartitionId, int]) -> dict[PartitionId, int]:
+    """Return the end offset of partitions that have no message since an instant."""
+    return source.client.offsets([partition_id for partition_id, offset in offsets.items() if offset < 0], "latest")
 
 
-def _part(place: Place, asked: tuple[int, int], first: int, known: Known) -> Part:
-    """`known`: nothing of a topic that was made anew, or has a partition more: the source reads it from its beginning."""
-    follows = next_offset(known, place) or 0
+def _part(partition_id: PartitionId, asked: tuple[int, int], first: int, progress: Progress) -> Part:
+    """`progress`: nothing of a topic that was made anew, or has a partition more: the source reads it from its beginning."""
+    follows = next_offset(progress, partition_id) or 0
     before = joined([(asked[0], min(asked[1], follows))])
-    in_bronze = without(before, without(before, ranges_read(known, place)))
+    in_bronze = without(before, without(before, ranges_read(progress, partition_id)))
     missing = without(before, in_bronze)
     gone = without(missing, [[first, follows]]) if first < follows else missing
-    return Part(place, asked, without(missing, gone), in_bronze, joined([(max(asked[0], follows), asked[1])]), gone)
+    return Part(partition_id, asked, without(missing, gone), in_bronze, joined([(max(asked[0], follows), asked[1])]), gone)
 
 
 @dataclass
@@ -80,19 +92,26 @@ class KafkaBackfill(Source):
     """A source that ends: the ranges that are `wanted`, a batch of bronze at a time."""
 
     source: Kafka
-    wanted: Mapping[Place, Ranges]
+    wanted: Mapping[PartitionId, Ranges]
 
     def __post_init__(self) -> None:
         self.name = self.source.name
 
     def latest_offset(self, start: Offset) -> Offset:
-        """Of each partition a part of its first range that bronze has not."""
-        known: Known = start.get(TOPICS, {})
-        left = {place: ranges[0] for place, wanted in self.wanted.items() if (ranges := without(wanted, ranges_read(known, place)))}
-        ends = self.source.shared({place: begin for place, (begin, _) in left.items()}, {place: end for place, (_, end) in left.items()})
+        """Add a part of the first missing range of each partition."""
+        progress: Progress = start.get(TOPICS, {})
+        left = {
+            partition_id: ranges[0]
+            for partition_id, wanted in self.wanted.items()
+            if (ranges := without(wanted, ranges_read(progress, partition_id)))
+        }
+        ends = self.source.shared(
+            {partition_id: begin for partition_id, (begin, _) in left.items()},
+            {partition_id: end for partition_id, (_, end) in left.items()},
+        )
         if not left:
             return start
-        entries = {name: {key: of[key] for key in (ID, NEXT)} | {READ: _all_read(known, name)} for name, of in known.items()}
+        entries = {name: {key: entry[key] for key in (ID, NEXT)} | {READ: _all_read(progress, name)} for name, entry in progress.items()}
         for (name, partition), (begin, _) in left.items():
             read = entries[name][READ]
             read[str(partition)] = joined([*read[str(partition)], (begin, ends[name, partition])])
@@ -102,11 +121,13 @@ class KafkaBackfill(Source):
         return self.source.describe(offset)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Sequence[Range]]:
-        """What bronze has at `end` and has not at `start`."""
+        """Return the ranges that bronze has at `end` and not at `start`."""
         before, behind = start[TOPICS], end[TOPICS]
-        places = [(name, int(partition)) for name, of in behind.items() for partition in of[NEXT]]
-        new = {place: without(ranges_read(behind, place), ranges_read(before, place)) for place in places}
-        ranges = [Range(*place, *piece) for place, pieces in new.items() for piece in pieces]
+        partition_ids = [(name, int(partition)) for name, entry in behind.items() for partition in entry[NEXT]]
+        new = {
+            partition_id: without(ranges_read(behind, partition_id), ranges_read(before, partition_id)) for partition_id in partition_ids
+        }
+        ranges = [Range(*partition_id, *piece) for partition_id, pieces in new.items() for piece in pieces]
         return [ranges] if ranges else []
 
     def read(self, partition: Sequence[Range]) -> Generator[pa.Table]:
@@ -116,5 +137,5 @@ class KafkaBackfill(Source):
         return self.source.notices()
 
 
-def _all_read(known: Known, topic: str) -> dict[str, Ranges]:
-    return {partition: ranges_read(known, (topic, int(partition))) for partition in known[topic][NEXT]}
+def _all_read(progress: Progress, topic: str) -> dict[str, Ranges]:
+    return {partition: ranges_read(progress, (topic, int(partition))) for partition in progress[topic][NEXT]}

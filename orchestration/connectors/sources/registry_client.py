@@ -21,7 +21,7 @@ class _UnknownError(Exception):
 
 
 class RegistryClient:
-    """Of one source. `named`: the address as conf has it, for messages. `credentials`: name and password, or None."""
+    """A client for one source. `named`: the address as conf has it, for messages. `credentials`: name and password, or None."""
 
     def __init__(self, source: str, named: str, url: str, credentials: Sequence[str] | None) -> None:
         self._source, self._named, self._url = source, named, url.rstrip("/")
@@ -29,41 +29,41 @@ class RegistryClient:
         if credentials:
             self._headers["Authorization"] = basic(*credentials)
 
-    def schema(self, of: int, format: str) -> tuple[str, ...]:
+    def schema(self, number: int, format: str) -> tuple[str, ...]:
         """The texts of an id, as PayloadFormat.schemas has them.
 
         SchemaError where the registry knows no such id, or readers could not use its schema; SourceDownError where it gives no answer.
         """
         try:
-            found = self._get(f"/schemas/ids/{of}")
+            schema = self._get(f"/schemas/ids/{number}")
         except _UnknownError:
             raise SchemaError("the registry does not know it") from None
-        kind = found.get("schemaType", "AVRO")
+        kind = schema.get("schemaType", "AVRO")
         if kind != format.upper():
             raise SchemaError(f"it is {kind}, but the format of the source is {format}")
         needed: dict[str, str] = {}
-        self._collect(found, needed)
+        self._collect(schema, needed)
         if format == "protobuf":
-            return (of_texts(needed | {MAIN: found["schema"]}, MAIN),)
-        texts = (*needed.values(), found["schema"])
+            return (of_texts(needed | {MAIN: schema["schema"]}, MAIN),)
+        texts = (*needed.values(), schema["schema"])
         avro_schemas(texts)
         return texts
 
-    def _collect(self, of: Mapping[str, Any], needed: dict[str, str]) -> None:
+    def _collect(self, schema: Mapping[str, Any], needed: dict[str, str]) -> None:
         """Schemas that one refers to, each behind those that it needs itself."""
-        for reference in of.get("references") or ():
+        for reference in schema.get("references") or ():
             if (name := reference["name"]) in needed:
                 continue
             if len(needed) >= MAX_REFERENCES:
                 raise SchemaError(f"it needs more than {MAX_REFERENCES} other schemas")
             needed[name] = ""  # a circle ends here
             try:
-                found = self._get(f"/subjects/{quote(reference['subject'], safe='')}/versions/{reference['version']}")
+                referred = self._get(f"/subjects/{quote(reference['subject'], safe='')}/versions/{reference['version']}")
             except _UnknownError:
                 raise SchemaError(f"the registry does not know {name}, which it needs") from None
-            self._collect(found, needed)
+            self._collect(referred, needed)
             del needed[name]
-            needed[name] = found["schema"]
+            needed[name] = referred["schema"]
 
     def _get(self, path: str) -> dict[str, Any]:
         """_UnknownError only where there is no such thing; a wrong address says otherwise."""
@@ -74,14 +74,14 @@ class RegistryClient:
             if answer.status // 100 != 2:
                 hint = "; see username and password of the registry in sources.yml" if answer.status in (401, 403) else ""
                 raise self._down(f"it answers {answer.status} to {path}{hint}")
-            found: dict[str, Any] = json.loads(answer.content)
+            schema: dict[str, Any] = json.loads(answer.content)
         except NoAnswerError as error:
             raise self._down(str(error)) from None
         except ValueError as error:
             raise self._down(type(error).__name__) from None
-        if not isinstance(found, dict) or not isinstance(found.get("schema"), str):
+        if not isinstance(schema, dict) or not isinstance(schema.get("schema"), str):
             raise self._down(f"its answer to {path} has no schema")
-        return found
+        return schema
 
     def _down(self, reason: str) -> SourceDownError:
         return SourceDownError(f"source {self._source} cannot be read, as its registry at {self._named} tells no schemas: {reason}.")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 OBJECT = "object"
 MAX_OBJECTS = 10_000
-"""Of a batch."""
+"""Objects in a batch."""
 IS_GONE = "it was deleted or overwritten after it was listed and before it was read; what it is now is read"
 
 
@@ -51,7 +51,7 @@ class S3(Source):
         self._is_ending, self._rests_until = True, 0.0
 
     def latest_offset(self, start: Offset) -> Offset:
-        """As many claims as fit a batch, one at least. Lists when all that is claimed is read, and not too often."""
+        """Step over as many claims as fit a batch, one at least. List the store again when all claims are read, and not too often."""
         after = int(start.get(OBJECT, -1))
         if time.monotonic() >= self._rests_until and (self._is_ending or not self._claims.between(after, most=1)):
             self._claims.claim(self._client.pages(), after)

@@ -32,7 +32,7 @@ REASONS = {
 
 
 class S3Client:
-    """Of one source; connects when it is first asked."""
+    """A client for one source; it connects when it is first asked."""
 
     connections = 16
     """Objects that can be brought at once: of small ones the way to the store takes longest."""
@@ -42,7 +42,7 @@ class S3Client:
         self._secrets: list[str] = []
 
     def pages(self) -> Iterator[list[ObjectVersion]]:
-        """What there is, matches and is not hidden, a page at a time. Empty objects have no events."""
+        """List the objects that match and are not hidden, page by page. Empty objects are left out: they have no events."""
         way, entries = ("list_object_versions", "Versions") if self._store.versions else ("list_objects_v2", "Contents")
         with self._telling():
             for page in self._client.get_paginator(way).paginate(Bucket=self._store.bucket, Prefix=self._store.prefix):

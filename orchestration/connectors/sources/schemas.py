@@ -1,7 +1,8 @@
-"""What a registry tells is in the lake before the events that need it are in bronze: so who reads these needs no registry, today or ever.
+"""Schemas of a registry, stored in the lake before the events that need them are in bronze: reading these needs no registry, today or
+ever.
 
-What an id means never changes. One that the registry does not know, or whose schema cannot be used, is kept as unknown, so that its events
-are unreadable for every reader; a retry of the quarantine asks again.
+An id never changes its meaning. An id that the registry does not know, or whose schema cannot be used, is stored as unknown, so that its
+events are unreadable for every reader; a retry of the quarantine asks again.
 """
 
 from collections.abc import Iterable
@@ -24,7 +25,7 @@ MAX_ASKED = 100
 
 
 class Schemas:
-    """Of a source with a registry."""
+    """The schemas of one source with a registry."""
 
     def __init__(self, conf: Conf, source: str, shape: PayloadFormat, registry: Registry) -> None:
         self._conf, self._source, self._format, self._registry = conf, source, shape.format, registry
@@ -42,33 +43,33 @@ class Schemas:
         self._ask(self._unknown(payloads))
 
     def known(self, payloads: pa.ChunkedArray) -> dict[str, tuple[str, ...]]:
-        return self._known | {of: self._told(of) for of in self._unknown(payloads)}
+        return self._known | {number: self._texts(number) for number in self._unknown(payloads)}
 
     def _unknown(self, payloads: pa.ChunkedArray) -> list[str]:
         frames = pc.value_counts(pc.drop_null(pc.binary_slice(payloads, 0, LENGTH)))
         by_count = frames.take(pc.sort_indices(frames.field("counts"), sort_keys=[("", "descending")])).field("values").to_pylist()
-        ids = (str(number) for frame in by_count if (number := schema_of(frame)) is not None)
-        return [of for of in ids if of not in self._known][:MAX_ASKED]
+        ids = (str(schema) for frame in by_count if (schema := schema_of(frame)) is not None)
+        return [number for number in ids if number not in self._known][:MAX_ASKED]
 
     def ask_again(self) -> None:
-        self._ask([of for of, texts in self._known.items() if not texts])
+        self._ask([number for number, texts in self._known.items() if not texts])
 
     def _ask(self, ids: Iterable[str]) -> None:
-        told = {of: self._told(of) for of in ids}
-        if told:
-            self._known |= told
-            remember_schemas(self._conf, self._source, told)
+        answers = {number: self._texts(number) for number in ids}
+        if answers:
+            self._known |= answers
+            remember_schemas(self._conf, self._source, answers)
 
-    def _told(self, of: str) -> tuple[str, ...]:
+    def _texts(self, number: str) -> tuple[str, ...]:
         try:
-            return self._client.schema(int(of), self._format)
+            return self._client.schema(int(number), self._format)
         except SchemaError as error:
-            facts = {"source": self._source, "schema": of, "reason": f"{error}; its events are quarantined until a retry"}
+            facts = {"source": self._source, "schema": number, "reason": f"{error}; its events are quarantined until a retry"}
             self.notices.append(Notice("schema unknown", facts))
             return ()
 
     @cached_property
     def _client(self) -> RegistryClient:
-        of = self._registry
-        url, *credentials = (resolved(text or "") for text in (of.url, of.username, of.password))
-        return RegistryClient(self._source, of.url, url, credentials if any(credentials) else None)
+        registry = self._registry
+        url, *credentials = (resolved(text or "") for text in (registry.url, registry.username, registry.password))
+        return RegistryClient(self._source, registry.url, url, credentials if any(credentials) else None)

@@ -1,7 +1,7 @@
-"""What every source does: it says how far it can be read, and reads what lies between two of its offsets.
+"""The interface of every source: it says how far it can be read, and reads what lies between two of its offsets.
 
-The shape is that of Spark's Python data source. An offset is a JSON object in the source's own words, such as `{"claim": 7}`; the one of
-a source that has not been read yet is empty. It is kept in the commit of bronze.events that holds the rows behind it
+The shape is that of Spark's Python data source. An offset is a JSON object in the source's own words, such as `{"claim": 7}`; the offset
+of a source that has not been read yet is empty. It is kept in the commit of bronze.events that holds the rows behind it
 (storage/source_offsets.py), so rows and offset are written together or not at all.
 """
 
@@ -19,7 +19,7 @@ Offset: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Notice:
-    """What somebody has to see to. `facts`: by what they are about, such as {"file": .., "reason": ..}."""
+    """A finding that somebody has to look at. `facts`: what it is about, such as {"file": .., "reason": ..}."""
 
     what: str
     facts: Mapping[str, str]
@@ -43,7 +43,7 @@ class SourceDownError(TidemarkError):
 
 @dataclass(frozen=True)
 class Unsettled:
-    """What is there and cannot be read yet, and after how many seconds it may be."""
+    """Names that are there and cannot be read yet, and after how many seconds they may be."""
 
     names: Sequence[str]
     seconds: float
@@ -69,14 +69,14 @@ class Source(ABC):
 
     @abstractmethod
     def partitions(self, start: Offset, end: Offset) -> Sequence[Any]:
-        """What lies behind `start`, up to and with `end`, in parts that can be read apart; the same whenever it is asked."""
+        """Divide what lies after `start`, up to and including `end`, into parts that can be read apart. Every call gives the same."""
 
     @abstractmethod
     def read(self, partition: Any) -> Iterator[pa.Table]:
         """The rows of a part: ARRIVED of bronze/events.py. The same whenever it is read."""
 
     def ends(self) -> Mapping[str, int]:
-        """By place, where what can be read ended at the last look; empty where that is no count of messages."""
+        """Return the end of each partition when last asked; empty if the source does not count messages."""
         return {}
 
     def waiting(self, offset: Offset, ends: Mapping[str, int]) -> int | None:
@@ -84,13 +84,13 @@ class Source(ABC):
         return None
 
     def gaps(self, start: Offset, end: Offset) -> Sequence[Gap]:
-        """What should lie between them and is gone; the same whenever it is asked."""
+        """Return what should lie between the offsets and is gone. Every call gives the same."""
         return []
 
     def unsettled(self) -> Unsettled | None:
-        """What `tidemark run --once` waits for, once; None where nothing is half there."""
+        """Return what `tidemark run --once` waits for, once; None if nothing is half written."""
         return None
 
     def notices(self) -> Sequence[Notice]:
-        """What has come up since the last call; the same is not told twice."""
+        """Return what has come up since the last call; nothing is reported twice."""
         return []

@@ -24,7 +24,7 @@ SEGMENT, BYTE = "segment", "byte"
 
 
 class Part(NamedTuple):
-    """Of a segment: from a byte, up to another one or None for its end."""
+    """A part of a segment: from one byte to another, or to its end for None."""
 
     file: Path
     begin: int
@@ -41,7 +41,7 @@ class Spool(Source):
     max_batch_bytes: int
     _is_ending: bool = False
     _limit: tuple[int, int] | None = None
-    """Of a run that ends: the newest segment at its first look, and its length then."""
+    """For a run that ends: the newest segment when it first looked, and its length then."""
     _notices: list[Notice] = field(default_factory=list)
     _told: set[tuple[Path, int]] = field(default_factory=set)
 
@@ -50,12 +50,12 @@ class Spool(Source):
         self._is_ending = True
 
     def latest_offset(self, start: Offset) -> Offset:
-        """As many records as fit a batch, one at least. `start` is in a commit of bronze: segments before it are removed."""
-        found, left, end = segments(self.folder), self.max_batch_bytes, start
-        newest = max(found, default=-1)
-        if self._is_ending and self._limit is None and found:
-            self._limit = newest, found[newest].stat().st_size
-        for number, file in found.items():
+        """Step over as many records as fit a batch, one at least. `start` is in a commit of bronze: segments before it are removed."""
+        files, left, end = segments(self.folder), self.max_batch_bytes, start
+        newest = max(files, default=-1)
+        if self._is_ending and self._limit is None and files:
+            self._limit = newest, files[newest].stat().st_size
+        for number, file in files.items():
             if number < int(start.get(SEGMENT, -1)):
                 file.unlink()
                 continue
@@ -77,8 +77,8 @@ class Spool(Source):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Part]:
         numbers = range(int(start.get(SEGMENT, -1)), end[SEGMENT] + 1)
-        found = {number: file for number, file in segments(self.folder).items() if number in numbers}
-        return [Part(file, _begin(start, number), end[BYTE] if number == end[SEGMENT] else None) for number, file in found.items()]
+        files = {number: file for number, file in segments(self.folder).items() if number in numbers}
+        return [Part(file, _begin(start, number), end[BYTE] if number == end[SEGMENT] else None) for number, file in files.items()]
 
     def read(self, partition: Part) -> Iterator[pa.Table]:
         """Its events, in the order in which they were written."""

@@ -40,8 +40,8 @@ class Record(NamedTuple):
 
 def segments(folder: Path) -> dict[int, Path]:
     """Files by their number, in ascending order."""
-    found = ((match, file) for file in folder.glob("*.spool") if (match := SEGMENT.fullmatch(file.name)))
-    return dict(sorted((int(match[1]), file) for match, file in found))
+    files = ((match, file) for file in folder.glob("*.spool") if (match := SEGMENT.fullmatch(file.name)))
+    return dict(sorted((int(match[1]), file) for match, file in files))
 
 
 def segment_file(folder: Path, number: int) -> Path:
@@ -93,9 +93,9 @@ def _record(mark: bytes, content: memoryview, at: int) -> Record | None:
     begin = at + HEADER.size
     if begin > len(content):
         return None
-    found, size, checksum = HEADER.unpack_from(content, at)
+    actual_mark, size, checksum = HEADER.unpack_from(content, at)
     end = begin + size
-    if found != mark or size < BODY.size or end > len(content) or zlib.crc32(content[begin:end]) != checksum:
+    if actual_mark != mark or size < BODY.size or end > len(content) or zlib.crc32(content[begin:end]) != checksum:
         return None
     received_us, first, count, named = BODY.unpack_from(content, begin)
     lengths = begin + BODY.size + named

@@ -152,7 +152,7 @@ def test_of_assigned_partitions_no_other_is_touched(tmp_path: Path, running: Bro
     lake = lake_of(conf)
     take(lake)
     source = kafka_source(lake, "fleet")
-    assert [part.place for part in plan(lake, source, "earliest", "latest")] == [(topic, 0)]
+    assert [part.partition_id for part in plan(lake, source, "earliest", "latest")] == [(topic, 0)]
     assert backfill(conf) == 0
     assert table(lake.conf, "bronze.events")["position"].tolist() == [f"{topic}/0/{n}" for n in range(3)]
 
