@@ -71,46 +71,33 @@ demo: install ## simulate 240,000 events, bring them through all layers, show th
 demo-live: install ## events that keep coming, all flows, and the live page at http://127.0.0.1:8643/, until Ctrl-C
 	@$(TIDEMARK) simulate --to landing --rate 500 & trap "kill $$!" EXIT; $(TIDEMARK) up
 
-.PHONY: bubblewrap
-bubblewrap: ## the sandbox of the BI servers, a Debian package; installed where it is missing and you are root
-	@command -v bwrap >/dev/null || test "$$(id -u)" != 0 || { apt-get update -qq && apt-get install -y -qq bubblewrap >/dev/null; }
-	@command -v bwrap >/dev/null || echo "bubblewrap is missing: its tests are left out; install the package as root" >&2
+# A program, and the Debian package that brings it.
+SERVERS := bwrap=bubblewrap chromium=chromium postgres=postgresql mosquitto=mosquitto prometheus=prometheus \
+  prometheus-alertmanager=prometheus-alertmanager
 
-.PHONY: postgres
-postgres: ## the server for tests of sinks, a Debian package; installed where it is missing and you are root
-	@test -n "$$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" || test "$$(id -u)" != 0 || { apt-get update -qq && apt-get install -y -qq postgresql >/dev/null; }
-	@test -n "$$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" || echo "postgres is missing: its tests are left out; install the package postgresql as root" >&2
-
-.PHONY: mosquitto
-mosquitto: ## the MQTT broker for tests of the collector, a Debian package; installed where it is missing and you are root; its service does not start
-	@test -x /usr/sbin/mosquitto || test "$$(id -u)" != 0 || { systemctl mask mosquitto 2>/dev/null || true; apt-get update -qq && apt-get install -y -qq --no-install-recommends mosquitto >/dev/null; }
-	@test -x /usr/sbin/mosquitto || echo "mosquitto is missing: its tests are left out; install the package as root" >&2
-
-.PHONY: prometheus
-prometheus: ## the server that takes the metrics, and its promtool, for tests, a Debian package; installed where it is missing and you are root; its service does not start
-	@command -v prometheus >/dev/null || test "$$(id -u)" != 0 || { systemctl mask prometheus 2>/dev/null || true; apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus >/dev/null; }
-	@command -v prometheus >/dev/null || echo "prometheus is missing: its tests are left out; install the package as root" >&2
-
-.PHONY: alertmanager
-alertmanager: ## the server that routes alerts, for tests, a Debian package; installed where it is missing and you are root; its service does not start
-	@command -v prometheus-alertmanager >/dev/null || test "$$(id -u)" != 0 || { systemctl mask prometheus-alertmanager 2>/dev/null || true; apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus-alertmanager >/dev/null; }
-	@command -v prometheus-alertmanager >/dev/null || echo "prometheus-alertmanager is missing: its tests are left out; install the package as root" >&2
-
-.PHONY: chromium
-chromium: ## the browser for tests of the live page, a Debian package; installed where it is missing and you are root
-	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null 2>&1 || true; }
-	@command -v chromium >/dev/null || echo "chromium is missing: its tests are left out; install the package as root" >&2
+.PHONY: servers
+servers: ## the Debian packages that tests use; installed where they are missing and you are root; their services do not start
+	@PATH="$$PATH:/usr/sbin:$$(printf '%s:' /usr/lib/postgresql/*/bin)"; missing=(); \
+	for server in $(SERVERS); do command -v "$${server%=*}" >/dev/null || missing+=("$${server#*=}"); done; \
+	if test $${#missing[@]} = 0; then exit; fi; \
+	if test "$$(id -u)" != 0; then echo "their tests are left out; install as root: $${missing[*]}" >&2; exit; fi; \
+	systemctl mask mosquitto prometheus prometheus-alertmanager 2>/dev/null || true; \
+	apt-get update -qq; apt-get install -y -qq --no-install-recommends "$${missing[@]}" fonts-dejavu-core >/dev/null
 
 .PHONY: test
-test: install bubblewrap chromium postgres mosquitto prometheus alertmanager ## all tests, file by file on two processes
+test: install servers ## the default tests, file by file on two processes
 	$(PY) -m pytest $(IN_TWO) --durations=25 --durations-min=5
+
+.PHONY: test-processes
+test-processes: install servers ## tests of real processes that are killed, stopped and attacked
+	$(PY) -m pytest $(IN_TWO) --durations=25 --durations-min=5 -m "processes and not slow"
 
 .PHONY: quick
 quick: install ## the tests that need no Spark, in two minutes
-	$(PY) -m pytest $(IN_TWO) -m "not spark and not slow"
+	$(PY) -m pytest $(IN_TWO) -m "not (spark or slow or processes)"
 
 .PHONY: slow
-slow: install bubblewrap postgres mosquitto ## the long ones of the tests, of which `make test` has shorter ones
+slow: install servers ## the long ones of the tests, of which `make test` has shorter ones
 	$(PY) -m pytest $(IN_TWO) -m "slow and not (bi or cluster or damage or dbt or defects or kill or planted or snapshots)"
 
 ROUNDS ?= 1
@@ -139,7 +126,7 @@ fuzz: install ## bring HOSTILE=1000000 hostile payloads through a lake and accou
 
 .PHONY: soak
 soak: MINUTES = 30
-soak: install postgres ## disturb a plant under `tidemark up` for MINUTES=30 in every way, and see that it says so and loses nothing; SEED=... repeats, and is printed; as root also a full disk
+soak: install servers ## disturb a plant under `tidemark up` for MINUTES=30 in every way, and see that it says so and loses nothing; SEED=... repeats, and is printed; as root also a full disk
 	$(call step,"seed $(SEED)")
 	$(PY) -m pytest -v -rP -m soak --minutes $(MINUTES) --seed $(SEED) tests/soak
 
@@ -157,7 +144,7 @@ planted: install ## switch off each protection in turn, and see that verify, the
 
 READS ?= 1000
 .PHONY: bi
-bi: install bubblewrap ## READS=1000 reads over two tables by BI servers, sql-server and DuckDB while both are written; and what BI clients may take
+bi: install servers ## READS=1000 reads over two tables by BI servers, sql-server and DuckDB while both are written; and what BI clients may take
 	$(PY) -m pytest -v -rP -m "" --reads $(READS) tests/orchestration/serving/bi
 
 .PHONY: dbt
@@ -167,6 +154,17 @@ dbt: install ## kill builds of marts at eight places: the next one makes what a 
 .PHONY: defects
 defects: install ## plant each of twelve defects, see that the quality report names it alone, and that 20 clean plants raise no alarm
 	$(PY) -m pytest -v -m defects tests/orchestration/quality
+
+WHEEL := artifacts/wheel
+.PHONY: wheel
+wheel: install ## build the wheel, install it into an empty environment, and run `tidemark check` and `preview` from it
+	rm -rf $(WHEEL) && mkdir -p $(WHEEL)
+	.venv/bin/uv build --quiet --wheel --no-build-isolation --python $(PY) --out-dir $(WHEEL)
+	rm -r build
+	.venv/bin/uv venv --quiet --python $(PY) $(WHEEL)/env
+	.venv/bin/uv pip install --quiet --python $(WHEEL)/env/bin/python --constraints requirements.lock $(WHEEL)/*.whl
+	printf '%s\n' time,device,temperature 2026-01-05T12:00:00Z,oven,20.5 >$(WHEEL)/room.csv
+	cd $(WHEEL) && env/bin/tidemark init conf --from room.csv && env/bin/tidemark check && env/bin/tidemark preview room.csv
 
 .PHONY: conf
 conf: install ## write the JSON Schemas and conf/README.md from the settings' models
@@ -179,81 +177,16 @@ check: install ## style, types, and the shape of the tree
 	$(PY) -m mypy bronze silver gold expectations orchestration tests
 	$(PY) -m pytest -q tests/test_architecture.py
 
-.PHONY: bench
-bench: install ## 2,000,000 events: tidemark and its checks against a single write and a hand-written medallion in Spark
-	$(PY) -m tests.bench.medallion
-
 .venv-others/installed: tests/bench/others/requirements.lock .venv/installed
 	test -x .venv-others/bin/python || $(PYTHON) -m venv .venv-others
 	.venv/bin/uv pip install --quiet --compile-bytecode --python .venv-others/bin/python --require-hashes -r $<
 	touch $@
 
-.PHONY: bench-others
-bench-others: install .venv-others/installed ## the same with Flink and polars beside; ROUNDS=5 for medians; SPARSE=1: 2,000 devices, a reading a minute
-	$(PY) -m tests.bench.medallion --others .venv-others/bin/python --rounds $(ROUNDS) $(if $(SPARSE),--sparse)
-
-.PHONY: bench-10m
-bench-10m: install ## 10,000,000 events in one run with a 2 GB driver
-	$(PY) -m tests.bench.medallion --events 10000000 --driver-memory 2g
-
-.PHONY: bench-replay
-bench-replay: install ## 2,000,000 events replayed while live ingestion goes on: speed, latency, equality
-	$(PY) -m tests.bench.replay
-
-HISTORY ?= 1000000 3000000 10000000 30000000
-RATE ?= 5000
-MINUTES ?= 10
-.PHONY: bench-live
-bench-live: install ## RATE=5000 events/s for MINUTES=10: how long an event takes to silver and to a snapshot, CPU, memory
-	$(PY) -m tests.bench.live --rate $(RATE) --minutes $(MINUTES)
-
-.PHONY: bench-kafka
-bench-kafka: install ## 2,000,000 events from Kafka and from files, ROUNDS=1 times; then RATE=5000 events/s by Kafka for MINUTES=10
-	$(PY) -m tests.bench.kafka --rounds $(ROUNDS) --rate $(RATE) --minutes $(MINUTES)
-
-.PHONY: bench-groups
-bench-groups: install ## 2,000,000 events of 20,000 devices in 3, 300 and 10,000 groups: do many cost more?
-	$(PY) -m tests.bench.groups
-
-.PHONY: bench-flows
-bench-flows: install ## flows of flows.yml beside Spark's own operators, over EVENTS=1000000 readings; whole runs with ten alerts and a flow, and without
-	$(PY) -m tests.bench.flows
-
-.PHONY: bench-page
-bench-page: install chromium ## after make demo: how soon the live page shows something, what open pages cost, alone and beside a run of RATE=5000 events/s
-	$(PY) -m tests.bench.page --rate $(RATE)
-
-.PHONY: bench-cluster
-bench-cluster: install ## 300,000 events on two executors: what do their tasks do, and what comes to the driver?
-	$(PY) -m tests.bench.cluster
-
-.PHONY: bench-formats
-bench-formats: install ## 300,000 rows in 60 files as CSV with headers and as JSON lines: does CSV cost more?
-	$(PY) -m tests.bench.formats
-
-.PHONY: bench-payloads
-bench-payloads: install ## 100,000 payloads of each format, in one thread: how many do silver and verify read in a second?
-	$(PY) -m tests.bench.payloads
-
-.PHONY: bench-growth
-bench-growth: install ## batches of 20,000 events upon HISTORY="1000000 3000000 10000000 30000000": do they take longer as history grows?
-	$(PY) -m tests.bench.growth --history $(HISTORY)
-
-.PHONY: bench-shuffled
-bench-shuffled: install ## the 2,000,000 events as eight files in a shuffled order, one a micro-batch: is anything lost, is gold what a batch job makes?
-	$(PY) -m tests.bench.shuffled
-
-.PHONY: bench-collect
-bench-collect: install ## events/s that `tidemark collect` takes over TCP and HTTP, each on the disk before it is acknowledged; and how soon at half the goal
-	$(PY) -m tests.bench.collect
-
-.PHONY: bench-alerts
-bench-alerts: install ## 10,000 alerts among 5,000 events/s: how soon a webhook and a topic are told, from a collector and from Kafka; silences, also across a kill
-	$(PY) -m tests.bench.alerts
-
-.PHONY: bench-ask
-bench-ask: install ## after make demo: how soon `tidemark sql` answers: DuckDB and Spark from cold, the server
-	$(PY) -m tests.bench.ask
+NAME ?= medallion
+ARGS ?=
+.PHONY: bench
+bench: install $(if $(findstring --others,$(ARGS)),.venv-others/installed) ## a benchmark of tests/bench, NAME=medallion; ARGS="--rounds 5" are its options; tests/README.md lists all
+	$(PY) -m tests.bench.$(NAME) $(ARGS)
 
 ROOM ?= room/landing
 .PHONY: room

@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
         for marker, program in missing.items():
             if item.get_closest_marker(marker):
-                item.add_marker(pytest.mark.skip(reason=f"{program} is missing: `make {marker}` installs it"))
+                item.add_marker(pytest.mark.skip(reason=f"{program} is missing: `make servers` installs it"))
     of_spark = {item.path for item in items if item.get_closest_marker("spark")}
     items.sort(key=lambda item: item.path not in of_spark)
 

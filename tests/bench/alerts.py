@@ -1,6 +1,6 @@
 """How soon somebody is told: CONDITIONS alerts among RATE events/s, from a collector and from Kafka, to a webhook and to a topic.
 
-make bench-alerts, or python -m tests.bench.alerts [--rate 5000] [--conditions 10000] [--silence 10] [collector kafka kafka-webhook silence]
+make bench NAME=alerts ARGS="[--rate 5000] [--conditions 10000] [--silence 10] [collector kafka kafka-webhook silence]"
 
 Each event is stamped where it is sent; a message is late by what its receiver's clock says more: one machine, one clock. Every device that
 gets hot is told of once, under its own id; what is missing or repeated is counted by that id. The load of the machine stands beside each

@@ -1,4 +1,4 @@
-"""How soon a query is answered: `make bench-ask`, on the lake of `make demo`.
+"""How soon a query is answered: `make bench NAME=ask`, on the lake of `make demo`.
 
 Whole processes of `tidemark sql`, start included: DuckDB, Spark, the server; and what a question to the server takes over HTTP.
 Rounds are paired: each round asks every engine once.

@@ -1,4 +1,4 @@
-"""What tasks of two executors do of a run, and what comes to the driver: `make bench-cluster`."""
+"""What tasks of two executors do of a run, and what comes to the driver: `make bench NAME=cluster`."""
 
 import argparse
 import json

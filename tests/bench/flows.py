@@ -1,5 +1,5 @@
 """Sessions, joins and states: our slices beside Spark's own operators, over the same readings; and whole runs with ten alerts and a session
-flow, and without, in turn: `make bench-flows`.
+flow, and without, in turn: `make bench NAME=flows`.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Does CSV cost more than JSON? The same rows in FILES files of either, CSV with headers: `make bench-formats`."""
+"""Does CSV cost more than JSON? The same rows in FILES files of either, CSV with headers: `make bench NAME=formats`."""
 
 import argparse
 import json

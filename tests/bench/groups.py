@@ -1,4 +1,4 @@
-"""Do many groups cost more than few? The same events of 20,000 devices in groups that share a stream: `make bench-groups`."""
+"""Do many groups cost more than few? The same events of 20,000 devices in groups that share a stream: `make bench NAME=groups`."""
 
 import argparse
 import shutil

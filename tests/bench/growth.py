@@ -1,4 +1,4 @@
-"""Does a batch take longer as history grows? `make bench-growth`.
+"""Does a batch take longer as history grows? `make bench NAME=growth`.
 
 A lake is filled step by step; after each step a small batch comes several times, each in a fresh `tidemark run --once`. How long each flow
 and job took of it is told beside the whole process, whose start is most of the time.

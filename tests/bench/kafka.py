@@ -1,7 +1,7 @@
-"""Kafka beside files: `make bench-kafka`. The broker runs on the same machine.
+"""Kafka beside files: `make bench NAME=kafka`. The broker runs on the same machine.
 
 Backlog: the events of `make bench` as messages, through all layers in a fresh process; the same events from files; in turn, ROUNDS times.
-Live: as `make bench-live`, but the events of each second are sent to Kafka: how long they took from there to a commit of silver.
+Live: as `make bench NAME=live`, but the events of each second are sent to Kafka: how long they took from there to a commit of silver.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A continuous run, measured: `make bench-live`.
+"""A continuous run, measured: `make bench NAME=live`.
 
 A simulated plant lands a file a second. Told, for each minute: how long an event took to silver, and to a snapshot that a query can ask,
 how much of the CPU the run used, and its memory. A burst may come in between; then also how long it took until silver had all of it.

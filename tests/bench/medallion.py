@@ -1,7 +1,7 @@
 """The speed of all layers, against a single write and a hand-written medallion, and what ledger and checks cost: `make bench`.
 
 Fresh processes, timed whole (start included), in turn. Afterwards the tables are counted: a fast wrong answer is none. Flink and polars are
-measured too where they are there: `make bench-others`.
+measured too where they are there: `make bench ARGS=--others`.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from tests.bench.processes import FailedError, Run, timed
 from tests.bench.script import REPOSITORY, all_layers, of, parser_for, progress, script, write_report
 
 BENCH = REPOSITORY / "tests" / "bench"
+OTHERS = REPOSITORY / ".venv-others" / "bin" / "python"
 BY_SPARK = {comparison.YARDSTICK: "single_write.py", "hand-written medallion": "hand_written_medallion.py"}
 BY_OTHERS = {"flink": "others/flink_medallion.py", "polars": "others/polars_medallion.py"}
 """Scripts by the name of their job."""
@@ -89,7 +90,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--events", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only-layers", action="store_true", help="leave the yardsticks out")
-    parser.add_argument("--others", type=Path, default=None, help="a Python with the packages of tests/bench/others")
+    parser.add_argument("--others", type=Path, nargs="?", const=OTHERS, help="also run the jobs of tests/bench/others, by this Python")
     parser.add_argument("--sparse", action="store_true", help=f"{SPARSE_DEVICES} devices, a reading of each metric in {SPARSE_SECONDS} s")
     parser.add_argument("--references", type=int, default=0, metavar="ROWS", help="of a reference that says two things of each device")
     parser.set_defaults(devices=DEVICES, interval=1)

@@ -1,4 +1,4 @@
-"""What the live page costs and how soon it shows something: `make bench-page`.
+"""What the live page costs and how soon it shows something: `make bench NAME=page`.
 
 First views, in a browser, of a server that has just started: of the lake of `make demo`, and of one with 20,000 devices in 10,000 groups.
 What 20 open pages cost while nothing changes. What a page and a scrape every 15 seconds cost beside a run, and how soon the page is told of

@@ -1,4 +1,4 @@
-"""How many payloads of each format silver reads in a second, and verify: one thread, warm, without Spark: `make bench-payloads`."""
+"""How many payloads of each format silver reads in a second, and verify: one thread, warm, without Spark: `make bench NAME=payloads`."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Replay beside live ingestion, measured: `make bench-replay`.
+"""Replay beside live ingestion, measured: `make bench NAME=replay`.
 
 The events are processed once, timed. Then a continuous run takes 500 events/s, first alone, then while a replay builds everything anew.
 Told: both times, how long an event took to silver with and without the replay beside it, and the rows that differ between the generations.

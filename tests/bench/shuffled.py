@@ -1,4 +1,4 @@
-"""No order of arrival may lose a row: the events of `make bench` as eight shuffled files, one a micro-batch: `make bench-shuffled`.
+"""No order of arrival may lose a row: the events of `make bench` as eight shuffled files, one a micro-batch: `make bench NAME=shuffled`.
 
 Plain Spark with the same watermark loses 75 % of these rows in silence. Here the account has to balance, and `tidemark verify`, which
 computes silver and gold from all events of bronze at once, to find no difference.

@@ -34,7 +34,7 @@ class AnyMoment:
 class Phase:
     """`passings`: how often it comes in a run over FILES, at least. `is_second`: not in the first run.
 
-    `sample`: what of the command runs where `make test` has the phase too.
+    `sample`: what of the command runs where `make test-processes` has the phase too.
     """
 
     name: str

@@ -17,6 +17,7 @@ from tests.chaos.plants import Plant
 from tests.chaos.receiver import Receiver
 from tests.lakes import event
 
+pytestmark = pytest.mark.processes
 TOPIC, EVERY_SECONDS = "heat-1", 200
 ALERTS = """
 alerts:

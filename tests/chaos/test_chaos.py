@@ -20,7 +20,7 @@ from tests.chaos.phases import PHASES, Phase
 from tests.chaos.plants import SECONDS, Plant, events
 from tests.lakes import run
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.processes, pytest.mark.spark]
 SAMPLES = [(phase, phase.sample) for phase in PHASES if phase.sample is not None]
 TRIES = 5
 """A busy machine wakes the killer late."""

@@ -21,7 +21,7 @@ from tests.chaos.plants import SECONDS, Plant, events
 from tests.chaos.strict import UNWANTED, with_strict
 from tests.lakes import run
 
-pytestmark = [pytest.mark.kill, pytest.mark.slow]
+pytestmark = [pytest.mark.kill, pytest.mark.processes, pytest.mark.slow]
 STRICT = [sys.executable, "-m", "tests.chaos.strict", "--conf"]
 GOOD_BATCHES = 2
 """A file is a batch; the third one has what nobody wants."""

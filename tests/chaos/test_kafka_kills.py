@@ -17,6 +17,7 @@ from tests.chaos.kafka_feed import fed_by_kafka, produce
 from tests.chaos.plants import Plant
 from tests.lakes import event
 
+pytestmark = pytest.mark.processes
 DEVICES = ("oven-01", "fridge-01", "press-01", "pump-01")
 
 

@@ -17,7 +17,7 @@ from tests.chaos.account import assert_as_undisturbed, tables
 from tests.chaos.plants import SECONDS, Plant, events
 from tests.lakes import run
 
-pytestmark = pytest.mark.kill
+pytestmark = [pytest.mark.kill, pytest.mark.processes]
 KILLS = (
     (("quarantine", "retry"), Point.RETRY_NOTED),
     (("run", "--once"), Point.RETRY_READMITTED),

@@ -18,6 +18,7 @@ from tests.chaos.plants import SECONDS, Plant, events
 from tests.chaos.test_retry_kills import too_strict
 from tests.lakes import run
 
+pytestmark = pytest.mark.processes
 FILES = 3
 INTAKE = ("run", "--once", "--layer", "bronze")
 ALL = ("run", "--once")

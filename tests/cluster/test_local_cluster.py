@@ -9,7 +9,7 @@ from tests.cluster.event_log import DONE, tasks
 from tests.cluster.sample import LOCAL_CLUSTER, READINGS, land_batches, on_cluster, spark_home
 from tests.lakes import table
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+pytestmark = [pytest.mark.cluster, pytest.mark.processes, pytest.mark.spark]
 HDFS = "<configuration><property><name>fs.defaultFS</name><value>hdfs://nowhere.invalid:1</value></property></configuration>"
 """As on machines of a Hadoop cluster."""
 

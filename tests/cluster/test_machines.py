@@ -13,7 +13,7 @@ from tests.cluster.sample import READINGS, START, land_batches, on_cluster, read
 from tests.lakes import event, land, table
 from tests.waiting import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.spark]
+pytestmark = [pytest.mark.cluster, pytest.mark.processes, pytest.mark.slow, pytest.mark.spark]
 FLOWS = ("silver.readings", "gold.plant")
 
 

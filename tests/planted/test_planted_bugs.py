@@ -37,7 +37,7 @@ from tests.planted import aggregation_bugs, flow_bugs
 from tests.planted.day import START, Day
 from tests.sample import all_of
 
-pytestmark = pytest.mark.planted
+pytestmark = [pytest.mark.planted, pytest.mark.processes]
 FEW = ("amendment", "ledger by identity", "clock of an alert")
 
 

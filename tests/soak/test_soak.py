@@ -15,7 +15,7 @@ from tests.soak.plant import SINK_TABLE, Plant, plant
 from tests.soak.samples import BATCHES, DESCRIPTORS, FILES, LAKE, MEMORY, PROCESSES, Samples, growth, growth_per_batch
 from tests.soak.soak import Soak
 
-pytestmark = [pytest.mark.soak, pytest.mark.postgres, pytest.mark.spark]
+pytestmark = [pytest.mark.processes, pytest.mark.soak, pytest.mark.postgres, pytest.mark.spark]
 ARTIFACTS = Path("artifacts")
 SEED = 2026
 MOST_GROWTH = {MEMORY: 1.25, DESCRIPTORS: 1.15, FILES: 1.25}

@@ -19,7 +19,7 @@ from tests.server_process import free_ports
 from tests.services import Up, rows, tidemark
 from tests.waiting import until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 START = at("2026-01-05T00:00:00")
 
 

@@ -17,7 +17,7 @@ from tests.orchestration.connectors.sinks.sender import sender
 from tests.orchestration.connectors.sinks.small_lake import AGGREGATES, SmallLake, window
 from tests.orchestration.connectors.sinks.test_postgres import NOW, TO
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.processes]
 KILLS = 10
 
 

@@ -23,7 +23,7 @@ from orchestration.serving.bi.sandbox import USER, Sandbox, is_root, mounts
 from orchestration.serving.bi.system_calls import MACHINES, REFUSED, system_call_filter
 from tests.waiting import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.bubblewrap
+pytestmark = [pytest.mark.bubblewrap, pytest.mark.processes]
 PROBE = Path(__file__).with_name("probe.py").read_text()
 SPEC = ServerSpec("thrift", 1, -1, [], "/tmp", "512m", 2, 0, is_sandboxed=True, user=USER if is_root() else None)
 DROP = f"from orchestration.serving.bi.inside import drop_privileges, ServerSpec\ndrop_privileges(ServerSpec.of_line({SPEC.line()!r}))\n"

@@ -23,7 +23,7 @@ from tests.orchestration.serving.bi.attacks import FEW, MANY, PROGRAMS, Host
 from tests.orchestration.serving.bi.clients import FailedError, Notebook, Pyhive, Rows, by_beeline
 from tests.orchestration.serving.bi.served import ROWS, SECRET, Plant, Server, are_gone
 
-pytestmark = pytest.mark.bubblewrap
+pytestmark = [pytest.mark.bubblewrap, pytest.mark.processes]
 SNAPSHOTS = 6
 IN_FULL = (pytest.mark.bi, pytest.mark.slow)
 PAUSE = 2.0

@@ -13,7 +13,7 @@ from tests.chaos.plants import Plant
 from tests.lakes import copy_tree, run
 from tests.orchestration.serving.dbt.plant import change_devices, content, dbt, killed, land_the_first_day, land_what_comes_late, made
 
-pytestmark = [pytest.mark.dbt, pytest.mark.slow]
+pytestmark = [pytest.mark.dbt, pytest.mark.processes, pytest.mark.slow]
 OF_THE_FIRST = (
     r"marts/arrivals/part-[^/]*\.parquet$",  # rows without a log
     r"marts/device_history/_delta_log/0{20}\.json$",  # created, its history not completed
