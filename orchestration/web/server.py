@@ -7,6 +7,7 @@ import uvicorn
 
 from orchestration.conf.model import Conf
 from orchestration.conf.secrets import secret
+from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from orchestration.connectors.collector.listener import bind, place
 from orchestration.errors import TidemarkError
 from orchestration.web.security import LOCAL
@@ -28,6 +29,8 @@ def serve(conf: Conf, port: int | None, tell: Callable[[str], None]) -> None:
         tell(f"http://{place(listener)}/{f'?token={token}' if token else ''} shows what is true now")
         config = uvicorn.Config(
             Site(conf).application(hosts, token),
+            http=BoundedHttpProtocol,
+            ws="none",
             log_level="warning",
             access_log=False,
             server_header=False,

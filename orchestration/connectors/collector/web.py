@@ -69,8 +69,12 @@ class HttpCollector:
         given = request.headers.get("authorization", "").encode("latin-1")
         if self.token is not None and not hmac.compare_digest(given, f"Bearer {self.token}".encode()):
             raise RefusedError(401, "send the token: Authorization: Bearer TOKEN", WWW_Authenticate="Bearer")
-        length = request.headers.get("content-length", "0")
-        if length.isdecimal() and int(length) > self.endpoint.max_body_bytes:
+        coding, length = request.headers.get("transfer-encoding"), request.headers.get("content-length")
+        if coding is None and length is None:
+            raise RefusedError(411, "send Content-Length, or Transfer-Encoding: chunked; nothing says how long the body is")
+        if coding is not None and coding.strip().lower() != "chunked":
+            raise RefusedError(501, f"the Transfer-Encoding {coding[:50]!r} is not known; send chunked", Connection="close")
+        if length is not None and int(length) > self.endpoint.max_body_bytes:
             raise too_long(self.endpoint.max_body_bytes)
         if self.spool.is_broken:
             raise _broken()
@@ -104,10 +108,14 @@ class HttpCollector:
                     silence.reschedule(asyncio.get_running_loop().time() + SILENCE_SECONDS)
         except TimeoutError:
             raise RefusedError(408, f"nothing of the body came for {SILENCE_SECONDS:.0f} seconds", Connection="close") from None
-        return b"".join(parts)
+        body = b"".join(parts)
+        length = request.headers.get("content-length")
+        if length is not None and len(body) != int(length):
+            raise RefusedError(400, f"of {length} bytes of the body {len(body):,} came; send it again", Connection="close")
+        return body
 
     async def _events(self, request: Request, body: bytes, held: list[int]) -> tuple[list[bytes], int]:
-        encoding = request.headers.get("content-encoding", "").strip().lower()
+        encoding = ", ".join(request.headers.getlist("content-encoding")).strip().lower()
         if not encoding and len(body) <= INLINE_BYTES:
             return self._read(body, encoding, request)
         async with self._readers:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
+from orchestration.connectors.collector.http_protocol import BoundedHttpProtocol
 from orchestration.errors import TidemarkError
 from orchestration.serving.sql.answer import Limits
 from orchestration.serving.sql.client import Address, address_file
@@ -37,7 +38,10 @@ def serve(plant: Plant, port: int, users: Mapping[str, str], notify: Callable[[s
     try:
         with listener, closing(Workers(plant, LIMITS, MAX_ACTIVE)) as workers, suppress(KeyboardInterrupt):
             api = QueryApi(workers, users, FairQueue(MAX_ACTIVE, MAX_WAITING)).application()
-            server = uvicorn.Server(uvicorn.Config(api, log_level="warning", access_log=False, timeout_graceful_shutdown=5))
+            config = uvicorn.Config(
+                api, http=BoundedHttpProtocol, ws="none", log_level="warning", access_log=False, timeout_graceful_shutdown=5
+            )
+            server = uvicorn.Server(config)
             _publish(file, Address(listener.getsockname()[1], next(iter(users)), os.getpid()), notify)
             server.run(sockets=[listener])
     finally:

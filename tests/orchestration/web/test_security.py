@@ -22,6 +22,7 @@ PATHS = (
 )
 ACTIONS = ("/quality/release", "/runs/notes", "/sql/queries", "/alerts/acknowledge", "/alerts/silence", "/alerts/unsilence")
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+UPGRADE = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABk"}
 KNOWN = {"Authorization": f"Bearer {TOKEN}"}
 HOSTS = (
     "evil.example",
@@ -123,8 +124,10 @@ def test_a_form_that_is_sent_twice_makes_one_note_and_two_forms_make_two(server:
     assert send(twice) == 303
     assert [send(mistaken), send(mistaken.replace("soon", "2026-01-01"))] == [400, 303]
     assert [send(form("said again")), send(form("said again"))] == [303, 303]
+    assert server.ask("/runs/notes", "POST", KNOWN | FORM | UPGRADE, form("by HTTP/2"))[0] == 303
     shown = server.ask("/runs", headers=KNOWN)[2]
-    assert [shown.count(f"<td>{text}</td>") for text in ("clicked twice", "mended", "said again")] == [1, 1, 2]
+    texts = ("clicked twice", "mended", "said again", "by HTTP/2")
+    assert [shown.count(f"<td>{text}</td>") for text in texts] == [1, 1, 2, 1]
 
 
 @pytest.mark.parametrize("path", ACTIONS)

@@ -54,8 +54,8 @@ class Server:
     url: str
     token: str
 
-    def post(self, body: Any, accept: str = "application/json", token: str | None = None) -> requests.Response:
-        headers = {"Authorization": f"Bearer {token or self.token}", "Accept": accept}
+    def post(self, body: Any, accept: str = "application/json", token: str | None = None, **more: str) -> requests.Response:
+        headers = {"Authorization": f"Bearer {token or self.token}", "Accept": accept, **more}
         return requests.post(f"{self.url}/sql", data=json.dumps(body), headers=headers, timeout=PATIENCE_SECONDS)
 
     def rows(self, query: str) -> Any:
@@ -119,6 +119,12 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     (folder / "hasty.py").write_text(HASTY)
     with served(folder, [sys.executable, "hasty.py", str(folder / "lake")]) as running:
         yield running
+
+
+@pytest.mark.parametrize("protocol", ["h2c", "websocket"])
+def test_who_asks_for_another_protocol_is_answered_in_this_one(protocol: str, server: Server) -> None:
+    answer = server.post({"query": "select 1 as n"}, Connection="Upgrade", Upgrade=protocol)
+    assert (answer.status_code, answer.json()["rows"]) == (200, [[1]])
 
 
 def test_json_csv_and_arrow_hold_the_same_rows(server: Server) -> None:
