@@ -34,7 +34,7 @@ install: .venv/installed .venv/first-run.log ## make .venv with what requirement
 
 .PHONY: lock
 lock: .venv/installed ## pin what pyproject.toml asks for in requirements.lock, with hashes
-	.venv/bin/uv pip compile --quiet --universal --generate-hashes --extra dev --python-version 3.11 --no-emit-index-url --no-header \
+	.venv/bin/uv pip compile --quiet --universal --generate-hashes --all-extras --python-version 3.11 --no-emit-index-url --no-header \
 	  pyproject.toml -o requirements.lock
 
 .PHONY: demo

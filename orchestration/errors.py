@@ -3,6 +3,22 @@
 BROKE = 4
 
 
+EXTRAS = {
+    "confluent_kafka": "kafka",
+    "fastavro": "kafka",
+    "paho": "mqtt",
+    "psycopg": "postgres",
+    "boto3": "s3",
+    "great_expectations": "quality",
+    "sqlalchemy": "quality",
+    "dbt": "dbt",
+    "apprise": "alerts",
+    "matplotlib": "plots",
+    "opentelemetry": "otel",
+}
+"""By top-level module: the extra of the package that brings it."""
+
+
 class TidemarkError(Exception):
     """It broke, but we know how: shown as one sentence, with a trace only under --debug."""
 
@@ -31,6 +47,8 @@ def describe(error: Exception) -> str:
             return "\n".join(f"tidemark: {line}" for line in str(error).splitlines())
         case TidemarkError():
             return f"tidemark: {error}"
+        case ModuleNotFoundError() if extra := EXTRAS.get((error.name or "").partition(".")[0]):
+            return f"tidemark: the Python package of {error.name} is not installed: `pip install 'tidemark[{extra}]'`"
         case _:
             of_worker = _error_of_worker(str(error))
             sentence = of_worker or f"{type(error).__name__}: {first_line(str(error))}"

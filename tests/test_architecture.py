@@ -31,10 +31,6 @@ TOP_LEVEL = {
     *(
         "README.md",
         "pipeline.svg",
-        "alerts.png",
-        "report.png",
-        "page.png",
-        "page-dark.png",
         "ARCHITECTURE.md",
         "CHANGELOG.md",
         "CONTRIBUTING.md",
@@ -236,7 +232,9 @@ def test_every_package_is_listed_in_pyproject() -> None:
 def test_every_data_file_of_a_package_is_shipped() -> None:
     data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
     patterns = [f"{package.replace('.', '/')}/{pattern.replace('**/', '')}" for package, found in data.items() for pattern in found]
-    files = [str(file.relative_to(ROOT)) for file in FILES if room_of(file) in {*ROOMS, "conf"} and file.suffix not in {".py", ".md"}]
+    files = [
+        str(file.relative_to(ROOT)) for file in FILES if room_of(file) in {*ROOMS, "conf"} and file.suffix not in {".py", ".md", ".png"}
+    ]
     assert [file for file in files if not any(fnmatch(file, pattern) for pattern in patterns)] == []
 
 

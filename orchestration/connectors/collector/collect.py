@@ -10,7 +10,7 @@ import uvloop
 
 from orchestration.conf.model import Conf
 from orchestration.conf.transport_settings import Collected, HttpSettings, KinesisSettings, MqttSettings, TcpSettings
-from orchestration.connectors.collector import http_server, kinesis, mqtt, tcp
+from orchestration.connectors.collector import http_server, kinesis, tcp
 from orchestration.connectors.collector.kind import Notify, Pushed, Served
 from orchestration.connectors.collector.spool import SpoolWriter
 from orchestration.connectors.sources.spool import SEGMENT
@@ -19,10 +19,17 @@ from orchestration.storage.lake_layout import spool_folder
 from orchestration.storage.source_offsets import source_offsets
 from orchestration.storage.tables import LakeStore
 
+
+async def _serve_mqtt(pushed: Pushed, notify: Notify) -> Served:
+    from orchestration.connectors.collector import mqtt  # its client is an extra
+
+    return await mqtt.serve(pushed, notify)
+
+
 KINDS: Mapping[type[Collected], Callable[[Pushed, Notify], Awaitable[Served]]] = {
     HttpSettings: http_server.serve,
     TcpSettings: tcp.serve,
-    MqttSettings: mqtt.serve,
+    MqttSettings: _serve_mqtt,
     KinesisSettings: kinesis.serve,
 }
 """The one list that a new kind is added to: what starts a source, by the way its events come."""

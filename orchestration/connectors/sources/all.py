@@ -6,7 +6,6 @@ from orchestration.conf.model import Conf
 from orchestration.conf.transport_settings import Collected, DeltaSettings, KafkaSettings, LandingFolder, S3Settings
 from orchestration.connectors.sources.delta import Delta
 from orchestration.connectors.sources.files import Files
-from orchestration.connectors.sources.kafka import Kafka
 from orchestration.connectors.sources.s3 import S3
 from orchestration.connectors.sources.source import Source
 from orchestration.connectors.sources.spool import Spool
@@ -31,6 +30,8 @@ def source_of(conf: Conf, name: str) -> Source:
     """One of them; nothing is asked or read yet."""
     transport, most = conf.sources[name].transport if name in conf.sources else None, conf.engine.max_batch_bytes
     if isinstance(transport, KafkaSettings):
+        from orchestration.connectors.sources.kafka import Kafka  # its client is an extra
+
         return Kafka(name, transport, most)
     if isinstance(transport, S3Settings):
         return S3(name, transport, conf.sources[name].payload_format, conf.lake, most)
